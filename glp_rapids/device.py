@@ -1,0 +1,108 @@
+"""The one place that knows GPUs: is there one, which array module, how arrays travel.
+
+Everything else asks here, so ``import glp_rapids`` loads no GPU library and a machine whose
+libraries are installed but whose GPU is missing runs on the CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+
+DeviceName = Literal["cpu", "gpu"]
+
+
+@functools.cache
+def _gpu_problem() -> str | None:
+    """Say why no GPU can be used, or None when one can."""
+    try:
+        import cupy
+    except ImportError as error:
+        return f"CuPy does not import: {error}"
+    try:
+        if cupy.cuda.runtime.getDeviceCount() < 1:
+            return "CuPy sees no CUDA device"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no usable CUDA device: {error}"
+    try:
+        from numba import cuda
+    except ImportError as error:
+        return f"numba-cuda does not import: {error}"
+    if not cuda.is_available():
+        return "numba-cuda sees no CUDA device"
+    return None
+
+
+def gpu_available() -> bool:
+    """Tell whether a CUDA device, CuPy and numba-cuda are all usable here.
+
+    Returns
+    -------
+    bool
+        True only if a device answers; that the libraries import is not enough.
+
+    Examples
+    --------
+    >>> from glp_rapids.device import gpu_available
+    >>> gpu_available() in (True, False)
+    True
+    """
+    return _gpu_problem() is None
+
+
+def choose(device: DeviceName | None) -> DeviceName:
+    """Resolve a caller's ``device=``: None means the GPU where one is usable."""
+    if device is None:
+        return "gpu" if gpu_available() else "cpu"
+    if device not in ("cpu", "gpu"):
+        raise ValueError(f"device must be 'cpu', 'gpu' or None, not {device!r}")
+    if device == "gpu" and (problem := _gpu_problem()):
+        raise ValueError(
+            f"device='gpu' but no GPU can be used ({problem}); "
+            "run `glp-rapids doctor`, or leave device=None"
+        )
+    return device
+
+
+def array_module(*arrays: Any) -> ModuleType:
+    """Give numpy or cupy by the type of the arrays; cupy is never imported for this."""
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and any(isinstance(array, cupy.ndarray) for array in arrays):
+        return cupy
+    return np
+
+
+def device_of(array: Any) -> DeviceName:
+    """Tell where an array lives."""
+    return "cpu" if array_module(array) is np else "gpu"
+
+
+def to_host(array: Any) -> np.ndarray:
+    """Bring an array to the host; one that is there already is not copied."""
+    return array.get() if device_of(array) == "gpu" else np.asarray(array)
+
+
+def to_device(array: Any, device: DeviceName) -> Any:
+    """Bring an array to ``device``; one that is there already is not copied."""
+    if device == "cpu":
+        return to_host(array)
+    import cupy
+
+    return cupy.asarray(array)
+
+
+def memory_in_use(device: DeviceName) -> int:
+    """Give the bytes in use: of CuPy's pool on a GPU, of the process on the host."""
+    if device == "gpu":
+        import cupy
+
+        free, total = cupy.cuda.runtime.memGetInfo()
+        return total - free
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
