@@ -1,0 +1,223 @@
+"""Slow, obvious twins of everything: plain Python on lists and dicts, for the tests.
+
+They read a graph as ``indptr, indices, weights`` of ``Graph.rows(direction)``: row v holds the
+neighbours whose labels v reads. Nothing here is skipped, cached, packed or parallel.
+"""
+
+from fractions import Fraction
+from itertools import pairwise
+
+# ---------------------------------------------------------------- label propagation
+
+MASK = 2**64 - 1
+CLASS_SEED = 0x5EED
+
+
+def mix(x, seed):
+    """Hash (x, seed) to 64 bits: the finaliser of splitmix64 (Steele, Lea, Flood 2014)."""
+    z = (x + (seed + 1) * 0x9E3779B97F4A7C15) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def classes_of(n, classes, update):
+    """Lists of the vertices that are updated together, in the order they take their turns."""
+    if update == "sync":
+        return [list(range(n))]
+    turns = [[] for _ in range(classes)]
+    for v in range(n):
+        turns[mix(v, CLASS_SEED) % classes].append(v)
+    return turns
+
+
+def scale_of(indptr, weights):
+    """The power of two by which float weights become integers; 1 for integers and no weights."""
+    if weights is None or weights.dtype.kind != "f" or len(weights) == 0 or max(weights) == 0:
+        return Fraction(1)
+    degree = max(int(end) - int(start) for start, end in pairwise(indptr))
+    largest_sum = Fraction(float(max(weights))) * degree
+    scale = Fraction(1)
+    while largest_sum * scale <= 2**62:
+        scale *= 2
+    while largest_sum * scale > 2**62:
+        scale /= 2
+    return scale
+
+
+def neighbour_lists(indptr, indices, weights):
+    """Each vertex's list of (neighbour, amount of its vote as an integer)."""
+    scale = scale_of(indptr, weights)
+
+    def amount(i):
+        if weights is None:
+            return 1
+        # round() of a Fraction is exact, half to even
+        return round(Fraction(weights[i].item()) * scale)
+
+    return [
+        [(int(indices[i]), amount(i)) for i in range(int(indptr[v]), int(indptr[v + 1]))]
+        for v in range(len(indptr) - 1)
+    ]
+
+
+def votes_of(neighbours, labels):
+    """Votes for each label among the neighbours; a negative label is silence."""
+    votes = {}
+    for u, amount in neighbours:
+        if labels[u] >= 0:
+            votes[labels[u]] = votes.get(labels[u], 0) + amount
+    return votes
+
+
+def winner(scores, current, *, sweep, exploring, tie_break, retain, seed):
+    """The label with the highest score; ``current`` where there is none."""
+    if not scores:
+        return current
+    highest = max(scores.values())
+    best = [label for label in scores if scores[label] == highest]
+    if not exploring and retain and current in best:
+        return current
+    if exploring:
+        return min(best, key=lambda label: (mix(label, seed + (sweep << 32)), label))
+    if tie_break == "hash":
+        return min(best, key=lambda label: (mix(label, seed), label))
+    return min(best) if tie_break == "min" else max(best)
+
+
+def label_propagation(
+    indptr,
+    indices,
+    weights=None,
+    *,
+    max_iter=60,
+    classes=16,
+    explore=10,
+    tol=0.0,
+    update="semi",
+    tie_break="min",
+    retain=True,
+    seed=0,
+    score=None,
+):
+    """Classic label propagation: (labels, changed labels of each sweep).
+
+    ``score(votes, volume)``, if given, replaces the votes of a label by a score of them and of the
+    number of vertices that hold the label.
+    """
+    neighbours = neighbour_lists(indptr, indices, weights)
+    n = len(neighbours)
+    labels = list(range(n))
+    changed = []
+    for sweep in range(1, max_iter + 1):
+        exploring = sweep <= explore
+        changed.append(0)
+        for turn in classes_of(n, classes, update):
+            volume = {}
+            for label in labels:
+                volume[label] = volume.get(label, 0) + 1
+            chosen = {}
+            for v in turn:
+                scores = votes_of(neighbours[v], labels)
+                if score is not None:
+                    scores = {label: score(scores[label], volume[label]) for label in scores}
+                chosen[v] = winner(
+                    scores,
+                    labels[v],
+                    sweep=sweep,
+                    exploring=exploring,
+                    tie_break=tie_break,
+                    retain=retain,
+                    seed=seed,
+                )
+            for v in turn:
+                changed[-1] += labels[v] != chosen[v]
+                labels[v] = chosen[v]
+        if not exploring and changed[-1] <= tol * n:
+            break
+    return labels, changed
+
+
+def layered_label_propagation(indptr, indices, weights=None, *, gammas, **options):
+    """Layered LP (Boldi, Rosa, Santini, Vigna 2011): {gamma: (labels, changed)}."""
+    scale = float(scale_of(indptr, weights))
+    results = {}
+    for gamma in gammas:
+
+        def score(votes, volume, gamma=float(gamma)):
+            k = float(votes) / scale
+            return k - gamma * (float(volume) - k)
+
+        results[gamma] = label_propagation(indptr, indices, weights, score=score, **options)
+    return results
+
+
+def speaker_listener(
+    indptr,
+    indices,
+    weights=None,
+    *,
+    max_iter=20,
+    max_labels=5,
+    threshold=0.1,
+    classes=16,
+    update="semi",
+    seed=0,
+):
+    """SLPA (Xie, Szymanski, Liu 2011): for each vertex its {label: frequency in its memory}."""
+    neighbours = neighbour_lists(indptr, indices, weights)
+    n = len(neighbours)
+    memory = [[v] for v in range(n)]
+
+    def spoken(v, sweep):
+        return memory[v][mix(v, seed + (sweep << 32) + 1) % len(memory[v])]
+
+    said = [spoken(v, 0) for v in range(n)]
+    for sweep in range(1, max_iter + 1):
+        for turn in classes_of(n, classes, update):
+            heard = {}
+            for v in turn:
+                heard[v] = winner(
+                    votes_of(neighbours[v], said),
+                    v,  # who hears nobody knows only itself
+                    sweep=sweep,
+                    exploring=True,
+                    tie_break="hash",
+                    retain=False,
+                    seed=seed,
+                )
+            for v in turn:
+                memory[v].append(heard[v])
+                said[v] = spoken(v, sweep)
+    return [kept_of(labels, max_labels, threshold) for labels in memory]
+
+
+def kept_of(memory, max_labels, threshold):
+    """{label: frequency} of the labels of a memory that SLPA reports."""
+    counts = {}
+    for label in memory:
+        counts[label] = counts.get(label, 0) + 1
+    ranked = sorted(counts, key=lambda label: (-counts[label], label))[:max_labels]
+    return {
+        label: counts[label] / len(memory)
+        for label in ranked
+        if label == ranked[0] or counts[label] / len(memory) >= threshold
+    }
+
+
+def renumbered(labels):
+    """Communities numbered 0..k-1 by the smallest vertex index in each; -1 stays -1."""
+    number = {}
+    for label in labels:
+        if label >= 0:
+            number.setdefault(label, len(number))
+    return [number[label] if label >= 0 else -1 for label in labels]
+
+
+def renumbered_cover(kept):
+    """As ``renumbered`` for what SLPA reports; of two with one smallest vertex, smaller label."""
+    number = {}
+    for labels in kept:
+        for label in sorted(labels):
+            number.setdefault(label, len(number))
+    return [{number[label]: labels[label] for label in labels} for labels in kept]

@@ -1,0 +1,103 @@
+"""Everything is compared with the twins; the twins answer to published and hand-made facts."""
+
+import gzip
+
+import numpy as np
+import reference
+
+
+def csr(n, edges, weights=None):
+    """Undirected rows from a list of edges, a loop once."""
+    rows = [[] for _ in range(n)]
+    for i, (u, v) in enumerate(edges):
+        weight = 1 if weights is None else weights[i]
+        rows[u].append((v, weight))
+        if u != v:
+            rows[v].append((u, weight))
+    entries = [entry for row in rows for entry in sorted(row)]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    indices = np.array([u for u, _ in entries], np.int32)
+    return indptr, indices, None if weights is None else np.array([w for _, w in entries])
+
+
+TWO_TRIANGLES = (6, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
+
+
+def test_mix_is_splitmix64():
+    # the published first outputs of splitmix64 seeded with 1234567
+    state, step = 1234567, 0x9E3779B97F4A7C15
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert [reference.mix(state + i * step, 0) for i in range(3)] == expected
+
+
+def test_ldbc_cdlp_is_reproduced(data):
+    def read(suffix):
+        with gzip.open(data / f"graphalytics-p2p-31.{suffix}.gz", "rt") as file:
+            return [line.split() for line in file]
+
+    ids = sorted(int(row[0]) for row in read("v"))
+    index = {vertex: i for i, vertex in enumerate(ids)}
+    edges = [(index[int(u)], index[int(v)]) for u, v, _ in read("e")]
+    indptr, indices, _ = csr(len(ids), edges)
+    options = dict(update="sync", explore=0, tie_break="min", retain=False, max_iter=10)
+    labels, changed = reference.label_propagation(indptr, indices, **options)
+    assert len(changed) == 10
+    expected = {int(vertex): int(label) for vertex, label in read("CDLP")}
+    assert {vertex: ids[labels[index[vertex]]] for vertex in ids} == expected
+
+
+def test_two_triangles_are_two_communities():
+    indptr, indices, _ = csr(*TWO_TRIANGLES)
+    labels, changed = reference.label_propagation(indptr, indices, classes=4, explore=0)
+    assert changed[-1] == 0
+    assert reference.renumbered(labels) == [0, 0, 0, 1, 1, 1]
+
+
+def test_weights_decide_and_a_scaled_copy_decides_the_same():
+    edges = [(0, 1), (1, 2), (2, 3)]
+    labels = []
+    for weights in ([0.1, 0.4, 0.1], [1, 4, 1]):
+        found, _ = reference.label_propagation(*csr(4, edges, weights), explore=0, update="sync")
+        labels.append(found)
+    assert labels[0] == labels[1]
+    assert labels[0][1] in (1, 2)
+
+
+def test_scale_is_the_largest_power_of_two_that_fits():
+    for weights in ([0.1, 0.3], [1.0, 2.0**-30], [3e300, 1.0], [5e-320, 1e-320]):
+        indptr, _, weights = csr(3, [(0, 1), (1, 2)], weights)
+        total = 2 * reference.Fraction(float(max(weights)))
+        assert 2**61 < total * reference.scale_of(indptr, weights) <= 2**62
+
+
+def test_isolated_vertices_keep_their_labels():
+    indptr, indices, _ = csr(3, [(0, 2)])
+    labels, _ = reference.label_propagation(indptr, indices)
+    assert labels[1] == 1
+    kept = reference.speaker_listener(indptr, indices)
+    assert kept[1] == {1: 1.0}
+
+
+def test_layered_propagation_refines_with_gamma():
+    indptr, indices, _ = csr(*TWO_TRIANGLES)
+    found = reference.layered_label_propagation(indptr, indices, gammas=[0, 1, 1024], explore=0)
+    sizes = [len(set(labels)) for labels, _ in found.values()]
+    assert sizes == sorted(sizes)
+    # without a price on volume the score is the number of votes
+    assert found[0] == reference.label_propagation(indptr, indices, explore=0)
+
+
+def test_memory_is_cut_by_count_then_threshold():
+    memory = [7, 3, 3, 7, 5, 5, 9]
+    assert reference.kept_of(memory, max_labels=2, threshold=0) == {3: 2 / 7, 5: 2 / 7}
+    assert reference.kept_of(memory, max_labels=5, threshold=0.2) == {
+        3: 2 / 7,
+        5: 2 / 7,
+        7: 2 / 7,
+    }
+    assert reference.kept_of(memory, max_labels=5, threshold=0.9) == {3: 2 / 7}
+
+
+def test_covers_are_renumbered_by_smallest_vertex():
+    kept = [{8: 1.0}, {8: 0.5, 2: 0.25, 1: 0.25}, {2: 1.0}]
+    assert reference.renumbered_cover(kept) == [{0: 1.0}, {0: 0.5, 2: 0.25, 1: 0.25}, {2: 1.0}]
