@@ -4,6 +4,7 @@ They read a graph as ``indptr, indices, weights`` of ``Graph.rows(direction)``: 
 neighbours whose labels v reads. Nothing here is skipped, cached, packed or parallel.
 """
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -36,7 +37,11 @@ def scale_of(indptr, weights):
     if weights is None or weights.dtype.kind != "f" or len(weights) == 0 or max(weights) == 0:
         return Fraction(1)
     degree = max(int(end) - int(start) for start, end in pairwise(indptr))
-    largest_sum = Fraction(float(max(weights))) * degree
+    return largest_scale(Fraction(float(max(weights))) * degree)
+
+
+def largest_scale(largest_sum):
+    """The largest power of two that keeps ``largest_sum`` within 2^62."""
     scale = Fraction(1)
     while largest_sum * scale <= 2**62:
         scale *= 2
@@ -203,6 +208,82 @@ def kept_of(memory, max_labels, threshold):
         for label in ranked
         if label == ranked[0] or counts[label] / len(memory) >= threshold
     }
+
+
+def seeded_label_propagation(
+    indptr,
+    indices,
+    weights=None,
+    *,
+    seeds,
+    max_iter=10,
+    max_hops=None,
+    damping=0.85,
+    classes=16,
+    update="sync",
+    tie_break="min",
+    retain=True,
+    seed=0,
+    scale=None,
+):
+    """Seeded LP: (labels, scores, hops, changed); -1, 0.0, -1 for a vertex that was not reached.
+
+    ``seeds`` is {vertex: label}. The score is that of Zhou et al. 2004, the winner's votes taking
+    all. ``scale`` overrides the power of two that makes votes integers.
+    """
+    neighbours = [
+        [(u, amount) for u, amount in row if u != v]
+        for v, row in enumerate(neighbour_lists(indptr, indices, weights))
+    ]
+    weight_scale = scale_of(indptr, weights)
+    n = len(neighbours)
+    row_sums = [float(sum(amount for _, amount in row)) / float(weight_scale) for row in neighbours]
+    norms = [math.sqrt(total) if total > 0 else 1.0 for total in row_sums]
+    if scale is None:
+        # spoken[v] never exceeds a weighted mean of what the neighbours spoke, hence never a seed's
+        loudest = max((1 / norms[v] for v in seeds), default=1.0)
+        scale = largest_scale(Fraction(max(row_sums, default=0) or 1.0) * Fraction(loudest))
+    weighted = [
+        [(int(indices[i]), 1.0 if weights is None else float(weights[i])) for i in range(*ends)]
+        for ends in pairwise(int(end) for end in indptr)
+    ]
+
+    labels = [seeds.get(v, -1) for v in range(n)]
+    scores = [1.0 if v in seeds else 0.0 for v in range(n)]
+    hops = [0 if v in seeds else -1 for v in range(n)]
+    spoken = [scores[v] / norms[v] for v in range(n)]
+    changed = []
+    for sweep in range(1, max_iter + 1):
+        changed.append(0)
+        for turn in classes_of(n, classes, update):
+            chosen = {}
+            for v in turn:
+                if v in seeds or (labels[v] < 0 and max_hops is not None and sweep > max_hops):
+                    continue
+                votes = {}
+                for u, weight in weighted[v]:
+                    if u != v and labels[u] >= 0:
+                        amount = round(Fraction(weight * spoken[u]) * scale)
+                        votes[labels[u]] = votes.get(labels[u], 0) + amount
+                if votes:
+                    label = winner(
+                        votes,
+                        labels[v],
+                        sweep=sweep,
+                        exploring=False,
+                        tie_break=tie_break,
+                        retain=retain,
+                        seed=seed,
+                    )
+                    chosen[v] = label, float(votes[label]) / float(scale)
+            for v, (label, vote) in chosen.items():
+                changed[-1] += labels[v] != label
+                labels[v] = label
+                scores[v] = damping * vote / norms[v]
+                spoken[v] = scores[v] / norms[v]
+                if hops[v] < 0:
+                    hops[v] = sweep
+    return labels, scores, hops, changed
 
 
 def renumbered(labels):

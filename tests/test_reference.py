@@ -101,3 +101,40 @@ def test_memory_is_cut_by_count_then_threshold():
 def test_covers_are_renumbered_by_smallest_vertex():
     kept = [{8: 1.0}, {8: 0.5, 2: 0.25, 1: 0.25}, {2: 1.0}]
     assert reference.renumbered_cover(kept) == [{0: 1.0}, {0: 0.5, 2: 0.25, 1: 0.25}, {2: 1.0}]
+
+
+def test_seeds_spread_by_hops_and_fade():
+    edges = [(0, 1), (1, 2), (2, 3), (3, 4), (5, 5)]
+    labels, scores, hops, changed = reference.seeded_label_propagation(
+        *csr(6, edges), seeds={0: 3}, max_iter=6
+    )
+    assert labels == [3, 3, 3, 3, 3, -1]
+    assert hops == [0, 1, 2, 3, 4, -1]
+    assert changed == [1, 1, 1, 1, 0, 0]
+    assert scores[0] == 1.0
+    assert scores[5] == 0.0
+    assert scores[1] > scores[2] > scores[3] > 0
+    labels, _, hops, _ = reference.seeded_label_propagation(
+        *csr(6, edges), seeds={0: 3}, max_hops=2
+    )
+    assert labels == [3, 3, 3, -1, -1, -1]
+    assert hops == [0, 1, 2, -1, -1, -1]
+
+
+def test_seeded_scores_converge_to_the_linear_system():
+    rng = np.random.default_rng(1)
+    edges = [(u, v) for u in range(12) for v in range(u) if rng.random() < 0.4]
+    weights = rng.random(len(edges)).tolist()
+    indptr, indices, entries = csr(12, edges, weights)
+    _, scores, _, _ = reference.seeded_label_propagation(
+        indptr, indices, entries, seeds={0: 0, 5: 0}, max_iter=300
+    )
+    matrix = np.zeros((12, 12))
+    for (u, v), weight in zip(edges, weights, strict=True):
+        matrix[u, v] = matrix[v, u] = weight
+    norms = np.sqrt(matrix.sum(axis=1))
+    system = 0.85 * matrix / np.outer(norms, norms)
+    known, free = [0, 5], [v for v in range(12) if v not in (0, 5)]
+    rest = np.eye(10) - system[np.ix_(free, free)]
+    expected = np.linalg.solve(rest, system[np.ix_(free, known)].sum(axis=1))
+    np.testing.assert_allclose(np.array(scores)[free], expected, rtol=1e-9)
