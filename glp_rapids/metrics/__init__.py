@@ -1,0 +1,6 @@
+"""How good a partition is, and how alike two are."""
+
+from glp_rapids.metrics.agreement import ari, cover_f1, nmi
+from glp_rapids.metrics.quality import coverage, modularity
+
+__all__ = ["ari", "cover_f1", "coverage", "modularity", "nmi"]
