@@ -1,0 +1,137 @@
+"""The kinds of frame a caller can come with, and what has to be said differently to each.
+
+Three kinds: "pandas", "cudf", and "cudf.pandas" (a pandas proxy whose data lies on the GPU; worked
+on as the cuDF frame inside, and handed back as a proxy). Nothing else names a frame library.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.device import array_module, to_device, to_host
+
+Kind = Literal["pandas", "cudf", "cudf.pandas"]
+Column = Any  # a Series of either library, or a one-dimensional NumPy or CuPy array
+Frame = Any
+
+
+def library(kind: Kind) -> ModuleType:
+    """Give the module, pandas or cudf, that makes the frames of a kind."""
+    if kind == "pandas":
+        return pd
+    import cudf
+
+    return cudf
+
+
+def without_proxy(data: Any) -> tuple[Any, bool]:
+    """Give the cuDF object inside a cudf.pandas proxy, and whether there was a proxy."""
+    if hasattr(data, "as_gpu_object"):
+        return data.as_gpu_object(), True
+    return data, False
+
+
+def is_cudf(data: Any, *names: str) -> bool:
+    """Tell whether data is an instance of one of the named classes of cuDF."""
+    cudf = sys.modules.get("cudf")
+    return cudf is not None and isinstance(data, tuple(getattr(cudf, name) for name in names))
+
+
+def as_column(data: Any) -> Column:
+    """Give one-dimensional data as a Series or an array, without a copy where there is a choice."""
+    data, _ = without_proxy(data)
+    if isinstance(data, pd.Series) or is_cudf(data, "Series"):
+        return data
+    if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray) or is_cudf(data, "Index"):
+        return library("cudf" if is_cudf(data, "Index") else "pandas").Series(data)
+    if array_module(data) is not np:
+        return data
+    if isinstance(data, np.ndarray):
+        return pd.Series(data, copy=False) if data.dtype.kind in "OSU" else data
+    if isinstance(data, pd.DataFrame) or is_cudf(data, "DataFrame") or np.ndim(data) == 0:
+        raise TypeError(f"one column of values is needed here, not {type(data).__name__}")
+    return _series_of(list(data))
+
+
+def _series_of(values: list) -> pd.Series:
+    """Make a Series of Python objects that keeps tuples whole and integers exact."""
+    if any(isinstance(value, tuple) for value in values):
+        objects = np.empty(len(values), dtype=object)
+        objects[:] = values
+        return pd.Series(objects)
+    if values and all(type(value) is int for value in values):
+        return pd.Series(values, dtype=object).infer_objects()
+    return pd.Series(values, dtype=None if values else np.int64)
+
+
+def null_count(column: Column) -> int:
+    """Count the nulls of a column; NaN counts as one."""
+    if hasattr(column, "isna"):
+        return int(column.isna().sum())
+    return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
+
+
+def to_array(column: Column) -> Any:
+    """Give the array behind a column of numbers that has no nulls, without a copy if it can."""
+    if not hasattr(column, "isna"):
+        return column
+    if isinstance(column, pd.Series):
+        return column.to_numpy(dtype=getattr(column.dtype, "numpy_dtype", None))
+    return column.to_cupy()
+
+
+def to_series(values: Column, kind: Kind) -> Any:
+    """Give a column as a Series of the library of ``kind``, with the default index."""
+    if kind == "pandas":
+        if is_cudf(values, "Series"):
+            values = values.to_pandas()
+        if isinstance(values, pd.Series):
+            return values.reset_index(drop=True)
+        return pd.Series(to_host(values), copy=True)
+    cudf = library(kind)
+    if isinstance(values, np.ndarray):
+        values = to_device(values, "gpu")
+    return cudf.Series(values).reset_index(drop=True)
+
+
+def to_frame(columns: dict[str, Column], kind: Kind) -> Frame:
+    """Make a frame of the caller's kind."""
+    frame = library(kind).DataFrame(
+        {name: to_series(values, kind) for name, values in columns.items()}
+    )
+    if kind == "cudf.pandas":
+        from cudf.pandas import as_proxy_object
+
+        return as_proxy_object(frame)
+    return frame
+
+
+def set_attributes(frame: Frame, attributes: dict[str, Any]) -> Frame:
+    """Attach ``attributes`` as ``frame.attrs["glp"]`` and give the frame back.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or cudf.DataFrame
+        A result; proxies of cudf.pandas work too.
+    attributes : dict
+        How the result was made: plain Python values.
+
+    Returns
+    -------
+    frame
+        The same object.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids.frames import set_attributes
+    >>> set_attributes(pd.DataFrame({"vertex": [0]}), {"sweeps": 3}).attrs["glp"]
+    {'sweeps': 3}
+    """
+    frame.attrs = {**frame.attrs, "glp": attributes}
+    return frame

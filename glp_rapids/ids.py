@@ -1,0 +1,407 @@
+"""External vertex ids to indices and back: an index is the rank of the id in sorted order.
+
+Integers that fill their range well are ranked by a table of who is present and its running sum;
+any others by hashing (`factorize`), and then only the distinct ones are sorted. Several id columns
+are ranked one by one, and the ranks are packed into one integer that is ranked again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids import frames
+from glp_rapids.adjacency import ordering
+from glp_rapids.device import DeviceName, array_module, device_of, to_device, to_host
+from glp_rapids.frames import Column, Kind
+from glp_rapids.sorting import index_dtype
+
+Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class IdColumn:
+    """Sorted ids of one column: an array if they are integers, else a Series."""
+
+    values: Column
+    family: str  # "integer", "string", "datetime64[ns]", ...: what compares with what
+    dtype: Any  # as the caller had it; None where no cast is needed
+
+    def take(self, index: Array | None, kind: Kind) -> Any:
+        """Give the ids at ``index`` (None: all) as a Series of the caller's kind and dtype."""
+        values = self.values
+        if index is not None:
+            place = "gpu" if frames.is_cudf(values, "Series") else device_of_column(values)
+            index = to_device(index, place)
+            values = values[index] if self.family == "integer" else values.take(index)
+        series = frames.to_series(values, kind)
+        return series if self.dtype is None else series.astype(self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class VertexIds:
+    """The external ids in the order of their indices, distinct and sorted."""
+
+    columns: tuple[IdColumn, ...]
+    kind: Kind
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values)
+
+    def names(self, name: str = "vertex") -> list[str]:
+        """Give the column names of ids in a result: as cuGraph, numbered if there are several."""
+        if len(self.columns) == 1:
+            return [name]
+        return [f"{i}_{name}" for i in range(len(self.columns))]
+
+    def take(self, index: Array | None, name: str = "vertex", kind: Kind | None = None) -> dict:
+        """Give the ids at ``index`` (None: all), as Series by column name."""
+        return {
+            column_name: column.take(index, kind or self.kind)
+            for column_name, column in zip(self.names(name), self.columns, strict=True)
+        }
+
+    def lookup(self, ids: Any, argument: str) -> Array:
+        """Give the indices of external ids, as int64 on the host or where the ids live."""
+        parts = split_columns(ids, len(self.columns), argument)
+        labels = [argument] * len(parts)
+        for part, column, label in zip(parts, self.columns, labels, strict=True):
+            family = id_family(part, label)
+            if len(part) and family != column.family and len(self):
+                raise TypeError(
+                    f"{argument} holds {_shown_type(part)} but the vertices are "
+                    f"{column.dtype or column.values.dtype}; cast {argument} to that"
+                )
+        if len(parts) == 1 and self.columns[0].family == "integer" and len(parts[0]):
+            index = _search(self.columns[0].values, integers(parts[0], argument))
+        else:
+            index = self._merge(parts)
+        missing = index < 0
+        if missing.any():
+            rows = to_host(array_module(index).flatnonzero(missing))
+            shown = [tuple(_item(part, row) for part in parts) for row in rows[:5]]
+            shown = ", ".join(repr(ids[0] if len(ids) == 1 else ids) for ids in shown)
+            raise ValueError(
+                f"{argument} holds {rows.size} id(s) that are no vertex of the graph: {shown}"
+                f"{', ...' if rows.size > 5 else ''}; drop them, or name them in vertices="
+            )
+        return index
+
+    def _merge(self, parts: list[Column]) -> Array:
+        lib = frames.library(self.kind)
+        names = [str(i) for i in range(len(parts))]
+        kind: Kind = "pandas" if lib is pd else "cudf"
+        known = lib.DataFrame(
+            {
+                name: frames.to_series(column.values, kind)
+                for name, column in zip(names, self.columns, strict=True)
+            }
+        )
+        known["index"] = np.arange(len(self))
+        asked = lib.DataFrame(
+            {
+                name: frames.to_series(part, kind)
+                for name, part in zip(names, [_plain(part)[0] for part in parts], strict=True)
+            }
+        )
+        asked["row"] = np.arange(len(asked))
+        for name in names:
+            if asked[name].dtype != known[name].dtype:
+                asked[name] = asked[name].astype(known[name].dtype)
+        merged = asked.merge(known, on=names, how="left").sort_values("row")
+        return frames.to_array(merged["index"].fillna(-1).astype(np.int64))
+
+
+def rank(
+    parts: list[list[Column]], labels: list[list[str]], kind: Kind, device: DeviceName
+) -> tuple[list[Array], VertexIds]:
+    """Give the vertex index of every id of every part, and the ids.
+
+    A part (the sources, the destinations, the further vertices) is a list of id columns, and a
+    label names a column in the error messages.
+    """
+    lengths = [len(part[0]) for part in parts]
+    encoded = [
+        _rank_column(list(column), list(names), device)
+        for column, names in zip(zip(*parts, strict=True), zip(*labels, strict=True), strict=True)
+    ]
+    if len(encoded) == 1:
+        codes, column = encoded[0]
+        return codes, VertexIds((column,), kind)
+    return _rank_tuples(encoded, lengths, kind)
+
+
+def _rank_tuples(encoded, lengths, kind):
+    keys = encoded[0][0]
+    sizes = [len(column.values) for _, column in encoded]
+    if np.prod([float(max(size, 1)) for size in sizes]) >= 2**63:
+        raise ValueError(
+            f"source, destination: the id columns have {sizes} distinct values; their product "
+            "must stay below 2**63; number the vertices by fewer columns"
+        )
+    keys = [key.astype(np.int64) for key in keys]
+    for (codes, _), size in zip(encoded[1:], sizes[1:], strict=True):
+        keys = [key * size + code for key, code in zip(keys, codes, strict=True)]
+    codes, distinct = rank_integers(keys)
+    columns = []
+    for (_, column), size in zip(reversed(encoded), reversed(sizes), strict=True):
+        digit = distinct % max(size, 1)
+        distinct = distinct // max(size, 1)
+        if column.family == "integer":
+            values = column.values[digit]
+        else:
+            place = "gpu" if frames.is_cudf(column.values, "Series") else "cpu"
+            values = column.values.take(to_device(digit, place)).reset_index(drop=True)
+        columns.append(IdColumn(values, column.family, column.dtype))
+    return codes, VertexIds(tuple(reversed(columns)), kind)
+
+
+def _rank_column(parts, labels, device):
+    families = [id_family(part, label) for part, label in zip(parts, labels, strict=True)]
+    known = {family: label for family, label in zip(families, labels, strict=True) if family}
+    if len(known) > 1:
+        (one, one_label), (other, other_label) = list(known.items())[:2]
+        raise TypeError(
+            f"{one_label} holds {one} ids and {other_label} {other} ids; the ids of a graph must "
+            "be of one type: cast one of them with astype"
+        )
+    family = next(iter(known), None)
+    dtypes = list(dict.fromkeys(part.dtype for part in parts if len(part) or not known))
+    if family == "integer" or (family is None and _numeric(parts)):
+        arrays = [
+            to_device(integers(part, label), device)
+            for part, label in zip(parts, labels, strict=True)
+        ]
+        arrays = _of_one_dtype(arrays, labels)
+        codes, values = rank_integers(arrays)
+        dtype = dtypes[0] if len(dtypes) == 1 and dtypes[0] != values.dtype else None
+        return codes, IdColumn(values, "integer", None if _is_float(dtype) else dtype)
+    columns, categorical = zip(*(_plain(part) for part in parts), strict=True)
+    lib = frames.library("cudf" if frames.is_cudf(columns[0], "Series") else "pandas")
+    filled = [column for column in columns if len(column)] or [columns[0]]
+    codes, values = _factorize(lib.concat(filled, ignore_index=True), labels)
+    ends = np.cumsum([len(part) for part in parts])
+    codes = [
+        to_device(codes[end - len(part) : end], device)
+        for part, end in zip(parts, ends.tolist(), strict=True)
+    ]
+    dtype = dtypes[0] if len(dtypes) == 1 else "category" if all(categorical) else None
+    return codes, IdColumn(values, family or "empty", None if dtype == values.dtype else dtype)
+
+
+def _factorize(column, labels):
+    codes, distinct = column.factorize()
+    distinct = (pd.Series if isinstance(distinct, pd.Index) else type(column))(distinct)
+    try:
+        order = distinct.argsort()
+    except TypeError as error:
+        raise TypeError(
+            f"{labels[0]}: the ids cannot be sorted ({error}); cast them, as with astype('str')"
+        ) from None
+    order = frames.to_array(order)
+    xp = array_module(order)
+    ranks = xp.empty(len(distinct), dtype=index_dtype(len(distinct)))
+    ranks[order] = xp.arange(len(distinct), dtype=ranks.dtype)
+    return ranks[codes], distinct.take(order).reset_index(drop=True)
+
+
+def rank_integers(arrays: list[Array]) -> tuple[list[Array], Array]:
+    """Give the rank of every integer among the sorted distinct ones of all arrays, and these."""
+    xp = array_module(*arrays)
+    dtype = arrays[0].dtype
+    filled = [array for array in arrays if array.size]
+    total = sum(array.size for array in filled)
+    if not filled:
+        return [array.astype(np.int32) for array in arrays], xp.empty(0, dtype=dtype)
+    low = min(int(array.min()) for array in filled)
+    high = max(int(array.max()) for array in filled)
+    span = high - low + 1
+    if span > 4 * total + 65536:
+        codes, values = ordering(filled[0]).factorize(xp.concatenate(arrays))
+        codes = codes.astype(index_dtype(values.size), copy=False)
+        ends = np.cumsum([array.size for array in arrays]).tolist()
+        return [
+            codes[end - array.size : end] for array, end in zip(arrays, ends, strict=True)
+        ], values
+    wide = np.uint64 if dtype == np.uint64 else np.int64
+    offsets = [
+        array if low == 0 else array.astype(wide, copy=False) - wide(low) for array in arrays
+    ]
+    present = xp.zeros(span, dtype=bool)
+    for offset in offsets:
+        present[offset] = True
+    values = (xp.flatnonzero(present).astype(wide) + wide(low)).astype(dtype)
+    if values.size == span:
+        return [offset.astype(index_dtype(span)) for offset in offsets], values
+    ranks = xp.cumsum(present, dtype=index_dtype(values.size))
+    ranks -= 1
+    return [ranks[offset] for offset in offsets], values
+
+
+def _search(values: Array, asked: Array) -> Array:
+    """Give the positions of integers in a sorted array of them, -1 for those not there."""
+    asked = to_device(asked, device_of(values))
+    xp = array_module(values)
+    index = xp.full(asked.size, -1, dtype=np.int64)
+    if not values.size:
+        return index
+    inside = (asked >= max(int(values[0]), np.iinfo(asked.dtype).min)) & (
+        asked <= min(int(values[-1]), np.iinfo(asked.dtype).max)
+    )
+    if int(values[0]) > np.iinfo(asked.dtype).max or int(values[-1]) < np.iinfo(asked.dtype).min:
+        return index
+    place = xp.searchsorted(values, asked.astype(values.dtype))
+    place = xp.minimum(place, values.size - 1)
+    found = inside & (values[place] == asked.astype(values.dtype))
+    index[found] = place[found]
+    return index
+
+
+def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
+    """Give ids of ``number`` columns as a list of columns: a frame, or a list of tuples."""
+    ids, _ = frames.without_proxy(ids)
+    if isinstance(ids, pd.DataFrame) or frames.is_cudf(ids, "DataFrame"):
+        if len(ids.columns) != number:
+            raise ValueError(
+                f"{argument} has {len(ids.columns)} columns {list(ids.columns)} but an id of this "
+                f"graph has {number}"
+            )
+        return [ids[name] for name in ids.columns]
+    if isinstance(ids, str | bytes | dict) or not hasattr(ids, "__len__"):
+        raise TypeError(f"{argument} must be a list, array or Series of ids, not {ids!r:.80}")
+    if number == 1:
+        return [frames.as_column(ids)]
+    rows = [tuple(row) if isinstance(row, tuple | list) else (row,) for row in ids]
+    if any(len(row) != number for row in rows):
+        raise ValueError(
+            f"{argument}: an id of this graph has {number} columns; pass a frame with {number} "
+            f"columns or a list of tuples of {number}, not {rows[:1]}"
+        )
+    return [frames.as_column([row[i] for row in rows]) for i in range(number)]
+
+
+def id_family(column: Column, label: str) -> str | None:
+    """Say what sort of ids a column holds, None if none; TypeError or ValueError if it cannot be."""
+    if not len(column):
+        return None
+    dtype = column.dtype
+    cast = "cast them, as with astype('int64')"
+    if nulls := frames.null_count(column):
+        row = (
+            int(np.argmax(to_host(frames.to_array(column.isna()))))
+            if hasattr(column, "isna")
+            else int(array_module(column).isnan(column).argmax())
+        )
+        if _is_float(dtype):
+            cast = "then " + cast + " (nulls turn integers into floats)"
+        raise ValueError(
+            f"{label} holds {nulls} null(s), the first at row {row}; an id cannot be null: drop "
+            f"those rows with dropna{', ' + cast if _is_float(dtype) else ''}"
+        )
+    if _is_categorical(dtype):
+        return id_family(_plain(column[:1])[0], label)
+    if dtype == object and isinstance(column, pd.Series):
+        return _object_family(column, label)
+    if pd.api.types.is_bool_dtype(dtype):
+        raise TypeError(f"{label} holds booleans; ids are integers, strings or dates: {cast}")
+    if _is_float(dtype):
+        raise TypeError(
+            f"{label} holds {dtype} ids, such as {_item(column, 0)!r}; floats are no ids: {cast}"
+        )
+    if pd.api.types.is_integer_dtype(dtype):
+        return "integer"
+    if pd.api.types.is_complex_dtype(dtype):
+        raise TypeError(f"{label} holds {dtype} ids; they cannot be sorted: {cast}")
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        zone = getattr(dtype, "tz", None)
+        return f"datetime ({zone})" if zone is not None else "datetime"
+    return "string" if pd.api.types.is_string_dtype(dtype) else str(dtype)
+
+
+def _object_family(column, label):
+    family = pd.api.types.infer_dtype(column, skipna=False)
+    if family in ("integer", "string", "bytes", "date", "datetime", "decimal"):
+        return family
+    types = list(dict.fromkeys(type(value).__name__ for value in column))
+    examples = [next(value for value in column if type(value).__name__ == name) for name in types]
+    if len(types) > 1:
+        shown = ", ".join(
+            f"{name} ({value!r:.40})" for name, value in zip(types, examples, strict=True)
+        )
+        raise TypeError(
+            f"{label} mixes types: {shown}; the ids of a graph must be of one type: cast them, as "
+            "with astype('str')"
+        )
+    if types[0] in ("float", "bool", "complex"):
+        raise TypeError(
+            f"{label} holds ids of type {types[0]}, such as {examples[0]!r}; cast them, as with "
+            "astype('int64')"
+        )
+    return types[0]
+
+
+def integers(column: Column, label: str) -> Array:
+    """Give a column of integers as an array of an integer dtype."""
+    array = frames.to_array(column)
+    if array.dtype.kind in "iu":
+        return array
+    if not array.size:
+        return array.astype(np.int64)
+    for dtype in (np.int64, np.uint64):
+        try:
+            return array.astype(dtype)
+        except OverflowError:
+            continue
+    worst = max(column, key=abs)
+    raise ValueError(f"{label} holds {worst}, which is no 64-bit integer; cast to strings instead")
+
+
+def _of_one_dtype(arrays, labels):
+    filled = [array for array in arrays if array.size] or arrays[:1]
+    dtype = np.result_type(*(array.dtype for array in filled))
+    if dtype.kind == "f":  # int64 beside uint64
+        if all(array.dtype.kind == "u" or int(array.min()) >= 0 for array in filled):
+            dtype = np.dtype(np.uint64)
+        elif all(array.dtype.kind == "i" or int(array.max()) < 2**63 for array in filled):
+            dtype = np.dtype(np.int64)
+        else:
+            raise TypeError(
+                f"{' and '.join(labels)} mix uint64 ids from 2**63 up with negative ids; no "
+                "integer dtype holds both: cast them to strings"
+            )
+    return [array.astype(dtype, copy=False) for array in arrays]
+
+
+def device_of_column(column: Column) -> DeviceName:
+    """Tell where a column lives."""
+    return "gpu" if frames.is_cudf(column, "Series") else device_of(column)
+
+
+def _plain(column):
+    """Give a categorical column as its categories' dtype, and whether it was one."""
+    if not _is_categorical(column.dtype):
+        return (pd.Series(column) if isinstance(column, np.ndarray) else column), False
+    return column.astype(column.cat.categories.dtype), True
+
+
+def _is_categorical(dtype):
+    return type(dtype).__name__ == "CategoricalDtype"
+
+
+def _is_float(dtype):
+    return dtype is not None and pd.api.types.is_float_dtype(dtype)
+
+
+def _numeric(parts):
+    return all(pd.api.types.is_numeric_dtype(part.dtype) for part in parts)
+
+
+def _shown_type(column):
+    return id_family(column, "") + " ids" if len(column) else "nothing"
+
+
+def _item(column, row):
+    return column.iloc[int(row)] if hasattr(column, "iloc") else column[int(row)].item()

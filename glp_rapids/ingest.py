@@ -1,0 +1,193 @@
+"""Anything that is a graph -> `Graph`.
+
+The steps: a reader of `sources` finds the columns; here they are checked; `ids` ranks the external
+ids; `adjacency` builds the CSR from the ranks. The caller's data is only ever read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids import adjacency, frames, ids, sources
+from glp_rapids.device import DeviceName, array_module, choose, to_device
+from glp_rapids.graph import Graph, is_symmetric
+
+Array = Any
+ColumnNames = str | list[str] | tuple[str, ...]
+
+
+class EdgeOptions(TypedDict, total=False):
+    """The keywords of `as_graph` that say how to read a graph; every public function takes them."""
+
+    source: ColumnNames
+    destination: ColumnNames
+    weight: str | None
+    directed: bool
+    vertices: Any
+    multigraph: Literal["merge", "keep"]
+
+
+def as_graph(
+    graph: Any,
+    *,
+    source: ColumnNames = "src",
+    destination: ColumnNames = "dst",
+    weight: str | None = None,
+    directed: bool = False,
+    vertices: Any = None,
+    multigraph: Literal["merge", "keep"] = "merge",
+    device: DeviceName | None = None,
+) -> Graph:
+    """Turn edges in any of the usual forms into a `Graph`.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Edges as a pandas, cuDF (also as cudf.pandas) or pyarrow frame; as arrays ``(src, dst)`` or
+        ``(src, dst, weight)`` of one length; as a square SciPy or CuPy sparse matrix, whose rows
+        are the vertices 0..n-1 and whose stored values, unless boolean, are the weights; or a
+        graph of networkx, cuGraph (with its weights, if it has any) or this library.
+    source, destination : str or list of str
+        The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
+        strings, dates, categories, or any one type that can be sorted.
+    weight : str, optional
+        The column, or the networkx edge attribute, with the weights: numbers, finite and not
+        negative. None: every edge weighs one.
+    directed : bool
+        Whether an edge goes one way only. networkx, cuGraph and this library's graphs know that
+        themselves. Undirected, (a, b) and (b, a) are the same edge; a symmetric sparse matrix is
+        taken as it is, any other is added to its transpose.
+    vertices : list, array, Series or frame, optional
+        Ids of vertices that may have no edge, beside those that have one.
+    multigraph : {"merge", "keep"}
+        What becomes of the duplicates of an edge without weights: one edge, or one edge weighted
+        by their number. Duplicates with weights become one edge with the sum of the weights.
+    device : {"cpu", "gpu"}, optional
+        Where the graph shall live; None: on the GPU if there is one.
+
+    Returns
+    -------
+    Graph
+        Vertex indices are the ranks of the ids in sorted order, so the graph does not depend on
+        the order of the edges. Integer weights are int64, float weights keep their dtype.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, lengths differ, or there are nulls, infinite or negative weights.
+    TypeError
+        ``graph`` is none of the above, or ids are floats, booleans or of mixed types.
+
+    Notes
+    -----
+    O(m + n) on a CPU (counting), one 64-bit radix sort on a GPU; ids that do not fill a range of
+    integers cost a hash table more. Weights are added in 64-bit fixed point, scaled by a power of
+    two taken from the largest weight and the largest multiplicity, so a sum depends neither on the
+    order nor on the device; the weight of an edge without duplicates is kept to the bit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids.ingest import as_graph
+    >>> edges = pd.DataFrame({"payer": ["ann", "bob"], "payee": ["bob", "cy"], "eur": [9.5, 2.0]})
+    >>> graph = as_graph(edges, source="payer", destination="payee", weight="eur",
+    ...                  vertices=["dan"], device="cpu")
+    >>> graph
+    Graph(4 vertices, 4 entries, undirected, float64 weights, cpu)
+    >>> graph.frame({"degree": graph.degree})
+      vertex  degree
+    0    ann       1
+    1    bob       2
+    2     cy       1
+    3    dan       0
+    """
+    if multigraph not in ("merge", "keep"):
+        raise ValueError(f"multigraph must be 'merge' or 'keep', not {multigraph!r}")
+    if not isinstance(directed, bool | np.bool_):
+        raise TypeError(f"directed must be True or False, not {directed!r}")
+    device = choose(device)
+    options = sources.Options(source, destination, weight, bool(directed), vertices)
+    if isinstance(graph, Graph):
+        sources.refuse(options, "a glp_rapids.Graph", "vertices", "it has its own")
+        sources.refuse(options, "a glp_rapids.Graph", "weight", "it has its own")
+        sources.refuse_direction(graph.directed, options)
+        return graph.to(device)
+    return _build(sources.read(graph, options), options, multigraph == "keep", device)
+
+
+def _build(edges, options, count_duplicates, device):
+    weights = None
+    if edges.weight is not None:
+        weights = to_device(_checked_weights(edges.weight, edges.weight_label), device)
+    source, destination, vertices = _ranked(edges, options, device)
+    arrays = adjacency.compressed_rows(
+        source,
+        destination,
+        weights,
+        len(vertices),
+        symmetric=not (edges.directed or edges.symmetric or edges.maybe_symmetric),
+        count_duplicates=count_duplicates,
+    )
+    graph = Graph(*arrays, edges.directed, vertices)
+    if edges.maybe_symmetric:
+        as_directed = replace(graph, directed=True, _derived={})
+        if not is_symmetric(as_directed):
+            edges.maybe_symmetric = False
+            return _build(edges, options, count_duplicates, device)
+    return graph
+
+
+def _ranked(edges, options, device):
+    """Give the vertex indices of both ends of every edge, and the ids."""
+    ends = [edges.source, edges.destination]
+    labels = [edges.source_labels, edges.destination_labels]
+    if edges.positional:
+        (rank,), vertices = ids.rank([edges.vertices], [edges.vertices_labels], edges.kind, device)
+        return *(rank[to_device(end, device)] for (end,) in ends), vertices
+    further = edges.vertices
+    if options.vertices is not None:
+        further = ids.split_columns(options.vertices, len(edges.source), "vertices")
+    if further is not None:
+        ends.append(further)
+        labels.append(edges.vertices_labels * len(further))
+    codes, vertices = ids.rank(ends, labels, edges.kind, device)
+    return codes[0], codes[1], vertices
+
+
+def _checked_weights(column, label):
+    """Give weights as int64, float32 or float64, finite and not negative."""
+    mend = "cast them with astype('float64')"
+    if nulls := frames.null_count(column):
+        raise ValueError(
+            f"{label} holds {nulls} null(s) or NaN; drop those rows with dropna, or fill them"
+        )
+    dtype = column.dtype
+    if pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
+        raise TypeError(f"{label} holds {dtype}, not numbers; {mend}")
+    weights = frames.to_array(column)
+    if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:
+        raise TypeError(f"{label} holds {dtype}, not real numbers of at most 64 bits; {mend}")
+    _refuse_where(weights < 0, weights, label, "negative", "weights are how much an edge counts")
+    if weights.dtype.kind == "f":
+        xp = array_module(weights)
+        _refuse_where(~xp.isfinite(weights), weights, label, "infinite", "drop or cap them")
+        return weights.astype(np.float32) if weights.dtype == np.float16 else weights
+    if weights.dtype == np.uint64:
+        beyond = weights > np.uint64(2**63 - 1)
+        _refuse_where(
+            beyond, weights, label, "too large", "the limit is 2**63 - 1; cast to float64"
+        )
+    return weights.astype(np.int64, copy=False)
+
+
+def _refuse_where(bad: Array, weights: Array, label: str, what: str, mend: str) -> None:
+    if bool(bad.any()):
+        row = int(bad.argmax())
+        raise ValueError(
+            f"{label} holds {int(bad.sum())} {what} weight(s), the first {weights[row].item()} at "
+            f"row {row}; {mend}"
+        )

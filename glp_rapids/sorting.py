@@ -1,0 +1,101 @@
+"""Edge lists to sorted CSR by sorting 64-bit keys: the form for a GPU, where sorting is cheap.
+
+A pair (row, column) is one unsigned key, row in the high bits, so that one radix sort orders the
+rows and the columns inside them. `sorting_cpu` has the same functions by counting, for the CPU.
+Both give the same arrays; nothing here checks its input.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import array_module
+
+Array = Any
+
+
+def index_dtype(number_of_vertices: int) -> type[np.signedinteger]:
+    """Give int32 where it can number all the vertices, else int64."""
+    return np.int32 if number_of_vertices <= np.iinfo(np.int32).max else np.int64
+
+
+def merged_entries(
+    source: Array, destination: Array, number_of_vertices: int, symmetric: bool
+) -> tuple[Array, Array]:
+    """Give indptr and indices with every pair once; ``symmetric`` adds the reverse of every pair."""
+    xp = array_module(source)
+    bits = _bits(number_of_vertices)
+    keys = _keys(source, destination, bits)
+    if symmetric:
+        keys = xp.concatenate([keys, _keys(destination, source, bits)])
+    keys = xp.sort(keys)
+    if keys.size:
+        fresh = xp.empty(keys.size, dtype=bool)
+        fresh[0] = True
+        fresh[1:] = keys[1:] != keys[:-1]
+        keys = keys[fresh]
+    return _split(keys, bits, number_of_vertices)
+
+
+def sorted_entries(
+    source: Array, destination: Array, number_of_vertices: int, symmetric: bool
+) -> tuple[Array, Array, Array]:
+    """Give indptr, indices and each entry's edge row, duplicates kept, in the order of the rows.
+
+    ``symmetric`` adds the reverse of every pair but of self-loops.
+    """
+    xp = array_module(source)
+    bits = _bits(number_of_vertices)
+    keys = _keys(source, destination, bits)
+    edge = xp.arange(source.size, dtype=index_dtype(source.size))
+    if symmetric:
+        reversible = xp.flatnonzero(source != destination)
+        reverse = _keys(destination[reversible], source[reversible], bits)
+        keys = xp.concatenate([keys, reverse])
+        edge = xp.concatenate([edge, reversible.astype(edge.dtype)])
+    order = xp.argsort(keys, kind="stable")
+    return *_split(keys[order], bits, number_of_vertices), edge[order]
+
+
+def transposed(indptr: Array, indices: Array) -> tuple[Array, Array, Array]:
+    """Give indptr, indices and each entry's old position, of the transpose of a CSR."""
+    number_of_vertices = indptr.size - 1
+    return sorted_entries(indices, rows_of(indptr, indices), number_of_vertices, False)
+
+
+def rows_of(indptr: Array, indices: Array) -> Array:
+    """Give the row of every entry."""
+    xp = array_module(indptr)
+    vertex = xp.arange(indptr.size - 1, dtype=indices.dtype)
+    # CuPy's repeat takes no array of counts: mark the starts of the rows and sum them up
+    if xp is np:
+        return np.repeat(vertex, np.diff(indptr))
+    steps = xp.bincount(indptr[1:-1], minlength=indices.size + 1)[: indices.size]
+    return xp.cumsum(steps).astype(indices.dtype)
+
+
+def factorize(values: Array) -> tuple[Array, Array]:
+    """Give the rank of every value among the sorted distinct ones, and these."""
+    distinct, rank = array_module(values).unique(values, return_inverse=True)
+    return rank, distinct
+
+
+def _bits(number_of_vertices: int) -> int:
+    return max(1, (number_of_vertices - 1).bit_length())
+
+
+def _keys(row: Array, column: Array, bits: int) -> Array:
+    keys = row.astype(np.uint64)
+    keys <<= np.uint64(bits)
+    keys |= column.astype(np.uint64)
+    return keys
+
+
+def _split(keys: Array, bits: int, number_of_vertices: int) -> tuple[Array, Array]:
+    xp = array_module(keys)
+    indices = (keys & np.uint64((1 << bits) - 1)).astype(index_dtype(number_of_vertices))
+    keys = keys >> np.uint64(bits)
+    first = xp.arange(number_of_vertices + 1, dtype=np.uint64)
+    return xp.searchsorted(keys, first).astype(np.int64), indices

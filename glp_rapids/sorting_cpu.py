@@ -1,0 +1,158 @@
+"""Edge lists to sorted CSR by counting: the functions of `sorting` for the CPU.
+
+Two counting passes order a list of pairs in linear time: the first drops every row number into
+the bucket of its column; the second walks the buckets in order of the columns and drops every
+column number into its row, where the columns therefore arrive sorted, and equal ones next to each
+other. On ten million edges that is half the time of the SIMD sort of NumPy, and a quarter of its
+argsort.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numba import njit
+
+from glp_rapids.sorting import index_dtype
+
+
+def merged_entries(
+    source: np.ndarray, destination: np.ndarray, number_of_vertices: int, symmetric: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give indptr and indices with every pair once; ``symmetric`` adds the reverse of every pair."""
+    by_row, by_column = _starts(source, destination, number_of_vertices, symmetric)
+    index = index_dtype(number_of_vertices)
+    bucket = np.empty(by_column[-1], dtype=index)
+    _fill_buckets(source, destination, by_column[:-1].copy(), bucket, symmetric)
+    indices = np.empty(bucket.size, dtype=index)
+    indptr = np.zeros(number_of_vertices + 1, dtype=np.int64)
+    _fill_rows_once(by_column, bucket, by_row, indices, indptr)
+    del bucket
+    if indptr[-1] < indices.size:
+        _close_gaps(by_row, indptr, indices)
+        indices = indices[: indptr[-1]].copy()
+    return indptr, indices
+
+
+def sorted_entries(
+    source: np.ndarray, destination: np.ndarray, number_of_vertices: int, symmetric: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give indptr, indices and each entry's edge row, duplicates kept, in the order of the rows.
+
+    ``symmetric`` adds the reverse of every pair but of self-loops.
+    """
+    by_row, by_column = _starts(source, destination, number_of_vertices, symmetric)
+    index = index_dtype(number_of_vertices)
+    bucket = np.empty(by_column[-1], dtype=index)
+    edge = np.empty(bucket.size, dtype=index_dtype(source.size))
+    _fill_buckets_with_edge(source, destination, by_column[:-1].copy(), bucket, edge, symmetric)
+    indices = np.empty_like(bucket)
+    order = np.empty_like(edge)
+    _fill_rows(by_column, bucket, edge, by_row[:-1].copy(), indices, order)
+    return by_row, indices, order
+
+
+def transposed(
+    indptr: np.ndarray, indices: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give indptr, indices and each entry's old position, of the transpose of a CSR."""
+    starts = np.zeros(indptr.size, dtype=np.int64)
+    np.cumsum(np.bincount(indices, minlength=indptr.size - 1), out=starts[1:])
+    rows = np.empty_like(indices)
+    order = np.empty(indices.size, dtype=index_dtype(indices.size))
+    _transpose(indptr, indices, starts[:-1].copy(), rows, order)
+    return starts, rows, order
+
+
+def factorize(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give the rank of every value among the sorted distinct ones, and these."""
+    codes, distinct = pd.factorize(values)
+    order = np.argsort(distinct)
+    rank = np.empty(distinct.size, dtype=index_dtype(distinct.size))
+    rank[order] = np.arange(distinct.size, dtype=rank.dtype)
+    return rank[codes], distinct[order]
+
+
+def _starts(source, destination, number_of_vertices, symmetric):
+    counts = np.zeros((2, number_of_vertices + 1), dtype=np.int64)
+    _count(source, destination, counts[0, 1:], counts[1, 1:], symmetric)
+    np.cumsum(counts, axis=1, out=counts)
+    return (counts[1], counts[1]) if symmetric else (counts[0], counts[1])
+
+
+@njit(cache=True, nogil=True)
+def _count(source, destination, of_row, of_column, symmetric):
+    for i in range(source.size):
+        row, column = source[i], destination[i]
+        of_column[column] += 1
+        if not symmetric:
+            of_row[row] += 1
+        elif row != column:
+            of_column[row] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_buckets(source, destination, cursor, bucket, symmetric):
+    for i in range(source.size):
+        row, column = source[i], destination[i]
+        bucket[cursor[column]] = row
+        cursor[column] += 1
+        if symmetric and row != column:
+            bucket[cursor[row]] = column
+            cursor[row] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_buckets_with_edge(source, destination, cursor, bucket, edge, symmetric):
+    for i in range(source.size):
+        row, column = source[i], destination[i]
+        bucket[cursor[column]] = row
+        edge[cursor[column]] = i
+        cursor[column] += 1
+        if symmetric and row != column:
+            bucket[cursor[row]] = column
+            edge[cursor[row]] = i
+            cursor[row] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_rows(starts, bucket, edge, cursor, indices, order):
+    for column in range(starts.size - 1):
+        for i in range(starts[column], starts[column + 1]):
+            to = cursor[bucket[i]]
+            cursor[bucket[i]] += 1
+            indices[to] = column
+            order[to] = edge[i]
+
+
+@njit(cache=True, nogil=True)
+def _fill_rows_once(starts, bucket, row_starts, indices, indptr):
+    cursor = row_starts[:-1].copy()
+    for column in range(starts.size - 1):
+        for i in range(starts[column], starts[column + 1]):
+            row = bucket[i]
+            to = cursor[row]
+            if to == row_starts[row] or indices[to - 1] != column:
+                indices[to] = column
+                cursor[row] = to + 1
+    for row in range(cursor.size):
+        indptr[row + 1] = indptr[row] + cursor[row] - row_starts[row]
+
+
+@njit(cache=True, nogil=True)
+def _close_gaps(row_starts, indptr, indices):
+    for row in range(indptr.size - 1):
+        shift = row_starts[row] - indptr[row]
+        if shift > 0:
+            for i in range(indptr[row], indptr[row + 1]):
+                indices[i] = indices[i + shift]
+
+
+@njit(cache=True, nogil=True)
+def _transpose(indptr, indices, cursor, rows, order):
+    for row in range(indptr.size - 1):
+        for i in range(indptr[row], indptr[row + 1]):
+            to = cursor[indices[i]]
+            cursor[indices[i]] += 1
+            rows[to] = row
+            order[to] = i

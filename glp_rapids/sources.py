@@ -1,0 +1,311 @@
+"""Readers: what a caller may bring as a graph, each turned into the same `Edges`.
+
+A reader finds the columns and says what to call them in messages; it checks and converts nothing
+else. Foreign graph libraries are recognized only if the caller has imported them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids import frames
+from glp_rapids.frames import Column, Kind
+
+ACCEPTED = (
+    "a pandas, cuDF or pyarrow edge frame, a tuple of arrays (src, dst) or (src, dst, weight), a "
+    "SciPy or CuPy sparse matrix, a networkx.Graph, a cugraph.Graph or a glp_rapids.Graph"
+)
+
+
+@dataclass
+class Options:
+    """The edge options of `as_graph`, as given."""
+
+    source: Any
+    destination: Any
+    weight: Any
+    directed: bool
+    vertices: Any
+
+
+@dataclass
+class Edges:
+    """Edges as columns of ids, or as positions in the columns ``vertices``."""
+
+    source: list[Column]
+    destination: list[Column]
+    weight: Column | None
+    directed: bool
+    kind: Kind
+    vertices: list[Column] | None = None
+    positional: bool = False
+    # both directions of every undirected edge are there already
+    symmetric: bool = False
+    # symmetric if it looks so, as an adjacency matrix does
+    maybe_symmetric: bool = False
+    source_labels: tuple[str, ...] = ("source",)
+    destination_labels: tuple[str, ...] = ("destination",)
+    weight_label: str = "weight"
+    vertices_labels: tuple[str, ...] = ("vertices",)
+
+
+def read(graph: Any, options: Options) -> Edges:
+    """Find the reader for ``graph`` and run it."""
+    graph, proxy = frames.without_proxy(graph)
+    for recognized, reader in _READERS:
+        if recognized(graph):
+            edges = reader(graph, options)
+            if proxy:
+                edges.kind = "cudf.pandas"
+            return edges
+    raise TypeError(f"graph must be {ACCEPTED}, not {_describe(graph)}")
+
+
+def _describe(graph):
+    name = f"{type(graph).__module__}.{type(graph).__name__}".removeprefix("builtins.")
+    if isinstance(graph, str) or hasattr(graph, "__fspath__"):
+        return f"the path {graph!r}; read it first, as with pandas.read_csv"
+    if isinstance(graph, np.ndarray):
+        return f"an array of shape {graph.shape}; pass its columns as (array[:, 0], array[:, 1])"
+    if isinstance(graph, list):
+        return "a list; for a list of pairs, pass tuple(zip(*pairs))"
+    if "dask" in name:
+        return f"{name}; bring it into one frame with .compute()"
+    return name
+
+
+def _is(module: str, *names: str) -> Callable[[Any], bool]:
+    """Recognize instances of classes of a module that may not be imported."""
+
+    def recognized(graph: Any) -> bool:
+        loaded = sys.modules.get(module)
+        classes = tuple(getattr(loaded, name) for name in names if hasattr(loaded, name))
+        return bool(classes) and isinstance(graph, classes)
+
+    return recognized
+
+
+def _read_frame(frame, options):
+    sources = _names(options.source, "source")
+    destinations = _names(options.destination, "destination")
+    if len(sources) != len(destinations):
+        raise ValueError(
+            f"source names {len(sources)} column(s) and destination {len(destinations)}: "
+            f"{sources} and {destinations}; a vertex id has as many columns on both ends"
+        )
+    weights = [] if options.weight is None else _names(options.weight, "weight")
+    for argument, names in (
+        ("source", sources),
+        ("destination", destinations),
+        ("weight", weights),
+    ):
+        for name in names:
+            if name not in frame.columns:
+                raise ValueError(
+                    f"{argument}={options.__dict__[argument]!r}: the frame has no column {name!r}; "
+                    f"its columns are {list(frame.columns)}"
+                )
+            if list(frame.columns).count(name) > 1:
+                raise ValueError(f"{argument}: the frame has several columns named {name!r}")
+    if len(weights) > 1:
+        raise ValueError(f"weight must be one column, not {weights}")
+    return Edges(
+        [frame[name] for name in sources],
+        [frame[name] for name in destinations],
+        frame[weights[0]] if weights else None,
+        options.directed,
+        "cudf" if frames.is_cudf(frame, "DataFrame") else "pandas",
+        source_labels=tuple(f"source column {name!r}" for name in sources),
+        destination_labels=tuple(f"destination column {name!r}" for name in destinations),
+        weight_label=f"weight column {weights[0]!r}" if weights else "weight",
+    )
+
+
+def _names(names, argument):
+    if isinstance(names, list | tuple):
+        if not names:
+            raise ValueError(f"{argument} must name at least one column")
+        return list(names)
+    if not isinstance(names, str | int):
+        raise TypeError(
+            f"{argument} must be a column name or a list of them, not {names!r:.80}; arrays go in "
+            "as the graph: (src, dst, weight)"
+        )
+    return [names]
+
+
+def _read_arrow(table, options):
+    import pyarrow
+
+    table = pyarrow.table(table)
+    wanted = {
+        name
+        for names in (options.source, options.destination, options.weight)
+        for name in (names if isinstance(names, list | tuple) else [names])
+    }
+    columns = {}
+    for name in table.column_names:
+        column = table.column(name)
+        if name not in wanted:
+            columns[name] = []
+        elif column.null_count:
+            # conversion would turn integers with nulls into floats, and the message wrong
+            row = column.is_null().to_pylist().index(True)
+            raise ValueError(
+                f"column {name!r} holds {column.null_count} null(s), the first at row {row}; "
+                "drop those rows with table.drop_null()"
+            )
+        else:
+            columns[name] = column.to_pandas()
+    # a frame of a few columns, the others there by name for the message
+    frame = pd.DataFrame({name: values for name, values in columns.items() if name in wanted})
+    if missing := [name for name in wanted if name is not None and name not in columns]:
+        raise ValueError(
+            f"the table has no column {missing[0]!r}; its columns are {table.column_names}"
+        )
+    return _read_frame(frame, options)
+
+
+def _read_arrays(arrays, options):
+    if len(arrays) not in (2, 3):
+        raise ValueError(
+            f"graph: a tuple must be (src, dst) or (src, dst, weight), not {len(arrays)} items"
+        )
+    if options.weight is not None:
+        raise ValueError(
+            f"weight={options.weight!r} names a column, but the graph is a tuple of arrays; make "
+            "the weights its third"
+        )
+    labels = ("source (the first array)", "destination (the second)", "weight (the third)")
+    columns = []
+    for array, label in zip(arrays, labels, strict=False):
+        if getattr(array, "ndim", 1) != 1:
+            raise ValueError(f"{label} must have one dimension, not the shape {array.shape}")
+        columns.append(frames.as_column(array))
+    if len({len(column) for column in columns}) > 1:
+        lengths = ", ".join(str(len(column)) for column in columns)
+        raise ValueError(f"graph: the arrays must be of one length, not {lengths}")
+    on_device = any(frames.is_cudf(column, "Series") for column in columns)
+    return Edges(
+        columns[:1],
+        columns[1:2],
+        columns[2] if len(columns) == 3 else None,
+        options.directed,
+        "cudf" if on_device else "pandas",
+        source_labels=labels[:1],
+        destination_labels=labels[1:2],
+        weight_label=labels[2],
+    )
+
+
+def _read_matrix(matrix, options):
+    refuse(options, "a sparse matrix", "vertices", "its rows are the vertices")
+    refuse(options, "a sparse matrix", "weight", "its values are the weights")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"graph: an adjacency matrix must be square, not {matrix.shape}")
+    entries = matrix.tocoo()
+    xp = np if isinstance(entries.data, np.ndarray) else sys.modules["cupy"]
+    return Edges(
+        [entries.row],
+        [entries.col],
+        None if entries.data.dtype == bool else entries.data,
+        options.directed,
+        "pandas",
+        [xp.arange(matrix.shape[0], dtype=np.int64)],
+        positional=True,
+        maybe_symmetric=not options.directed,
+        weight_label="the values of the matrix",
+    )
+
+
+def _read_networkx(graph, options):
+    refuse(options, "a networkx graph", "vertices", "its nodes are the vertices")
+    refuse_direction(graph.is_directed(), options)
+    position = {node: i for i, node in enumerate(graph)}
+    pairs = np.fromiter(
+        (position[end] for edge in graph.edges() for end in edge), dtype=np.int64
+    ).reshape(-1, 2)
+    weight = None
+    if options.weight is not None:
+        values = [value for *_, value in graph.edges(data=options.weight)]
+        if any(value is None for value in values):
+            edge = next(edge for edge in graph.edges(data=options.weight) if edge[2] is None)
+            names = sorted({str(name) for *_, data in graph.edges(data=True) for name in data})
+            raise ValueError(
+                f"weight={options.weight!r}: {sum(value is None for value in values)} edge(s) have "
+                f"no such attribute, the first {edge[:2]}; edge attributes here: {names}"
+            )
+        weight = frames.as_column(values if values else np.empty(0))
+    return Edges(
+        [pairs[:, 0]],
+        [pairs[:, 1]],
+        weight,
+        graph.is_directed(),
+        "pandas",
+        [frames.as_column(list(graph))],
+        positional=True,
+        weight_label=f"edge attribute {options.weight!r}",
+        vertices_labels=("the nodes of the graph",),
+    )
+
+
+def _read_cugraph(graph, options):
+    refuse(options, "a cugraph.Graph", "vertices", "it has its own")
+    refuse(options, "a cugraph.Graph", "weight", "it has its own, if it is weighted")
+    refuse_direction(graph.is_directed(), options)
+    if graph.is_multi_gpu():
+        raise TypeError("graph: a distributed cugraph.Graph is not supported; build it on one GPU")
+    import pylibcugraph
+
+    handle = pylibcugraph.ResourceHandle()
+    source, destination, weight, *_ = pylibcugraph.decompress_to_edgelist(
+        resource_handle=handle, graph=graph._plc_graph, do_expensive_check=False
+    )
+    if graph.renumbered:
+        names = graph.renumber_map.implementation.df
+        vertices = [names[str(i)] for i in range(len(names.columns) - 1)]
+    else:
+        vertices = [
+            pylibcugraph.extract_vertex_list(
+                resource_handle=handle, graph=graph._plc_graph, do_expensive_check=False
+            )
+        ]
+    return Edges(
+        [source],
+        [destination],
+        weight if graph.is_weighted() else None,
+        graph.is_directed(),
+        "cudf",
+        vertices,
+        positional=bool(graph.renumbered),
+        symmetric=not graph.is_directed(),
+        vertices_labels=("the vertices of the graph",) * len(vertices),
+    )
+
+
+def refuse(options, what, argument, reason):
+    if getattr(options, argument) is not None:
+        raise ValueError(f"{argument}= does not apply to {what}: {reason}; leave it out")
+
+
+def refuse_direction(directed, options):
+    if options.directed and not directed:
+        raise ValueError("directed=True, but the graph given is undirected; leave directed= out")
+
+
+_READERS: list[tuple[Callable[[Any], bool], Callable[[Any, Options], Edges]]] = [
+    (lambda graph: isinstance(graph, tuple), _read_arrays),
+    (lambda graph: isinstance(graph, pd.DataFrame), _read_frame),
+    (_is("cudf", "DataFrame"), _read_frame),
+    (_is("pyarrow", "Table", "RecordBatch"), _read_arrow),
+    (_is("networkx", "Graph"), _read_networkx),
+    (_is("scipy.sparse", "spmatrix", "sparray"), _read_matrix),
+    (_is("cupyx.scipy.sparse", "spmatrix"), _read_matrix),
+    (_is("cugraph", "Graph"), _read_cugraph),
+]
