@@ -44,14 +44,23 @@ def compressed_rows(
     if weights is None and not count_duplicates:
         return *order_pairs.merged_entries(*pairs), None
     indptr, indices, edge = order_pairs.sorted_entries(*pairs)
-    first = _first_of_each(indptr, indices)
-    if weights is not None:
-        weights = _merged_weights(weights, edge, first)
+    fresh = _first_of_its_kind(indptr, indices)
+    duplicates = _Duplicates(fresh)
+    if weights is None:
+        weights = array_module(indices).ones(indices.size - duplicates.removed.size, dtype=np.int64)
+        weights[duplicates.group] = duplicates.multiplicity
+    elif duplicates.removed.size:
+        several = weights[edge[duplicates.members]]
+        weights = weights[edge[fresh]]
+        if several.dtype.kind == "i":
+            weights[duplicates.group] = _integer_sums(several, duplicates)
+        else:
+            weights[duplicates.group] = _fixed_point_sums(several, duplicates)
     else:
-        weights = _multiplicities(first, indices.size).astype(np.int64)
-    if first.size < indices.size:
-        indptr = array_module(first).searchsorted(first, indptr).astype(np.int64)
-        indices = indices[first]
+        weights = weights[edge]
+    if duplicates.removed.size:
+        indptr = indptr - array_module(indptr).searchsorted(duplicates.removed, indptr)
+        indices = indices[fresh]
     return indptr, indices, weights
 
 
@@ -72,65 +81,65 @@ def both_directions(
     return indptr, indices, None if weights is None else weights[edge]
 
 
-def _first_of_each(indptr: Array, indices: Array) -> Array:
-    """Give the position of the first entry of every group of equal entries of a row."""
-    xp = array_module(indices)
-    fresh = xp.ones(indices.size, dtype=bool)
+def _first_of_its_kind(indptr: Array, indices: Array) -> Array:
+    """Flag the first entry of every group of equal entries of a row."""
+    fresh = array_module(indices).ones(indices.size, dtype=bool)
     fresh[1:] = indices[1:] != indices[:-1]
     starts = indptr[:-1]
     fresh[starts[starts < indptr[1:]]] = True
-    return xp.flatnonzero(fresh)
+    return fresh
 
 
-def _multiplicities(first: Array, entries: int) -> Array:
-    xp = array_module(first)
-    ends = xp.empty_like(first)
-    ends[:-1] = first[1:]
-    ends[-1:] = entries
-    return ends - first
+class _Duplicates:
+    """The groups of two or more equal entries: few as a rule, so only they are added up.
+
+    ``removed``: the entries to go; ``members``: these and the first of each group; ``first``: where
+    the groups start among the members; ``group``: the place of each once the removed are gone.
+    """
+
+    def __init__(self, fresh: Array) -> None:
+        xp = array_module(fresh)
+        self.removed = xp.flatnonzero(~fresh)
+        leaders = xp.flatnonzero(fresh[:-1] & ~fresh[1:])
+        member = ~fresh
+        member[leaders] = True
+        self.members = xp.flatnonzero(member)
+        self.first = xp.searchsorted(self.members, leaders)
+        self.group = leaders - xp.searchsorted(self.removed, leaders)
+        self.last = xp.empty_like(self.first)
+        self.last[:-1] = self.first[1:] - 1
+        self.last[-1:] = self.members.size - 1
+        self.multiplicity = self.last - self.first + 1
+
+    def sums(self, values: Array) -> Array:
+        """Add up int64 by group; the running sum may wrap around, its differences are exact."""
+        running = array_module(values).cumsum(values)
+        return running[self.last] - running[self.first] + values[self.first]
 
 
-def _merged_weights(weights: Array, edge: Array, first: Array) -> Array:
-    if first.size == edge.size:
-        return weights[edge]
-    if weights.dtype.kind == "i":
-        return _integer_sums(weights[edge], first)
-    return _fixed_point_sums(weights[edge], first)
-
-
-def _group_sums(values: Array, first: Array) -> Array:
-    """Sum groups of int64; the running sum may wrap around, its differences are exact."""
-    xp = array_module(values)
-    running = xp.cumsum(values)
-    last = first + _multiplicities(first, values.size) - 1
-    return running[last] - running[first] + values[first]
-
-
-def _integer_sums(weights: Array, first: Array) -> Array:
-    weights = weights.astype(np.int64)
-    if int(weights.max()) * int(_multiplicities(first, weights.size).max()) >= 2**63:
-        low = _group_sums(weights & 0xFFFFFFFF, first)
-        high = _group_sums(weights >> 32, first) + (low >> 32)
+def _integer_sums(several: Array, duplicates: _Duplicates) -> Array:
+    if int(several.max()) * int(duplicates.multiplicity.max()) >= 2**63:
+        low = duplicates.sums(several & 0xFFFFFFFF)
+        high = duplicates.sums(several >> 32) + (low >> 32)
         if int(high.max()) >= 2**31:
             raise ValueError(
                 "weight: the integer weights of the duplicates of an edge add up to more than "
                 "2**63 - 1; scale them down or pass them as float64"
             )
-    return _group_sums(weights, first)
+    return duplicates.sums(several)
 
 
-def _fixed_point_sums(weights: Array, first: Array) -> Array:
-    xp = array_module(weights)
-    multiplicity = _multiplicities(first, weights.size)
-    _, weight_bits = np.frexp(float(weights.max()))
-    shift = 62 - int(weight_bits) - int(multiplicity.max()).bit_length()
-    fixed = xp.rint(xp.ldexp(weights.astype(np.float64), np.int32(shift))).astype(np.int64)
+def _fixed_point_sums(several: Array, duplicates: _Duplicates) -> Array:
+    xp = array_module(several)
+    _, weight_bits = np.frexp(float(several.max()))
+    shift = 62 - int(weight_bits) - int(duplicates.multiplicity.max()).bit_length()
+    fixed = xp.rint(xp.ldexp(several.astype(np.float64), np.int32(shift))).astype(np.int64)
     with np.errstate(over="ignore"):
-        sums = xp.ldexp(_group_sums(fixed, first).astype(np.float64), np.int32(-shift))
-    if float(sums.max()) > float(np.finfo(weights.dtype).max):
+        sums = xp.ldexp(duplicates.sums(fixed).astype(np.float64), np.int32(-shift))
+    if float(sums.max()) > float(np.finfo(several.dtype).max):
         raise ValueError(
-            f"weight: the {weights.dtype} weights of the duplicates of an edge add up to more than "
-            f"{weights.dtype} can hold; scale them down"
-            + (" or pass them as float64" if weights.dtype == np.float32 else "")
+            f"weight: the {several.dtype} weights of the duplicates of an edge add up to more than "
+            f"{several.dtype} can hold; scale them down"
+            + (" or pass them as float64" if several.dtype == np.float32 else "")
         )
-    return xp.where(multiplicity == 1, weights[first], sums.astype(weights.dtype))
+    return sums.astype(several.dtype)

@@ -1,4 +1,4 @@
-"""The graph that everything runs on: a CSR (indptr, indices, weights) and the external vertex ids."""
+"""What everything runs on: a CSR (indptr, indices, weights) and the external vertex ids."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Graph(CSR):
         return self._keep("both", self._both)
 
     def readers(self, direction: Direction = "in") -> CSR:
-        """Give the transpose of ``rows(direction)``: row u holds the vertices that read u's label."""
+        """Give the transpose of ``rows(direction)``: row u holds who reads the label of u."""
         rows = self.rows(direction)
         return rows.transpose() if isinstance(rows, Graph) else rows
 
@@ -182,12 +182,12 @@ class Graph(CSR):
         return to_device(index.astype(self.indices.dtype), self.device)
 
     def external(self, index: Array | None = None) -> Any:
-        """Give the external ids at ``index`` (None: all): a Series, or a frame if of several columns."""
+        """Give the external ids at ``index`` (None: all): a Series; a frame if several columns."""
         ids = self.vertices.take(index)
         return next(iter(ids.values())) if len(ids) == 1 else to_frame(ids, self.vertices.kind)
 
     def external_columns(self, index: Array | None, name: str) -> dict[str, Any]:
-        """Give the external ids at ``index`` as columns for `frame`: ``name``, or ``0_name``, ..."""
+        """Give the external ids at ``index`` for `frame`: column ``name``, or ``0_name``, ..."""
         return self.vertices.take(index, name)
 
     def _keep(self, name, make):

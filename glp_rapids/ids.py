@@ -220,12 +220,7 @@ def rank_integers(arrays: list[Array]) -> tuple[list[Array], Array]:
     high = max(int(array.max()) for array in filled)
     span = high - low + 1
     if span > 4 * total + 65536:
-        codes, values = ordering(filled[0]).factorize(xp.concatenate(arrays))
-        codes = codes.astype(index_dtype(values.size), copy=False)
-        ends = np.cumsum([array.size for array in arrays]).tolist()
-        return [
-            codes[end - array.size : end] for array, end in zip(arrays, ends, strict=True)
-        ], values
+        return ordering(filled[0]).factorize(arrays)
     wide = np.uint64 if dtype == np.uint64 else np.int64
     offsets = [
         array if low == 0 else array.astype(wide, copy=False) - wide(low) for array in arrays
@@ -284,7 +279,7 @@ def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
 
 
 def id_family(column: Column, label: str) -> str | None:
-    """Say what sort of ids a column holds, None if none; TypeError or ValueError if it cannot be."""
+    """Say what sort of ids a column holds (None if it is empty), or raise why it holds none."""
     if not len(column):
         return None
     dtype = column.dtype
@@ -303,7 +298,7 @@ def id_family(column: Column, label: str) -> str | None:
         )
     if _is_categorical(dtype):
         return id_family(_plain(column[:1])[0], label)
-    if dtype == object and isinstance(column, pd.Series):
+    if pd.api.types.is_object_dtype(dtype) and isinstance(column, pd.Series):
         return _object_family(column, label)
     if pd.api.types.is_bool_dtype(dtype):
         raise TypeError(f"{label} holds booleans; ids are integers, strings or dates: {cast}")

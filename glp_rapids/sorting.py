@@ -24,7 +24,7 @@ def index_dtype(number_of_vertices: int) -> type[np.signedinteger]:
 def merged_entries(
     source: Array, destination: Array, number_of_vertices: int, symmetric: bool
 ) -> tuple[Array, Array]:
-    """Give indptr and indices with every pair once; ``symmetric`` adds the reverse of every pair."""
+    """Give indptr and indices, every pair once; ``symmetric`` adds the reverse of each."""
     xp = array_module(source)
     bits = _bits(number_of_vertices)
     keys = _keys(source, destination, bits)
@@ -76,10 +76,13 @@ def rows_of(indptr: Array, indices: Array) -> Array:
     return xp.cumsum(steps).astype(indices.dtype)
 
 
-def factorize(values: Array) -> tuple[Array, Array]:
-    """Give the rank of every value among the sorted distinct ones, and these."""
-    distinct, rank = array_module(values).unique(values, return_inverse=True)
-    return rank, distinct
+def factorize(arrays: list[Array]) -> tuple[list[Array], Array]:
+    """Give the rank of every value among the sorted distinct ones of all arrays, and these."""
+    xp = array_module(*arrays)
+    distinct, ranks = xp.unique(xp.concatenate(arrays), return_inverse=True)
+    ends = np.cumsum([array.size for array in arrays])
+    ranks = ranks.astype(index_dtype(distinct.size))
+    return xp.split(ranks, ends[:-1].tolist()), distinct
 
 
 def _bits(number_of_vertices: int) -> int:

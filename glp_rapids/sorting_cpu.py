@@ -19,19 +19,17 @@ from glp_rapids.sorting import index_dtype
 def merged_entries(
     source: np.ndarray, destination: np.ndarray, number_of_vertices: int, symmetric: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give indptr and indices with every pair once; ``symmetric`` adds the reverse of every pair."""
+    """Give indptr and indices, every pair once; ``symmetric`` adds the reverse of each."""
     by_row, by_column = _starts(source, destination, number_of_vertices, symmetric)
     index = index_dtype(number_of_vertices)
     bucket = np.empty(by_column[-1], dtype=index)
     _fill_buckets(source, destination, by_column[:-1].copy(), bucket, symmetric)
-    indices = np.empty(bucket.size, dtype=index)
-    indptr = np.zeros(number_of_vertices + 1, dtype=np.int64)
-    _fill_rows_once(by_column, bucket, by_row, indices, indptr)
+    indices = np.empty_like(bucket)
+    _fill_rows(by_column, bucket, by_row[:-1].copy(), indices)
     del bucket
-    if indptr[-1] < indices.size:
-        _close_gaps(by_row, indptr, indices)
-        indices = indices[: indptr[-1]].copy()
-    return indptr, indices
+    indptr = np.zeros(number_of_vertices + 1, dtype=np.int64)
+    _close_up(by_row, indices, indptr)
+    return indptr, indices if indptr[-1] == indices.size else indices[: indptr[-1]].copy()
 
 
 def sorted_entries(
@@ -48,7 +46,7 @@ def sorted_entries(
     _fill_buckets_with_edge(source, destination, by_column[:-1].copy(), bucket, edge, symmetric)
     indices = np.empty_like(bucket)
     order = np.empty_like(edge)
-    _fill_rows(by_column, bucket, edge, by_row[:-1].copy(), indices, order)
+    _fill_rows_with_edge(by_column, bucket, edge, by_row[:-1].copy(), indices, order)
     return by_row, indices, order
 
 
@@ -64,13 +62,14 @@ def transposed(
     return starts, rows, order
 
 
-def factorize(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Give the rank of every value among the sorted distinct ones, and these."""
-    codes, distinct = pd.factorize(values)
+def factorize(arrays: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+    """Give the rank of every value among the sorted distinct ones of all arrays, and these."""
+    codes, distinct = pd.factorize(np.concatenate(arrays))
     order = np.argsort(distinct)
-    rank = np.empty(distinct.size, dtype=index_dtype(distinct.size))
-    rank[order] = np.arange(distinct.size, dtype=rank.dtype)
-    return rank[codes], distinct[order]
+    ranks = np.empty(distinct.size, dtype=index_dtype(distinct.size))
+    ranks[order] = np.arange(distinct.size, dtype=ranks.dtype)
+    ends = np.cumsum([array.size for array in arrays])
+    return np.split(ranks[codes], ends[:-1]), distinct[order]
 
 
 def _starts(source, destination, number_of_vertices, symmetric):
@@ -116,36 +115,34 @@ def _fill_buckets_with_edge(source, destination, cursor, bucket, edge, symmetric
 
 
 @njit(cache=True, nogil=True)
-def _fill_rows(starts, bucket, edge, cursor, indices, order):
+def _fill_rows(starts, bucket, cursor, indices):
     for column in range(starts.size - 1):
         for i in range(starts[column], starts[column + 1]):
             to = cursor[bucket[i]]
-            cursor[bucket[i]] += 1
+            cursor[bucket[i]] = to + 1
+            indices[to] = column
+
+
+@njit(cache=True, nogil=True)
+def _fill_rows_with_edge(starts, bucket, edge, cursor, indices, order):
+    for column in range(starts.size - 1):
+        for i in range(starts[column], starts[column + 1]):
+            to = cursor[bucket[i]]
+            cursor[bucket[i]] = to + 1
             indices[to] = column
             order[to] = edge[i]
 
 
 @njit(cache=True, nogil=True)
-def _fill_rows_once(starts, bucket, row_starts, indices, indptr):
-    cursor = row_starts[:-1].copy()
-    for column in range(starts.size - 1):
-        for i in range(starts[column], starts[column + 1]):
-            row = bucket[i]
-            to = cursor[row]
-            if to == row_starts[row] or indices[to - 1] != column:
-                indices[to] = column
-                cursor[row] = to + 1
-    for row in range(cursor.size):
-        indptr[row + 1] = indptr[row] + cursor[row] - row_starts[row]
-
-
-@njit(cache=True, nogil=True)
-def _close_gaps(row_starts, indptr, indices):
-    for row in range(indptr.size - 1):
-        shift = row_starts[row] - indptr[row]
-        if shift > 0:
-            for i in range(indptr[row], indptr[row + 1]):
-                indices[i] = indices[i + shift]
+def _close_up(row_starts, indices, indptr):
+    to = 0
+    for row in range(row_starts.size - 1):
+        begin = to
+        for i in range(row_starts[row], row_starts[row + 1]):
+            if to == begin or indices[to - 1] != indices[i]:
+                indices[to] = indices[i]
+                to += 1
+        indptr[row + 1] = to
 
 
 @njit(cache=True, nogil=True)

@@ -289,12 +289,14 @@ def _read_cugraph(graph, options):
     )
 
 
-def refuse(options, what, argument, reason):
+def refuse(options: Options, what: str, argument: str, reason: str) -> None:
+    """Raise if an option is given that has no meaning for such a graph."""
     if getattr(options, argument) is not None:
         raise ValueError(f"{argument}= does not apply to {what}: {reason}; leave it out")
 
 
-def refuse_direction(directed, options):
+def refuse_direction(directed: bool, options: Options) -> None:
+    """Raise if ``directed=True`` is asked of a graph that knows itself to be undirected."""
     if options.directed and not directed:
         raise ValueError("directed=True, but the graph given is undirected; leave directed= out")
 
