@@ -1,3 +1,58 @@
 """Label propagation for RAPIDS: fast, exact and deterministic, on GPUs and on CPUs."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+# Where each public name lives; a name is imported when it is first used, so that importing the
+# library loads neither pandas nor Numba, and of course no GPU library.
+_HOMES = {
+    "Graph": "graph",
+    "as_graph": "ingest",
+    "Program": "propagation.program",
+    "propagate": "propagation.functions",
+    "label_propagation": "propagation.functions",
+    "layered_label_propagation": "propagation.functions",
+    "speaker_listener": "propagation.functions",
+    "seeded_label_propagation": "propagation.functions",
+    "random_below": "propagation.scalar",
+    "modularity": "metrics",
+    "coverage": "metrics",
+    "nmi": "metrics",
+    "ari": "metrics",
+    "SlidingWindow": "fraud",
+    "suspicious_clusters": "fraud",
+    "account_scores": "fraud",
+}
+
+__all__ = sorted(_HOMES)
+
+if TYPE_CHECKING:
+    from glp_rapids.fraud import SlidingWindow, account_scores, suspicious_clusters
+    from glp_rapids.graph import Graph
+    from glp_rapids.ingest import as_graph
+    from glp_rapids.metrics import ari, coverage, modularity, nmi
+    from glp_rapids.propagation.functions import (
+        label_propagation,
+        layered_label_propagation,
+        propagate,
+        seeded_label_propagation,
+        speaker_listener,
+    )
+    from glp_rapids.propagation.program import Program
+    from glp_rapids.propagation.scalar import random_below
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,366 @@
+"""Label propagation and its variants as functions: check and convert, run, give a frame back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from glp_rapids.options import EdgeOptions, SweepOptions
+from glp_rapids.propagation.program import Program
+from glp_rapids.propagation.sweep import Options, run
+from glp_rapids.propagation.variants import Classic, Layered, Seeded, SpeakerListener
+
+if TYPE_CHECKING:
+    from glp_rapids.frames import Frame
+    from glp_rapids.graph import Graph
+
+
+def _results() -> ModuleType:
+    """Give the module that makes frames; pandas waits for a first call."""
+    from glp_rapids.propagation import results
+
+    return results
+
+
+def _prepared(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[Graph, Options]:
+    """Split the keywords, check those of the run before the graph is even looked at, convert."""
+    from glp_rapids.ingest import as_graph
+
+    names = EdgeOptions.__annotations__
+    edges = {name: value for name, value in options.items() if name in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    if unknown := sorted(others.keys() - SweepOptions.__annotations__.keys()):
+        known = ", ".join(sorted(SweepOptions.__annotations__))
+        raise TypeError(f"unknown option {unknown[0]!r}; there are {known}")
+    run_options = Options(**{**defaults, **others})
+    return as_graph(graph, **edges), run_options
+
+
+def label_propagation(
+    graph: Any, *, renumber: bool = True, **options: Unpack[SweepOptions]
+) -> Frame:
+    """Find communities: every vertex takes the label that weighs most among its neighbours.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Whatever `as_graph` takes; its keywords (``source=``, ``destination=``, ``weight=``,
+        ``directed=``, ``vertices=``, ``multigraph=``, ``device=``) are taken here too.
+    renumber : bool
+        True: ``partition`` counts communities from 0, by the smallest vertex in each. False: it
+        is the id of the vertex that the winning label started from.
+    max_iter : int
+        Sweeps at the most (default 100); 0 leaves every vertex with its own label.
+    update : {"semi", "sync"}
+        "semi" (default): ``classes`` classes of vertices (default 16) are updated one after the
+        other, each reading the labels as they stand. "sync": all vertices at once.
+    explore : int
+        So many sweeps at first (default 10) settle ties in a random order, a new one each sweep,
+        which lets communities merge. Then the run settles.
+    tie_break : {"min", "max", "hash"}
+        Which of the best labels wins while settling: the smallest, the largest, or the first in a
+        random order of the labels.
+    retain : bool
+        While settling, a vertex whose label is among the best keeps it.
+    tol : float
+        The run ends when a settling sweep changes at most this share of the vertices.
+    direction : {"in", "out", "both"}
+        For directed graphs, whose labels a vertex reads: those of its predecessors (labels flow
+        along the edges), of its successors, or of both (a reciprocal pair counts twice).
+    seed : int
+        Of the random orders. The same seed gives the same result on every device, every time.
+    skip_inactive : bool
+        Leave out vertices whose evaluation cannot change anything; the result is the same.
+    progress : bool or callable
+        Show a bar, or call the function with a dict after every sweep.
+
+    Returns
+    -------
+    frame
+        ``vertex``: the ids as they came, every vertex once, sorted. ``partition``: integer
+        community, or an id (``renumber=False``). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
+        ``changed`` (labels a sweep), ``converged``, ``seconds``, ``device``, ``memory_in_use``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An option or the graph is not as described; the message says what and how to mend it.
+
+    Notes
+    -----
+    O(m) time a sweep, of which settled vertices are left out; 4 bytes an edge (8 to 12 with
+    weights) and about 40 bytes a vertex. Votes are added in 64-bit fixed point. The framework is
+    GLP's (SIGMOD 2021), semi-synchronous classes are Kozawa et al.'s (CIKM 2017). With
+    ``update="sync", explore=0, tie_break="min", retain=False, renumber=False, tol=0`` it is CDLP
+    of LDBC Graphalytics.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import label_propagation
+    >>> edges = pd.DataFrame({"src": ["a", "a", "b", "d", "d", "e"],
+    ...                       "dst": ["b", "c", "c", "e", "f", "f"]})
+    >>> label_propagation(edges)["partition"].tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    prepared, run_options = _prepared(graph, options)
+    outcome = run(prepared, Classic(), run_options)
+    return _results().communities(outcome, renumber)
+
+
+def propagate(
+    graph: Any, program: Program, *, renumber: bool = True, **options: Unpack[SweepOptions]
+) -> Frame:
+    """Run a program of your own: any variant of label propagation in a few lines of Python.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Whatever `as_graph` takes, with its keywords.
+    program : Program
+        An instance of your subclass of `Program`.
+    renumber : bool
+        As in `label_propagation`, which describes all further options.
+
+    Returns
+    -------
+    frame
+        ``vertex``, ``partition`` (-1, or null with ``renumber=False``, where a vertex is silent),
+        then the program's ``result_columns``; ``.attrs["glp"]`` as in `label_propagation`.
+
+    Raises
+    ------
+    TypeError
+        A function does not compile: the message names it and says why.
+    ValueError
+        Options or state are not as described.
+
+    Notes
+    -----
+    Programs are GLP's (Ye et al., SIGMOD 2021, section 3.1). Compiled once and kept on disk; what
+    a program leaves as it is in classic label propagation costs what it costs there.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import glp_rapids
+    >>> class Squared(glp_rapids.Program):
+    ...     def label_score(v, label, freq, state):
+    ...         return freq * freq
+    >>> edges = pd.DataFrame({"src": [1, 1, 2], "dst": [2, 3, 3]})
+    >>> glp_rapids.propagate(edges, Squared())["partition"].tolist()
+    [0, 0, 0]
+    """
+    if not isinstance(program, Program):
+        hint = " (write Name() to make one)" if isinstance(program, type) else ""
+        raise TypeError(f"program must be an instance of glp_rapids.Program, not {program!r}{hint}")
+    prepared, run_options = _prepared(graph, options)
+    outcome = run(prepared, program, run_options)
+    return _results().communities(outcome, renumber, program.result_columns)
+
+
+def layered_label_propagation(
+    graph: Any,
+    *,
+    gammas: Sequence[float] = tuple(2**i for i in range(10)),
+    renumber: bool = True,
+    **options: Unpack[SweepOptions],
+) -> Frame:
+    """Find communities at several resolutions: large labels are charged for what they hold.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Whatever `as_graph` takes, with its keywords.
+    gammas : sequence of float
+        The resolutions, each at least 0; one result a gamma. 0 is classic label propagation;
+        the larger, the finer.
+    renumber : bool
+        As in `label_propagation`, which describes all further options.
+
+    Returns
+    -------
+    frame
+        ``vertex``, ``gamma``, ``partition``: every vertex once a gamma, in the order of
+        ``gammas``. ``.attrs["glp"]["layers"]`` holds the report of each run.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A gamma is negative or not a number, or as in `label_propagation`.
+
+    Notes
+    -----
+    The score of a label with k votes around a vertex and v holders in the graph is
+    ``k - gamma * (v - k)`` (Boldi, Rosa, Santini, Vigna, WWW 2011, section 4). Volumes count as
+    they stand before each class. O(m) time a sweep and gamma.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import layered_label_propagation
+    >>> edges = pd.DataFrame({"src": [0, 0, 1], "dst": [1, 2, 2]})
+    >>> layered_label_propagation(edges, gammas=[0, 64])["partition"].tolist()
+    [0, 0, 0, 0, 1, 2]
+    """
+    if isinstance(gammas, str) or not hasattr(gammas, "__iter__"):
+        raise TypeError(f"gammas must be a sequence of numbers, not {gammas!r}")
+    gammas = list(gammas)
+    for gamma in gammas:
+        if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number):
+            raise TypeError(f"gammas must be numbers, not {gamma!r}")
+        if not 0 <= gamma < np.inf:
+            raise ValueError(f"gammas must be finite and at least 0, not {gamma!r}")
+    prepared, run_options = _prepared(graph, options)
+    outcomes = [run(prepared, Layered(gamma), run_options) for gamma in gammas]
+    return _results().layers(prepared, gammas, outcomes, renumber)
+
+
+def speaker_listener(
+    graph: Any,
+    *,
+    max_labels: int = 5,
+    threshold: float = 0.1,
+    max_iter: int = 20,
+    **options: Unpack[SweepOptions],
+) -> Frame:
+    """Find overlapping communities: vertices remember what they heard, and say what they remember.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Whatever `as_graph` takes, with its keywords.
+    max_labels : int
+        Communities a vertex can belong to, at the most.
+    threshold : float
+        A label counts if it fills at least this share of the memory; the most frequent one always
+        does.
+    max_iter : int
+        How many sweeps are made; there is no earlier end.
+    **options
+        ``classes``, ``update``, ``direction``, ``seed``, ``progress`` as in `label_propagation`.
+
+    Returns
+    -------
+    frame
+        ``vertex``, ``partition``, ``frequency``: a row for each community of a vertex, the
+        strongest first. Communities count from 0 by their smallest vertex.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An option is out of range or has no meaning here, or as in `label_propagation`.
+
+    Notes
+    -----
+    SLPA (Xie, Szymanski, Liu, ICDMW 2011). A speaker says one label a sweep, drawn from its
+    memory by (seed, sweep, vertex) alone; a listener keeps the one that most neighbours said, ties
+    in a random order. O(m) time a sweep; the memory takes 4 (max_iter + 1) bytes a vertex.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import speaker_listener
+    >>> edges = pd.DataFrame({"src": [0, 0, 1], "dst": [1, 2, 2]})
+    >>> list(speaker_listener(edges).columns)
+    ['vertex', 'partition', 'frequency']
+    """
+    if isinstance(max_labels, bool) or not isinstance(max_labels, int | np.integer):
+        raise TypeError(f"max_labels must be an integer, not {max_labels!r}")
+    if max_labels < 1:
+        raise ValueError(f"max_labels must be at least 1, not {max_labels}")
+    if not isinstance(threshold, int | float | np.number) or not 0 <= threshold <= 1:
+        raise ValueError(f"threshold must be a share in [0, 1], not {threshold!r}")
+    _refuse(options, "speaker_listener", "explore", "tol", "tie_break", "retain", "skip_inactive")
+    options["max_iter"] = max_iter
+    prepared, run_options = _prepared(graph, options, explore=max_iter)
+    outcome = run(prepared, SpeakerListener(max_iter), run_options)
+    return _results().cover(outcome, int(max_labels), float(threshold))
+
+
+def seeded_label_propagation(
+    graph: Any,
+    seeds: Any,
+    *,
+    max_hops: int | None = None,
+    damping: float = 0.85,
+    max_iter: int = 10,
+    **options: Unpack[SweepOptions],
+) -> Frame:
+    """Spread the labels of a few known vertices: who is close to which of them, and how strongly.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Whatever `as_graph` takes, with its keywords.
+    seeds : frame, dict, or list, array or Series of ids
+        A frame with the columns ``vertex`` (``0_vertex``, ... for ids of several columns) and
+        ``label``; a dict of id to label; or ids alone, which then all carry the label 1.
+    max_hops : int, optional
+        Vertices farther than this from every seed stay without a label. None: no limit but
+        ``max_iter``.
+    damping : float
+        What is left of the strength at each hop, above 0 and at most 1.
+    max_iter : int
+        How many sweeps are made; the strengths have settled after about ten.
+    **options
+        ``update`` (default "sync", by which ``hop`` is the distance from the nearest seed),
+        ``classes``, ``tie_break``, ``retain``, ``direction``, ``seed``, ``progress`` as in
+        `label_propagation`.
+
+    Returns
+    -------
+    frame
+        ``vertex``; ``label``, null where no label came; ``score``: 1 for seeds, 0 where no label
+        came, in between the strength of the label there (it passes 1 only where many seeds meet);
+        ``hop``: the sweep in which the first label came, 0 for seeds, null where none came.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A seed is no vertex, is null or carries two labels, or as in `label_propagation`.
+
+    Notes
+    -----
+    Unlabelled vertices are silent, seeds never change. Vertex u with strength s and weight d (the
+    sum of its edges, without self-loops) gives ``w * s / sqrt(d)`` to a neighbour over an edge of
+    weight w; the label with the largest sum wins there, and its strength is the damped sum over
+    the root of the neighbour's own weight (Zhou et al., NIPS 2003, the winner taking all).
+    O(m) time a sweep, 40 bytes a vertex more than `label_propagation`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import seeded_label_propagation
+    >>> edges = pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "c", "d"]})
+    >>> seeded_label_propagation(edges, {"a": "red", "d": "blue"})["label"].tolist()
+    ['red', 'red', 'blue', 'blue']
+    """
+    if max_hops is not None and (
+        isinstance(max_hops, bool) or not isinstance(max_hops, int | np.integer)
+    ):
+        raise TypeError(f"max_hops must be an integer or None, not {max_hops!r}")
+    if max_hops is not None and max_hops < 0:
+        raise ValueError(f"max_hops must be at least 0, not {max_hops}")
+    if not isinstance(damping, int | float | np.number) or not 0 < damping <= 1:
+        raise ValueError(f"damping must be above 0 and at most 1, not {damping!r}")
+    _refuse(options, "seeded_label_propagation", "explore", "tol", "skip_inactive")
+    options["max_iter"] = max_iter
+    prepared, run_options = _prepared(
+        graph, options, explore=0, update="sync", stop_when_settled=False
+    )
+    labels, names = _results().seed_labels(prepared, seeds)
+    reach = max_iter if max_hops is None else int(max_hops)
+    weight_of = _results().row_weights(prepared.rows(run_options.direction))
+    outcome = run(prepared, Seeded(labels, weight_of, damping, reach), run_options)
+    return _results().reached(outcome, names)
+
+
+def _refuse(options: SweepOptions, function: str, *names: str) -> None:
+    """Say so when an option that other variants have means nothing here."""
+    for name in names:
+        if name in options:
+            raise TypeError(f"{function} has no option {name!r}: it makes max_iter sweeps")

@@ -1,0 +1,282 @@
+"""The sweep on CPU cores: a table of labels a thread, small lists before hashing.
+
+A vertex counts the votes of its neighbours' labels in a compact list of (label, votes). Most
+vertices see a handful of labels, so the list is searched as it stands; a vertex that sees more
+than ``SHORT`` indexes it by a table of slots, addressed by the label itself where the graph is
+small enough, by a hash of it elsewhere. Where scores only grow (plain sums of non-negative votes)
+the best label is known at every moment and nothing is scanned at the end.
+
+A class is evaluated by all threads before any of it is updated: two parallel regions a class, in
+one compiled function a sweep, since a call from Python costs as much as thousands of edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+from numba import njit, prange
+
+from glp_rapids.propagation.compilation import Compiled, DigestCache
+
+SHORT = 8  # labels searched one by one before the table of slots is used
+PARALLEL_FROM = 1 << 16  # entries; two parallel regions a class take about 20 microseconds
+CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough to balance
+
+
+def build(compiled: Compiled, parallel: bool) -> Callable:
+    """Compile the sweep for one program; the result is cached in memory and on disk."""
+    traits = compiled.traits
+    unit, growing, plain = traits.unit_votes, traits.growing_scores, traits.plain
+    default_score, weighted = traits.default_score, traits.weighted
+    checked = traits.real_amounts and not traits.default_load
+    counted = traits.count_volumes
+    volume_field = compiled.state_type._fields.index("volume") if counted else 0
+    score_type = np.float64 if traits.real_scores else np.int64
+    State = compiled.state_type
+    load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
+    update_vertex, pick_label = compiled.update_vertex, compiled.pick_label
+    to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
+    preferred = compiled.preferred
+    jit = njit(nogil=True, error_model="numpy")
+
+    @jit
+    def slot_of(label, mask, direct):
+        """Give a label's first slot: itself if the table has one for every label."""
+        if direct:
+            return np.int64(label)
+        return np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
+
+    @jit
+    def evaluate(v, start, end, indices, weights, state, settings, scratch, errors):
+        """Return (winner, score, tied); the winner is negative where nobody votes."""
+        retain, tie_break, tie_seed, scale, limit = settings
+        entry_label, entry_votes, entry_slot, slots, direct = scratch
+        mask = slots.size - 1
+        current = state.labels[v]
+        best = np.int64(-1)
+        best_score = score_type(0)
+        tied = False
+        distinct = 0
+        hashed = False
+        for j in range(start, end):
+            u = indices[j]
+            if unit:
+                label = np.int64(state.labels[u])
+                votes = np.int64(1)
+            else:
+                weight = np.int64(1)
+                if weighted:
+                    weight = weights[j]
+                heard, amount = load_neighbor(v, u, weight, state)
+                label = np.int64(heard)
+                if checked and not abs(amount) <= limit:
+                    errors[0] = 1
+                    continue
+                votes = to_fixed(amount, scale)
+            if label < 0:
+                continue
+            entry = 0
+            if not hashed:
+                while entry < distinct and entry_label[entry] != label:
+                    entry += 1
+                if entry == distinct:
+                    if distinct < SHORT:
+                        entry_label[entry] = label
+                        entry_votes[entry] = 0
+                        distinct += 1
+                    else:
+                        hashed = True
+                        for other in range(distinct):
+                            slot = slot_of(entry_label[other], mask, direct)
+                            while slots[slot] != 0:
+                                slot = (slot + 1) & mask
+                            slots[slot] = other + 1
+                            entry_slot[other] = slot
+            if hashed:
+                slot = slot_of(label, mask, direct)
+                entry = np.int64(slots[slot]) - 1
+                while entry >= 0 and entry_label[entry] != label:
+                    slot = (slot + 1) & mask
+                    entry = np.int64(slots[slot]) - 1
+                if entry < 0:
+                    entry = distinct
+                    entry_label[entry] = label
+                    entry_votes[entry] = 0
+                    entry_slot[entry] = slot
+                    slots[slot] = entry + 1
+                    distinct += 1
+            total = entry_votes[entry] + votes
+            entry_votes[entry] = total
+            if growing:
+                if best < 0 or total > best_score:
+                    best = label
+                    best_score = score_type(total)
+                    tied = False
+                elif total == best_score and label != best:
+                    tied = True
+                    if preferred(label, best, current, retain, tie_break, tie_seed):
+                        best = label
+        if hashed:
+            for entry in range(distinct):
+                slots[entry_slot[entry]] = 0
+        if not growing:
+            for entry in range(distinct):
+                label = np.int64(entry_label[entry])
+                if default_score:
+                    score = score_type(entry_votes[entry])
+                else:
+                    freq = from_fixed(entry_votes[entry], scale)
+                    score = score_type(label_score(v, entry_label[entry], freq, state))
+                if score != score:
+                    continue
+                if best < 0 or score > best_score:
+                    best = label
+                    best_score = score
+                    tied = False
+                elif score == best_score:
+                    tied = True
+                    if preferred(label, best, current, retain, tie_break, tie_seed):
+                        best = label
+        return best, best_score, tied
+
+    @jit
+    def evaluate_chunk(
+        low, high, vertices, indptr, indices, weights, state, flags, settings, scratch, active, tied,
+        winners, errors,
+    ):
+        """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low."""
+        skip, revisit_tied = flags
+        winner_vertex, winner_label, winner_score = winners
+        listed = low
+        for position in range(low, high):
+            v = vertices[position]
+            if skip:
+                if active[v] == 0 and not (revisit_tied and tied[v] != 0):
+                    continue
+                active[v] = 0
+            label, score, was_tied = evaluate(
+                v, indptr[v], indptr[v + 1], indices, weights, state, settings, scratch, errors
+            )
+            tied[v] = was_tied
+            if label < 0 or (plain and label == state.labels[v]):
+                continue
+            winner_vertex[listed] = v
+            winner_label[listed] = label
+            winner_score[listed] = score
+            listed += 1
+        return listed - low
+
+    @jit
+    def update_chunk(low, high, readers_indptr, readers, state, scale, skip, active, winners, old):
+        """Update the listed vertices and wake the readers of those that now say something else."""
+        winner_vertex, winner_label, winner_score = winners
+        changed = 0
+        for position in range(low, high):
+            v = winner_vertex[position]
+            before = state.labels[v]
+            if plain:
+                state.labels[v] = winner_label[position]
+            else:
+                if default_score:
+                    update_vertex(
+                        v, winner_label[position], from_fixed(winner_score[position], scale), state
+                    )
+                else:
+                    update_vertex(v, winner_label[position], winner_score[position], state)
+                state.labels[v] = pick_label(v, state.sweep, state)
+            old[position] = before
+            if state.labels[v] != before:
+                changed += 1
+                if skip:
+                    for j in range(readers_indptr[v], readers_indptr[v + 1]):
+                        active[readers[j]] = 1
+        return changed
+
+    def sweep(
+        threads, class_indptr, vertices, indptr, indices, weights, readers_indptr, readers, fields,
+        flags, settings, tables, active, tied, winners, old, counts, errors,
+    ):
+        entry_label, entry_votes, entry_slot, slots, direct = tables
+        skip, revisit_tied = flags
+        scale = settings[3]
+        changed_by = np.zeros(threads, np.int64)
+        for group in range(class_indptr.size - 1):
+            first, last = class_indptr[group], class_indptr[group + 1]
+            chunks = (last - first + CHUNK - 1) // CHUNK
+            for thread in prange(threads):
+                state = State(*fields)
+                scratch = (
+                    entry_label[thread], entry_votes[thread], entry_slot[thread], slots[thread],
+                    direct,
+                )
+                for chunk in range(thread, chunks, threads):
+                    low = first + chunk * CHUNK
+                    counts[chunk] = evaluate_chunk(
+                        low, min(low + CHUNK, last), vertices, indptr, indices, weights, state,
+                        flags, settings, scratch, active, tied, winners, errors[thread],
+                    )
+            for thread in prange(threads):
+                state = State(*fields)
+                for chunk in range(thread, chunks, threads):
+                    if counts[chunk] > 0:
+                        low = first + chunk * CHUNK
+                        changed_by[thread] += update_chunk(
+                            low, low + counts[chunk], readers_indptr, readers, state, scale, skip,
+                            active, winners, old,
+                        )
+            if counted:
+                labels = fields[0]
+                volume = fields[volume_field]
+                for chunk in range(chunks):
+                    low = first + chunk * CHUNK
+                    for position in range(low, low + counts[chunk]):
+                        if old[position] >= 0:
+                            volume[old[position]] -= 1
+                        now = labels[winners[0][position]]
+                        if now >= 0:
+                            volume[now] += 1
+        return changed_by.sum()
+
+    kernel = njit(parallel=parallel, nogil=True, error_model="numpy")(sweep)
+    kernel._cache = DigestCache(sweep, f"{compiled.digest} {parallel}")
+    return kernel
+
+
+_built: dict[tuple[str, bool], Callable] = {}
+
+
+def sweep_kernel(compiled: Compiled, parallel: bool) -> Callable:
+    """Give the sweep of a program, built once a process."""
+    key = compiled.digest, parallel
+    if key not in _built:
+        _built[key] = build(compiled, parallel)
+    return _built[key]
+
+
+def threads_for(number_of_edges: int) -> int:
+    """Give the threads worth waking: one where a parallel region costs more than its class."""
+    return numba.get_num_threads() if number_of_edges >= PARALLEL_FROM else 1
+
+
+def start_kernel(compiled: Compiled) -> Callable:
+    """Give the function that lets every vertex say its first label."""
+    State, pick_label = compiled.state_type, compiled.pick_label
+
+    def start(fields):
+        state = State(*fields)
+        for v in range(state.labels.size):
+            state.labels[v] = pick_label(v, state.sweep, state)
+
+    kernel = njit(nogil=True, error_model="numpy")(start)
+    kernel._cache = DigestCache(start, compiled.digest)
+    return kernel
+
+
+def table_slots(number_of_vertices: int, largest_degree: int) -> tuple[int, bool]:
+    """Give the slots of a thread's table, and whether a label is its own slot."""
+    hashed = 1 << max(2 * min(largest_degree, number_of_vertices) - 1, 15).bit_length()
+    if number_of_vertices <= max(4 * hashed, 1 << 20):
+        return max(number_of_vertices, 1), True
+    return hashed, False

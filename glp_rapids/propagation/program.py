@@ -1,0 +1,240 @@
+"""A program: label propagation as four small functions (GLP, SIGMOD'21, section 3.1).
+
+A variant of label propagation says what a vertex tells its neighbours (``pick_label``), what it
+reads from each (``load_neighbor``), how a label is scored (``label_score``) and what a vertex
+writes down (``update_vertex``). The four are plain scalar Python; ``compilation`` turns the same
+source into CPU and GPU code. What an engine may take advantage of is found by comparing their
+bytecode with classic label propagation's, so a variant pays only for what it changes.
+"""
+
+from __future__ import annotations
+
+import dis
+import hashlib
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from glp_rapids.graph import Graph
+
+FUNCTIONS = ("pick_label", "load_neighbor", "label_score", "update_vertex")
+
+
+class Program:
+    """Describe a variant of label propagation by four functions; this one is the classic.
+
+    Subclass it and replace what differs. The functions take no ``self``: they are compiled, for
+    CPU and GPU alike, from the plain scalar Python that you write. They may call other plain
+    functions of your module, and use numbers of your module as constants.
+
+    ``state`` is a named tuple. Always there: ``state.labels`` (what every vertex says, indices of
+    vertices; negative means that the vertex is silent), ``state.sweep`` (from 1; 0 before the
+    first) and ``state.seed``. With ``count_volumes`` also ``state.volume`` (how many vertices say
+    a label). The rest is what ``initial_state`` gives.
+
+    Attributes
+    ----------
+    skip_inactive : bool
+        Set it to True if the outcome for a vertex depends only on what its neighbours say (not on
+        the sweep, on volumes, or on state that changes while labels stand). Then a vertex none of
+        whose neighbours changed is not evaluated again. False is always right, and slower.
+    count_volumes : bool
+        Keep ``state.volume`` up to date: class by class, never in the middle of one.
+    largest_amount : float or None
+        The largest absolute amount that ``load_neighbor`` returns, if it returns real numbers
+        of its own making. None stands for 1024 times the largest edge weight.
+    result_columns : tuple of str
+        One-dimensional arrays of the state, one value a vertex, that ``propagate`` adds to its
+        result.
+
+    Notes
+    -----
+    All four functions are defined by GLP (Ye et al., SIGMOD 2021, section 3.1). A class of
+    vertices is evaluated as a whole (``load_neighbor``, ``label_score``) before any of it is
+    updated (``update_vertex``, ``pick_label``), so ``update_vertex`` may write all that belongs
+    to ``v`` and must not write or read what belongs to another vertex. Votes are added in 64-bit
+    fixed point. Sums, products, quotients and square roots of your own are the same to the last
+    bit on CPU and GPU; ``exp``, ``log`` and their like are not: put them into ``initial_state``.
+
+    Examples
+    --------
+    Labels of well-connected vertices count more:
+
+    >>> import glp_rapids, pandas as pd
+    >>> class ByDegree(glp_rapids.Program):
+    ...     def load_neighbor(v, u, weight, state):
+    ...         return state.labels[u], weight * state.degree[u]
+    ...     def initial_state(self, graph):
+    ...         return {"degree": graph.degree}
+    >>> edges = pd.DataFrame({"src": [0, 0, 1, 3, 3, 4], "dst": [1, 2, 2, 4, 5, 5]})
+    >>> glp_rapids.propagate(edges, ByDegree())["partition"].tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    skip_inactive: ClassVar[bool] = False
+    count_volumes: ClassVar[bool] = False
+    largest_amount: float | None = None
+    result_columns: ClassVar[tuple[str, ...]] = ()
+
+    def initial_state(self, graph: Graph) -> Mapping[str, Any]:
+        """Give the state by name: arrays (first axis: vertices), numbers.
+
+        ``labels`` may be among them: what the vertices say at first (by default, themselves).
+        """
+        return {}
+
+    @staticmethod
+    def pick_label(v, sweep, state):
+        """Return the label that v says to its neighbours until its next update."""
+        return state.labels[v]
+
+    @staticmethod
+    def load_neighbor(v, u, weight, state):
+        """Return the label that v hears from u, and the amount of u's vote for it."""
+        return state.labels[u], weight
+
+    @staticmethod
+    def label_score(v, label, freq, state):
+        """Return the score of a label whose votes at v add up to freq."""
+        return freq
+
+    @staticmethod
+    def update_vertex(v, label, score, state):
+        """Write down that label won at v."""
+        state.labels[v] = label
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What an engine may rely on, found from a program's code and from the graph."""
+
+    default_pick: bool
+    default_load: bool
+    default_score: bool
+    default_update: bool
+    skip_inactive: bool
+    count_volumes: bool
+    weighted: bool
+    real_amounts: bool = False
+    real_scores: bool = False
+
+    @property
+    def unit_votes(self) -> bool:
+        """Every vote is one for the neighbour's label."""
+        return self.default_load and not self.weighted
+
+    @property
+    def growing_scores(self) -> bool:
+        """A score is the sum of votes that are never negative: the best is known at all times."""
+        return self.default_load and self.default_score
+
+    @property
+    def plain(self) -> bool:
+        """A winner is written into the labels, and nothing else happens."""
+        return self.default_pick and self.default_update
+
+
+def functions_of(program: Program) -> dict[str, Callable]:
+    """Give the program's four functions as plain functions."""
+    found = {}
+    for name in FUNCTIONS:
+        function = inspect.getattr_static(program, name)
+        if isinstance(function, staticmethod):
+            function = function.__func__
+        if not isinstance(function, types.FunctionType):
+            raise TypeError(
+                f"{type(program).__name__}.{name} must be a plain Python function, not "
+                f"{type(function).__name__}; write `def {name}(...)` without a decorator"
+            )
+        expected = len(inspect.signature(getattr(Program, name)).parameters)
+        if (given := function.__code__.co_argcount) != expected:
+            raise TypeError(
+                f"{type(program).__name__}.{name} takes {given} parameters, not {expected}: "
+                f"write `def {name}{inspect.signature(getattr(Program, name))}` (no self)"
+            )
+        found[name] = function
+    return found
+
+
+def fingerprint(function: Callable) -> str:
+    """Give a digest of what a function computes: its bytecode and the values it refers to.
+
+    Names of parameters, line numbers and the docstring don't count.
+    """
+    text = []
+    referred = inspect.getclosurevars(function)
+    for step in dis.get_instructions(function):
+        local = "FAST" in step.opname
+        text.append(f"{step.opname} {step.arg if local else step.argval!r}")
+    for values in (referred.globals, referred.nonlocals):
+        for name, value in sorted(values.items()):
+            if isinstance(value, types.FunctionType):
+                text.append(f"{name} = {fingerprint(value)}")
+            elif isinstance(value, types.ModuleType):
+                text.append(f"{name} = {value.__name__}")
+            else:
+                text.append(f"{name} = {value!r}")
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+
+def traits_of(program: Program, *, weighted: bool) -> Traits:
+    """Find what an engine may rely on."""
+    functions = functions_of(program)
+    default = {
+        name: fingerprint(functions[name]) == fingerprint(getattr(Program, name))
+        for name in FUNCTIONS
+    }
+    return Traits(
+        default_pick=default["pick_label"],
+        default_load=default["load_neighbor"],
+        default_score=default["label_score"],
+        default_update=default["update_vertex"],
+        skip_inactive=bool(program.skip_inactive) or all(default.values()),
+        count_volumes=bool(program.count_volumes),
+        weighted=weighted,
+    )
+
+
+RESERVED = ("sweep", "seed", "volume")
+
+
+def initial_state(program: Program, graph: Graph, to_device: Callable[[Any], Any]) -> dict:
+    """Ask the program for its state, check it, and bring the arrays to the device."""
+    name_of = type(program).__name__
+    given = program.initial_state(graph)
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"{name_of}.initial_state must return a dict of arrays and numbers, "
+            f"not {type(given).__name__}"
+        )
+    state = {}
+    for name, value in given.items():
+        if not (isinstance(name, str) and name.isidentifier()) or name in RESERVED:
+            raise ValueError(
+                f"{name_of}.initial_state names a field {name!r}; choose an identifier other "
+                f"than {', '.join(RESERVED)}"
+            )
+        if isinstance(value, bool | int | np.integer | np.bool_):
+            state[name] = np.int64(value)
+        elif isinstance(value, float | np.floating):
+            state[name] = np.float64(value)
+        elif hasattr(value, "shape") and len(value.shape) >= 1:
+            state[name] = to_device(value).copy()
+        else:
+            raise TypeError(
+                f"{name_of}.initial_state gives {name!r} as {type(value).__name__}; "
+                "use a number, or an array whose first axis is the vertices"
+            )
+    for name in program.result_columns:
+        array = state.get(name)
+        if array is None or getattr(array, "shape", None) != (graph.number_of_vertices,):
+            raise ValueError(
+                f"{name_of}.result_columns names {name!r}, which is not an array with one value "
+                "a vertex in initial_state"
+            )
+    return state

@@ -1,0 +1,213 @@
+"""What goes into a run of labels and what comes out of it, as frames of the caller's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.frames import Frame, Kind, set_attributes, to_series, without_proxy
+from glp_rapids.graph import CSR, Graph
+from glp_rapids.propagation.scalar import fixed_point_scale
+from glp_rapids.propagation.sweep import Outcome
+
+
+def renumbered(labels: Any) -> Any:
+    """Renumber labels 0..k-1 by the smallest vertex index that holds each; -1 stays -1."""
+    xp = array_module(labels)
+    speaking = labels >= 0
+    held = labels[speaking]
+    if held.size == 0:
+        return labels.copy()
+    _, number = _numbers_by_first(held, labels.size, xp)
+    partition = xp.full(labels.size, -1, dtype=labels.dtype)
+    partition[speaking] = number.astype(labels.dtype)
+    return partition
+
+
+def _numbers_by_first(values: Any, bound: int, xp: Any) -> tuple[int, Any]:
+    """Number the values, all below ``bound``, in the order of their first occurrence."""
+    first = xp.full(bound, values.size, dtype=np.int64)
+    positions = xp.arange(values.size, dtype=np.int64)
+    if xp is np:
+        first[values[::-1]] = positions[::-1]  # the last write stays: the smallest position
+    else:
+        import cupyx
+
+        cupyx.scatter_min(first, values, positions)
+    leads = first[values] == positions
+    number = xp.cumsum(leads) - 1
+    return int(leads.sum()), number[first[values]]
+
+
+def communities(outcome: Outcome, renumber: bool, further: tuple[str, ...] = ()) -> Frame:
+    """Give ``vertex, partition`` and further columns of the state."""
+    graph = outcome.graph
+    columns = _partition(graph, outcome.labels, renumber)
+    columns.update({name: outcome.state[name] for name in further})
+    return set_attributes(graph.frame(columns), outcome.report)
+
+
+def _partition(graph: Graph, labels: Any, renumber: bool) -> dict[str, Any]:
+    if renumber:
+        return {"partition": renumbered(labels)}
+    silent = labels < 0
+    if not bool(silent.any()):
+        return graph.external_columns(labels, "partition")
+    # A silent vertex has no label to give the id of.
+    columns = graph.external_columns(array_module(labels).where(silent, 0, labels), "partition")
+    kind = graph.vertices.kind
+    return {
+        name: to_series(values, kind).where(to_series(~silent, kind), None)
+        for name, values in columns.items()
+    }
+
+
+def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) -> Frame:
+    """Give ``vertex, gamma, partition``, gamma after gamma."""
+    xp = array_module(graph.indptr)
+    number_of_vertices = graph.number_of_vertices
+    vertex = xp.tile(xp.arange(number_of_vertices), len(gammas))
+    values = np.asarray(gammas, dtype=None if gammas else np.int64)
+    gamma = xp.repeat(xp.asarray(values), number_of_vertices)
+    empty = xp.empty(0, dtype=graph.indices.dtype)
+    if renumber:
+        parts = [renumbered(outcome.labels) for outcome in outcomes]
+        columns = {"partition": xp.concatenate([*parts, empty])}
+    else:
+        parts = [outcome.labels for outcome in outcomes]
+        columns = graph.external_columns(xp.concatenate([*parts, empty]), "partition")
+    frame = graph.frame({"gamma": gamma, **columns}, vertex=vertex)
+    reports = [outcome.report for outcome in outcomes]
+    total = {
+        "sweeps": sum(report["sweeps"] for report in reports),
+        "seconds": sum(report["seconds"] for report in reports),
+        "device": graph.device,
+        "layers": [dict(report, gamma=gamma) for gamma, report in zip(gammas, reports, strict=True)],
+    }
+    return set_attributes(frame, total)
+
+
+def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
+    """Give ``vertex, partition, frequency`` from the memories of a speaker-listener run."""
+    graph, memory, heard = outcome.graph, outcome.state["memory"], outcome.state["heard"]
+    xp = array_module(memory)
+    ordered = xp.sort(memory, axis=1)
+    begins = ordered >= 0
+    begins[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    vertex, place = xp.nonzero(begins)
+    label = ordered[vertex, place].astype(np.int64)
+    width = memory.shape[1]
+    flat = vertex * width + place
+    row_end = (vertex + 1) * width
+    following = xp.concatenate([flat[1:], row_end[-1:]]) if flat.size else flat
+    count = xp.minimum(following, row_end) - flat
+    # Strongest first in each vertex; of equals the smaller label.
+    order = xp.lexsort(xp.stack([label, -count, vertex]))
+    vertex, label, count = vertex[order], label[order], count[order]
+    first = xp.searchsorted(vertex, vertex, side="left")
+    rank = xp.arange(vertex.size) - first
+    frequency = count / heard[vertex].astype(np.float64)
+    kept = (rank < max_labels) & ((rank == 0) | (frequency >= threshold))
+    vertex, label, frequency = vertex[kept], label[kept], frequency[kept]
+    partition = xp.empty(label.size, dtype=graph.indices.dtype)
+    if label.size:
+        # By the smallest vertex of each, and by the label where two share that vertex.
+        by_label = xp.lexsort(xp.stack([label, vertex]))
+        _, number = _numbers_by_first(label[by_label], graph.number_of_vertices, xp)
+        partition[by_label] = number.astype(partition.dtype)
+    frame = graph.frame({"partition": partition, "frequency": frequency}, vertex=vertex)
+    return set_attributes(frame, outcome.report)
+
+
+def row_weights(rows: CSR) -> Any:
+    """Sum the weights of each row without its self-loop, the same to the last bit everywhere."""
+    xp = array_module(rows.indptr)
+    degree = rows.indptr[1:] - rows.indptr[:-1]
+    owner = xp.repeat(xp.arange(degree.size, dtype=rows.indices.dtype), to_host(degree)
+                      if xp is np else degree)
+    scale = 1.0
+    if rows.weights is None:
+        amounts = xp.ones(rows.indices.size, dtype=np.int64)
+    elif rows.weights.dtype.kind == "f":
+        heaviest = float(rows.weights.max()) if rows.weights.size else 0.0
+        largest_degree = int(degree.max()) if degree.size else 0
+        scale = fixed_point_scale(heaviest, largest_degree)
+        amounts = xp.rint(rows.weights.astype(np.float64) * scale).astype(np.int64)
+    else:
+        amounts = rows.weights.astype(np.int64)
+    amounts[owner == rows.indices] = 0
+    # Integers wrap around, so differences of running sums are exact whatever the total.
+    running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(amounts)])
+    return (running[rows.indptr[1:]] - running[rows.indptr[:-1]]).astype(np.float64) / scale
+
+
+def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
+    """Give an array with the code of each vertex's seed label (-1: none), and the labels by code."""
+    ids, given = _ids_and_labels(graph, seeds)
+    index = to_host(graph.vertex_index(ids, "seeds"))
+    values = pd.Index(given)
+    if len(values) != len(index):
+        raise ValueError(f"seeds have {len(index)} vertices but {len(values)} labels")
+    if values.hasnans:
+        raise ValueError(f"seeds hold {int(values.isna().sum())} null label(s); drop those rows")
+    try:
+        names = values.unique().sort_values()
+    except TypeError:
+        raise TypeError("labels of seeds must be of one type that can be sorted") from None
+    codes = names.get_indexer(values)
+    labels = np.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
+    labels[index] = codes
+    if (labels[index] != codes).any():
+        where = int(np.argmax(labels[index] != codes))
+        vertex = graph.external(index[where : where + 1])
+        raise ValueError(
+            f"seeds give two labels to {np.asarray(vertex).ravel().tolist()}: {values[where]!r} "
+            "and another; keep one row a vertex"
+        )
+    return to_device(labels, graph.device), names
+
+
+def _ids_and_labels(graph: Graph, seeds: Any) -> tuple[Any, Any]:
+    seeds, _ = without_proxy(seeds)
+    if isinstance(seeds, Mapping):
+        return list(seeds.keys()), list(seeds.values())
+    if not hasattr(seeds, "columns"):
+        return seeds, np.ones(len(seeds), dtype=np.int64)
+    names = graph.vertices.names()
+    if missing := [name for name in [*names, "label"] if name not in seeds.columns]:
+        raise ValueError(
+            f"seeds have no column {missing[0]!r}; there are {list(map(str, seeds.columns))}"
+        )
+    labels = seeds["label"]
+    labels = labels.to_pandas() if hasattr(labels, "to_pandas") else labels
+    return (seeds[names[0]] if len(names) == 1 else seeds[names]), labels
+
+
+def reached(outcome: Outcome, names: pd.Index) -> Frame:
+    """Give ``vertex, label, score, hop`` with nulls where no label came."""
+    graph, state = outcome.graph, outcome.state
+    kind = graph.vertices.kind
+    hop = state["hop"]
+    columns = {
+        "label": _named(outcome.labels, names, kind),
+        "score": state["strength"],
+        "hop": _named(hop, pd.Index(np.arange(max(int(hop.max(initial=0)), 0) + 1, dtype=np.int32)),
+                      kind),
+    }
+    return set_attributes(graph.frame(columns), outcome.report)
+
+
+def _named(codes: Any, names: pd.Index, kind: Kind) -> Any:
+    """Give ``names[codes]`` as a Series, null where a code is negative."""
+    if kind == "pandas":
+        array = pd.array(names) if len(names) else pd.array([], dtype="Int64")
+        return pd.Series(array.take(to_host(codes).astype(np.int64), allow_fill=True))
+    silent = codes < 0
+    if len(names) == 0:
+        names = pd.Index([0])
+    taken = to_series(pd.Series(names), kind).take(array_module(codes).where(silent, 0, codes))
+    return taken.reset_index(drop=True).where(to_series(~silent, kind), None)

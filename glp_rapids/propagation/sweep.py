@@ -1,0 +1,294 @@
+"""The loop: sweeps over classes of vertices until labels stand still (GLP, section 3; DESIGN.md).
+
+A sweep updates class after class; a class is evaluated as a whole on the labels as they stand,
+then updated. The first ``explore`` sweeps settle ties by a new random order each time, which lets
+communities merge; then ties keep the current label and the run settles. Engines differ in how they
+do one sweep, never in what comes out of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from glp_rapids.device import array_module, memory_in_use, to_device, to_host
+from glp_rapids.propagation import scalar
+from glp_rapids.propagation.program import Program, initial_state
+
+if TYPE_CHECKING:
+    from glp_rapids.graph import Graph
+
+UPDATES = ("semi", "sync")
+DIRECTIONS = ("in", "out", "both")
+
+# The defaults of the loop, chosen by `glp-rapids bench parameters` (table in README.md).
+CLASSES, EXPLORE, TOLERANCE, MAX_ITER = 16, 10, 1e-3, 100
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run goes, checked on construction."""
+
+    update: Literal["semi", "sync"] = "semi"
+    classes: int = CLASSES
+    explore: int = EXPLORE
+    tie_break: Literal["min", "max", "hash"] = "min"
+    retain: bool = True
+    direction: Literal["in", "out", "both"] = "in"
+    max_iter: int = MAX_ITER
+    tol: float = TOLERANCE
+    seed: int = 0
+    skip_inactive: bool = True
+    progress: bool | Callable[[dict], None] = False
+    stop_when_settled: bool = True
+
+    def __post_init__(self) -> None:
+        _one_of("update", self.update, UPDATES)
+        _one_of("tie_break", self.tie_break, tuple(scalar.TIE_BREAKS))
+        _one_of("direction", self.direction, DIRECTIONS)
+        _integer("classes", self.classes, 1, 65536)
+        _integer("explore", self.explore, 0, None)
+        _integer("max_iter", self.max_iter, 0, (1 << 31) - 1)
+        _integer("seed", self.seed, 0, (1 << 32) - 1)
+        for name in ("retain", "skip_inactive"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        if not isinstance(self.tol, int | float | np.number) or not 0 <= self.tol <= 1:
+            raise ValueError(f"tol must be a share of the vertices in [0, 1], not {self.tol!r}")
+        if not isinstance(self.progress, bool) and not callable(self.progress):
+            raise TypeError(f"progress must be a bool or a function, not {self.progress!r}")
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        choices = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{name} must be one of {choices}, not {value!r}")
+
+
+def _integer(name: str, value: Any, low: int, high: int | None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if value < low or (high is not None and value > high):
+        span = f"at least {low}" if high is None else f"in {low}..{high}"
+        raise ValueError(f"{name} must be {span}, not {value}")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What one sweep needs to know besides the graph and the state."""
+
+    sweep: int
+    retain: bool
+    tie_break: int
+    tie_seed: int
+    revisit_tied: bool
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes."""
+
+    graph: Graph
+    rows: Any
+    readers: Any
+    classes: int
+    skip: bool
+    scale: float
+    largest_amount: float
+    largest_degree: int
+
+
+class Engine(Protocol):
+    """What a device supplies: the same two calls, the same results."""
+
+    def start(self) -> None:
+        """Let every vertex say its first label."""
+
+    def sweep(self, rule: Rule) -> int:
+        """Do one sweep; return how many vertices now say another label."""
+
+    def bad_amounts(self) -> bool:
+        """Tell whether a program returned amounts that are not finite or too large."""
+
+
+@dataclass
+class Outcome:
+    """What a run leaves behind."""
+
+    graph: Graph
+    labels: Any
+    state: dict[str, Any]
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+def run(graph: Graph, program: Program, options: Options) -> Outcome:
+    """Run a program on a graph, on the device where the graph lives."""
+    begin = time.perf_counter()
+    # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
+    from glp_rapids.propagation.compilation import compile_program
+    from glp_rapids.propagation.kernels import engine_of
+
+    xp = array_module(graph.indptr)
+    number_of_vertices = graph.number_of_vertices
+    state = initial_state(program, graph, lambda array: to_device(array, graph.device))
+    labels = state.pop("labels", None)
+    if labels is None:
+        labels = xp.arange(number_of_vertices, dtype=graph.indices.dtype)
+    else:
+        labels = _first_labels(labels, number_of_vertices, graph.indices.dtype)
+    fields = {"labels": labels, "sweep": np.int64(0), "seed": np.int64(options.seed)}
+    if program.count_volumes:
+        said = labels[labels >= 0]
+        volume = xp.bincount(said, minlength=max(number_of_vertices, 1)).astype(np.int64)
+        fields["volume"] = volume
+    fields.update(state)
+
+    engine_class, target = engine_of(graph.device)
+    rows = graph.rows(options.direction)
+    compiled = compile_program(program, target, _host_types(fields), rows.weights)
+    workload = _workload(graph, rows, program, compiled.traits, options)
+    changed: list[int] = []
+    settled = number_of_vertices == 0
+    if number_of_vertices > 0 and options.max_iter > 0:
+        engine = engine_class(workload, compiled, fields)
+        engine.start()
+        for rule, exploring in _with_progress(_rules(options), options, changed):
+            changed.append(engine.sweep(rule))
+            if engine.bad_amounts():
+                raise ValueError(
+                    f"{type(program).__name__}.load_neighbor returned an amount that is not a "
+                    f"number or exceeds {workload.largest_amount:g} in sweep {rule.sweep}; set "
+                    "`largest_amount` on the program if amounts may be that large"
+                )
+            settled = not exploring and changed[-1] <= options.tol * number_of_vertices
+            if settled and options.stop_when_settled:
+                break
+    report = {
+        "sweeps": len(changed),
+        "explored": min(options.explore, len(changed)),
+        "changed": changed,
+        "converged": settled,
+        "seconds": time.perf_counter() - begin,
+        "device": graph.device,
+        "memory_in_use": memory_in_use(graph.device),
+    }
+    return Outcome(graph, fields["labels"], {**state, **fields}, report)
+
+
+def _first_labels(labels: Any, number_of_vertices: int, dtype: Any) -> Any:
+    if labels.shape != (number_of_vertices,) or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"initial labels must be {number_of_vertices} integers, one a vertex, not "
+            f"{labels.shape} of {labels.dtype}"
+        )
+    if number_of_vertices and int(labels.max()) >= number_of_vertices:
+        raise ValueError(
+            f"initial labels must be vertex indices below {number_of_vertices} or negative, not "
+            f"{int(labels.max())}"
+        )
+    return labels.astype(dtype)
+
+
+def _host_types(fields: dict[str, Any]) -> dict[str, Any]:
+    """Give host arrays of the same types and no content: types are all a compiler needs."""
+    return {
+        name: np.empty((0,) * value.ndim, value.dtype) if getattr(value, "ndim", 0) else value
+        for name, value in fields.items()
+    }
+
+
+def _workload(
+    graph: Graph, rows: Any, program: Program, traits: Any, options: Options
+) -> Workload:
+    degrees = rows.indptr[1:] - rows.indptr[:-1]
+    largest_degree = int(degrees.max()) if degrees.size else 0
+    heaviest = float(rows.weights.max()) if rows.weights is not None and rows.weights.size else 1.0
+    largest_amount, scale = heaviest, 1.0
+    if not traits.default_load:
+        largest_amount = (
+            1024 * heaviest if program.largest_amount is None else float(program.largest_amount)
+        )
+        if not 0 < largest_amount < np.inf:
+            raise ValueError(f"largest_amount must be positive and finite, not {largest_amount}")
+    if traits.real_amounts:
+        scale = scalar.fixed_point_scale(largest_amount, largest_degree)
+    elif traits.default_load and heaviest * largest_degree > 2.0**62:
+        raise ValueError(
+            f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "
+            f"{heaviest:g}, largest degree {largest_degree}); divide the weights or use floats"
+        )
+    skip = traits.skip_inactive and options.skip_inactive
+    return Workload(
+        graph=graph,
+        rows=rows,
+        readers=graph.readers(options.direction) if skip else rows,
+        classes=options.classes if options.update == "semi" else 1,
+        skip=skip,
+        scale=scale,
+        largest_amount=largest_amount,
+        largest_degree=largest_degree,
+    )
+
+
+def _rules(options: Options) -> Iterator[tuple[Rule, bool]]:
+    settling = Rule(
+        sweep=0,
+        retain=bool(options.retain),
+        tie_break=scalar.TIE_BREAKS[options.tie_break],
+        tie_seed=int(options.seed),
+        revisit_tied=False,
+    )
+    for sweep in range(1, options.max_iter + 1):
+        if sweep <= options.explore:
+            yield Rule(
+                sweep=sweep,
+                retain=False,
+                tie_break=scalar.TIE_HASH,
+                tie_seed=int(options.seed) + (sweep << 32),
+                revisit_tied=True,
+            ), True
+        else:
+            # Without retention the order of ties is another one from here on.
+            first = sweep == options.explore + 1
+            yield replace(
+                settling, sweep=sweep, revisit_tied=first and not settling.retain
+            ), False
+
+
+def _with_progress(
+    rules: Iterator[tuple[Rule, bool]], options: Options, changed: list[int]
+) -> Iterator[tuple[Rule, bool]]:
+    if options.progress is False:
+        yield from rules
+        return
+    if callable(options.progress):
+        for rule, exploring in rules:
+            yield rule, exploring
+            options.progress({"sweep": rule.sweep, "changed": changed[-1], "exploring": exploring})
+        return
+    from tqdm import tqdm
+
+    with tqdm(desc="sweeps", unit="sweep") as bar:
+        for rule, exploring in rules:
+            yield rule, exploring
+            bar.set_postfix(changed=changed[-1], exploring=exploring)
+            bar.update()
+
+
+def class_lists(number_of_vertices: int, classes: int, xp: Any) -> tuple[Any, Any]:
+    """List the vertices class after class, ascending in each; return offsets and the list."""
+    if classes == 1:
+        return (
+            np.array([0, number_of_vertices], dtype=np.int64),
+            xp.arange(number_of_vertices, dtype=np.int64),
+        )
+    index = xp.arange(number_of_vertices, dtype=np.int64)
+    group = scalar.mix_array(index, scalar.CLASS_SEED) % np.uint64(classes)
+    group = group.astype(np.uint8 if classes <= 256 else np.uint16 if classes < 65536 else np.int32)
+    vertices = xp.argsort(group, kind="stable").astype(np.int64)
+    counts = to_host(xp.bincount(group, minlength=classes))
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), vertices
