@@ -238,11 +238,16 @@ def seeded_label_propagation(
     weight_scale = scale_of(indptr, weights)
     n = len(neighbours)
     row_sums = [float(sum(amount for _, amount in row)) / float(weight_scale) for row in neighbours]
-    norms = [math.sqrt(total) if total > 0 else 1.0 for total in row_sums]
+    # a seed with an empty row says its label with strength nothing
+    factors = [1 / math.sqrt(total) if total > 0 else 0.0 for total in row_sums]
     if scale is None:
-        # spoken[v] never exceeds a weighted mean of what the neighbours spoke, hence never a seed's
-        loudest = max((1 / norms[v] for v in seeds), default=1.0)
-        scale = largest_scale(Fraction(max(row_sums, default=0) or 1.0) * Fraction(loudest))
+        # spoken[v] is a damped mean of what the neighbours spoke, hence never above every seed's;
+        # 2 for the rounding
+        loudest = max((factors[v] for v in seeds), default=0.0)
+        heaviest = 1.0 if weights is None else float(max(weights, default=0.0))
+        degree = max((int(end) - int(start) for start, end in pairwise(indptr)), default=0)
+        largest_sum = 2 * Fraction(heaviest) * Fraction(loudest) * degree
+        scale = largest_scale(largest_sum) if largest_sum else Fraction(1)
     weighted = [
         [(int(indices[i]), 1.0 if weights is None else float(weights[i])) for i in range(*ends)]
         for ends in pairwise(int(end) for end in indptr)
@@ -251,7 +256,7 @@ def seeded_label_propagation(
     labels = [seeds.get(v, -1) for v in range(n)]
     scores = [1.0 if v in seeds else 0.0 for v in range(n)]
     hops = [0 if v in seeds else -1 for v in range(n)]
-    spoken = [scores[v] / norms[v] for v in range(n)]
+    spoken = [scores[v] * factors[v] for v in range(n)]
     changed = []
     for sweep in range(1, max_iter + 1):
         changed.append(0)
@@ -279,8 +284,8 @@ def seeded_label_propagation(
             for v, (label, vote) in chosen.items():
                 changed[-1] += labels[v] != label
                 labels[v] = label
-                scores[v] = damping * vote / norms[v]
-                spoken[v] = scores[v] / norms[v]
+                scores[v] = damping * vote / math.sqrt(row_sums[v]) if row_sums[v] > 0 else 0.0
+                spoken[v] = scores[v] / math.sqrt(row_sums[v]) if row_sums[v] > 0 else 0.0
                 if hops[v] < 0:
                     hops[v] = sweep
     return labels, scores, hops, changed
@@ -302,3 +307,24 @@ def renumbered_cover(kept):
         for label in sorted(labels):
             number.setdefault(label, len(number))
     return [{number[label]: labels[label] for label in labels} for labels in kept]
+
+
+# ---------------------------------------------------------------- building the graph
+
+
+def adjacency(pairs, weights=None, *, directed=False, vertices=(), multigraph="merge"):
+    """(ids in index order, per row a dict from neighbour index to weight, None if unweighted).
+
+    ``pairs`` are of external ids of one sortable type; weights must add up exactly as floats.
+    """
+    ids = sorted({end for pair in pairs for end in pair} | set(vertices))
+    index = {external: i for i, external in enumerate(ids)}
+    rows = [{} for _ in ids]
+    for place, (source, destination) in enumerate(pairs):
+        amount = 1 if weights is None else weights[place]
+        u, v = index[source], index[destination]
+        for row, other in {(u, v)} if directed else {(u, v), (v, u)}:
+            rows[row][other] = rows[row].get(other, 0) + amount
+    if weights is None and multigraph == "merge":
+        rows = [dict.fromkeys(row) for row in rows]
+    return ids, [dict(sorted(row.items())) for row in rows]
