@@ -1,0 +1,103 @@
+"""Groups of vertices inside a graph: induced subgraphs, what they hold, and their cores.
+
+Everything is added as integers or in fixed point, so that no order of addition shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids import ids
+from glp_rapids.device import array_module
+from glp_rapids.graph import CSR, Graph
+from glp_rapids.propagation.results import row_weights
+from glp_rapids.sorting import rows_of
+
+Array = Any
+
+
+class Groups:
+    """Items in groups 0..k-1, numbered by the group key; sums of integers a group."""
+
+    def __init__(self, keys: Array, bound: int) -> None:
+        xp = array_module(keys)
+        present = xp.zeros(bound, dtype=bool)
+        present[keys] = True
+        self.of = (xp.cumsum(present) - 1)[keys]
+        self._order = xp.argsort(self.of, kind="stable")
+        number = int(present.sum())
+        self._ends = xp.searchsorted(self.of[self._order], xp.arange(number + 1))
+        self.size = self._ends[1:] - self._ends[:-1]
+
+    def sums(self, values: Array) -> Array:
+        xp = array_module(values)
+        ordered = values[self._order].astype(np.int64)
+        running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(ordered)])
+        return running[self._ends[1:]] - running[self._ends[:-1]]
+
+
+def exact_sums(groups: Groups, values: Array) -> Array:
+    """Add floats in fixed point: the same sum on every device."""
+    if not values.size:
+        return values[:0]
+    largest = float(values.max()) * values.size
+    scale = 2.0 ** (61 - int(np.frexp(largest)[1]))
+    xp = array_module(values)
+    return groups.sums(xp.rint(values * scale).astype(np.int64)).astype(np.float64) / scale
+
+
+def induced(graph: Graph, kept: Array) -> Graph:
+    """Give the graph among the vertices ``kept``, which ascend; they are renumbered 0, 1, ..."""
+    xp = array_module(kept)
+    number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
+    number[kept] = xp.arange(kept.size, dtype=number.dtype)
+    row = number[rows_of(graph.indptr, graph.indices)]
+    column = number[graph.indices]
+    entry = xp.flatnonzero((row >= 0) & (column >= 0))
+    indptr = xp.zeros(kept.size + 1, dtype=np.int64)
+    indptr[1:] = xp.cumsum(xp.bincount(row[entry], minlength=kept.size)[: kept.size])
+    weights = None if graph.weights is None else graph.weights[entry]
+    names = ids.IdColumn(xp.arange(kept.size), "integer", None)
+    vertices = ids.VertexIds((names,), graph.vertices.kind)
+    return Graph(indptr, column[entry], weights, False, vertices)
+
+
+def inside(graph: Graph, group: Array) -> Array:
+    """Tell of every entry whether it joins two different members of one group."""
+    row = rows_of(graph.indptr, graph.indices)
+    mine = group[row]
+    return (mine >= 0) & (mine == group[graph.indices]) & (row != graph.indices)
+
+
+def counts(graph: Graph, which: Array) -> Array:
+    """Count the marked entries of every row."""
+    xp = array_module(which)
+    running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(which)])
+    return running[graph.indptr[1:]] - running[graph.indptr[:-1]]
+
+
+def masked(graph: CSR, which: Array) -> CSR:
+    """Give the rows with a weight of 0 on all entries but the marked."""
+    xp = array_module(which)
+    weights = xp.ones(which.size, dtype=np.int64) if graph.weights is None else graph.weights
+    return CSR(graph.indptr, graph.indices, weights * which)
+
+
+def core(
+    graph: Graph, community: Array, total: Array, minimum_share: float, minimum_partners: int
+) -> Array:
+    """Drop members with too small a share or too few partners inside, until none is left to drop.
+
+    What stays is the largest set that satisfies both, so it does not depend on any order.
+    """
+    xp = array_module(community)
+    while True:
+        same = inside(graph, community)
+        weak = counts(graph, same) < minimum_partners
+        weak |= row_weights(masked(graph, same)) < minimum_share * total
+        weak &= community >= 0
+        if not bool(weak.any()):
+            return community
+        community = xp.where(weak, -1, community)

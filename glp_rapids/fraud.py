@@ -1,0 +1,365 @@
+"""From a blacklist to suspicious clusters: who trades with the known ones, and with one another.
+
+Three steps. Seeded label propagation scores every account by how strongly the blacklist reaches
+it. Among those above a threshold, weighted label propagation finds communities. Of every community
+only the core stays: accounts that have enough partners in it and enough of their trade. Step one
+and two are the pipeline of C. Ye et al., GPU-Accelerated Graph Label Propagation for Real-Time
+Fraud Detection (SIGMOD 2021); the core keeps honest customers of a guilty merchant out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from glp_rapids import frames
+from glp_rapids.cores import Groups, core, counts, exact_sums, induced, inside, masked
+from glp_rapids.device import array_module
+from glp_rapids.frames import Frame
+from glp_rapids.graph import Graph
+from glp_rapids.ingest import as_graph
+from glp_rapids.options import EdgeOptions
+from glp_rapids.propagation.functions import label_propagation, seeded_label_propagation
+from glp_rapids.propagation.results import row_weights
+from glp_rapids.window import Change, SlidingWindow
+
+__all__ = [
+    "Change",
+    "Findings",
+    "SlidingWindow",
+    "account_scores",
+    "cluster_members",
+    "find_clusters",
+    "suspicious_clusters",
+]
+
+Array = Any
+# Scores and weights are added as integers, so that no order of addition shows.
+SCORE_UNIT = 2.0**-32
+
+
+class Findings(NamedTuple):
+    """The answers of `find_clusters`, three frames of the caller's kind."""
+
+    clusters: Frame
+    members: Frame
+    scores: Frame
+
+
+class ClusterOptions(EdgeOptions, total=False):
+    """The keywords of `find_clusters`, `suspicious_clusters` and `cluster_members`."""
+
+    minimum_size: int
+    minimum_score: float
+    minimum_share: float
+    minimum_partners: int
+    damping: float
+    absent: str
+    device: str | None
+
+
+def account_scores(
+    graph: Any,
+    seeds: Any,
+    *,
+    damping: float = 0.85,
+    max_iter: int = 10,
+    absent: str = "raise",
+    **edges: Unpack[EdgeOptions],
+) -> Frame:
+    """Score every account by how strongly a blacklist reaches it through transactions.
+
+    Parameters
+    ----------
+    graph : SlidingWindow, or whatever `as_graph` takes, with its keywords
+        An edge weighs the number of its transactions, unless ``weight=`` names a column. The
+        graph must be undirected.
+    seeds : list, array or Series of ids
+        The blacklist; a frame of the id columns if ids have several.
+    damping
+        What is left of a score at each step away from the seeds, above 0 and at most 1.
+    max_iter
+        How many steps the score travels.
+    absent : {"raise", "drop"}
+        What becomes of seeds that are no vertex: an error, or nothing.
+
+    Returns
+    -------
+    frame
+        ``vertex``; ``score``: 1 for seeds, 0 where they do not reach, in between for all others;
+        ``is_seed``. Every vertex once, sorted by id.
+
+    Raises
+    ------
+    ValueError
+        The window is empty, the graph directed, or a seed is no vertex.
+    TypeError
+        A type is not as described.
+
+    Notes
+    -----
+    O(edges) a sweep. With a fifth of the fraudsters as seeds, 81% and 94% of the 200 highest
+    scored other accounts are fraud in the AMLSim sets cycle200 and fanin200cycle200, of whose
+    accounts 4.7% and 9% are (personalised PageRank on the same weights: 76% and 85%). Rule: Zhou et al., Learning with
+    Local and Global Consistency, NIPS 2003, section 2, with clamped seeds.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids.fraud import account_scores
+    >>> transfers = pd.DataFrame({"src": ["a", "a", "b"], "dst": ["b", "b", "c"]})
+    >>> account_scores(transfers, ["a"])["score"].round(2).tolist()
+    [1.0, 0.85, 0.43]
+    """
+    prepared, _ = _prepared(graph, edges)
+    index = _seed_index(prepared, seeds, absent)
+    return _score_frame(prepared, index, damping, max_iter)
+
+
+def find_clusters(
+    graph: Any,
+    seeds: Any,
+    *,
+    minimum_size: int = 5,
+    minimum_score: float = 0.03,
+    minimum_share: float = 0.2,
+    minimum_partners: int = 4,
+    damping: float = 0.85,
+    max_iter: int = 10,
+    absent: str = "raise",
+    **edges: Unpack[EdgeOptions],
+) -> Findings:
+    """Find the groups of accounts around a blacklist that trade mostly with one another.
+
+    Parameters
+    ----------
+    graph : SlidingWindow, or whatever `as_graph` takes, with its keywords
+        An edge weighs the number of its transactions, unless ``weight=`` names a column. The
+        graph must be undirected.
+    seeds : list, array or Series of ids
+        The blacklist; a frame of the id columns if ids have several.
+    minimum_size
+        Accounts in a cluster, seeds included, at the least.
+    minimum_score
+        Accounts that `account_scores` scores lower are not looked at.
+    minimum_share
+        Share of an account's trade that must stay inside the cluster, in [0, 1].
+    minimum_partners
+        Accounts of the cluster that a member must have traded with.
+    damping, max_iter, absent
+        As in `account_scores`.
+
+    Returns
+    -------
+    Findings
+        ``clusters``, the most suspicious first: ``cluster`` (0, 1, ...), ``size``, ``seeds``
+        (how many of them are on the blacklist), ``score`` (mean of the members' scores), ``value``
+        (amounts of a window, else weights, traded inside), ``density`` (share of the pairs of
+        members that traded), ``share`` (of all the trade of the members, what stays inside).
+        ``members``: ``vertex, cluster, score, is_seed``, by cluster and falling score.
+        ``scores``: as `account_scores` gives them.
+
+    Raises
+    ------
+    ValueError
+        The window is empty, the graph directed, an option out of range, or a seed is no vertex.
+    TypeError
+        A type is not as described.
+
+    Notes
+    -----
+    O(edges) a sweep for the scores; what follows is confined to the accounts above
+    ``minimum_score``. A cluster has at least one seed: a ring without any known member is not
+    found. The core generalises the k-core to a share of weights.
+
+    Examples
+    --------
+    >>> from glp_rapids.datasets import blacklist, transactions
+    >>> from glp_rapids.fraud import find_clusters
+    >>> frame, truth = transactions(20_000, accounts=2_000, merchants=200, rings=4, towns=10)
+    >>> found = find_clusters(frame, blacklist(truth), source="source", destination="destination")
+    >>> list(found.clusters.columns)
+    ['cluster', 'size', 'seeds', 'score', 'value', 'density', 'share']
+    """
+    limits = {"minimum_size": minimum_size, "minimum_partners": minimum_partners}
+    for name, number in limits.items():
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+            raise ValueError(f"{name} must be an integer of at least 1, not {number!r}")
+    for name, share in {"minimum_score": minimum_score, "minimum_share": minimum_share}.items():
+        if not isinstance(share, int | float | np.number) or not 0 <= share <= 1:
+            raise ValueError(f"{name} must be a number in [0, 1], not {share!r}")
+    prepared, values = _prepared(graph, edges)
+    seed_index = _seed_index(prepared, seeds, absent)
+    scores = _score_frame(prepared, seed_index, damping, max_iter)
+    score = frames.to_array(frames.without_proxy(scores["score"])[0])
+    xp = array_module(prepared.indptr)
+    score = xp.asarray(score)
+    is_seed = xp.zeros(prepared.number_of_vertices, dtype=bool)
+    is_seed[seed_index] = True
+
+    close = xp.flatnonzero((score >= minimum_score) & (score > 0))
+    total = row_weights(prepared)[close]
+    inner = induced(prepared, close)
+    worth = inner if values is None else induced(values, close)
+    found = label_propagation(inner, device=inner.device)["partition"]
+    community = xp.asarray(frames.to_array(frames.without_proxy(found)[0])).astype(np.int64)
+    community = core(inner, community, total, minimum_share, minimum_partners)
+    score, is_seed = score[close], is_seed[close]
+
+    member = xp.flatnonzero(community >= 0)
+    groups = Groups(community[member], community.size)
+    enough = (groups.size >= minimum_size) & (groups.sums(is_seed[member]) > 0)
+    member = member[enough[groups.of]]
+    groups = Groups(community[member], community.size)
+    units = xp.rint(score[member] / SCORE_UNIT).astype(np.int64)
+    mean = groups.sums(units) * SCORE_UNIT / xp.maximum(groups.size, 1)
+    # by falling score, then by the smallest vertex, which is the order the groups are in
+    order = xp.argsort(-mean, kind="stable")
+    place = xp.empty_like(order)
+    place[order] = xp.arange(order.size)
+
+    group_of = xp.full(community.size, -1, dtype=np.int64)
+    group_of[member] = groups.of
+    same = inside(inner, group_of)
+    partners = groups.sums(counts(inner, same)[member])
+    pairs = xp.maximum(groups.size * (groups.size - 1), 1)
+    staying = exact_sums(groups, row_weights(masked(inner, same))[member])
+    trade = exact_sums(groups, total[member])
+    value = exact_sums(groups, row_weights(masked(worth, same))[member]) / 2
+    columns = {
+        "cluster": xp.arange(order.size),
+        "size": groups.size[order],
+        "seeds": groups.sums(is_seed[member])[order],
+        "score": mean[order],
+        "value": xp.round(value, 6)[order],
+        "density": (partners / pairs)[order],
+        "share": (staying / xp.where(trade > 0, trade, 1.0))[order],
+    }
+    cluster = place[groups.of]
+    by_cluster = xp.lexsort(xp.stack([-score[member], cluster]))
+    member, cluster = member[by_cluster], cluster[by_cluster]
+    members = prepared.frame(
+        {"cluster": cluster, "score": score[member], "is_seed": is_seed[member]},
+        vertex=close[member],
+    )
+    return Findings(frames.to_frame(columns, prepared.vertices.kind), members, scores)
+
+
+def suspicious_clusters(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -> Frame:
+    """Give the suspicious clusters, the most suspicious first: `find_clusters`'s ``clusters``.
+
+    Parameters
+    ----------
+    graph, seeds, **options
+        As in `find_clusters`.
+
+    Returns
+    -------
+    frame
+        ``cluster, size, seeds, score, value, density, share``, one row a cluster.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `find_clusters`.
+
+    Notes
+    -----
+    The cost is that of `find_clusters`, which gives the members as well.
+
+    Examples
+    --------
+    >>> from glp_rapids.datasets import blacklist, transactions
+    >>> from glp_rapids.fraud import SlidingWindow, suspicious_clusters
+    >>> frame, truth = transactions(20_000, accounts=2_000, merchants=200, rings=4, towns=10)
+    >>> window = SlidingWindow(days=30)
+    >>> window.append(frame).added
+    20000
+    >>> bool(suspicious_clusters(window, blacklist(truth), absent="drop")["seeds"].min() > 0)
+    True
+    """
+    return find_clusters(graph, seeds, **options).clusters
+
+
+def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -> Frame:
+    """Give the accounts of the suspicious clusters: `find_clusters`'s ``members``.
+
+    Parameters
+    ----------
+    graph, seeds, **options
+        As in `find_clusters`.
+
+    Returns
+    -------
+    frame
+        ``vertex, cluster, score, is_seed``, by cluster and falling score; no vertex is in two.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `find_clusters`.
+
+    Notes
+    -----
+    The cost is that of `find_clusters`.
+
+    Examples
+    --------
+    >>> from glp_rapids.datasets import blacklist, transactions
+    >>> from glp_rapids.fraud import cluster_members
+    >>> frame, truth = transactions(20_000, accounts=2_000, merchants=200, rings=4, towns=10)
+    >>> members = cluster_members(frame, blacklist(truth), source="source",
+    ...                           destination="destination")
+    >>> list(members.columns)
+    ['vertex', 'cluster', 'score', 'is_seed']
+    """
+    return find_clusters(graph, seeds, **options).members
+
+
+def _prepared(graph: Any, edges: dict[str, Any]) -> tuple[Graph, Graph | None]:
+    """Give the graph of transfers and, of a window, that of amounts."""
+    values = None
+    if isinstance(graph, SlidingWindow):
+        if edges:
+            raise TypeError(f"a SlidingWindow takes no {next(iter(edges))}=: it has its own")
+        prepared, values = graph.graph("transfers"), graph.graph("amount")
+    else:
+        if not isinstance(graph, Graph) and edges.get("weight") is None:
+            edges = {"multigraph": "keep", **edges}
+        prepared = as_graph(graph, **edges)
+    if prepared.directed:
+        raise ValueError("the graph is directed; clusters and scores need directed=False")
+    return prepared, values
+
+
+def _seed_index(graph: Graph, seeds: Any, absent: str) -> Array:
+    if absent not in ("raise", "drop"):
+        raise ValueError(f"absent must be 'raise' or 'drop', not {absent!r}")
+    if isinstance(seeds, set | frozenset | dict):
+        seeds = list(seeds)
+    if isinstance(seeds, str) or not hasattr(seeds, "__len__"):
+        raise TypeError(f"seeds must be a list, array or Series of ids, not {seeds!r:.80}")
+    if absent == "drop" and graph.vertices.columns[1:]:
+        raise ValueError("absent='drop' needs ids of one column")
+    if absent == "drop":
+        kind = graph.vertices.kind
+        asked = frames.to_series(frames.as_column(seeds), kind)
+        seeds = asked[asked.isin(frames.to_series(graph.external(), kind))]
+    elif not len(seeds):
+        raise ValueError("seeds are empty: name at least one account")
+    return graph.vertex_index(seeds, "seeds")
+
+
+def _score_frame(graph: Graph, seed_index: Array, damping: float, max_iter: int) -> Frame:
+    xp = array_module(graph.indptr)
+    is_seed = xp.zeros(graph.number_of_vertices, dtype=bool)
+    is_seed[seed_index] = True
+    reached = seeded_label_propagation(
+        graph,
+        graph.frame({"label": xp.ones(seed_index.size, dtype=np.int64)}, vertex=seed_index),
+        damping=damping,
+        max_iter=max_iter,
+        device=graph.device,
+    )
+    return graph.frame({"score": reached["score"], "is_seed": is_seed})

@@ -1,0 +1,341 @@
+"""Made-up data: transactions with planted rings of fraud, and RMAT graphs.
+
+Everything is vectorised, and a function of its arguments and ``seed`` alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+SECONDS_PER_DAY = 86_400
+CIRCLE = 10  # mean number of accounts that send money to one another
+
+
+def transactions(
+    rows: int = 1_000_000,
+    *,
+    accounts: int = 100_000,
+    merchants: int = 10_000,
+    days: int = 30,
+    rings: int = 40,
+    ring_accounts: tuple[int, int] = (12, 30),
+    ring_merchants: tuple[int, int] = (3, 6),
+    ring_trades: tuple[int, int] = (10, 24),
+    burst_days: int = 5,
+    towns: int = 300,
+    start: str = "2026-01-01",
+    seed: int = 0,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Make a table of transactions in which rings of accounts and merchants are planted.
+
+    Ordinary life: accounts differ in activity and merchants in popularity by power laws, so that
+    a few merchants are hubs. An account lives in a town and has three favourite merchants there:
+    half of its transactions go to them, so honest pairs repeat and towns are communities. A
+    fifth are transfers within its circle of about ten friends, so there are honest dense groups.
+    The rest goes to any merchant by popularity.
+
+    Rings, after the collusion of Taobao: each member was drawn from the ordinary population and
+    goes on with its ordinary life; within ``burst_days`` days every account of the ring
+    makes some extra purchases at the ring's merchants, and one in four at its other accounts.
+
+    Parameters
+    ----------
+    rows
+        Number of transactions, those of the rings included.
+    accounts, merchants
+        How many there are. Ids are 0 .. accounts + merchants - 1, drawn at random, so that an id
+        tells neither the kind nor the ring.
+    days, start
+        The transactions fall in ``days`` days from ``start`` on.
+    rings
+        Number of rings; no vertex is in two.
+    ring_accounts, ring_merchants, ring_trades
+        Smallest and largest number of accounts and merchants in a ring, and of extra purchases of
+        each of its accounts.
+    burst_days
+        A ring trades within this many days; when they begin is random.
+    towns
+        Number of towns, of unequal size.
+    seed
+        The same arguments and seed give the same table.
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+        ``source`` and ``destination`` (int64), ``amount`` (float64, whole cents), ``time``
+        (datetime64[s]), in the order of time.
+    truth : pandas.DataFrame
+        ``vertex`` (int64) and ``ring`` (int64): one row per member of a ring, sorted by both.
+
+    Raises
+    ------
+    ValueError
+        If a number is too small, a range is empty, or the rings need more than half of the
+        accounts, merchants or rows.
+
+    Notes
+    -----
+    Cost: O(rows log rows) time; about a second for a million rows. The kind of fraud is the
+    ring of C. Ye et al., GPU-Accelerated Graph Label Propagation for Real-Time Fraud Detection,
+    SIGMOD 2021, section 1.
+
+    Examples
+    --------
+    >>> from glp_rapids.datasets import transactions
+    >>> frame, truth = transactions(5_000, accounts=500, merchants=60, rings=2, towns=4)
+    >>> list(frame.columns), len(frame), truth["ring"].nunique()
+    (['source', 'destination', 'amount', 'time'], 5000, 2)
+    """
+    sizes = {"rows": rows, "accounts": accounts, "merchants": merchants, "days": days}
+    for name, value in {**sizes, "burst_days": burst_days, "towns": towns}.items():
+        _at_least(name, value, 1)
+    _at_least("rings", rings, 0)
+    ranges = {"ring_accounts": ring_accounts, "ring_merchants": ring_merchants}
+    for name, (low, high) in {**ranges, "ring_trades": ring_trades}.items():
+        if not 1 <= low <= high:
+            raise ValueError(f"{name} must be (smallest, largest) with 1 <= smallest <= largest")
+    rng = np.random.default_rng(seed)
+    account_count = _between(rng, ring_accounts, rings)
+    merchant_count = _between(rng, ring_merchants, rings)
+    ring_account = _draw_without_replacement(rng, accounts, account_count, "accounts")
+    ring_merchant = accounts + _draw_without_replacement(
+        rng, merchants, merchant_count, "merchants"
+    )
+    ring_rows = _ring_rows(
+        rng, ring_account, account_count, ring_merchant, merchant_count, ring_trades
+    )
+    planted = len(ring_rows[0])
+    if 2 * planted > rows:
+        raise ValueError(
+            f"the rings make {planted} transactions, more than half of rows={rows}; "
+            "lower rings or ring_trades, or raise rows"
+        )
+    source, destination = _ordinary_rows(rng, rows - planted, accounts, merchants, towns)
+    ring_of_row = ring_rows[2]
+    burst = min(burst_days, days)
+    opening = rng.random(rings) * (days - burst)
+    time = np.concatenate(
+        [
+            rng.random(rows - planted) * days,
+            opening[ring_of_row] + rng.random(planted) * burst,
+        ]
+    )
+    source = np.concatenate([source, ring_rows[0]])
+    destination = np.concatenate([destination, ring_rows[1]])
+    amount = np.round(np.exp(3.3 + 0.9 * rng.standard_normal(rows)), 2) + 0.01
+    second = (time * SECONDS_PER_DAY).astype(np.int64)
+    order = np.argsort(second, kind="stable")
+    name = rng.permutation(accounts + merchants)
+    frame = pd.DataFrame(
+        {
+            "source": name[source][order],
+            "destination": name[destination][order],
+            "amount": np.round(amount[order], 2),
+            "time": np.datetime64(start, "s") + second[order].astype("timedelta64[s]"),
+        }
+    )
+    truth = pd.DataFrame(
+        {
+            "vertex": name[np.concatenate([ring_account, ring_merchant])],
+            "ring": np.concatenate(
+                [np.repeat(np.arange(rings), account_count),
+                 np.repeat(np.arange(rings), merchant_count)]
+            ),
+        }
+    )  # fmt: skip
+    return frame, truth.sort_values(["ring", "vertex"], ignore_index=True)
+
+
+def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.Series:
+    """Draw the ring members that are known already: what a blacklist would hold.
+
+    Parameters
+    ----------
+    truth
+        Frame with a column ``vertex``, as `transactions` gives it.
+    fraction
+        Share of the members, of all rings together, in (0, 1]; at least one is drawn.
+    seed
+        The same arguments and seed give the same list.
+
+    Returns
+    -------
+    pandas.Series
+        The ids, sorted, named ``vertex``.
+
+    Raises
+    ------
+    ValueError
+        If ``fraction`` is outside (0, 1] or ``truth`` is empty.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids.datasets import blacklist
+    >>> len(blacklist(pd.DataFrame({"vertex": range(10), "ring": 0}), 0.2))
+    2
+    """
+    if not 0 < fraction <= 1:
+        raise ValueError(f"fraction must be in (0, 1], not {fraction}")
+    if not len(truth):
+        raise ValueError("truth is empty: there is no ring member to draw")
+    known = max(1, round(fraction * len(truth)))
+    drawn = np.random.default_rng(seed).permutation(len(truth))[:known]
+    return truth["vertex"].iloc[drawn].sort_values(ignore_index=True)
+
+
+def rmat(
+    scale: int,
+    edge_factor: int = 16,
+    seed: int = 0,
+    *,
+    a: float = 0.57,
+    b: float = 0.19,
+    c: float = 0.19,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Make the edges of a recursive-matrix (RMAT) graph, hubs and duplicates included.
+
+    Parameters
+    ----------
+    scale
+        There are 2**scale vertices, 1 <= scale <= 40.
+    edge_factor
+        Edges per vertex.
+    seed
+        The same arguments and seed give the same edges.
+    a, b, c
+        Probabilities of three quadrants; the defaults are Graph500's.
+
+    Returns
+    -------
+    (source, destination)
+        Two int64 arrays of edge_factor * 2**scale elements, with duplicates and self-loops.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    Cost: O(scale * edges). D. Chakrabarti, Y. Zhan, C. Faloutsos: R-MAT, SDM 2004, section 3.
+
+    Examples
+    --------
+    >>> from glp_rapids.datasets import rmat
+    >>> source, destination = rmat(10, 8)
+    >>> len(source), int(source.max()) < 1024
+    (8192, True)
+    """
+    _at_least("scale", scale, 1)
+    _at_least("edge_factor", edge_factor, 1)
+    if scale > 40:
+        raise ValueError(f"scale must be at most 40, not {scale}")
+    if min(a, b, c) < 0 or a + b + c > 1:
+        raise ValueError(f"a, b and c must be >= 0 and sum to at most 1, not {a}, {b}, {c}")
+    rng = np.random.default_rng(seed)
+    edges = edge_factor << scale
+    source = np.zeros(edges, np.int64)
+    destination = np.zeros(edges, np.int64)
+    for _ in range(scale):
+        throw = rng.random(edges, np.float32)
+        lower = throw >= np.float32(a + b)
+        right = (throw >= np.float32(a)) & ~lower | (throw >= np.float32(a + b + c))
+        source += source + lower
+        destination += destination + right
+    return source, destination
+
+
+def _at_least(name: str, value: Any, smallest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if value < smallest:
+        raise ValueError(f"{name} must be at least {smallest}, not {value}")
+
+
+def _between(rng: np.random.Generator, limits: tuple[int, int], number: int) -> np.ndarray:
+    return rng.integers(limits[0], limits[1], number, endpoint=True)
+
+
+def _draw_without_replacement(
+    rng: np.random.Generator, population: int, counts: np.ndarray, name: str
+) -> np.ndarray:
+    needed = int(counts.sum())
+    if 2 * needed > population:
+        raise ValueError(
+            f"the rings need {needed} of the {population} {name}; lower rings or ring_{name}, "
+            f"or raise {name}"
+        )
+    return rng.permutation(population)[:needed]
+
+
+def _ring_rows(
+    rng: np.random.Generator,
+    account: np.ndarray,
+    account_count: np.ndarray,
+    merchant: np.ndarray,
+    merchant_count: np.ndarray,
+    ring_trades: tuple[int, int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw the trades inside rings; give source, destination and ring of each."""
+    rings = len(account_count)
+    ring_of_account = np.repeat(np.arange(rings), account_count)
+    buyer = np.repeat(np.arange(len(account)), _between(rng, ring_trades, len(account)))
+    ring = ring_of_account[buyer]
+    first_account = np.cumsum(account_count) - account_count
+    first_merchant = np.cumsum(merchant_count) - merchant_count
+    shop = first_merchant[ring] + (rng.random(len(ring)) * merchant_count[ring]).astype(np.int64)
+    # A shift of 1 .. count - 1 within the ring never meets the buyer again.
+    shift = 1 + (rng.random(len(ring)) * (account_count[ring] - 1)).astype(np.int64)
+    place = (buyer - first_account[ring] + shift) % account_count[ring]
+    to_account = (rng.random(len(ring)) < 0.25) & (account_count[ring] > 1)
+    destination = np.where(to_account, account[first_account[ring] + place], merchant[shop])
+    return account[buyer], destination, ring
+
+
+def _ordinary_rows(
+    rng: np.random.Generator, rows: int, accounts: int, merchants: int, towns: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the honest trades of everybody."""
+    # Sizes of the towns fall as 1 / rank; both kinds of vertex are placed by them.
+    town_share = np.cumsum(1.0 / np.arange(1, towns + 1))
+    town_share /= town_share[-1]
+    town = np.searchsorted(town_share, rng.random(accounts))
+    shop_town = np.searchsorted(town_share, rng.random(merchants))
+    popularity = (1.0 - rng.random(merchants)) ** -0.8
+    popularity = np.minimum(popularity, 0.02 * popularity.sum())
+    # Shops sorted by town: one cumulative sum serves every town and, whole, the entire country.
+    by_town = np.argsort(shop_town, kind="stable")
+    cumulated = np.concatenate([[0.0], np.cumsum(popularity[by_town])])
+    edge = np.searchsorted(shop_town[by_town], np.arange(towns + 1))
+    low, high = cumulated[edge[:-1]], cumulated[edge[1:]]
+    empty = low == high
+    low[empty], high[empty] = 0.0, cumulated[-1]
+    throw = low[town, None] + rng.random((accounts, 3)) * (high - low)[town, None]
+    favourite = by_town[np.minimum(np.searchsorted(cumulated, throw, "right") - 1, merchants - 1)]
+    activity = np.cumsum((1.0 - rng.random(accounts)) ** -0.55)
+    source = np.searchsorted(activity, rng.random(rows) * activity[-1], "right")
+    source = np.minimum(source, accounts - 1)
+    anywhere = np.searchsorted(cumulated, rng.random(rows) * cumulated[-1], "right") - 1
+    shop = by_town[np.minimum(anywhere, merchants - 1)]
+    choice = rng.random(rows)
+    local = choice < 0.5
+    shop[local] = favourite[source[local], (choice[local] * 6).astype(np.int64)]
+    destination = accounts + shop
+    # A circle is a run of accounts in the order of town, so that friends are neighbours.
+    by_home = np.argsort(town, kind="stable")
+    circle = np.cumsum(rng.random(accounts) < 1 / CIRCLE)
+    first = np.searchsorted(circle, np.arange(circle[-1] + 2))
+    place = np.empty(accounts, np.int64)
+    place[by_home] = np.arange(accounts)
+    transfer = np.flatnonzero(choice >= 0.8)
+    here = place[source[transfer]]
+    size = (first[circle + 1] - first[circle])[here]
+    transfer, here, size = transfer[size > 1], here[size > 1], size[size > 1]
+    shift = 1 + (rng.random(len(here)) * (size - 1)).astype(np.int64)
+    opening = first[circle[here]]
+    destination[transfer] = by_home[opening + (here - opening + shift) % size]
+    return source, destination
