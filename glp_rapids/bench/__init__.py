@@ -1,0 +1,44 @@
+"""What is measured, one module a bench: each has ``add_options(parser)`` and ``run(options)``.
+
+``run`` gives tables, ``{title: [row, ...]}`` with a row a dict of column to value. The peers that a
+bench runs beside this library (NetworKit) are imported when it runs, not before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Sequence
+
+from glp_rapids.bench.table import as_json, as_markdown
+
+BENCHES = {
+    "quality": "modularity and NMI of the defaults, NetworKit's PLP beside them",
+    "parameters": "quality and time over a grid of classes, explore and tol",
+    "overlap": "planted overlapping communities found by SLPA; LLP's partitions gamma by gamma",
+    "cpu": "speed on a CPU, NetworKit's PLP beside it; ingest; user-defined programs",
+}
+
+
+def add_benches(parser: argparse.ArgumentParser) -> None:
+    """Add a subcommand for each bench to a parser; its ``bench`` holds the name chosen."""
+    subparsers = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")
+    for name, summary in BENCHES.items():
+        module = importlib.import_module(f"glp_rapids.bench.{name}")
+        sub = subparsers.add_parser(name, help=summary, description=module.__doc__)
+        sub.formatter_class = argparse.RawDescriptionHelpFormatter
+        module.add_options(sub)
+        sub.add_argument("--json", action="store_true", help="print JSON, not Markdown")
+
+
+def run(options: argparse.Namespace) -> str:
+    """Run the bench named by the options and give its tables as text."""
+    tables = importlib.import_module(f"glp_rapids.bench.{options.bench}").run(options)
+    return as_json(tables) if options.json else as_markdown(tables)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line and print the tables."""
+    parser = argparse.ArgumentParser(prog="glp-rapids bench", description=__doc__.split("\n")[0])
+    add_benches(parser)
+    print(run(parser.parse_args(arguments)))

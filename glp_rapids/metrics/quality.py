@@ -15,8 +15,9 @@ import numpy as np
 
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.graph import Graph
-from glp_rapids.ingest import EdgeOptions, as_graph
+from glp_rapids.ingest import as_graph
 from glp_rapids.metrics.columns import as_frame, label_codes, some, vertex_columns
+from glp_rapids.options import EdgeOptions
 
 ENTRIES_AT_ONCE = 1 << 24
 

@@ -1,0 +1,3 @@
+from glp_rapids.bench import main
+
+main()

@@ -1,0 +1,98 @@
+"""Quality of the defaults: modularity, and NMI where communities were planted.
+
+NetworKit's PLP runs beside on the same graphs (symmetrised, without loops). Both run once per seed;
+the table holds medians, and for us the lowest modularity too. The last column says what the
+library promises of its defaults and a graph breaks: modularity and NMI at least NetworKit's
+(cnr-2000: modularity at least 0.86), more than one community, an end of its own within 60 sweeps.
+"""
+
+from __future__ import annotations
+
+import argparse
+from statistics import median
+
+import numpy as np
+from tqdm import tqdm
+
+from glp_rapids.bench import subjects
+from glp_rapids.bench.table import Tables
+from glp_rapids.graph import Graph
+from glp_rapids.metrics import modularity, nmi
+
+GRAPHS = (
+    "com-dblp",
+    "cnr-2000",
+    "web-NotreDame",
+    "email-Enron",
+    *(f"lfr-{n}-mu{mu}" for n in (10000, 100000) for mu in (0.1, 0.3, 0.5)),
+)
+FLOORS = {"cnr-2000": 0.86}
+MOST_SWEEPS = 60
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each side (default 5)")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
+    parser.add_argument("--alone", action="store_true", help="without NetworKit")
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Give one row a graph."""
+    threads = subjects.processors(options.threads)
+    peer = None if options.alone else subjects.networkit(threads)
+    rows = []
+    for name in tqdm(options.graphs, desc="quality", leave=False, disable=None):
+        graph = subjects.load(name, options.device)
+        truth = subjects.truth(name, graph)
+        ours = [subjects.run_ours(graph, seed=seed) for seed in range(options.seeds)]
+        row = {
+            "graph": name,
+            "vertices": graph.number_of_vertices,
+            "entries": graph.number_of_edges,
+            **measured(graph, ours, truth),
+        }
+        if peer is not None:
+            other = subjects.networkit_graph(peer, graph)
+            theirs = [subjects.run_networkit(peer, other, seed) for seed in range(options.seeds)]
+            row |= {f"NetworKit {key}": value for key, value in
+                    measured(graph, theirs, truth).items() if key in COMPARED}  # fmt: skip
+        row["verdict"] = verdict(row, name)
+        rows.append(row)
+    return {"Quality of the defaults": rows}
+
+
+COMPARED = ("modularity", "NMI", "communities", "seconds")
+
+
+def measured(graph: Graph, outcomes: list[subjects.Outcome], truth: np.ndarray | None) -> dict:
+    """Give the medians over runs that differ in their seeds."""
+    found = [modularity(graph, graph.frame({"partition": run.labels})) for run in outcomes]
+    sizes = [np.unique(run.labels, return_counts=True)[1] for run in outcomes]
+    return {
+        "modularity": median(found),
+        "lowest": min(found),
+        "NMI": None if truth is None else median(nmi(run.labels, truth) for run in outcomes),
+        "communities": int(median(len(size) for size in sizes)),
+        "largest share": max(float(size.max() / size.sum()) for size in sizes),
+        "sweeps": max(run.sweeps for run in outcomes),
+        "settled": all(run.settled for run in outcomes),
+        "seconds": median(run.seconds for run in outcomes),
+    }
+
+
+def verdict(row: dict, name: str) -> str:
+    """Name the promises that a graph breaks; "ok" if none."""
+    floor = FLOORS.get(name, row.get("NetworKit modularity"))
+    broken = []
+    if floor is not None and row["modularity"] < floor:
+        broken.append(f"modularity below {floor:.3f}")
+    if row["NMI"] is not None and row["NMI"] < (row.get("NetworKit NMI") or 0):
+        broken.append(f"NMI below {row['NetworKit NMI']:.3f}")
+    if row["communities"] < 2 < row["vertices"] or row["largest share"] > 0.9:
+        broken.append("collapsed")
+    if not row["settled"] or row["sweeps"] > MOST_SWEEPS:
+        broken.append(f"no end within {MOST_SWEEPS} sweeps")
+    return "; ".join(broken) or "ok"
