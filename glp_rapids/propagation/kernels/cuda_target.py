@@ -1,0 +1,106 @@
+"""The one place that imports Numba's CUDA: how a kernel is compiled, cached and launched.
+
+A GPU would contract a*b+c into one rounding where a CPU does two, and a user's score could differ
+in the last bit; so kernels are compiled with contraction off, an option of NVVM that Numba has no
+keyword for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numba
+import numpy as np
+from numba import cuda
+from numba.core import config
+
+from glp_rapids.propagation.compilation import Target
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+
+
+@functools.cache
+def gpu_target() -> Target:
+    """Give the target that compiles for CUDA."""
+    if SIMULATED:
+
+        def rint(value):
+            return np.rint(value)
+    else:
+        from numba.cuda import libdevice
+
+        def rint(value):
+            return libdevice.rint(value)
+
+    return Target("gpu", cuda.jit(device=True), rint)
+
+
+@contextlib.contextmanager
+def without_contraction() -> Iterator[None]:
+    """Compile with ``-fma=0`` inside the block, so that products and sums round as on a CPU."""
+    if SIMULATED:
+        yield
+        return
+    from numba.cuda import compiler, dispatcher
+
+    original = compiler.compile_cuda
+
+    def compile_cuda(*args, **options):
+        options["nvvm_options"] = {**(options.get("nvvm_options") or {}), "fma": False}
+        return original(*args, **options)
+
+    compiler.compile_cuda = dispatcher.compile_cuda = compile_cuda
+    try:
+        yield
+    finally:
+        compiler.compile_cuda = dispatcher.compile_cuda = original
+
+
+def kernel(function: Callable, digest: str) -> Any:
+    """Make a kernel whose compiled form is kept on disk under ``digest``."""
+    if SIMULATED:
+        return cuda.jit(function)
+    from numba.cuda.dispatcher import CUDACache
+
+    class DigestCache(CUDACache):
+        def _index_key(self, sig: Any, codegen: Any) -> tuple:
+            capability = cuda.get_current_device().compute_capability
+            return (str(sig), codegen.magic_tuple(), capability, digest, numba.__version__)
+
+    # Link-time optimisation would decide about contraction anew, after NVVM.
+    compiled = cuda.jit(function, lto=False)
+    compiled._cache = DigestCache(function)
+    return compiled
+
+
+def bound(array: Any) -> Any:
+    """Wrap an array once for many launches: without this every launch would synchronize."""
+    if SIMULATED or isinstance(array, np.generic):
+        return array
+    return cuda.as_cuda_array(array, sync=False)
+
+
+class Launcher:
+    """Launch kernels; a kernel's first launch compiles it, so contraction is off for that one."""
+
+    def __init__(self) -> None:
+        self._compiled: set[int] = set()
+
+    def __call__(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
+        """Launch ``blocks`` blocks of ``threads`` threads; nothing if there are none."""
+        if blocks < 1:
+            return
+        if id(kernel) in self._compiled:
+            kernel[blocks, threads](*arguments)
+            return
+        with without_contraction():
+            kernel[blocks, threads](*arguments)
+        self._compiled.add(id(kernel))
+
+
+def multiprocessors() -> int:
+    """Give the number of multiprocessors of the current device."""
+    return 2 if SIMULATED else cuda.get_current_device().MULTIPROCESSOR_COUNT
