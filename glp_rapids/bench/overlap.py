@@ -112,6 +112,7 @@ def _slpa(options: argparse.Namespace) -> Rows:
     for overlap in options.overlap:
         edges, planted = planted_cover(options.vertices, options.size, overlap)
         graph = as_graph(edges, vertices=np.arange(options.vertices), device=options.device)
+        speaker_listener(graph, max_iter=1, device=options.device)  # compiles
         found = speaker_listener(graph, device=options.device)
         rows.append(
             {
