@@ -76,8 +76,9 @@ def both_directions(
     indptr: Array, indices: Array, weights: Array | None
 ) -> tuple[Array, Array, Array | None]:
     """Give the CSR of out- and in-neighbours: a reciprocal pair is twice in a row, a loop once."""
-    rows = sorting.rows_of(indptr, indices)
-    indptr, indices, edge = ordering(indices).sorted_entries(rows, indices, indptr.size - 1, True)
+    order_pairs = ordering(indices)
+    rows = order_pairs.rows_of(indptr, indices)
+    indptr, indices, edge = order_pairs.sorted_entries(rows, indices, indptr.size - 1, True)
     return indptr, indices, None if weights is None else weights[edge]
 
 

@@ -52,7 +52,7 @@ def as_column(data: Any) -> Column:
     if array_module(data) is not np:
         return data
     if isinstance(data, np.ndarray):
-        return pd.Series(data, copy=False) if data.dtype.kind in "OSU" else data
+        return data if data.dtype.kind in "iufb" else pd.Series(data, copy=False)
     if isinstance(data, pd.DataFrame) or is_cudf(data, "DataFrame") or np.ndim(data) == 0:
         raise TypeError(f"one column of values is needed here, not {type(data).__name__}")
     return _series_of(list(data))
@@ -93,10 +93,10 @@ def to_series(values: Column, kind: Kind) -> Any:
         if isinstance(values, pd.Series):
             return values.reset_index(drop=True)
         return pd.Series(to_host(values), copy=True)
-    cudf = library(kind)
     if isinstance(values, np.ndarray):
         values = to_device(values, "gpu")
-    return cudf.Series(values).reset_index(drop=True)
+    # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
+    return library(kind).Series(values.copy()).reset_index(drop=True)
 
 
 def to_frame(columns: dict[str, Column], kind: Kind) -> Frame:

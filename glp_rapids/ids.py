@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids import frames
+from glp_rapids import frames, id_types
 from glp_rapids.adjacency import ordering
 from glp_rapids.device import DeviceName, array_module, device_of, to_device, to_host
 from glp_rapids.frames import Column, Kind
@@ -66,23 +66,23 @@ class VertexIds:
 
     def lookup(self, ids: Any, argument: str) -> Array:
         """Give the indices of external ids, as int64 on the host or where the ids live."""
-        parts = split_columns(ids, len(self.columns), argument)
+        parts = id_types.split_columns(ids, len(self.columns), argument)
         labels = [argument] * len(parts)
         for part, column, label in zip(parts, self.columns, labels, strict=True):
-            family = id_family(part, label)
+            family = id_types.id_family(part, label)
             if len(part) and family != column.family and len(self):
                 raise TypeError(
-                    f"{argument} holds {_shown_type(part)} but the vertices are "
+                    f"{argument} holds {id_types.shown_type(part)} but the vertices are "
                     f"{column.dtype or column.values.dtype}; cast {argument} to that"
                 )
         if len(parts) == 1 and self.columns[0].family == "integer" and len(parts[0]):
-            index = _search(self.columns[0].values, integers(parts[0], argument))
+            index = _search(self.columns[0].values, id_types.integers(parts[0], argument))
         else:
             index = self._merge(parts)
         missing = index < 0
         if missing.any():
             rows = to_host(array_module(index).flatnonzero(missing))
-            shown = [tuple(_item(part, row) for part in parts) for row in rows[:5]]
+            shown = [tuple(id_types.item(part, row) for part in parts) for row in rows[:5]]
             shown = ", ".join(repr(ids[0] if len(ids) == 1 else ids) for ids in shown)
             raise ValueError(
                 f"{argument} holds {rows.size} id(s) that are no vertex of the graph: {shown}"
@@ -104,7 +104,9 @@ class VertexIds:
         asked = lib.DataFrame(
             {
                 name: frames.to_series(part, kind)
-                for name, part in zip(names, [_plain(part)[0] for part in parts], strict=True)
+                for name, part in zip(
+                    names, [id_types.plain(part)[0] for part in parts], strict=True
+                )
             }
         )
         asked["row"] = np.arange(len(asked))
@@ -125,7 +127,7 @@ def rank(
     """
     lengths = [len(part[0]) for part in parts]
     encoded = [
-        _rank_column(list(column), list(names), device)
+        _rank_column(list(column), list(names), kind, device)
         for column, names in zip(zip(*parts, strict=True), zip(*labels, strict=True), strict=True)
     ]
     if len(encoded) == 1:
@@ -159,8 +161,8 @@ def _rank_tuples(encoded, lengths, kind):
     return codes, VertexIds(tuple(reversed(columns)), kind)
 
 
-def _rank_column(parts, labels, device):
-    families = [id_family(part, label) for part, label in zip(parts, labels, strict=True)]
+def _rank_column(parts, labels, kind, device):
+    families = [id_types.id_family(part, label) for part, label in zip(parts, labels, strict=True)]
     known = {family: label for family, label in zip(families, labels, strict=True) if family}
     if len(known) > 1:
         (one, one_label), (other, other_label) = list(known.items())[:2]
@@ -170,19 +172,21 @@ def _rank_column(parts, labels, device):
         )
     family = next(iter(known), None)
     dtypes = list(dict.fromkeys(part.dtype for part in parts if len(part) or not known))
-    if family == "integer" or (family is None and _numeric(parts)):
+    if family == "integer" or (family is None and id_types.all_numeric(parts)):
         arrays = [
-            to_device(integers(part, label), device)
+            to_device(id_types.integers(part, label), device)
             for part, label in zip(parts, labels, strict=True)
         ]
-        arrays = _of_one_dtype(arrays, labels)
+        arrays = id_types.of_one_dtype(arrays, labels)
         codes, values = rank_integers(arrays)
         dtype = dtypes[0] if len(dtypes) == 1 and dtypes[0] != values.dtype else None
-        return codes, IdColumn(values, "integer", None if _is_float(dtype) else dtype)
-    columns, categorical = zip(*(_plain(part) for part in parts), strict=True)
-    lib = frames.library("cudf" if frames.is_cudf(columns[0], "Series") else "pandas")
+        return codes, IdColumn(values, "integer", None if id_types.is_float(dtype) else dtype)
+    columns, categorical = zip(*(id_types.plain(part) for part in parts), strict=True)
     filled = [column for column in columns if len(column)] or [columns[0]]
-    codes, values = _factorize(lib.concat(filled, ignore_index=True), labels)
+    joined = frames.library(kind).concat(
+        [frames.to_series(column, kind) for column in filled], ignore_index=True
+    )
+    codes, values = _factorize(joined, labels)
     ends = np.cumsum([len(part) for part in parts])
     codes = [
         to_device(codes[end - len(part) : end], device)
@@ -255,148 +259,6 @@ def _search(values: Array, asked: Array) -> Array:
     return index
 
 
-def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
-    """Give ids of ``number`` columns as a list of columns: a frame, or a list of tuples."""
-    ids, _ = frames.without_proxy(ids)
-    if isinstance(ids, pd.DataFrame) or frames.is_cudf(ids, "DataFrame"):
-        if len(ids.columns) != number:
-            raise ValueError(
-                f"{argument} has {len(ids.columns)} columns {list(ids.columns)} but an id of this "
-                f"graph has {number}"
-            )
-        return [ids[name] for name in ids.columns]
-    if isinstance(ids, str | bytes | dict) or not hasattr(ids, "__len__"):
-        raise TypeError(f"{argument} must be a list, array or Series of ids, not {ids!r:.80}")
-    if number == 1:
-        return [frames.as_column(ids)]
-    rows = [tuple(row) if isinstance(row, tuple | list) else (row,) for row in ids]
-    if any(len(row) != number for row in rows):
-        raise ValueError(
-            f"{argument}: an id of this graph has {number} columns; pass a frame with {number} "
-            f"columns or a list of tuples of {number}, not {rows[:1]}"
-        )
-    return [frames.as_column([row[i] for row in rows]) for i in range(number)]
-
-
-def id_family(column: Column, label: str) -> str | None:
-    """Say what sort of ids a column holds (None if it is empty), or raise why it holds none."""
-    if not len(column):
-        return None
-    dtype = column.dtype
-    cast = "cast them, as with astype('int64')"
-    if nulls := frames.null_count(column):
-        row = (
-            int(np.argmax(to_host(frames.to_array(column.isna()))))
-            if hasattr(column, "isna")
-            else int(array_module(column).isnan(column).argmax())
-        )
-        if _is_float(dtype):
-            cast = "then " + cast + " (nulls turn integers into floats)"
-        raise ValueError(
-            f"{label} holds {nulls} null(s), the first at row {row}; an id cannot be null: drop "
-            f"those rows with dropna{', ' + cast if _is_float(dtype) else ''}"
-        )
-    if _is_categorical(dtype):
-        return id_family(_plain(column[:1])[0], label)
-    if pd.api.types.is_object_dtype(dtype) and isinstance(column, pd.Series):
-        return _object_family(column, label)
-    if pd.api.types.is_bool_dtype(dtype):
-        raise TypeError(f"{label} holds booleans; ids are integers, strings or dates: {cast}")
-    if _is_float(dtype):
-        raise TypeError(
-            f"{label} holds {dtype} ids, such as {_item(column, 0)!r}; floats are no ids: {cast}"
-        )
-    if pd.api.types.is_integer_dtype(dtype):
-        return "integer"
-    if pd.api.types.is_complex_dtype(dtype):
-        raise TypeError(f"{label} holds {dtype} ids; they cannot be sorted: {cast}")
-    if pd.api.types.is_datetime64_any_dtype(dtype):
-        zone = getattr(dtype, "tz", None)
-        return f"datetime ({zone})" if zone is not None else "datetime"
-    return "string" if pd.api.types.is_string_dtype(dtype) else str(dtype)
-
-
-def _object_family(column, label):
-    family = pd.api.types.infer_dtype(column, skipna=False)
-    if family in ("integer", "string", "bytes", "date", "datetime", "decimal"):
-        return family
-    types = list(dict.fromkeys(type(value).__name__ for value in column))
-    examples = [next(value for value in column if type(value).__name__ == name) for name in types]
-    if len(types) > 1:
-        shown = ", ".join(
-            f"{name} ({value!r:.40})" for name, value in zip(types, examples, strict=True)
-        )
-        raise TypeError(
-            f"{label} mixes types: {shown}; the ids of a graph must be of one type: cast them, as "
-            "with astype('str')"
-        )
-    if types[0] in ("float", "bool", "complex"):
-        raise TypeError(
-            f"{label} holds ids of type {types[0]}, such as {examples[0]!r}; cast them, as with "
-            "astype('int64')"
-        )
-    return types[0]
-
-
-def integers(column: Column, label: str) -> Array:
-    """Give a column of integers as an array of an integer dtype."""
-    array = frames.to_array(column)
-    if array.dtype.kind in "iu":
-        return array
-    if not array.size:
-        return array.astype(np.int64)
-    for dtype in (np.int64, np.uint64):
-        try:
-            return array.astype(dtype)
-        except OverflowError:
-            continue
-    worst = max(column, key=abs)
-    raise ValueError(f"{label} holds {worst}, which is no 64-bit integer; cast to strings instead")
-
-
-def _of_one_dtype(arrays, labels):
-    filled = [array for array in arrays if array.size] or arrays[:1]
-    dtype = np.result_type(*(array.dtype for array in filled))
-    if dtype.kind == "f":  # int64 beside uint64
-        if all(array.dtype.kind == "u" or int(array.min()) >= 0 for array in filled):
-            dtype = np.dtype(np.uint64)
-        elif all(array.dtype.kind == "i" or int(array.max()) < 2**63 for array in filled):
-            dtype = np.dtype(np.int64)
-        else:
-            raise TypeError(
-                f"{' and '.join(labels)} mix uint64 ids from 2**63 up with negative ids; no "
-                "integer dtype holds both: cast them to strings"
-            )
-    return [array.astype(dtype, copy=False) for array in arrays]
-
-
 def device_of_column(column: Column) -> DeviceName:
     """Tell where a column lives."""
     return "gpu" if frames.is_cudf(column, "Series") else device_of(column)
-
-
-def _plain(column):
-    """Give a categorical column as its categories' dtype, and whether it was one."""
-    if not _is_categorical(column.dtype):
-        return (pd.Series(column) if isinstance(column, np.ndarray) else column), False
-    return column.astype(column.cat.categories.dtype), True
-
-
-def _is_categorical(dtype):
-    return type(dtype).__name__ == "CategoricalDtype"
-
-
-def _is_float(dtype):
-    return dtype is not None and pd.api.types.is_float_dtype(dtype)
-
-
-def _numeric(parts):
-    return all(pd.api.types.is_numeric_dtype(part.dtype) for part in parts)
-
-
-def _shown_type(column):
-    return id_family(column, "") + " ids" if len(column) else "nothing"
-
-
-def _item(column, row):
-    return column.iloc[int(row)] if hasattr(column, "iloc") else column[int(row)].item()

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 import pandas as pd
 
-from glp_rapids import adjacency, frames, ids, sources
+from glp_rapids import adjacency, frames, id_types, ids, sources
 from glp_rapids.device import DeviceName, array_module, choose, to_device
 from glp_rapids.graph import Graph, is_symmetric
 
@@ -148,12 +148,13 @@ def _ranked(edges, options, device):
     if edges.positional:
         (rank,), vertices = ids.rank([edges.vertices], [edges.vertices_labels], edges.kind, device)
         return *(rank[to_device(end, device)] for (end,) in ends), vertices
-    further = edges.vertices
+    if edges.vertices is not None:
+        ends.append(edges.vertices)
+        labels.append(edges.vertices_labels)
     if options.vertices is not None:
-        further = ids.split_columns(options.vertices, len(edges.source), "vertices")
-    if further is not None:
+        further = id_types.split_columns(options.vertices, len(edges.source), "vertices")
         ends.append(further)
-        labels.append(edges.vertices_labels * len(further))
+        labels.append(("vertices",) * len(further))
     codes, vertices = ids.rank(ends, labels, edges.kind, device)
     return codes[0], codes[1], vertices
 

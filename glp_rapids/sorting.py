@@ -51,10 +51,12 @@ def sorted_entries(
     keys = _keys(source, destination, bits)
     edge = xp.arange(source.size, dtype=index_dtype(source.size))
     if symmetric:
-        reversible = xp.flatnonzero(source != destination)
-        reverse = _keys(destination[reversible], source[reversible], bits)
-        keys = xp.concatenate([keys, reverse])
-        edge = xp.concatenate([edge, reversible.astype(edge.dtype)])
+        # each edge beside its reverse, so that equal entries stay in the order of the edges
+        keys = xp.stack([keys, _keys(destination, source, bits)], axis=1).ravel()
+        there = xp.ones(keys.size, dtype=bool)
+        there[1::2] = source != destination
+        keys = keys[there]
+        edge = xp.repeat(edge, 2)[there]
     order = xp.argsort(keys, kind="stable")
     return *_split(keys[order], bits, number_of_vertices), edge[order]
 
@@ -68,12 +70,11 @@ def transposed(indptr: Array, indices: Array) -> tuple[Array, Array, Array]:
 def rows_of(indptr: Array, indices: Array) -> Array:
     """Give the row of every entry."""
     xp = array_module(indptr)
-    vertex = xp.arange(indptr.size - 1, dtype=indices.dtype)
-    # CuPy's repeat takes no array of counts: mark the starts of the rows and sum them up
-    if xp is np:
-        return np.repeat(vertex, np.diff(indptr))
-    steps = xp.bincount(indptr[1:-1], minlength=indices.size + 1)[: indices.size]
-    return xp.cumsum(steps).astype(indices.dtype)
+    # the repeat of CuPy takes no array of counts: how many rows have ended before each entry?
+    if not indices.size:
+        return xp.empty_like(indices)
+    ended = xp.bincount(indptr[1:], minlength=indices.size + 1)[: indices.size]
+    return xp.cumsum(ended).astype(indices.dtype)
 
 
 def factorize(arrays: list[Array]) -> tuple[list[Array], Array]:

@@ -52,7 +52,7 @@ class Edges:
     source_labels: tuple[str, ...] = ("source",)
     destination_labels: tuple[str, ...] = ("destination",)
     weight_label: str = "weight"
-    vertices_labels: tuple[str, ...] = ("vertices",)
+    vertices_labels: tuple[str, ...] = ()
 
 
 def read(graph: Any, options: Options) -> Edges:
@@ -220,6 +220,7 @@ def _read_matrix(matrix, options):
         [xp.arange(matrix.shape[0], dtype=np.int64)],
         positional=True,
         maybe_symmetric=not options.directed,
+        vertices_labels=("the rows of the matrix",),
         weight_label="the values of the matrix",
     )
 
@@ -269,7 +270,7 @@ def _read_cugraph(graph, options):
     )
     if graph.renumbered:
         names = graph.renumber_map.implementation.df
-        vertices = [names[str(i)] for i in range(len(names.columns) - 1)]
+        vertices = [names[name] for name in names.columns if name != "id"]
     else:
         vertices = [
             pylibcugraph.extract_vertex_list(

@@ -1,0 +1,245 @@
+"""Ingest on a GPU: cuDF, cudf.pandas, CuPy and cuGraph in, the same graph as on the CPU out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from graphs import GRAPHS, edge_frames, random_pairs
+from hypothesis import given, settings
+
+from glp_rapids.device import gpu_available, to_host
+from glp_rapids.frames import set_attributes
+from glp_rapids.graph import is_symmetric
+from glp_rapids.ingest import as_graph
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not gpu_available(), reason="no CUDA device"),
+    # the RAPIDS libraries warn about each other's deprecations
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@pytest.fixture
+def cudf():
+    return pytest.importorskip("cudf", reason="cuDF is not installed")
+
+
+@pytest.fixture
+def cupy():
+    return pytest.importorskip("cupy", reason="CuPy is not installed")
+
+
+def same(on_gpu, on_cpu):
+    assert (on_gpu.device, on_cpu.device) == ("gpu", "cpu")
+    for name in ("indptr", "indices", "weights"):
+        one, other = getattr(on_gpu, name), getattr(on_cpu, name)
+        assert (one is None) == (other is None)
+        if other is not None:
+            assert one.dtype == other.dtype
+            assert to_host(one).tobytes() == other.tobytes()
+
+
+def all_same(on_gpu, on_cpu):
+    same(on_gpu, on_cpu)
+    for direction in ("in", "out", "both"):
+        same(on_gpu.rows(direction), on_cpu.rows(direction))
+        same(on_gpu.readers(direction), on_cpu.readers(direction))
+
+
+def as_cudf(cudf, options):
+    options = {**options, "graph": cudf.from_pandas(options["graph"])}
+    if isinstance(options.get("vertices"), pd.Series | pd.DataFrame):
+        options["vertices"] = cudf.from_pandas(options["vertices"])
+    return options
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_pandas_frames_go_to_the_device_and_come_back(name):
+    options = GRAPHS[name]()
+    graph, expected = as_graph(**options, device="gpu"), as_graph(**options, device="cpu")
+    all_same(graph, expected)
+    all_same(expected.to("gpu"), expected)
+    assert graph.to("cpu").to("gpu") is graph
+    frame = graph.frame({"degree": graph.degree})
+    pd.testing.assert_frame_equal(frame, expected.frame({"degree": expected.degree}))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_cudf_frames_in_and_out(name, cudf):
+    options = GRAPHS[name]()
+    expected = as_graph(**options, device="cpu")
+    graph = as_graph(**as_cudf(cudf, options), device="gpu")
+    all_same(graph, expected)
+    frame = graph.frame({"degree": graph.degree})
+    assert isinstance(frame, cudf.DataFrame)
+    wanted = expected.frame({"degree": expected.degree})
+    pd.testing.assert_frame_equal(frame.to_pandas(), wanted, check_dtype=False)
+    assert set_attributes(frame, {"sweeps": 1}).attrs["glp"] == {"sweeps": 1}
+    names = [column for column in frame.columns if column != "degree"]
+    if len(frame):
+        ids = frame[names[0]] if len(names) == 1 else frame[names]
+        index = graph.vertex_index(ids)
+        assert to_host(index).tolist() == list(range(len(frame)))
+        backwards = graph.frame({"x": index[::-1]}, vertex=index[::-1])
+        assert backwards["x"].to_pandas().tolist() == list(range(len(frame)))[::-1]
+
+
+@pytest.mark.parametrize("name", ["strings", "weighted", "directed", "several columns"])
+def test_cudf_frames_on_the_cpu_still_give_cudf(name, cudf):
+    options = GRAPHS[name]()
+    graph = as_graph(**as_cudf(cudf, options), device="cpu")
+    expected = as_graph(**options, device="cpu")
+    assert graph.indices.tolist() == expected.indices.tolist()
+    assert isinstance(graph.frame({"degree": graph.degree}), cudf.DataFrame)
+
+
+@given(edge_frames())
+@settings(max_examples=60, deadline=None)
+def test_random_graphs_are_the_same_bit_for_bit(options):
+    all_same(as_graph(**options, device="gpu"), as_graph(**options, device="cpu"))
+
+
+def test_float_sums_are_the_same_bit_for_bit():
+    rng = np.random.default_rng(3)
+    pairs = rng.integers(0, 200, (2, 200_000))
+    for dtype in (np.float32, np.float64):
+        weights = (10 ** rng.uniform(-12, 12, pairs.shape[1])).astype(dtype)
+        options = {"graph": (*pairs, weights)}
+        same(as_graph(**options, device="gpu"), as_graph(**options, device="cpu"))
+
+
+def test_sparse_ids_are_ranked_on_the_device(cupy):
+    ids = np.random.default_rng(1).integers(-(2**60), 2**60, 5000)
+    pairs = [ids[np.array(column)] for column in zip(*random_pairs(5000, 20000, 2), strict=True)]
+    graph = as_graph(tuple(cupy.asarray(column) for column in pairs), device="gpu")
+    expected = as_graph(tuple(pairs), device="cpu")
+    same(graph, expected)
+    assert graph.external().tolist() == expected.external().tolist()
+
+
+IDS = {
+    "int32": pd.Series([3, -4, 9, 0], dtype="int32"),
+    "uint64": pd.Series([3, 2**63, 2**64 - 1, 0], dtype="uint64"),
+    "str": pd.Series(["b", "a", "Z", "é"]),
+    "datetime": pd.Series(pd.to_datetime(["2024-03-01", "2023-01-01", "2025-01-01", "2020-01-01"])),
+    "category": pd.Series(["b", "a", "Z", "é"], dtype="category"),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_come_back_as_they_went_in(name, cudf):
+    ids = cudf.from_pandas(IDS[name])
+    frame = cudf.DataFrame({"src": ids, "dst": ids.take([1, 2, 3, 0]).reset_index(drop=True)})
+    graph = as_graph(frame, vertices=ids, device="gpu")
+    got = graph.frame({})["vertex"]
+    assert got.dtype == ids.dtype
+    assert got.to_pandas().tolist() == sorted(IDS[name].tolist())
+    assert to_host(graph.vertex_index(ids)).tolist() == IDS[name].rank().sub(1).tolist() or (
+        name == "category"
+    )
+
+
+def test_bad_input_on_the_device(cudf):
+    frame = cudf.DataFrame({"src": [1, None, 3], "dst": [1, 2, 3], "w": [1.0, -1.0, 2.0]})
+    with pytest.raises(ValueError, match=r"source column 'src' holds 1 null\(s\), .* row 1"):
+        as_graph(frame, device="gpu")
+    with pytest.raises(ValueError, match=r"weight column 'w' holds 1 negative weight\(s\)"):
+        as_graph(frame, source="dst", destination="dst", weight="w", device="gpu")
+    with pytest.raises(TypeError, match="'w' holds float64 ids"):
+        as_graph(frame, source="w", device="gpu")
+    with pytest.raises(ValueError, match="the frame has no column 'payer'"):
+        as_graph(frame, source="payer", device="gpu")
+    graph = as_graph(frame, source="dst", device="gpu")
+    with pytest.raises(ValueError, match=r"seeds holds 1 id\(s\) that are no vertex .*: 9;"):
+        graph.vertex_index(cudf.Series([1, 9]), "seeds")
+
+
+def test_results_share_no_memory_with_the_graph_or_the_input(cudf):
+    frame = cudf.DataFrame({"src": [0, 1, 2], "dst": [1, 2, 3]})
+    graph = as_graph(frame, device="gpu")
+    result = graph.frame({"indices": graph.indices[:4]})
+    result["vertex"].to_cupy()[:] = 77
+    result.loc[0, "indices"] = 77
+    result.loc[0, "vertex"] = 77
+    assert graph.external().to_pandas().tolist() == [0, 1, 2, 3]
+    assert int(graph.indices.max()) == 3
+    assert frame.to_pandas()["src"].tolist() == [0, 1, 2]
+
+
+def test_cupy_sparse_matrices(cupy):
+    cusparse = pytest.importorskip("cupyx.scipy.sparse")
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    dense = np.array([[0, 1, 0, 0], [0, 0, 2, 0], [4.0, 0, 8, 0], [0, 0, 0, 0]])
+    for directed in (True, False):
+        graph = as_graph(cusparse.csr_matrix(cupy.asarray(dense)), directed=directed, device="gpu")
+        same(graph, as_graph(scipy_sparse.csr_array(dense), directed=directed, device="cpu"))
+        assert graph.number_of_vertices == 4
+
+
+def test_cudf_pandas_proxies_come_back_as_proxies(cudf):
+    proxy = pytest.importorskip("cudf.pandas").as_proxy_object(
+        cudf.DataFrame({"src": ["a", "b"], "dst": ["b", "c"]})
+    )
+    graph = as_graph(proxy, device="gpu")
+    frame = graph.frame({"degree": graph.degree})
+    assert hasattr(frame, "as_gpu_object")
+    assert frame["degree"].tolist() == [1, 2, 1]
+    assert set_attributes(frame, {"sweeps": 1}).attrs["glp"] == {"sweeps": 1}
+
+
+# ---------------------------------------------------------------- cuGraph
+
+CUGRAPHS = {
+    "plain": ([(5, 3), (3, 9), (9, 5), (9, 9)], {}),
+    "beyond int32": ([(2**40, 3), (3, 2**41)], {}),
+    "strings": ([("b", "a"), ("a", "z"), ("z", "z")], {}),
+}
+
+
+@pytest.mark.parametrize("name", CUGRAPHS)
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cugraph_graphs(name, directed, weighted, cudf):
+    cugraph = pytest.importorskip("cugraph", reason="cuGraph is not installed")
+    pairs, _ = CUGRAPHS[name]
+    frame = pd.DataFrame(pairs, columns=["src", "dst"])
+    options = {}
+    if weighted:
+        frame["w"] = np.arange(1, len(frame) + 1, dtype=np.float64)
+        options = {"weight": "w"}
+    graph = cugraph.Graph(directed=directed)
+    graph.from_cudf_edgelist(cudf.from_pandas(frame), source="src", destination="dst", **options)
+    got = as_graph(graph, device="gpu")
+    expected = as_graph(frame, directed=directed, device="cpu", **options)
+    all_same(got, expected)
+    assert got.external().to_pandas().tolist() == expected.external().tolist()
+    assert isinstance(got.frame({}), cudf.DataFrame)
+
+
+def test_cugraph_several_columns(cudf):
+    cugraph = pytest.importorskip("cugraph", reason="cuGraph is not installed")
+    options = GRAPHS["several columns"]()
+    graph = cugraph.Graph()
+    graph.from_cudf_edgelist(
+        cudf.from_pandas(options["graph"]),
+        source=options["source"],
+        destination=options["destination"],
+    )
+    got, expected = as_graph(graph, device="gpu"), as_graph(**options, device="cpu")
+    same(got, expected)
+    assert list(got.frame({}).columns) == ["0_vertex", "1_vertex"]
+
+
+def test_cugraph_isolated_vertices_stay(cudf):
+    cugraph = pytest.importorskip("cugraph", reason="cuGraph is not installed")
+    graph = cugraph.Graph()
+    graph.from_cudf_edgelist(
+        cudf.DataFrame({"src": [1, 2], "dst": [2, 3]}),
+        source="src",
+        destination="dst",
+        vertices=cudf.Series([1, 2, 3, 7, 9]),
+    )
+    got = as_graph(graph, device="gpu")
+    assert got.external().to_pandas().tolist() == [1, 2, 3, 7, 9]
+    assert to_host(got.degree).tolist() == [1, 2, 1, 0, 0]
+    assert is_symmetric(got)
