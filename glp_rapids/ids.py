@@ -34,8 +34,7 @@ class IdColumn:
         """Give the ids at ``index`` (None: all) as a Series of the caller's kind and dtype."""
         values = self.values
         if index is not None:
-            place = "gpu" if frames.is_cudf(values, "Series") else device_of_column(values)
-            index = to_device(index, place)
+            index = to_device(index, device_of_column(values))
             values = values[index] if self.family == "integer" else values.take(index)
         series = frames.to_series(values, kind)
         return series if self.dtype is None else series.astype(self.dtype)
@@ -103,10 +102,8 @@ class VertexIds:
         known["index"] = np.arange(len(self))
         asked = lib.DataFrame(
             {
-                name: frames.to_series(part, kind)
-                for name, part in zip(
-                    names, [id_types.plain(part)[0] for part in parts], strict=True
-                )
+                name: frames.to_series(id_types.plain(part)[0], kind)
+                for name, part in zip(names, parts, strict=True)
             }
         )
         asked["row"] = np.arange(len(asked))
@@ -155,8 +152,8 @@ def _rank_tuples(encoded, lengths, kind):
         if column.family == "integer":
             values = column.values[digit]
         else:
-            place = "gpu" if frames.is_cudf(column.values, "Series") else "cpu"
-            values = column.values.take(to_device(digit, place)).reset_index(drop=True)
+            digit = to_device(digit, device_of_column(column.values))
+            values = column.values.take(digit).reset_index(drop=True)
         columns.append(IdColumn(values, column.family, column.dtype))
     return codes, VertexIds(tuple(reversed(columns)), kind)
 
