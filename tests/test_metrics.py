@@ -146,6 +146,12 @@ def test_a_partition_that_is_none_is_refused(partition, error, words):
         coverage(EDGES, partition)
 
 
+@pytest.mark.parametrize("resolution", [-1, float("nan"), float("inf")])
+def test_resolution_out_of_range_is_refused(resolution):
+    with pytest.raises(ValueError, match="resolution"):
+        modularity(EDGES, frame([0, 0, 1], [10, 20, 30]), resolution=resolution)
+
+
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_agreement_is_that_of_scikit_learn(name):
     a, b = LABELLINGS[name]

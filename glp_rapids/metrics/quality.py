@@ -53,7 +53,7 @@ def modularity(
     ------
     ValueError
         If a vertex is missing from ``partition``, is there twice, is no vertex of the graph, or
-        has a null partition.
+        has a null partition; if ``resolution`` is negative or not finite.
     TypeError
         If ``partition`` is no frame.
 
@@ -74,6 +74,8 @@ def modularity(
     >>> round(modularity(edges, found), 4)
     0.3571
     """
+    if not 0 <= resolution < math.inf:
+        raise ValueError(f"resolution must be a number of at least 0, not {resolution!r}")
     graph = as_graph(graph, **edges)
     inside, outgoing, incoming = _community_weights(graph, _labels_of(graph, partition))
     total = int(outgoing.sum())
