@@ -29,7 +29,8 @@ def merged_entries(
     del bucket
     indptr = np.zeros(number_of_vertices + 1, dtype=np.int64)
     _close_up(by_row, indices, indptr)
-    return indptr, indices if indptr[-1] == indices.size else indices[: indptr[-1]].copy()
+    indices.resize(indptr[-1], refcheck=False)
+    return indptr, indices
 
 
 def sorted_entries(
