@@ -82,7 +82,7 @@ def to_array(column: Column) -> Any:
         return column
     if isinstance(column, pd.Series):
         return column.to_numpy(dtype=getattr(column.dtype, "numpy_dtype", None))
-    return column.to_cupy()
+    return column.to_cupy(copy=False)
 
 
 def to_series(values: Column, kind: Kind) -> Any:

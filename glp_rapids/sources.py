@@ -259,11 +259,12 @@ def _read_networkx(graph, options):
 def _read_cugraph(graph, options):
     refuse(options, "a cugraph.Graph", "vertices", "it has its own")
     refuse(options, "a cugraph.Graph", "weight", "it has its own, if it is weighted")
-    refuse_direction(graph.is_directed(), options)
-    if graph.is_multi_gpu():
-        raise TypeError("graph: a distributed cugraph.Graph is not supported; build it on one GPU")
     import pylibcugraph
 
+    # a graph over several GPUs holds a dict of parts, one without edges nothing
+    if not isinstance(getattr(graph, "_plc_graph", None), pylibcugraph.SGGraph):
+        raise TypeError("graph: the cugraph.Graph must have been built, and on one GPU")
+    refuse_direction(graph.is_directed(), options)
     handle = pylibcugraph.ResourceHandle()
     source, destination, weight, *_ = pylibcugraph.decompress_to_edgelist(
         resource_handle=handle, graph=graph._plc_graph, do_expensive_check=False
