@@ -85,6 +85,27 @@ def masked(graph: CSR, which: Array) -> CSR:
     return CSR(graph.indptr, graph.indices, weights * which)
 
 
+def components(graph: Graph, which: Array) -> Array:
+    """Give the connected components over the marked entries: the smallest vertex of each."""
+    xp = array_module(which)
+    entry = xp.flatnonzero(which)
+    row = rows_of(graph.indptr, graph.indices)[entry].astype(np.int64)
+    column = graph.indices[entry]
+    starts = xp.ones(entry.size, dtype=bool)
+    starts[1:] = row[1:] != row[:-1]
+    first = xp.flatnonzero(starts)
+    label = xp.arange(graph.number_of_vertices)
+    while True:
+        # sorted by row and label, a row begins with the smallest label around it
+        smallest = xp.sort(row << 32 | label[column])[first] & 0xFFFFFFFF
+        lower = label.copy()
+        lower[row[first]] = xp.minimum(label[row[first]], smallest)
+        lower = lower[lower]
+        if bool((lower == label).all()):
+            return label
+        label = lower
+
+
 def core(
     graph: Graph, community: Array, total: Array, minimum_share: float, minimum_partners: int
 ) -> Array:
@@ -101,3 +122,19 @@ def core(
         if not bool(weak.any()):
             return community
         community = xp.where(weak, -1, community)
+
+
+def connected_core(
+    graph: Graph, agreed: Array, total: Array, minimum_share: float, minimum_partners: int
+) -> Array:
+    """Give components over the agreed entries, cut to cores that hang together; else -1."""
+    xp = array_module(agreed)
+    community = components(graph, agreed)
+    while True:
+        cut = core(graph, community, total, minimum_share, minimum_partners)
+        # what was cut may have been the bridge between two
+        apart = components(graph, agreed & inside(graph, cut))
+        apart = xp.where(cut >= 0, apart, -1)
+        if bool((apart == community).all()):
+            return community
+        community = apart
