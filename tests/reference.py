@@ -108,7 +108,7 @@ def label_propagation(
     """Classic label propagation: (labels, changed labels of each sweep).
 
     ``score(votes, volume)``, if given, replaces the votes of a label by a score of them and of the
-    number of vertices that hold the label.
+    number of other vertices that hold the label.
     """
     neighbours = neighbour_lists(indptr, indices, weights)
     n = len(neighbours)
@@ -125,7 +125,10 @@ def label_propagation(
             for v in turn:
                 scores = votes_of(neighbours[v], labels)
                 if score is not None:
-                    scores = {label: score(scores[label], volume[label]) for label in scores}
+                    scores = {
+                        label: score(scores[label], volume[label] - (labels[v] == label))
+                        for label in scores
+                    }
                 chosen[v] = winner(
                     scores,
                     labels[v],
@@ -138,7 +141,12 @@ def label_propagation(
             for v in turn:
                 changed[-1] += labels[v] != chosen[v]
                 labels[v] = chosen[v]
-        if not exploring and changed[-1] <= tol * n:
+        if exploring:
+            continue
+        if changed[-1] <= tol * n:
+            break
+        settling = changed[explore:]
+        if tol > 0 and len(settling) > 3 and min(settling[-3:]) >= min(settling[:-3]):
             break
     return labels, changed
 
@@ -237,17 +245,16 @@ def seeded_label_propagation(
     ]
     weight_scale = scale_of(indptr, weights)
     n = len(neighbours)
-    row_sums = [float(sum(amount for _, amount in row)) / float(weight_scale) for row in neighbours]
-    # a seed with an empty row says its label with strength nothing
-    factors = [1 / math.sqrt(total) if total > 0 else 0.0 for total in row_sums]
+    heard = [0] * n
+    said = [0] * n
+    for v, row in enumerate(neighbours):
+        for u, amount in row:
+            heard[v] += amount
+            said[u] += amount
+    heard = [math.sqrt(float(total) / float(weight_scale)) for total in heard]
+    said = [math.sqrt(float(total) / float(weight_scale)) for total in said]
     if scale is None:
-        # spoken[v] is a damped mean of what the neighbours spoke, hence never above every seed's;
-        # 2 for the rounding
-        loudest = max((factors[v] for v in seeds), default=0.0)
-        heaviest = 1.0 if weights is None else float(max(weights, default=0.0))
-        degree = max((int(end) - int(start) for start, end in pairwise(indptr)), default=0)
-        largest_sum = 2 * Fraction(heaviest) * Fraction(loudest) * degree
-        scale = largest_scale(largest_sum) if largest_sum else Fraction(1)
+        scale = 2**40
     weighted = [
         [(int(indices[i]), 1.0 if weights is None else float(weights[i])) for i in range(*ends)]
         for ends in pairwise(int(end) for end in indptr)
@@ -256,7 +263,7 @@ def seeded_label_propagation(
     labels = [seeds.get(v, -1) for v in range(n)]
     scores = [1.0 if v in seeds else 0.0 for v in range(n)]
     hops = [0 if v in seeds else -1 for v in range(n)]
-    spoken = [scores[v] * factors[v] for v in range(n)]
+    spoken = [scores[v] / said[v] if said[v] > 0 else 0.0 for v in range(n)]
     changed = []
     for sweep in range(1, max_iter + 1):
         changed.append(0)
@@ -284,8 +291,8 @@ def seeded_label_propagation(
             for v, (label, vote) in chosen.items():
                 changed[-1] += labels[v] != label
                 labels[v] = label
-                scores[v] = damping * vote / math.sqrt(row_sums[v]) if row_sums[v] > 0 else 0.0
-                spoken[v] = scores[v] / math.sqrt(row_sums[v]) if row_sums[v] > 0 else 0.0
+                scores[v] = damping * vote / heard[v] if heard[v] > 0 else 0.0
+                spoken[v] = scores[v] / said[v] if said[v] > 0 else 0.0
                 if hops[v] < 0:
                     hops[v] = sweep
     return labels, scores, hops, changed

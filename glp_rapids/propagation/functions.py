@@ -65,8 +65,11 @@ def label_propagation(
         random order of the labels.
     retain : bool
         While settling, a vertex whose label is among the best keeps it.
-    tol : float
-        The run ends when a settling sweep changes at most this share of the vertices.
+    tol : float, optional
+        The run ends when a settling sweep changes at most this share of the vertices (default
+        0.001), or when three in a row change no fewer labels than an earlier one did. 0: neither,
+        only when nothing changes; this is the default with ``retain=False``, where a run is asked
+        for by its number of sweeps.
     direction : {"in", "out", "both"}
         For directed graphs, whose labels a vertex reads: those of its predecessors (labels flow
         along the edges), of its successors, or of both (a reciprocal pair counts twice).
@@ -94,8 +97,8 @@ def label_propagation(
     O(m) time a sweep, of which settled vertices are left out; 4 bytes an edge (8 to 12 with
     weights) and about 40 bytes a vertex. Votes are added in 64-bit fixed point. The framework is
     GLP's (SIGMOD 2021), semi-synchronous classes are Kozawa et al.'s (CIKM 2017). With
-    ``update="sync", explore=0, tie_break="min", retain=False, renumber=False, tol=0`` it is CDLP
-    of LDBC Graphalytics.
+    ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of LDBC
+    Graphalytics.
 
     Examples
     --------
@@ -195,8 +198,8 @@ def layered_label_propagation(
     Notes
     -----
     The score of a label with k votes around a vertex and v holders in the graph is
-    ``k - gamma * (v - k)`` (Boldi, Rosa, Santini, Vigna, WWW 2011, section 4). Volumes count as
-    they stand before each class. O(m) time a sweep and gamma.
+    ``k - gamma * (v - k)`` (Boldi, Rosa, Santini, Vigna, WWW 2011, section 4), where the scored
+    vertex itself is not counted in v. Volumes count as they stand before each class. O(m) time a sweep and gamma.
 
     Examples
     --------
@@ -326,9 +329,10 @@ def seeded_label_propagation(
     Notes
     -----
     Unlabelled vertices are silent, seeds never change. Vertex u with strength s and weight d (the
-    sum of its edges, without self-loops) gives ``w * s / sqrt(d)`` to a neighbour over an edge of
-    weight w; the label with the largest sum wins there, and its strength is the damped sum over
-    the root of the neighbour's own weight (Zhou et al., NIPS 2003, the winner taking all).
+    sum of the edges that carry what it says, self-loops left out) gives ``w * s / sqrt(d)`` to a
+    neighbour over an edge of weight w; the label with the largest sum wins there, and its strength
+    is the damped sum over the root of the weight that the neighbour hears over (Zhou et al., NIPS
+    2003, the winner taking all).
     O(m) time a sweep, 40 bytes a vertex more than `label_propagation`.
 
     Examples
@@ -354,8 +358,10 @@ def seeded_label_propagation(
     )
     labels, names = _results().seed_labels(prepared, seeds)
     reach = max_iter if max_hops is None else int(max_hops)
-    weight_of = _results().row_weights(prepared.rows(run_options.direction))
-    outcome = run(prepared, Seeded(labels, weight_of, damping, reach), run_options)
+    heard = _results().row_weights(prepared.rows(run_options.direction))
+    said = _results().row_weights(prepared.readers(run_options.direction))
+    program = Seeded(labels, heard, said, damping, reach, max_iter)
+    outcome = run(prepared, program, run_options)
     return _results().reached(outcome, names)
 
 

@@ -204,7 +204,9 @@ def reached(outcome: Outcome, names: pd.Index) -> Frame:
 def _named(codes: Any, names: pd.Index, kind: Kind) -> Any:
     """Give ``names[codes]`` as a Series, null where a code is negative."""
     if kind == "pandas":
-        array = pd.array(names) if len(names) else pd.array([], dtype="Int64")
+        # pd.array of an ndarray is a masked array: nulls don't turn integers into floats
+        values = names.to_numpy() if isinstance(names.dtype, np.dtype) else names.array
+        array = pd.array(values) if len(names) else pd.array([], dtype="Int64")
         return pd.Series(array.take(to_host(codes).astype(np.int64), allow_fill=True))
     silent = codes < 0
     if len(names) == 0:

@@ -27,6 +27,7 @@ DIRECTIONS = ("in", "out", "both")
 
 # The defaults of the loop, chosen by `glp-rapids bench parameters` (table in README.md).
 CLASSES, EXPLORE, TOLERANCE, MAX_ITER = 16, 10, 1e-3, 100
+PATIENCE = 3  # settling sweeps without a new low of changes: the rest swaps labels for ever
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Options:
     retain: bool = True
     direction: Literal["in", "out", "both"] = "in"
     max_iter: int = MAX_ITER
-    tol: float = TOLERANCE
+    tol: float | None = None
     seed: int = 0
     skip_inactive: bool = True
     progress: bool | Callable[[dict], None] = False
@@ -57,7 +58,11 @@ class Options:
         for name in ("retain", "skip_inactive"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
-        if not isinstance(self.tol, int | float | np.number) or not 0 <= self.tol <= 1:
+        if self.tol is None:
+            object.__setattr__(self, "tol", TOLERANCE if self.retain else 0.0)
+        if not isinstance(self.tol, int | float | np.number) or isinstance(self.tol, bool):
+            raise TypeError(f"tol must be a number or None, not {self.tol!r}")
+        if not 0 <= self.tol <= 1:
             raise ValueError(f"tol must be a share of the vertices in [0, 1], not {self.tol!r}")
         if not isinstance(self.progress, bool) and not callable(self.progress):
             raise TypeError(f"progress must be a bool or a function, not {self.progress!r}")
@@ -164,7 +169,7 @@ def run(graph: Graph, program: Program, options: Options) -> Outcome:
                     f"number or exceeds {workload.largest_amount:g} in sweep {rule.sweep}; set "
                     "`largest_amount` on the program if amounts may be that large"
                 )
-            settled = not exploring and changed[-1] <= options.tol * number_of_vertices
+            settled = not exploring and _settled(changed, options, number_of_vertices)
             if settled and options.stop_when_settled:
                 break
     report = {
@@ -177,6 +182,16 @@ def run(graph: Graph, program: Program, options: Options) -> Outcome:
         "memory_in_use": memory_in_use(graph.device),
     }
     return Outcome(graph, fields["labels"], {**state, **fields}, report)
+
+
+def _settled(changed: list[int], options: Options, number_of_vertices: int) -> bool:
+    """Tell whether settling is over: few changes, or (with a tolerance) no fewer than before."""
+    if changed[-1] <= options.tol * number_of_vertices:
+        return True
+    settling = changed[options.explore :]
+    if options.tol == 0 or len(settling) <= PATIENCE:
+        return False
+    return min(settling[-PATIENCE:]) >= min(settling[:-PATIENCE])
 
 
 def _first_labels(labels: Any, number_of_vertices: int, dtype: Any) -> Any:

@@ -25,7 +25,11 @@ class Classic(Program):
 
 
 class Layered(Program):
-    """Votes count gamma + 1, what the label has elsewhere costs gamma (Boldi et al. 2011, eq. 1)."""
+    """Votes count gamma + 1, what the label has elsewhere costs gamma (Boldi et al. 2011, eq. 1).
+
+    A vertex is taken out of its own label before it is scored: otherwise its own presence speaks
+    against staying, and everybody leaves.
+    """
 
     count_volumes = True
 
@@ -39,7 +43,10 @@ class Layered(Program):
     @staticmethod
     def label_score(v, label, freq, state):
         """Score a label by the votes inside the neighbourhood less gamma times those outside."""
-        return freq - state.gamma * (state.volume[label] - freq)
+        others = state.volume[label]
+        if state.labels[v] == label:
+            others -= 1
+        return freq - state.gamma * (others - freq)
 
 
 class SpeakerListener(Program):
@@ -75,31 +82,40 @@ class SpeakerListener(Program):
 class Seeded(Program):
     """Seeds keep their labels, and what they say weakens on its way (Zhou et al. 2004).
 
-    ``spoken[u]`` is u's strength over the root of u's weight; the strength that v takes from the
-    winning label is the damped sum of what it hears, over the root of v's own weight.
+    What u says is its strength over the root of the weight of all edges that carry it; the
+    strength that v takes from the winning label is the damped sum of what it hears, over the root
+    of the weight of all edges that it hears over.
     """
 
     result_columns = ("strength", "hop")
 
-    def __init__(self, labels: Any, weight_of: Any, damping: float, max_hops: int):
-        self.labels, self.weight_of = labels, weight_of
-        self.damping, self.max_hops = float(damping), int(max_hops)
+    def __init__(
+        self, labels: Any, heard_weight: Any, said_weight: Any, damping: float, max_hops: int,
+        sweeps: int,
+    ):
+        self.labels, self.heard_weight, self.said_weight = labels, heard_weight, said_weight
+        self.damping, self.max_hops, self.sweeps = float(damping), int(max_hops), int(sweeps)
 
     def initial_state(self, graph: Graph) -> Mapping[str, Any]:
         """Give the seeds strength 1 and hop 0, and silence to everyone else."""
         xp = array_module(graph.indptr)
         is_seed = self.labels >= 0
-        root = xp.sqrt(self.weight_of)
-        spoken = xp.where(is_seed & (root > 0), 1.0 / xp.where(root > 0, root, 1.0), 0.0)
+        # A weight of 0 has nothing to divide: who hears or says nothing has no use for a norm.
+        heard_norm = xp.sqrt(xp.where(self.heard_weight > 0, self.heard_weight, 1.0))
+        said_norm = xp.sqrt(xp.where(self.said_weight > 0, self.said_weight, 1.0))
         heaviest = 1.0 if graph.weights is None else float(graph.weights.max(initial=0.0))
-        # What a vertex says is a damped mean of what it hears: never more than a seed said,
-        # but for rounding.
-        loudest = float(spoken.max(initial=0.0))
+        # The normalized matrix has norm 1, so the strengths stay below a geometric series.
+        growth = self.sweeps + 1.0
+        if self.damping < 1:
+            growth = min(growth, 1 / (1 - self.damping))
+        strongest = np.sqrt(float(is_seed.sum())) * growth
+        loudest = strongest / float(said_norm.min(initial=np.inf))
         self.largest_amount = max(2 * heaviest * loudest, np.finfo(np.float64).tiny)
         return {
             "labels": self.labels,
-            "root": root,
-            "spoken": spoken,
+            "heard_norm": heard_norm,
+            "said_norm": said_norm,
+            "spoken": xp.where(is_seed, 1.0 / said_norm, 0.0),
             "strength": is_seed.astype(np.float64),
             "hop": xp.where(is_seed, 0, -1).astype(np.int32),
             "damping": self.damping,
@@ -121,6 +137,6 @@ class Seeded(Program):
         if state.hop[v] < 0:
             state.hop[v] = state.sweep
         state.labels[v] = label
-        strength = state.damping * score / state.root[v]
+        strength = state.damping * score / state.heard_norm[v]
         state.strength[v] = strength
-        state.spoken[v] = strength / state.root[v]
+        state.spoken[v] = strength / state.said_norm[v]

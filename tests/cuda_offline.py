@@ -1,0 +1,49 @@
+"""Compile the CUDA kernels without a GPU: the engine runs on host arrays, launches compile."""
+
+import contextlib
+from types import SimpleNamespace
+
+import numpy as np
+from numba import cuda, typeof
+
+from glp_rapids.propagation.kernels import cuda_target, gpu
+
+
+class CompilingLauncher:
+    """Collects the PTX of every kernel that the engine would launch."""
+
+    capability = (9, 0)
+    ptx: dict = {}
+
+    def __call__(self, kernel, blocks, threads, *arguments):
+        signature = tuple(typeof(argument) for argument in arguments)
+        name = kernel.py_func.__name__
+        with cuda_target.without_contraction():
+            code, _ = cuda.compile_ptx(
+                kernel.py_func, signature, device=False, cc=type(self).capability
+            )
+        type(self).ptx[name, signature] = code
+
+
+@contextlib.contextmanager
+def compiling(monkeypatch, capability):
+    """Inside the block the GPU engine takes NumPy arrays and compiles instead of launching."""
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(
+        dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
+    )
+    monkeypatch.setattr(gpu, "bound", lambda array: array)
+    monkeypatch.setattr(gpu, "multiprocessors", lambda: 1)
+    monkeypatch.setattr(gpu, "Launcher", CompilingLauncher)
+    monkeypatch.setattr(gpu, "_built", {})
+    CompilingLauncher.capability = capability
+    CompilingLauncher.ptx = {}
+    yield CompilingLauncher.ptx
+
+
+def every_degree_class():
+    """A graph with vertices for every kernel: lanes of 8 and 32, a block, a hub."""
+    star = [(0, leaf) for leaf in range(1, 1200)]
+    star += [(1, leaf) for leaf in range(2, 40)] + [(2, leaf) for leaf in range(3, 15)]
+    return np.array(star).T
