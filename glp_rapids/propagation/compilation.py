@@ -20,9 +20,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.caching import FunctionCache
-from numba.core.errors import NumbaError
 
 from glp_rapids.propagation import scalar
+from glp_rapids.propagation.diagnosis import described, explain
 from glp_rapids.propagation.program import (
     FUNCTIONS,
     Program,
@@ -50,6 +50,15 @@ class DigestCache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         return (str(sig), codegen.magic_tuple(), self._digest, numba.__version__)
 
+    def recall(self) -> Any:
+        """Give what was kept under the digest, or None."""
+        return self._cache_file.load((self._digest, numba.__version__))
+
+    def keep(self, value: Any) -> None:
+        """Keep a small value under the digest."""
+        self._impl.locator.ensure_cache_path()
+        self._cache_file.save((self._digest, numba.__version__), value)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -61,20 +70,21 @@ class Target:
 
     def compile(self, function: Callable) -> Any:
         """Compile a plain function together with the plain functions that it calls."""
-        return _compile(self, function)
+        return _compile(self, function, fingerprint(function))
 
 
 @functools.cache
-def _compile(target: Target, function: Callable) -> Any:
+def _compile(target: Target, function: Callable, meaning: str) -> Any:
+    # A constant of the module may change between two runs, and the meaning with it.
     if function is scalar.round_even:
         return target.device_function(target.round_even)
     names = function.__globals__
     own = dict(names)
     for name in function.__code__.co_names:
         if isinstance(names.get(name), types.FunctionType):
-            own[name] = _compile(target, names[name])
+            own[name] = target.compile(names[name])
     cells = tuple(
-        types.CellType(_compile(target, cell.cell_contents))
+        types.CellType(target.compile(cell.cell_contents))
         if isinstance(cell.cell_contents, types.FunctionType)
         else cell
         for cell in function.__closure__ or ()
@@ -114,66 +124,82 @@ class Compiled:
     mix: Any
 
 
-def _first_reason(error: Exception) -> str:
-    """Pick the one line of a Numba error that says what is wrong."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    noise = ("Failed in", "During:", "File ", "<source", "- Resolution", "There are", "[1] During")
-    told = [line for line in lines if line and not line.startswith(noise)]
-    for mark in ("Unknown attribute", "NameError", "Use of unsupported", "Cannot unify", "No impl",
-                 "Invalid use", "Untyped global", "cannot", "not supported"):
-        for line in told:
-            if mark in line:
-                return line
-    return told[0] if told else type(error).__name__
-
-
-def _try_function(program: Program, name: str, signature: tuple) -> Any:
-    """Compile one function for the CPU alone; return its type or say why it does not compile."""
+def _returned(program: Program, name: str, signature: tuple, fields: tuple[str, ...]) -> Any:
+    """Compile one function for the CPU alone; give the type it returns or say why it fails."""
     function = functions_of(program)[name]
     compiled = cpu_target().compile(function)
-    label = f"{type(program).__name__}.{name}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compiled.compile(signature)
-    except NumbaError as error:
+    # Numba lets errors of many kinds through, but whatever it is, this function caused it.
+    except Exception as error:
         raise TypeError(
-            f"{label} does not compile: {_first_reason(error)} "
-            "(plain scalar Python is meant: numbers, `state` fields, if, for, calls of such functions)"
+            f"{type(program).__name__}.{name} does not compile: "
+            f"{explain(error, function, fields)}. Plain scalar Python is meant: numbers, "
+            "fields of state, if, for, calls of such functions"
         ) from None
-    return next(iter(compiled.overloads[signature].signature.return_type
-                     for _ in (0,)))
+    return compiled.overloads[signature].signature.return_type
 
 
 def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type: Any) -> Traits:
     """Compile each function by itself, so that an error names it, and learn the types it gives."""
     from numba import types as nt
 
-    state = numba.typeof(state_class(tuple(fields))(*fields.values()))
+    names = tuple(fields)
+    state = numba.typeof(state_class(names)(*fields.values()))
     vertex = nt.int64
     label = numba.typeof(fields["labels"]).dtype
-    name_of = type(program).__name__
-    loaded = _try_function(program, "load_neighbor", (vertex, vertex, weight_type, state))
-    if not (isinstance(loaded, nt.BaseTuple) and len(loaded) == 2):
-        raise TypeError(f"{name_of}.load_neighbor must return (label, amount), it returns {loaded}")
-    heard, amount = loaded.types
-    if not isinstance(heard, nt.Integer):
-        raise TypeError(f"{name_of}.load_neighbor must return an integer label, not {heard}")
-    if not isinstance(amount, nt.Integer | nt.Float | nt.Boolean):
-        raise TypeError(f"{name_of}.load_neighbor must return a number as amount, not {amount}")
-    votes = nt.float64 if isinstance(amount, nt.Float) else nt.int64
-    score = _try_function(program, "label_score", (vertex, label, votes, state))
-    if not isinstance(score, nt.Integer | nt.Float | nt.Boolean):
-        raise TypeError(f"{name_of}.label_score must return a number on every path, not {score}")
+    number = nt.Integer | nt.Float | nt.Boolean
+
+    def refuse(name: str, wanted: str, got: Any) -> None:
+        path = "nothing on some path" if isinstance(got, nt.Optional) else described(got)
+        path = "nothing" if isinstance(got, nt.NoneType) else path
+        raise TypeError(f"{type(program).__name__}.{name} must return {wanted}, but returns {path}")
+
+    amount = weight_type
+    if not traits.default_load:
+        name = "load_neighbor"
+        loaded = _returned(program, name, (vertex, vertex, weight_type, state), names)
+        if not (isinstance(loaded, nt.BaseTuple) and len(loaded) == 2):
+            refuse(name, "(label, amount)", loaded)
+        heard, amount = loaded.types
+        if not isinstance(heard, nt.Integer):
+            refuse(name, "(label, amount) with an integer label", heard)
+        if not isinstance(amount, number):
+            refuse(name, "(label, amount) with a number as amount", amount)
+    real_amounts = isinstance(amount, nt.Float)
+    score = votes = nt.float64 if real_amounts else nt.int64
+    if not traits.default_score:
+        score = _returned(program, "label_score", (vertex, label, votes, state), names)
+        if not isinstance(score, number):
+            refuse("label_score", "a number", score)
     real_scores = isinstance(score, nt.Float)
-    score = nt.float64 if real_scores else nt.int64
-    _try_function(program, "update_vertex", (vertex, label, score, state))
-    picked = _try_function(program, "pick_label", (vertex, nt.int64, state))
-    if not isinstance(picked, nt.Integer):
-        raise TypeError(f"{name_of}.pick_label must return an integer label, not {picked}")
-    return replace(
-        traits, real_amounts=isinstance(amount, nt.Float), real_scores=real_scores
-    )
+    if not traits.default_update:
+        score = nt.float64 if real_scores else nt.int64
+        _returned(program, "update_vertex", (vertex, label, score, state), names)
+    if not traits.default_pick:
+        picked = _returned(program, "pick_label", (vertex, nt.int64, state), names)
+        if not isinstance(picked, nt.Integer):
+            refuse("pick_label", "an integer label", picked)
+    return replace(traits, real_amounts=real_amounts, real_scores=real_scores)
+
+
+_learned: dict[str, Traits] = {}
+
+
+def _checked(
+    program: Program, traits: Traits, fields: dict[str, Any], weight_type: Any, digest: str
+) -> Traits:
+    """Do the check, or recall its outcome: compiling for it takes longer than most runs."""
+    if digest not in _learned:
+        cache = DigestCache(_check, digest)
+        learned = cache.recall()
+        if learned is None:
+            learned = _check(program, traits, fields, weight_type)
+            cache.keep(learned)
+        _learned[digest] = learned
+    return _learned[digest]
 
 
 @functools.cache
@@ -191,23 +217,24 @@ def compile_program(
     """
     traits = traits_of(program, weighted=weights is not None)
     real_weights = weights is not None and weights.dtype.kind == "f"
-    weight_type = numba.float64 if real_weights else numba.int64
+    functions = functions_of(program)
+    parts = [str(traits), str(real_weights), _source_digest()]
+    parts += [f"{name}: {numba.typeof(value)}" for name, value in fields.items()]
+    parts += [fingerprint(functions[name]) for name in FUNCTIONS]
     if all((traits.plain, traits.default_load, traits.default_score)):
         # Nothing to learn: the amount is the weight, the score is the sum.
         traits = replace(traits, real_amounts=real_weights, real_scores=False)
     else:
-        traits = _check(program, traits, fields, weight_type)
+        weight_type = numba.float64 if real_weights else numba.int64
+        traits = _checked(program, traits, fields, weight_type, _digest(parts))
     if traits.default_score:
         # The sum itself is compared, in fixed point; update_vertex sees it in the caller's unit.
         traits = replace(traits, real_scores=False)
-    functions = functions_of(program)
-    parts = [target.name, str(traits), str(tuple(fields)), str(real_weights), _source_digest()]
-    parts += [fingerprint(functions[name]) for name in FUNCTIONS]
     fixed = scalar.fixed_of_float if traits.real_amounts else scalar.fixed_of_integer
     real = scalar.real_of_fixed if traits.real_amounts else scalar.real_of_integer
     return Compiled(
         traits=traits,
-        digest=hashlib.sha256("\n".join(parts).encode()).hexdigest(),
+        digest=_digest([*parts, target.name, str(traits)]),
         state_type=state_class(tuple(fields)),
         to_fixed=target.compile(fixed),
         from_fixed=target.compile(real),
@@ -215,3 +242,7 @@ def compile_program(
         mix=target.compile(scalar.mix),
         **{name: target.compile(functions[name]) for name in FUNCTIONS},
     )
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

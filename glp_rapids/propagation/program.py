@@ -22,6 +22,7 @@ import numpy as np
 if TYPE_CHECKING:
     from glp_rapids.graph import Graph
 
+NUMBERS = bool | int | float | np.number | np.bool_
 FUNCTIONS = ("pick_label", "load_neighbor", "label_score", "update_vertex")
 
 
@@ -151,6 +152,8 @@ def functions_of(program: Program) -> dict[str, Callable]:
                 f"{type(program).__name__}.{name} must be a plain Python function, not "
                 f"{type(function).__name__}; write `def {name}(...)` without a decorator"
             )
+        if function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+            raise TypeError(f"{type(program).__name__}.{name} must return, not yield or await")
         expected = len(inspect.signature(getattr(Program, name)).parameters)
         if (given := function.__code__.co_argcount) != expected:
             raise TypeError(
@@ -161,11 +164,13 @@ def functions_of(program: Program) -> dict[str, Callable]:
     return found
 
 
-def fingerprint(function: Callable) -> str:
+def fingerprint(function: Callable, callers: tuple[Callable, ...] = ()) -> str:
     """Give a digest of what a function computes: its bytecode and the values it refers to.
 
     Names of parameters, line numbers and the docstring don't count.
     """
+    if function in callers:
+        raise TypeError(f"{function.__qualname__} calls itself; write a loop instead")
     text = []
     referred = inspect.getclosurevars(function)
     for step in dis.get_instructions(function):
@@ -173,13 +178,21 @@ def fingerprint(function: Callable) -> str:
         text.append(f"{step.opname} {step.arg if local else step.argval!r}")
     for values in (referred.globals, referred.nonlocals):
         for name, value in sorted(values.items()):
-            if isinstance(value, types.FunctionType):
-                text.append(f"{name} = {fingerprint(value)}")
-            elif isinstance(value, types.ModuleType):
-                text.append(f"{name} = {value.__name__}")
-            else:
-                text.append(f"{name} = {value!r}")
+            text.append(f"{name} = {_meaning(value, function, callers)}")
     return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+
+def _meaning(value: Any, function: Callable, callers: tuple[Callable, ...]) -> str:
+    """Tell apart values that a function refers to, the same in every process if it can be."""
+    if isinstance(plain := getattr(value, "py_func", value), types.FunctionType):
+        return fingerprint(plain, (*callers, function))
+    if isinstance(value, types.ModuleType):
+        found = {name: getattr(value, name, None) for name in function.__code__.co_names}
+        numbers = {name: one for name, one in found.items() if isinstance(one, NUMBERS)}
+        return f"{value.__name__} {numbers!r}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return repr(value)
 
 
 def traits_of(program: Program, *, weighted: bool) -> Traits:

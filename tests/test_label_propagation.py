@@ -1,0 +1,666 @@
+from contextlib import contextmanager
+from fractions import Fraction
+
+import graphs
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+
+import glp_rapids
+from glp_rapids import (
+    as_graph,
+    label_propagation,
+    layered_label_propagation,
+    propagate,
+    seeded_label_propagation,
+    speaker_listener,
+)
+from glp_rapids.bench.overlap import planted_cover, random_cover
+from glp_rapids.metrics import cover_f1
+from glp_rapids.propagation import sweep
+from glp_rapids.propagation.kernels import cpu
+from glp_rapids.propagation.variants import Classic, Layered
+
+# Among them are all values of every option, though not all pairs.
+CLASSIC_OPTIONS = [
+    {"tol": 0.0},
+    {"tol": 0.0, "explore": 3, "classes": 4, "seed": 7, "tie_break": "max"},
+    {"tol": 0.05, "explore": 3, "tie_break": "hash", "seed": 2**32 - 1, "direction": "out"},
+    {"tol": 0.0, "explore": 0, "classes": 1, "retain": False, "tie_break": "hash"},
+    {"tol": 0.0, "explore": 0, "classes": 4, "retain": False, "direction": "both"},
+    {"tol": 0.0, "explore": 3, "classes": 4, "retain": False, "tie_break": "max"},
+    {"tol": 0.0, "explore": 0, "update": "sync", "retain": False, "direction": "out"},
+    {"tol": 0.2, "explore": 3, "update": "sync", "tie_break": "max", "direction": "both"},
+    {"tol": 1.0, "explore": 0},
+    {"max_iter": 1, "explore": 10, "direction": "both"},
+    {"max_iter": 1, "explore": 0, "classes": 100},
+    {"max_iter": 0},
+]
+LAYERED_OPTIONS = [
+    {"tol": 0.0},
+    {"tol": 0.01, "explore": 3, "classes": 4, "tie_break": "max", "direction": "both"},
+    {"tol": 0.0, "explore": 0, "update": "sync", "retain": False, "direction": "out"},
+    {"max_iter": 0},
+]
+LISTENER_OPTIONS = [
+    {},
+    {"classes": 4, "seed": 3, "max_labels": 2, "threshold": 0.2, "direction": "both"},
+    {"update": "sync", "max_iter": 7, "max_labels": 1, "direction": "out"},
+    {"threshold": 0.0, "max_labels": 50, "max_iter": 12},
+    {"max_iter": 1, "threshold": 0.5},
+    {"max_iter": 0},
+]
+SEEDED_OPTIONS = [
+    {},
+    {"damping": 1.0, "tie_break": "max", "direction": "out"},
+    {"max_hops": 2, "retain": False, "direction": "both"},
+    {"update": "semi", "classes": 4, "max_iter": 6, "damping": 0.3},
+    {"tie_break": "hash", "seed": 5, "retain": False, "max_iter": 20},
+    {"max_hops": 0},
+    {"max_iter": 0},
+]
+ITERATIONS = 30
+
+
+@st.composite
+def options_of(draw, *names):
+    """Draw values for some of the named options."""
+    values = {
+        "update": st.sampled_from(["semi", "sync"]),
+        "classes": st.sampled_from([1, 4, 16]),
+        "explore": st.sampled_from([0, 3, 10]),
+        "tie_break": st.sampled_from(["min", "max", "hash"]),
+        "retain": st.booleans(),
+        "direction": st.sampled_from(["in", "out", "both"]),
+        "tol": st.sampled_from([0.0, 0.1, 0.5]),
+        "seed": st.integers(0, 2**32 - 1),
+        "max_iter": st.integers(0, 15),
+        "skip_inactive": st.booleans(),
+    }
+    return draw(st.fixed_dictionaries({}, optional={name: values[name] for name in names}))
+
+
+def host_graph(edges):
+    return as_graph(**edges, device="cpu")
+
+
+def twin_arguments(graph, options):
+    """Split options into the rows that a twin reads and the options that it knows."""
+    rows = graph.rows(options.get("direction", "in"))
+    others = {
+        name: options[name] for name in options if name not in ("direction", "skip_inactive")
+    }
+    return (rows.indptr, rows.indices, rows.weights), others
+
+
+def external(graph, labels):
+    ids = graph.external(np.asarray(labels, dtype=np.int64))
+    return list(ids.itertuples(index=False)) if isinstance(ids, pd.DataFrame) else ids.tolist()
+
+
+def ids_in(result, name):
+    """The ids in column ``name``, or in ``0_name``, ``1_name``, as a list."""
+    columns = [column for column in result if column == name or column[1:] == f"_{name}"]
+    if len(columns) == 1:
+        return result[columns[0]].tolist()
+    return list(result[columns].itertuples(index=False))
+
+
+def assert_classic_equals_twin(edges, device, options):
+    options = {"max_iter": ITERATIONS, "tol": 0.0, **options}
+    graph = host_graph(edges)
+    rows, known = twin_arguments(graph, options)
+    labels, changed = reference.label_propagation(*rows, **known)
+    result = label_propagation(**edges, device=device, **options)
+    assert result["partition"].tolist() == reference.renumbered(labels), options
+    if len(labels):
+        assert result.attrs["glp"]["changed"] == changed, options
+    origin = label_propagation(graph, device=device, renumber=False, **options)
+    assert ids_in(origin, "partition") == external(graph, labels), options
+    assert ids_in(result, "vertex") == external(graph, range(len(labels)))
+
+
+def assert_layered_equals_twin(edges, device, options, gammas=(0, 0.3, 1, 7)):
+    options = {"max_iter": ITERATIONS, "tol": 0.0, **options}
+    graph = host_graph(edges)
+    rows, known = twin_arguments(graph, options)
+    twins = reference.layered_label_propagation(*rows, gammas=gammas, **known)
+    result = layered_label_propagation(graph, gammas=gammas, device=device, **options)
+    expected = [part for labels, _ in twins.values() for part in reference.renumbered(labels)]
+    assert result["partition"].tolist() == expected, options
+    assert result["gamma"].tolist() == list(np.repeat(gammas, graph.number_of_vertices))
+    assert ids_in(result, "vertex") == external(graph, range(graph.number_of_vertices)) * len(
+        gammas
+    )
+    if graph.number_of_vertices:
+        reports = [report["changed"] for report in result.attrs["glp"]["layers"]]
+        assert reports == [changed for _, changed in twins.values()], options
+
+
+def assert_cover_equals_twin(edges, device, options):
+    graph = host_graph(edges)
+    rows, known = twin_arguments(graph, options)
+    twin = reference.renumbered_cover(reference.speaker_listener(*rows, **known))
+    result = speaker_listener(graph, device=device, **options)
+    expected = []
+    for vertex, kept in enumerate(twin):
+        expected += [(vertex, label, kept[label]) for label in kept]
+    ids = [name for name in result if name.endswith("vertex")]
+    found_vertices = graph.vertex_index(result[ids[0]] if len(ids) == 1 else result[ids])
+    found = zip(
+        found_vertices.tolist(), result["partition"].tolist(), result["frequency"].tolist(),
+        strict=True,
+    )  # fmt: skip
+    assert sorted(found) == sorted(expected), options
+    frequency = result["frequency"].to_numpy()
+    one_vertex = found_vertices[1:] == found_vertices[:-1]
+    assert np.all(np.diff(found_vertices) >= 0)
+    assert np.all(np.diff(frequency)[one_vertex] <= 0), "the strongest first"
+
+
+@contextmanager
+def scale_of_the_run():
+    """Catch the power of two that turns votes into integers."""
+    caught = []
+    workload_of = sweep._workload
+
+    def catching(*arguments):
+        workload = workload_of(*arguments)
+        caught.append(Fraction(workload.scale))
+        return workload
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep, "_workload", catching)
+        yield caught
+
+
+def assert_seeded_equals_twin(edges, device, options, seeds):
+    """Compare, with the seeds given as {index: label}."""
+    graph = host_graph(edges)
+    rows, known = twin_arguments(graph, options)
+    places = external(graph, list(seeds))
+    with scale_of_the_run() as scale:
+        result = seeded_label_propagation(
+            graph, dict(zip(places, seeds.values(), strict=True)), device=device, **options
+        )
+    names = sorted(set(seeds.values()))
+    codes = {vertex: names.index(label) for vertex, label in seeds.items()}
+    labels, scores, hops, changed = reference.seeded_label_propagation(
+        *rows, seeds=codes, scale=scale[0], **known
+    )
+    expected = [None if label < 0 else names[label] for label in labels]
+    assert [None if pd.isna(label) else label for label in result["label"]] == expected, options
+    assert result["score"].tolist() == scores, options
+    assert [-1 if pd.isna(hop) else hop for hop in result["hop"]] == hops, options
+    if graph.number_of_vertices:
+        assert result.attrs["glp"]["changed"] == changed, options
+
+
+def some_seeds(graph, number_of_labels=3):
+    """Make every fifth vertex a seed."""
+    return {v: f"label {v % number_of_labels}" for v in range(0, graph.number_of_vertices, 5)}
+
+
+# ---------------------------------------------------------------- every variant is its twin
+
+
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_classic_is_its_twin(name, device):
+    for options in CLASSIC_OPTIONS:
+        assert_classic_equals_twin(graphs.GRAPHS[name](), device, options)
+
+
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_layered_is_its_twin(name, device):
+    for options in LAYERED_OPTIONS:
+        assert_layered_equals_twin(graphs.GRAPHS[name](), device, options)
+
+
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_speaker_listener_is_its_twin(name, device):
+    for options in LISTENER_OPTIONS:
+        assert_cover_equals_twin(graphs.GRAPHS[name](), device, options)
+
+
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_seeded_is_its_twin(name, device):
+    edges = graphs.GRAPHS[name]()
+    seeds = some_seeds(host_graph(edges))
+    for options in SEEDED_OPTIONS:
+        assert_seeded_equals_twin(edges, device, options, seeds)
+
+
+LOOP = ("update", "classes", "explore", "tie_break", "retain", "direction", "tol", "seed")
+
+
+@given(graphs.edge_frames(), options_of(*LOOP, "max_iter", "skip_inactive"))
+def test_classic_is_its_twin_on_any_graph(device, edges, options):
+    assert_classic_equals_twin(edges, device, options)
+
+
+@given(
+    graphs.edge_frames(),
+    options_of(*LOOP, "max_iter"),
+    st.lists(st.sampled_from([0, 0.1, 1, 3, 512]), min_size=1, max_size=3, unique=True),
+)
+def test_layered_is_its_twin_on_any_graph(device, edges, options, gammas):
+    assert_layered_equals_twin(edges, device, options, gammas)
+
+
+@given(
+    graphs.edge_frames(),
+    options_of("update", "classes", "direction", "seed", "max_iter"),
+    st.integers(1, 4),
+    st.sampled_from([0.0, 0.1, 0.25, 1.0]),
+)
+def test_speaker_listener_is_its_twin_on_any_graph(device, edges, options, most, threshold):
+    assert_cover_equals_twin(edges, device, {**options, "max_labels": most, "threshold": threshold})
+
+
+@given(
+    graphs.edge_frames(),
+    options_of("update", "classes", "tie_break", "retain", "direction", "seed", "max_iter"),
+    st.sampled_from([None, 0, 1, 3]),
+    st.sampled_from([0.1, 0.85, 1.0]),
+    st.data(),
+)
+def test_seeded_is_its_twin_on_any_graph(device, edges, options, max_hops, damping, data):
+    number_of_vertices = host_graph(edges).number_of_vertices
+    vertex = st.integers(0, max(number_of_vertices - 1, 0))
+    seeds = data.draw(
+        st.dictionaries(vertex, st.integers(-5, 5), max_size=min(number_of_vertices, 4))
+    )
+    options = {**options, "max_hops": max_hops, "damping": damping}
+    assert_seeded_equals_twin(edges, device, options, seeds)
+
+
+# ---------------------------------------------------------------- the same answer everywhere
+
+
+def every_variant(graph, device, **options):
+    """Run all variants; the results, with the labels as they are."""
+    seeds = external(host_graph(graph), [0, 5]) if isinstance(graph, dict) else [0, 5]
+    edges = graph if isinstance(graph, dict) else {"graph": graph}
+    edges = {**edges, "device": device, **options}
+    return [
+        label_propagation(**edges, tol=0.0),
+        label_propagation(**edges, tol=0.0, renumber=False),
+        layered_label_propagation(**edges, gammas=[1, 16], tol=0.0),
+        speaker_listener(**edges),
+        seeded_label_propagation(**edges, seeds=seeds),
+    ]
+
+
+def assert_all_equal(ones, others):
+    for one, other in zip(ones, others, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+@pytest.mark.parametrize("name", ["power law", "uneven weights", "directed weighted", "strings"])
+def test_row_order_and_repetition_change_nothing(name, device):
+    edges = graphs.GRAPHS[name]()
+    frame = edges["graph"]
+    first = every_variant(edges, device)
+    assert_all_equal(first, every_variant(edges, device))
+    for seed in range(2):
+        shuffled = frame.sample(frac=1, random_state=seed)
+        assert_all_equal(first, every_variant({**edges, "graph": shuffled}, device))
+    if not edges.get("directed"):
+        turned = frame.rename(columns={"src": "dst", "dst": "src"})
+        assert_all_equal(first, every_variant({**edges, "graph": turned}, device))
+
+
+@pytest.mark.parametrize("explore", [0, 3, 10])
+@pytest.mark.parametrize("tie_break", ["min", "max", "hash"])
+@pytest.mark.parametrize("retain", [True, False])
+@pytest.mark.parametrize("name", ["power law", "integer weights", "directed kept"])
+def test_skipping_changes_nothing(name, explore, tie_break, retain, device):
+    graph = as_graph(**graphs.GRAPHS[name](), device=device)
+    for update in ("semi", "sync"):
+        for direction in ("in", "out", "both"):
+            options = dict(
+                explore=explore, tie_break=tie_break, retain=retain, update=update,
+                direction=direction, tol=0.0, max_iter=25, seed=1,
+            )  # fmt: skip
+            results = [
+                label_propagation(graph, device=device, skip_inactive=skip, **options)
+                for skip in (True, False)
+            ]
+            pd.testing.assert_frame_equal(*results)
+            reports = [result.attrs["glp"]["changed"] for result in results]
+            assert reports[0] == reports[1], options
+
+
+def test_parallel_and_serial_builds_agree(monkeypatch):
+    unweighted = [graphs.GRAPHS[name]() for name in ("hub", "power law", "directed star")]
+    weighted = graphs.GRAPHS["weighted"]()
+    serial = [every_variant(edges, "cpu") for edges in unweighted]
+    serial_weighted = label_propagation(**weighted, device="cpu")
+    monkeypatch.setattr(cpu, "PARALLEL_FROM", 0)
+    for _ in range(2):
+        for edges, expected in zip(unweighted, serial, strict=True):
+            assert_all_equal(expected, every_variant(edges, "cpu"))
+    pd.testing.assert_frame_equal(serial_weighted, label_propagation(**weighted, device="cpu"))
+
+
+def test_labels_beyond_a_direct_table_are_hashed(monkeypatch):
+    """Force tables that are addressed by a hash, as graphs of millions of vertices have."""
+    edges = graphs.GRAPHS["power law"]()
+    direct = every_variant(edges, "cpu")
+    calls = []
+
+    def hashed(number_of_vertices, largest_degree):
+        calls.append(number_of_vertices)
+        return 1 << max(2 * largest_degree - 1, 15).bit_length(), False
+
+    monkeypatch.setattr(cpu, "table_slots", hashed)
+    assert_all_equal(direct, every_variant(edges, "cpu"))
+    assert calls
+
+
+def test_more_classes_than_vertices(device):
+    assert_classic_equals_twin(graphs.GRAPHS["one edge"](), device, {"classes": 65536, "max_iter": 3})
+
+
+def test_the_seed_alone_decides_among_equals(device):
+    edges = graphs.edges(graphs.random_pairs(300, 500, 5))
+    runs = [
+        label_propagation(**edges, device=device, seed=seed)["partition"].tolist()
+        for seed in (0, 0, 1, 2)
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2] != runs[3]
+
+
+def test_edge_frames_of_all_forms_give_the_same(device):
+    edges = graphs.GRAPHS["weighted"]()
+    frame = edges["graph"]
+    from_frame = label_propagation(**edges, device=device)
+    from_arrays = label_propagation(
+        (frame["src"].to_numpy(), frame["dst"].to_numpy(), frame["weight"].to_numpy()),
+        device=device,
+    )
+    from_networkx = label_propagation(
+        nx.from_pandas_edgelist(frame, "src", "dst", "weight"), weight="weight", device=device
+    )
+    pd.testing.assert_frame_equal(from_frame, from_arrays)
+    pd.testing.assert_frame_equal(from_frame, from_networkx)
+
+
+@pytest.mark.gpu
+def test_cudf_in_cudf_out(device):
+    if device != "gpu":
+        pytest.skip("cuDF frames live on the GPU")
+    cudf = pytest.importorskip("cudf")
+    edges = graphs.GRAPHS["strings"]()
+    theirs = {**edges, "graph": cudf.from_pandas(edges["graph"])}
+    for one, other in zip(every_variant(edges, "cpu"), every_variant(theirs, "gpu"), strict=True):
+        assert isinstance(other, cudf.DataFrame)
+        back = other.to_pandas()
+        assert list(back.columns) == list(one.columns)
+        for name in one:
+            assert back[name].isna().tolist() == one[name].isna().tolist()
+            assert back[name].dropna().tolist() == one[name].dropna().tolist()
+
+
+# ---------------------------------------------------------------- published and planted facts
+
+
+def read_p2p(data, suffix):
+    return pd.read_csv(data / f"graphalytics-p2p-31.{suffix}.gz", sep=" ", header=None)
+
+
+def test_ldbc_cdlp_is_reproduced(data, device):
+    edges, vertices = read_p2p(data, "e"), read_p2p(data, "v")
+    expected = read_p2p(data, "CDLP").sort_values(0)
+    result = label_propagation(
+        edges, source=0, destination=1, vertices=vertices[0], device=device, update="sync",
+        explore=0, tie_break="min", retain=False, max_iter=10, renumber=False, tol=0,
+    )  # fmt: skip
+    assert result["vertex"].tolist() == expected[0].tolist()
+    assert result["partition"].tolist() == expected[1].tolist()
+    assert result.attrs["glp"]["sweeps"] == 10
+
+
+@pytest.mark.parametrize("lfr", ["lfr-10000-mu0.1", "lfr-10000-mu0.3"])
+def test_layers_get_finer_as_gamma_grows(lfr, data, device):
+    files = list(data.glob(f"{lfr}.edges.tsv.gz"))
+    if not files:
+        pytest.skip(f"{lfr} is not in {data}")
+    edges = pd.read_csv(files[0], sep="\t", header=None, comment="#")
+    result = layered_label_propagation(edges, source=0, destination=1, device=device)
+    counts = result.groupby("gamma")["partition"].nunique()
+    assert counts.index.tolist() == [2**i for i in range(10)]
+    assert counts.is_monotonic_increasing
+    assert counts.iloc[-1] > counts.iloc[0]
+
+
+def test_layers_of_a_planted_partition_get_finer(device):
+    edges, _ = planted_cover(600, 30, 0.0)
+    result = layered_label_propagation(edges, gammas=[0, 0.01, 1, 64, 512], device=device)
+    counts = result.groupby("gamma")["partition"].nunique()
+    assert counts.is_monotonic_increasing
+    assert counts[512.0] > counts[0.0]
+
+
+def test_no_price_on_volume_is_classic(device):
+    edges = graphs.GRAPHS["power law"]()
+    layered = layered_label_propagation(**edges, gammas=[0], device=device)
+    classic = label_propagation(**edges, device=device)
+    assert layered["partition"].tolist() == classic["partition"].tolist()
+
+
+def test_speaker_listener_beats_a_random_cover(device):
+    edges, planted = planted_cover(1000, 40, 0.2)
+    found = speaker_listener(edges, vertices=np.arange(1000), device=device)
+    chance = cover_f1(random_cover(planted), planted)
+    assert cover_f1(found, planted) > max(0.6, 3 * chance)
+    assert found["vertex"].nunique() == 1000
+    assert len(found) > 1000
+    assert found.groupby("vertex").size().max() <= 5
+
+
+def test_frequencies_are_shares_of_the_memory(device):
+    edges, _ = planted_cover(300, 30, 0.3)
+    every = speaker_listener(edges, max_labels=100, threshold=0, max_iter=9, device=device)
+    assert np.allclose(every.groupby("vertex")["frequency"].sum(), 1)
+    assert set((every["frequency"] * 10).round(9)) <= set(range(1, 11))
+
+
+# ---------------------------------------------------------------- seeded
+
+
+def distances(edges, seeds, directed, direction):
+    """Hops from the nearest seed, by networkx."""
+    graph = (nx.DiGraph if directed else nx.Graph)(list(edges))
+    if directed and direction == "out":
+        graph = graph.reverse()
+    if direction == "both":
+        graph = graph.to_undirected()
+    lengths = [nx.single_source_shortest_path_length(graph, seed) for seed in seeds]
+    return {v: min(found[v] for found in lengths if v in found) for v in set().union(*lengths)}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+def test_hops_are_distances_from_the_seeds(directed, direction, device):
+    pairs = [(u, v) for u, v in graphs.random_pairs(150, 170, 8) if u != v]
+    vertices = sorted({end for pair in pairs for end in pair})
+    seeds = vertices[:3]
+    expected = distances(pairs, seeds, directed, direction)
+    result = seeded_label_propagation(
+        **graphs.edges(pairs, directed=directed), seeds=seeds, direction=direction, max_iter=40,
+        device=device,
+    ).set_index("vertex")  # fmt: skip
+    assert result["hop"].dropna().to_dict() == expected
+    assert result["label"].isna().tolist() == result["hop"].isna().tolist()
+    assert 0 < len(expected) < len(vertices)
+    near = seeded_label_propagation(
+        **graphs.edges(pairs, directed=directed), seeds=seeds, direction=direction, max_iter=40,
+        max_hops=2, device=device,
+    ).set_index("vertex")  # fmt: skip
+    assert near["hop"].dropna().to_dict() == {v: hop for v, hop in expected.items() if hop <= 2}
+
+
+PATH = graphs.edges([("a", "b"), ("b", "c"), ("c", "d"), ("x", "y")], vertices=["lonely"])
+
+
+def labels_of(result):
+    return {
+        vertex: label
+        for vertex, label in zip(result["vertex"], result["label"], strict=True)
+        if not pd.isna(label)
+    }
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        {"a": "red", "d": "blue"},
+        pd.DataFrame({"vertex": ["d", "a"], "label": ["blue", "red"], "more": [1, 2]}),
+        pd.DataFrame({"label": ["blue", "red"], "vertex": ["d", "a"]}, index=[7, 7]),
+        pd.DataFrame({"vertex": ["d", "a", "d"], "label": ["blue", "red", "blue"]}),
+    ],
+)
+def test_seeds_with_labels(seeds, device):
+    result = seeded_label_propagation(**PATH, seeds=seeds, device=device)
+    assert labels_of(result) == {"a": "red", "b": "red", "c": "blue", "d": "blue"}
+    scores = dict(zip(result["vertex"], result["score"], strict=True))
+    assert scores["a"] == scores["d"] == 1
+    assert 0 < scores["b"] == scores["c"] < 1
+    assert scores["x"] == scores["y"] == scores["lonely"] == 0
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        ["a"],
+        ("a",),
+        np.array(["a"]),
+        np.array(["a"], dtype=object),
+        pd.Series(["a"]),
+        pd.Series(["a"], dtype="string"),
+        pd.Series(["a"], dtype="category"),
+        pd.Index(["a"]),
+        ["a", "a"],
+    ],
+)
+def test_seeds_without_labels(seeds, device):
+    result = seeded_label_propagation(**PATH, seeds=seeds, device=device)
+    assert labels_of(result) == {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert [-1 if pd.isna(hop) else hop for hop in result["hop"]] == [0, 1, 2, 3, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "dtype"),
+    [
+        (["red", "blue"], "str"),
+        ([3, 10**12], "Int64"),
+        ([-1, 0], "Int64"),
+        (np.array([1, 2], np.uint8), "UInt8"),
+        (pd.to_datetime(["2026-01-01", "2025-01-01"]), "datetime64"),
+        ([0.5, 0.25], "Float64"),
+        ([True, False], "boolean"),
+    ],
+)
+def test_labels_keep_their_type(labels, dtype, device):
+    seeds = pd.DataFrame({"vertex": ["a", "d"], "label": labels})
+    result = seeded_label_propagation(**PATH, seeds=seeds, device=device)
+    found = labels_of(result)
+    assert [found["b"], found["c"]] == seeds["label"].tolist()
+    assert str(result["label"].dtype).startswith(dtype)
+    assert result["label"].isna().sum() == 3
+
+
+def test_seeds_of_several_columns(device):
+    edges = graphs.GRAPHS["several columns"]()
+    seeds = pd.DataFrame({"0_vertex": [0, 1], "1_vertex": ["acc0", "acc7"], "label": ["x", "y"]})
+    result = seeded_label_propagation(**edges, seeds=seeds, device=device)
+    assert list(result.columns) == ["0_vertex", "1_vertex", "label", "score", "hop"]
+    by_name = dict(zip(result["1_vertex"], result["label"], strict=True))
+    assert [by_name[f"acc{i}"] for i in range(10)] == ["x"] * 5 + ["y"] * 5
+    listed = seeded_label_propagation(**edges, seeds=[(0, "acc0")], device=device)
+    assert listed["label"].tolist() == [1] * 10
+
+
+def test_seeds_of_an_int64_graph_given_as_other_integers(device):
+    edges = graphs.GRAPHS["two cliques"]()
+    results = [
+        seeded_label_propagation(**edges, seeds=seeds, device=device)
+        for seeds in ([3], np.array([3], np.int32), np.array([3], np.uint64), pd.Series([3]), {3: 1})
+    ]
+    for result in results[1:]:
+        pd.testing.assert_frame_equal(results[0], result)
+
+
+def test_no_seeds_reach_nobody(device):
+    for seeds in ([], {}, pd.DataFrame({"vertex": [], "label": []})):
+        result = seeded_label_propagation(**PATH, seeds=seeds, device=device)
+        assert result["label"].isna().all()
+        assert result["hop"].isna().all()
+        assert (result["score"] == 0).all()
+
+
+# ---------------------------------------------------------------- reports and progress
+
+
+def test_report_of_a_run(device):
+    edges = graphs.GRAPHS["two cliques"]()
+    report = label_propagation(**edges, device=device, explore=2).attrs["glp"]
+    assert set(report) == {
+        "sweeps", "explored", "changed", "converged", "seconds", "device", "memory_in_use",
+    }  # fmt: skip
+    assert report["device"] == device
+    assert report["explored"] == 2
+    assert report["converged"] is True
+    assert report["sweeps"] == len(report["changed"])
+    assert report["seconds"] > 0
+    assert report["memory_in_use"] > 0
+    short = label_propagation(**edges, device=device, explore=5, max_iter=3).attrs["glp"]
+    assert (short["sweeps"], short["explored"], short["converged"]) == (3, 3, False)
+    none = label_propagation(**edges, device=device, max_iter=0).attrs["glp"]
+    assert (none["sweeps"], none["changed"], none["converged"]) == (0, [], False)
+    layers = layered_label_propagation(**edges, gammas=[0, 4], device=device).attrs["glp"]
+    assert [layer["gamma"] for layer in layers["layers"]] == [0, 4]
+    assert layers["sweeps"] == sum(layer["sweeps"] for layer in layers["layers"])
+    assert speaker_listener(**edges, device=device).attrs["glp"]["sweeps"] == 20
+    assert seeded_label_propagation(**edges, seeds=[0], device=device).attrs["glp"]["sweeps"] == 10
+
+
+def test_progress_calls_back_after_every_sweep(device):
+    told = []
+    edges = graphs.GRAPHS["random"]()
+    result = label_propagation(**edges, progress=told.append, explore=2, device=device)
+    report = result.attrs["glp"]
+    assert [step["sweep"] for step in told] == list(range(1, report["sweeps"] + 1))
+    assert [step["changed"] for step in told] == report["changed"]
+    assert [step["exploring"] for step in told[:3]] == [True, True, False]
+
+
+def test_progress_shows_a_bar_and_changes_nothing(device, capsys):
+    edges = graphs.GRAPHS["random"]()
+    shown = label_propagation(**edges, progress=True, device=device)
+    assert "sweep" in capsys.readouterr().err
+    pd.testing.assert_frame_equal(shown, label_propagation(**edges, device=device))
+    assert capsys.readouterr().err == ""
+
+
+def test_running_the_program_is_the_function(device):
+    edges = graphs.GRAPHS["power law"]()
+    pd.testing.assert_frame_equal(
+        label_propagation(**edges, device=device), propagate(**edges, program=Classic(), device=device)
+    )
+    layered = layered_label_propagation(**edges, gammas=[4], device=device)
+    by_program = propagate(**edges, program=Layered(4), device=device)
+    assert layered["partition"].tolist() == by_program["partition"].tolist()
+
+
+def test_a_graph_made_once_gives_the_same(device):
+    edges = graphs.GRAPHS["directed weighted"]()
+    graph = as_graph(**edges, device=device)
+    assert_all_equal(every_variant(graph, device), every_variant(edges, device))
+    assert glp_rapids.label_propagation(graph, device=device).attrs["glp"]["device"] == device
