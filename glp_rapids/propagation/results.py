@@ -191,12 +191,11 @@ def reached(outcome: Outcome, names: pd.Index) -> Frame:
     """Give ``vertex, label, score, hop`` with nulls where no label came."""
     graph, state = outcome.graph, outcome.state
     kind = graph.vertices.kind
-    hop = state["hop"]
+    hops = pd.Index(np.arange(outcome.report["sweeps"] + 1, dtype=np.int32))
     columns = {
         "label": _named(outcome.labels, names, kind),
         "score": state["strength"],
-        "hop": _named(hop, pd.Index(np.arange(max(int(hop.max(initial=0)), 0) + 1, dtype=np.int32)),
-                      kind),
+        "hop": _named(state["hop"], hops, kind),
     }
     return set_attributes(graph.frame(columns), outcome.report)
 

@@ -103,13 +103,15 @@ class Seeded(Program):
         # A weight of 0 has nothing to divide: who hears or says nothing has no use for a norm.
         heard_norm = xp.sqrt(xp.where(self.heard_weight > 0, self.heard_weight, 1.0))
         said_norm = xp.sqrt(xp.where(self.said_weight > 0, self.said_weight, 1.0))
-        heaviest = 1.0 if graph.weights is None else float(graph.weights.max(initial=0.0))
+        heaviest = 1.0
+        if graph.weights is not None and graph.weights.size:
+            heaviest = float(graph.weights.max())
         # The normalized matrix has norm 1, so the strengths stay below a geometric series.
         growth = self.sweeps + 1.0
         if self.damping < 1:
             growth = min(growth, 1 / (1 - self.damping))
         strongest = np.sqrt(float(is_seed.sum())) * growth
-        loudest = strongest / float(said_norm.min(initial=np.inf))
+        loudest = strongest / (float(said_norm.min()) if said_norm.size else 1.0)
         self.largest_amount = max(2 * heaviest * loudest, np.finfo(np.float64).tiny)
         return {
             "labels": self.labels,

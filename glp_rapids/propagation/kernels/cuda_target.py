@@ -83,21 +83,42 @@ def bound(array: Any) -> Any:
     return cuda.as_cuda_array(array, sync=False)
 
 
+@contextlib.contextmanager
+def _small_grids_allowed() -> Iterator[None]:
+    """Keep Numba from warning of small grids: a class of few vertices is no mistake."""
+    if SIMULATED:
+        yield
+        return
+    from numba.cuda.core import config as cuda_config
+
+    before = cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS
+    cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    try:
+        yield
+    finally:
+        cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = before
+
+
 class Launcher:
     """Launch kernels; a kernel's first launch compiles it, so contraction is off for that one."""
 
     def __init__(self) -> None:
         self._compiled: set[int] = set()
+        self._configured: dict[tuple[int, int, int], Any] = {}
 
     def __call__(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
         """Launch ``blocks`` blocks of ``threads`` threads; nothing if there are none."""
         if blocks < 1:
             return
+        key = id(kernel), blocks, threads
+        if key not in self._configured:
+            with _small_grids_allowed():
+                self._configured[key] = kernel[blocks, threads]
         if id(kernel) in self._compiled:
-            kernel[blocks, threads](*arguments)
+            self._configured[key](*arguments)
             return
         with without_contraction():
-            kernel[blocks, threads](*arguments)
+            self._configured[key](*arguments)
         self._compiled.add(id(kernel))
 
 
