@@ -1,0 +1,117 @@
+"""The command line: ``glp-rapids demo | label-propagation | fraud | doctor | bench``.
+
+One subcommand a module, each with ``add_options(parser)`` and ``run(options)``; a module imports
+what it works with only when it runs, so that ``--help`` is there at once. What goes wrong with the
+input is said in one line on stderr, with exit code 2; ``--traceback`` shows where it happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from glp_rapids import __version__
+
+COMMANDS = {
+    "demo": "make a million transactions with planted fraud rings, and find the rings",
+    "label-propagation": "find communities in a file of edges",
+    "fraud": "find suspicious clusters in a file of transactions, given a blacklist",
+    "doctor": "say which GPU and libraries are here, what is wrong with them, and the mend",
+    "bench": "measure quality and speed, other libraries beside this one",
+}
+BAD_INPUT = 2
+
+DESCRIPTION = "Label propagation on tables of edges: exact, repeatable, on GPUs and on CPUs."
+EPILOG = """\
+start here:
+  glp-rapids demo                          # finds fraud in made-up transactions, in seconds
+  glp-rapids doctor                        # is everything installed, is the GPU used?
+
+then with your data (a GPU is used where there is one):
+  glp-rapids label-propagation edges.csv --source from --destination to --output communities.csv
+  glp-rapids fraud transactions.parquet --seeds blacklist.txt --days 30 --output members.csv
+
+`glp-rapids COMMAND --help` has more examples.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What stands after ``glp-rapids``; None: that of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0, or 2 if the input is not as it must be. ``doctor`` gives 1 if this
+        library cannot run here.
+
+    Examples
+    --------
+    >>> from glp_rapids.cli import main
+    >>> main(["doctor", "--json"])  # doctest: +SKIP
+    0
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    traceback = "--traceback" in arguments
+    try:
+        return _dispatch([word for word in arguments if word != "--traceback"])
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        if traceback:
+            raise
+        if isinstance(error, BrokenPipeError):  # the reader of a pipe, `head` say, has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        print(f"glp-rapids: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("glp-rapids: interrupted", file=sys.stderr)
+        return 130
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if arguments[:1] == ["bench"]:  # its options import what it measures
+        from glp_rapids import bench
+
+        bench.main(arguments[1:])
+        return 0
+    parser, subparsers = _parsers()
+    command = next((word for word in arguments if word in COMMANDS), None)
+    if command is not None:
+        module = importlib.import_module(f"glp_rapids.cli.{command.replace('-', '_')}")
+        module.add_options(subparsers[command])
+        options = parser.parse_args(arguments)
+        return module.run(options) or 0
+    parser.parse_args(arguments)  # --help, --version, or an unknown command: does not come back
+    parser.print_help()
+    return BAD_INPUT
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    parser = argparse.ArgumentParser(
+        prog="glp-rapids",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"glp-rapids {__version__}")
+    parser.add_argument(
+        "--traceback", action="store_true", help="on an error, show where it happened"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    subparsers = {
+        name: commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for name, summary in COMMANDS.items()
+    }
+    return parser, subparsers

@@ -1,0 +1,5 @@
+import sys
+
+from glp_rapids.cli import main
+
+sys.exit(main())

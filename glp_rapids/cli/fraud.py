@@ -1,0 +1,169 @@
+"""``glp-rapids fraud``: transactions and a blacklist in, suspicious clusters out."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glp_rapids.cli import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EPILOG = """\
+examples:
+  glp-rapids fraud transactions.csv --seeds blacklist.txt
+  glp-rapids fraud transactions.parquet --seeds blacklist.csv --seed-column account \\
+      --source payer --destination payee --amount eur --time booked_at --days 30 \\
+      --output members.parquet --clusters clusters.csv --scores scores.parquet
+
+The blacklist holds one id a line (of a CSV, the first column), or a table with --seed-column.
+Every account is scored by how strongly the blacklist reaches it; among the high scores, groups
+that trade mostly with one another are the clusters. `glp-rapids demo` shows it on made-up data.
+"""
+TIME_UNITS = ("D", "h", "m", "s", "ms", "us")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    parser.epilog = EPILOG
+    parser.add_argument("transactions", type=Path, metavar="TRANSACTIONS", help=files.FORMATS)
+    parser.add_argument("--seeds", type=Path, required=True, metavar="FILE", help="the blacklist")
+    parser.add_argument("--seed-column", metavar="COLUMN", help="of a blacklist that is a table")
+    columns = parser.add_argument_group("the columns")
+    columns.add_argument("--source", default="source", metavar="COLUMN", help="default: source")
+    columns.add_argument(
+        "--destination", default="destination", metavar="COLUMN", help="default: destination"
+    )
+    columns.add_argument(
+        "--amount", metavar="COLUMN", help="default: amount, if there is such a column"
+    )
+    columns.add_argument("--time", default="time", metavar="COLUMN", help="default: time")
+    columns.add_argument(
+        "--time-unit", choices=TIME_UNITS, default="D", help="of times that are numbers (default D)"
+    )
+    columns.add_argument(
+        "--days", type=float, metavar="N",
+        help="only transactions of the last N days before the newest one; default: all of them, "
+        "and no column of times is needed",
+    )  # fmt: skip
+    limits = parser.add_argument_group("what a cluster is")
+    limits.add_argument("--minimum-size", type=int, default=5, help="accounts (default 5)")
+    limits.add_argument(
+        "--minimum-score", type=float, default=0.03, help="of its accounts (default 0.03)"
+    )
+    limits.add_argument(
+        "--minimum-share", type=float, default=0.2,
+        help="of an account's trade that stays inside (default 0.2)",
+    )  # fmt: skip
+    limits.add_argument(
+        "--minimum-partners", type=int, default=4, help="of an account inside (default 4)"
+    )
+    out = parser.add_argument_group("the results, by their endings CSV or Parquet")
+    out.add_argument("--output", type=Path, metavar="FILE", help="the accounts of the clusters")
+    out.add_argument("--clusters", type=Path, metavar="FILE", help="the clusters")
+    out.add_argument("--scores", type=Path, metavar="FILE", help="the score of every account")
+    out.add_argument("--top", type=int, default=10, help="clusters to print (default 10)")
+    parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, find, print, write."""
+    from glp_rapids.fraud import SlidingWindow, find_clusters
+
+    for path in (options.output, options.clusters, options.scores):
+        if path is not None:
+            files.checked_ending(path)
+    frame = _transactions(options)
+    seeds = files.read_seeds(options.seeds, options.seed_column, frame[options.source])
+    window = SlidingWindow(
+        days=1 if options.days is None else options.days,
+        source=options.source,
+        destination=options.destination,
+        amount=options.amount,
+        time=options.time,
+        time_unit=options.time_unit,
+        device=options.device,
+    )
+    start = time.perf_counter()
+    change = window.append(frame)
+    print(
+        f"transactions  {len(frame):,}, of which {change.added:,} in the window; "
+        f"{window.number_of_vertices:,} accounts; on the {window.device}"
+    )
+    here = set(window.graph().external().tolist())
+    known = seeds[seeds.isin(here)]
+    print(f"blacklist     {len(seeds):,} ids, of which {len(known):,} in the window")
+    if known.empty:
+        raise ValueError(
+            f"none of the ids of {options.seeds} is in the window: {seeds.iloc[0]!r} is not among "
+            f"the {options.source!r} and {options.destination!r} of the transactions"
+        )
+    found = find_clusters(
+        window,
+        known,
+        minimum_size=options.minimum_size,
+        minimum_score=options.minimum_score,
+        minimum_share=options.minimum_share,
+        minimum_partners=options.minimum_partners,
+    )
+    seconds = time.perf_counter() - start
+    unknown = len(found.members) - int(found.members["is_seed"].sum())
+    print(
+        f"clusters      {len(found.clusters):,} with {len(found.members):,} accounts, "
+        f"{unknown:,} of them not on the blacklist; {seconds:.2f} s\n"
+    )
+    print(clusters_text(found.clusters, options.top))
+    results = {options.output: found.members, options.clusters: found.clusters,
+               options.scores: found.scores}  # fmt: skip
+    for path, table in results.items():
+        if path is not None:
+            files.write_table(table, path)
+            print(f"\nwritten       {path} ({len(table):,} rows: {', '.join(table.columns)})")
+
+
+def clusters_text(clusters: pd.DataFrame, top: int) -> str:
+    """Show the first clusters as a table."""
+    if clusters.empty:
+        return "no cluster is suspicious; lower --minimum-size, --minimum-score or --minimum-share"
+    shown = clusters.head(top)
+    if not shown["value"].any():
+        shown = shown.drop(columns="value")
+    formats = {"score": "{:.3f}", "value": "{:,.2f}", "density": "{:.2f}", "share": "{:.2f}"}
+    text = shown.to_string(
+        index=False,
+        formatters={name: form.format for name, form in formats.items() if name in shown},
+    )
+    more = len(clusters) - len(shown)
+    return text + (f"\n... and {more:,} more" if more else "")
+
+
+def _transactions(options: argparse.Namespace) -> Any:
+    frame = files.read_table(options.transactions, [options.source, options.destination])
+    if options.amount is None and "amount" in frame.columns:
+        options.amount = "amount"
+    needed = {"source": options.source, "destination": options.destination,
+              "amount": options.amount}  # fmt: skip
+    if options.days is None:
+        options.time = "no window"
+        while options.time in frame.columns:
+            options.time += "'"
+        frame[options.time] = 0
+    files.check_columns(frame, options.transactions, time=options.time, **needed)
+    if frame[options.time].dtype.kind not in "iufM":
+        frame[options.time] = _times(frame[options.time], options)
+    return frame
+
+
+def _times(column: pd.Series, options: argparse.Namespace) -> pd.Series:
+    import pandas as pd
+
+    try:
+        return pd.to_datetime(column, format="ISO8601")
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{options.transactions}: column {options.time!r} (--time) holds neither numbers nor "
+            f"dates such as 2026-01-31 12:00:00, but {str(column.iloc[0])!r}"
+        ) from None

@@ -1,0 +1,147 @@
+"""``glp-rapids label-propagation``: a file of edges in, communities out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from glp_rapids.cli import files
+
+EPILOG = """\
+examples:
+  glp-rapids label-propagation edges.csv                       # columns src and dst
+  glp-rapids label-propagation calls.parquet --source caller --destination callee \\
+      --weight minutes --output communities.parquet
+  glp-rapids label-propagation follows.csv --directed          # labels flow along the edges
+  glp-rapids label-propagation com-dblp.edges.tsv.gz --no-header
+  glp-rapids label-propagation edges.csv --variant layered --gamma 1 8 64
+  glp-rapids label-propagation edges.csv --variant speaker-listener   # may overlap
+
+The same file and --seed give the same communities, on a GPU and on a CPU. Without --output the
+communities go to stdout as CSV, or, on a terminal, their first rows; the summary goes to stderr.
+"""
+HEAD = 10
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    parser.epilog = EPILOG
+    parser.add_argument("edges", type=Path, metavar="EDGES", help=f"{files.FORMATS}; also *.gz")
+    columns = parser.add_argument_group("the file")
+    columns.add_argument("--source", default="src", metavar="COLUMN", help="default: src")
+    columns.add_argument("--destination", default="dst", metavar="COLUMN", help="default: dst")
+    columns.add_argument("--weight", metavar="COLUMN", help="default: every edge weighs one")
+    columns.add_argument("--directed", action="store_true", help="an edge goes one way only")
+    columns.add_argument(
+        "--no-header",
+        action="store_true",
+        help="the file has no line of column names: its columns are source, destination and, "
+        "with --weight, the weight; lines that begin with # are left out",
+    )
+    run = parser.add_argument_group("the run")
+    run.add_argument(
+        "--variant", choices=("classic", "layered", "speaker-listener"), default="classic",
+        help="classic (default): one community a vertex; layered: finer with --gamma; "
+        "speaker-listener: communities may overlap",
+    )  # fmt: skip
+    run.add_argument(
+        "--gamma", type=float, nargs="+", metavar="GAMMA",
+        help="resolutions of layered (default 1), the larger the finer",
+    )  # fmt: skip
+    run.add_argument("--seed", type=int, default=0, help="of the random orders (default 0)")
+    run.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
+    run.add_argument("--output", type=Path, metavar="FILE", help="*.csv, *.tsv or *.parquet")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, propagate, say how it went, write."""
+    if options.gamma is not None and options.variant != "layered":
+        raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
+    if options.output is not None:
+        files.checked_ending(options.output)
+    graph = _graph(options)
+    _say(f"graph       {graph.number_of_vertices:,} vertices, "
+         f"{_edges(graph):,} edges, on the {graph.device}")  # fmt: skip
+    found = _propagate(graph, options)
+    _summarise(graph, found, options.variant)
+    if options.output is not None:
+        files.write_table(found, options.output)
+        _say(f"written     {options.output} ({len(found):,} rows: {', '.join(found.columns)})")
+    elif sys.stdout.isatty():
+        print(found.head(HEAD).to_string(index=False))
+        _say(f"... {max(len(found) - HEAD, 0):,} rows more; all of them: --output FILE")
+    else:
+        found.to_csv(sys.stdout, index=False)
+
+
+def _graph(options: argparse.Namespace) -> Any:
+    from glp_rapids import as_graph
+
+    ends = [options.source, options.destination]
+    weight = [options.weight] if options.weight else []
+    header = ends + weight if options.no_header else None
+    frame = files.read_table(options.edges, ends, header=header)
+    files.check_columns(frame, options.edges, source=options.source,
+                        destination=options.destination, weight=options.weight)  # fmt: skip
+    return as_graph(
+        frame,
+        source=options.source,
+        destination=options.destination,
+        weight=options.weight,
+        directed=options.directed,
+        device=options.device,
+    )
+
+
+def _propagate(graph: Any, options: argparse.Namespace) -> Any:
+    from glp_rapids import label_propagation, layered_label_propagation, speaker_listener
+
+    shared = {"seed": options.seed, "device": graph.device, "progress": sys.stderr.isatty()}
+    if options.variant == "layered":
+        return layered_label_propagation(graph, gammas=options.gamma or [1.0], **shared)
+    if options.variant == "speaker-listener":
+        return speaker_listener(graph, **shared)
+    return label_propagation(graph, **shared)
+
+
+def _summarise(graph: Any, found: Any, variant: str) -> None:
+    from glp_rapids import modularity
+
+    report = found.attrs["glp"]
+    layers = [("", found, report)]
+    if variant == "layered":
+        layers = [
+            (f"gamma {layer['gamma']:g}: ", found[found["gamma"] == layer["gamma"]], layer)
+            for layer in report["layers"]
+        ]
+    for name, part, layer in layers:
+        sizes = part["partition"].value_counts().to_numpy()
+        line = f"{name}{len(sizes):,} communities"
+        if len(sizes):
+            line += f", the largest of {', '.join(f'{size:,}' for size in sizes[:5])} vertices"
+        if variant == "speaker-listener":
+            members = part["vertex"].nunique() if "vertex" in part.columns else len(part)
+            line += f"; {len(part) / max(members, 1):.2f} communities a vertex"
+        elif graph.number_of_edges:
+            line += f"; modularity {modularity(graph, part[['vertex', 'partition']]):.4f}"
+        _say(f"found       {line}")
+        _say(f"run         {layer['sweeps']} sweeps in {layer['seconds']:.3f} s")
+
+
+def _edges(graph: Any) -> int:
+    """Count an undirected edge once."""
+    if graph.directed:
+        return graph.number_of_edges
+    import numpy as np
+
+    from glp_rapids.device import to_host
+
+    row = np.repeat(np.arange(graph.number_of_vertices), to_host(graph.degree))
+    loops = int((row == to_host(graph.indices)).sum())
+    return (graph.number_of_edges + loops) // 2
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

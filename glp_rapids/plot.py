@@ -1,0 +1,173 @@
+"""A cluster as a picture: its members, what binds them, and the neighbourhood they hide in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_cluster"]
+
+INK, FAINT, SEED = "#22313f", "#b9c4cd", "#d7263d"
+RING_RADIUS, FAR = 1.45, 0.16
+LAYOUT_STEPS = 300
+
+
+def draw_cluster(
+    edges: pd.DataFrame,
+    members: pd.DataFrame,
+    cluster: int = 0,
+    *,
+    neighbours: int = 120,
+    sellers: Any = (),
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw a suspicious cluster with the vertices around it.
+
+    Parameters
+    ----------
+    edges : pandas.DataFrame
+        What `SlidingWindow.edges` gives: two columns of ids, then ``transfers``.
+    members : pandas.DataFrame
+        What `cluster_members` gives: ``vertex``, ``cluster``, ``score``, ``is_seed``.
+    cluster
+        Which cluster of ``members``.
+    neighbours
+        Neighbours outside the cluster to draw at the most: those with most transfers into it.
+    sellers : collection of ids, optional
+        Vertices to draw as squares: merchants, say.
+    axes : matplotlib axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Seeds are red, other members darker the higher their score, neighbours small and grey. A
+        line is as thick as there are transfers between its ends.
+
+    Raises
+    ------
+    ValueError
+        The cluster has no members.
+    ImportError
+        matplotlib is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids.plot import draw_cluster  # doctest: +SKIP
+    >>> draw_cluster(window.edges(), members, 0)  # doctest: +SKIP
+    """
+    from matplotlib import pyplot
+
+    inside = members[members["cluster"] == cluster].reset_index(drop=True)
+    if inside.empty:
+        raise ValueError(f"cluster {cluster} has no members")
+    source, destination = edges.columns[:2]
+    place = pd.Series(inside.index, index=inside["vertex"])
+    ends = np.column_stack(
+        [edges[end].map(place).fillna(-1).to_numpy(np.int64) for end in (source, destination)]
+    )
+    inner = (ends >= 0).all(axis=1) & (ends[:, 0] != ends[:, 1])
+    outer = (ends >= 0).sum(axis=1) == 1
+    transfers = edges["transfers"].to_numpy(np.float64)
+    at = _layout(len(inside), ends[inner], transfers[inner])
+
+    if axes is None:
+        _, axes = pyplot.subplots(figsize=(7, 7), layout="constrained")
+    outsiders = edges[source].where(ends[:, 0] < 0, edges[destination])[outer]
+    _draw_outside(axes, at, ends[outer].max(axis=1), outsiders, transfers[outer], neighbours,
+                  sellers)  # fmt: skip
+    _draw_lines(axes, at[ends[inner]], transfers[inner], INK, 0.55)
+    _draw_members(axes, at, inside, sellers)
+    axes.set_aspect("equal")
+    axes.axis("off")
+    return axes
+
+
+def _layout(number: int, ends: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Place vertices in a disc of radius 1: springs, repulsion (Fruchterman, Reingold 1991) and a
+    pull to the centre, which keeps pieces that are not connected together.
+    """
+    angle = np.arange(number) * (np.pi * (3 - np.sqrt(5)))
+    at = np.sqrt((np.arange(number) + 0.5) / number)[:, None] * np.column_stack(
+        [np.cos(angle), np.sin(angle)]
+    )
+    length = 1.6 / np.sqrt(max(number, 1))
+    pull = np.log1p(weight)
+    for step in range(LAYOUT_STEPS):
+        apart = at[:, None] - at[None]
+        distance = np.maximum(np.hypot(*apart.transpose(2, 0, 1)), 1e-3)
+        force = (apart * (length / distance)[..., None] ** 2).sum(axis=1) - 0.6 * at
+        along = at[ends[:, 1]] - at[ends[:, 0]]
+        spring = along * (np.hypot(*along.T) / length * pull / max(pull.max(initial=1), 1))[:, None]
+        np.add.at(force, ends[:, 0], 0.1 * spring)
+        np.add.at(force, ends[:, 1], -0.1 * spring)
+        size = np.maximum(np.hypot(*force.T), 1e-9)
+        heat = 0.12 * (1 - step / LAYOUT_STEPS)
+        at = at + force * (np.minimum(size, heat) / size)[:, None]
+    at -= at.mean(axis=0)
+    return at / max(np.hypot(*at.T).max(initial=0), 1e-9)
+
+
+def _draw_outside(axes, at, member, outsiders, transfers, most, sellers):
+    """Draw neighbours around the cluster, each in the direction of whom it trades with."""
+    links = pd.DataFrame({"member": member, "outsider": outsiders.to_numpy(), "n": transfers})
+    by_outsider = links.groupby("outsider")
+    top = by_outsider["n"].sum().nlargest(most).index
+    links = links[links["outsider"].isin(top)]
+    if links.empty:
+        return
+    pulls = pd.DataFrame(at[links["member"]] * links[["n"]].to_numpy(), columns=["x", "y"])
+    centre = pulls.groupby(links["outsider"].to_numpy()).sum()
+    order = np.argsort(np.arctan2(centre["y"], centre["x"]).to_numpy(), kind="stable")
+    start = np.arctan2(centre["y"], centre["x"]).to_numpy()[order[0]]
+    angle = start + 2 * np.pi * np.arange(len(order)) / len(order)
+    radius = RING_RADIUS + FAR * (np.arange(len(order)) % 3)
+    around = pd.DataFrame(
+        {"x": radius * np.cos(angle), "y": radius * np.sin(angle)}, index=centre.index[order]
+    )
+    where = around.loc[links["outsider"]].to_numpy()
+    segments = np.stack([at[links["member"]], where], axis=1)
+    _draw_lines(axes, segments, links["n"].to_numpy(), FAINT, 0.45)
+    square = around.index.isin(list(sellers))
+    for chosen, marker in ((square, "s"), (~square, "o")):
+        axes.scatter(*around[chosen].to_numpy().T, s=12, marker=marker, color=FAINT, zorder=2,
+                     linewidths=0)  # fmt: skip
+
+
+def _draw_lines(axes, segments, transfers, colour, alpha):
+    from matplotlib.collections import LineCollection
+
+    widths = 0.5 + 0.55 * np.log2(np.maximum(transfers, 1))
+    axes.add_collection(
+        LineCollection(segments, linewidths=widths, colors=colour, alpha=alpha, zorder=1)
+    )
+
+
+def _draw_members(axes, at, inside, sellers):
+    from matplotlib import colormaps
+
+    score = inside["score"].to_numpy(np.float64)
+    shade = (score - score.min()) / max(np.ptp(score), 1e-12)
+    colours = colormaps["YlOrBr"](0.25 + 0.5 * shade)
+    seed = inside["is_seed"].to_numpy(bool)
+    square = inside["vertex"].isin(list(sellers)).to_numpy()
+    kinds = (
+        (~seed, None, 130, "found"),
+        (seed, SEED, 170, "on the blacklist"),
+    )
+    for chosen, colour, size, label in kinds:
+        for shape, marker in ((~square, "o"), (square, "s")):
+            part = chosen & shape
+            if part.any():
+                axes.scatter(
+                    *at[part].T, s=size, marker=marker, zorder=3, edgecolors=INK, linewidths=1.1,
+                    color=colours[part] if colour is None else [colour] * int(part.sum()),
+                    label=f"{label}, {'merchant' if marker == 's' else 'account'}"
+                    if square.any() else label,
+                )  # fmt: skip

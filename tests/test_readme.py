@@ -1,0 +1,64 @@
+"""The README does what it says: its Python blocks run, in order, in one namespace."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language):
+    return [code for kind, code in FENCE.findall(README.read_text()) if kind == language]
+
+
+def test_python_blocks_run_in_order(tmp_path):
+    assert len(blocks("python")) >= 10
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(blocks("python")))
+    # -W error: what a reader types in must not warn
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0    ann          0" in done.stdout
+
+
+def test_every_block_says_its_language():
+    assert {kind for kind, _ in FENCE.findall(README.read_text())} == {"bash", "python", "text"}
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#][^)]*)\)", README.read_text()))
+def test_links_lead_somewhere(link):
+    assert (README.parent / link).exists()
+
+
+def test_anchors_exist():
+    text = README.read_text()
+    titles = [line.lstrip("# ") for line in text.splitlines() if line.startswith("## ")]
+    slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert set(re.findall(r"\]\(#([^)]*)\)", text)) <= slugs
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line
+        for code in blocks("bash")
+        for line in code.splitlines()
+        if line.startswith("glp-rapids")
+    ],
+)
+def test_commands_have_the_options_that_are_shown(line, capsys):
+    from glp_rapids.cli import main
+
+    words = line.split("#")[0].split()[1:]
+    with pytest.raises(SystemExit) as end:
+        main([*words[: 2 if words[0] == "bench" else 1], "--help"])
+    assert end.value.code == 0
+    help_text = capsys.readouterr().out
+    for word in words:
+        assert not word.startswith("--") or word in help_text
