@@ -205,9 +205,10 @@ def layered_label_propagation(
     --------
     >>> import pandas as pd
     >>> from glp_rapids import layered_label_propagation
-    >>> edges = pd.DataFrame({"src": [0, 0, 1], "dst": [1, 2, 2]})
-    >>> layered_label_propagation(edges, gammas=[0, 64])["partition"].tolist()
-    [0, 0, 0, 0, 1, 2]
+    >>> chain = pd.DataFrame({"src": range(8), "dst": range(1, 9)})
+    >>> layers = layered_label_propagation(chain, gammas=[0, 64])
+    >>> layers.groupby("gamma")["partition"].nunique().tolist()
+    [1, 3]
     """
     if isinstance(gammas, str) or not hasattr(gammas, "__iter__"):
         raise TypeError(f"gammas must be a sequence of numbers, not {gammas!r}")

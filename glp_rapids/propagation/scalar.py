@@ -43,7 +43,40 @@ def sweep_seed(seed, sweep):
 
 
 def random_below(vertex, sweep, seed, bound):
-    """Draw an integer in ``[0, bound)`` that depends on (seed, sweep, vertex) alone."""
+    """Draw an integer in ``[0, bound)`` that depends on (seed, sweep, vertex) alone.
+
+    For the functions of a `Program`: every engine draws the same.
+
+    Parameters
+    ----------
+    vertex, sweep : int
+        What the draw is for.
+    seed : int
+        ``state.seed`` in a program.
+    bound : int
+        At least 1.
+
+    Returns
+    -------
+    int64
+        Uniform to within ``bound`` / 2**64.
+
+    Raises
+    ------
+    Nothing: it is compiled. A ``bound`` below 1 gives nonsense.
+
+    Notes
+    -----
+    O(1), no state: a hash of the three numbers.
+
+    Examples
+    --------
+    >>> import glp_rapids
+    >>> from glp_rapids import random_below
+    >>> class Doubting(glp_rapids.Program):
+    ...     def pick_label(v, sweep, state):  # one time in ten, say your own name
+    ...         return v if random_below(v, sweep, state.seed, 10) == 0 else state.labels[v]
+    """
     return np.int64(mix(vertex, sweep_seed(seed, sweep) + np.uint64(1)) % np.uint64(bound))
 
 
