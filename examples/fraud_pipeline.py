@@ -42,14 +42,15 @@ for day in range(30):
     found = find_clusters(window, known, absent="drop")
     searched = time.perf_counter() - started
     print(f"\nday {day}: {window}; append {merged:.2f} s, search {searched:.2f} s")
-    print(found.clusters.head(5).to_string(index=False))
+    clusters, members = found.clusters, found.members
+    if hasattr(members, "to_pandas"):
+        clusters, members = clusters.to_pandas(), members.to_pandas()
+    print(clusters.head(5).to_string(index=False))
 
-    members = found.members
-    members = members.to_pandas() if hasattr(members, "to_pandas") else members
     new = members.loc[~members["is_seed"], "vertex"]
     unknown = truth.loc[~truth["vertex"].isin(known), "vertex"]
     print(
-        f"{len(found.clusters)} clusters; of {len(new)} accounts that nobody knew of, "
+        f"{len(clusters)} clusters; of {len(new)} accounts that nobody knew of, "
         f"{new.isin(truth['vertex']).mean():.0%} are in a ring: {unknown.isin(new).mean():.0%} "
         "of all there are, those whose ring traded outside the window included"
     )

@@ -115,7 +115,7 @@ def account_scores(
     >>> from glp_rapids.fraud import account_scores
     >>> transfers = pd.DataFrame({"src": ["a", "a", "b"], "dst": ["b", "b", "c"]})
     >>> account_scores(transfers, ["a"])["score"].round(2).tolist()
-    [1.0, 0.85, 0.43]
+    [1.0, 0.91, 0.45]
     """
     prepared, _ = _prepared(graph, edges)
     index = _seed_index(prepared, seeds, absent)
@@ -238,7 +238,7 @@ def find_clusters(
         "size": groups.size[order],
         "seeds": groups.sums(is_seed[member])[order],
         "score": mean[order],
-        "value": xp.round(value, 6)[order],
+        "value": xp.around(value, 6)[order],
         "density": (partners / pairs)[order],
         "share": (staying / xp.where(trade > 0, trade, 1.0))[order],
     }
