@@ -1,0 +1,72 @@
+"""The examples run as they stand: scripts and notebooks, each in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
+EXECUTE = (
+    "import sys, nbformat\nfrom nbclient import NotebookClient\n"
+    "notebook = nbformat.read(sys.argv[1], 4)\n"
+    "NotebookClient(notebook, timeout=300, kernel_name='python3').execute()\n"
+    "nbformat.write(notebook, sys.argv[2])"
+)
+
+
+def printed(folder, *command):
+    done = subprocess.run(
+        [sys.executable, *map(str, command)], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def numbers_of(notebook):
+    """Give what the cells of a notebook put out as text."""
+    return [
+        output.get("text") or output["data"]["text/plain"]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type != "stream" or output.name == "stdout"
+    ]
+
+
+def test_fraud_pipeline_finds_rings(tmp_path):
+    out = printed(tmp_path, "-W", "error", EXAMPLES / "fraud_pipeline.py", 100_000)
+    assert "day 28" in out
+    assert "clusters" in out.splitlines()[-1]
+
+
+def test_own_variant_sees_new_rings_and_forgets_old_ones(tmp_path):
+    out = printed(tmp_path, "-W", "error", EXAMPLES / "own_variant.py", 200_000, "picture.png")
+    rows = {line.split("]")[0]: line.split("]")[1].split() for line in out.splitlines()[-4:]}
+    new, old = rows["(0, 7"], rows["(21, 30"]
+    assert float(new[1]) > 0.7 > 0.4 > float(old[1])
+    assert float(old[0]) > 0.7
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_give_the_stored_outputs(path, tmp_path):
+    done = tmp_path / path.name
+    printed(tmp_path, "-c", EXECUTE, path, done)
+    assert numbers_of(nbformat.read(done, 4)) == numbers_of(nbformat.read(path, 4))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_stored_executed_and_small(path):
+    notebook = nbformat.read(path, 4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert sum(bool(cell.outputs) for cell in code) >= 3
+    assert any("image/png" in output.get("data", {}) for cell in code for output in cell.outputs)
+    assert path.stat().st_size < 400_000
+
+
+def test_every_script_has_its_notebook():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {path.stem for path in NOTEBOOKS}
