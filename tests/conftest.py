@@ -28,4 +28,5 @@ def data():
     folder = Path(os.environ.get("GLP_RAPIDS_DATA", beside))
     if not folder.is_dir():
         pytest.skip(f"no real graphs in {folder}; set GLP_RAPIDS_DATA to their folder")
+    os.environ["GLP_RAPIDS_DATA"] = str(folder)  # for glp_rapids.datasets, wherever it is installed
     return folder
