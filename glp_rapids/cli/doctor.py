@@ -243,7 +243,7 @@ def _mixed(major: int, version_of: Callable[[str], str | None]) -> list[Row]:
     return rows
 
 
-def _run_row(device: str, *, core: bool) -> Row:
+def _run_row(device: Literal["cpu", "gpu"], *, core: bool) -> Row:
     """Run label propagation on two triangles, for real."""
     what = f"a run on the {device.upper()}"
     try:
