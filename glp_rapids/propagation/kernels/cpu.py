@@ -13,20 +13,25 @@ one compiled function a sweep, since a call from Python costs as much as thousan
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
 from numba import njit, prange
 
 from glp_rapids.propagation.compilation import Compiled, DigestCache
+from glp_rapids.propagation.kernels import cpu_unit
 
 SHORT = 8  # labels searched one by one before the table of slots is used
 PARALLEL_FROM = 1 << 16  # entries; two parallel regions a class take about 20 microseconds
 CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough to balance
 
 
-def build(compiled: Compiled, parallel: bool) -> Callable:
-    """Compile the sweep for one program; the result is cached in memory and on disk."""
+def build(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
+    """Compile the sweep for one program; the result is cached in memory and on disk.
+
+    ``stamped``: votes all count one and the table of stamps fits (see `cpu_unit`).
+    """
     traits = compiled.traits
     unit, growing, plain = traits.unit_votes, traits.growing_scores, traits.plain
     default_score, weighted = traits.default_score, traits.weighted
@@ -142,7 +147,7 @@ def build(compiled: Compiled, parallel: bool) -> Callable:
         return best, best_score, tied
 
     @jit
-    def evaluate_chunk(
+    def evaluate_slots(
         low, high, vertices, indptr, indices, weights, state, flags, settings, scratch, active, tied,
         winners, errors,
     ):
@@ -167,6 +172,17 @@ def build(compiled: Compiled, parallel: bool) -> Callable:
             winner_score[listed] = score
             listed += 1
         return listed - low
+
+    evaluate_chunk = cpu_unit.build(compiled, CHUNK) if stamped else evaluate_slots
+
+    @jit
+    def scratch_of(tables, thread):
+        """Give a thread its own part of the tables."""
+        if stamped:
+            table, stamps, buffer, ends, gathered = tables
+            return table[thread], stamps[thread], buffer[thread], ends[thread], gathered[thread]
+        entry_label, entry_votes, entry_slot, slots, direct = tables
+        return entry_label[thread], entry_votes[thread], entry_slot[thread], slots[thread], direct
 
     @jit
     def update_chunk(low, high, readers_indptr, readers, state, scale, skip, active, winners, old):
@@ -198,7 +214,6 @@ def build(compiled: Compiled, parallel: bool) -> Callable:
         threads, class_indptr, vertices, indptr, indices, weights, readers_indptr, readers, fields,
         flags, settings, tables, active, tied, winners, old, counts, errors,
     ):
-        entry_label, entry_votes, entry_slot, slots, direct = tables
         skip, revisit_tied = flags
         scale = settings[3]
         changed_by = np.zeros(threads, np.int64)
@@ -207,10 +222,7 @@ def build(compiled: Compiled, parallel: bool) -> Callable:
             chunks = (last - first + CHUNK - 1) // CHUNK
             for thread in prange(threads):
                 state = State(*fields)
-                scratch = (
-                    entry_label[thread], entry_votes[thread], entry_slot[thread], slots[thread],
-                    direct,
-                )
+                scratch = scratch_of(tables, thread)
                 for chunk in range(thread, chunks, threads):
                     low = first + chunk * CHUNK
                     counts[chunk] = evaluate_chunk(
@@ -240,18 +252,18 @@ def build(compiled: Compiled, parallel: bool) -> Callable:
         return changed_by.sum()
 
     kernel = njit(parallel=parallel, nogil=True, error_model="numpy")(sweep)
-    kernel._cache = DigestCache(sweep, f"{compiled.digest} {parallel}")
+    kernel._cache = DigestCache(sweep, f"{compiled.digest} {parallel} {stamped}")
     return kernel
 
 
-_built: dict[tuple[str, bool], Callable] = {}
+_built: dict[tuple[str, bool, bool], Callable] = {}
 
 
-def sweep_kernel(compiled: Compiled, parallel: bool) -> Callable:
+def sweep_kernel(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
     """Give the sweep of a program, built once a process."""
-    key = compiled.digest, parallel
+    key = compiled.digest, parallel, stamped
     if key not in _built:
-        _built[key] = build(compiled, parallel)
+        _built[key] = build(compiled, parallel, stamped)
     return _built[key]
 
 
@@ -274,9 +286,25 @@ def start_kernel(compiled: Compiled) -> Callable:
     return kernel
 
 
-def table_slots(number_of_vertices: int, largest_degree: int) -> tuple[int, bool]:
-    """Give the slots of a thread's table, and whether a label is its own slot."""
-    hashed = 1 << max(2 * min(largest_degree, number_of_vertices) - 1, 15).bit_length()
-    if number_of_vertices <= max(4 * hashed, 1 << 20):
-        return max(number_of_vertices, 1), True
-    return hashed, False
+def tables_for(
+    number_of_vertices: int, largest_degree: int, threads: int, index_type: Any, stamped: bool
+) -> tuple:
+    """Allocate the threads' tables."""
+    degree = max(largest_degree, 1)
+    if stamped:
+        return (
+            np.zeros((threads, number_of_vertices), np.uint64),
+            np.zeros((threads, 1), np.int64),
+            np.empty((threads, cpu_unit.BUFFER + degree + 1), index_type),
+            np.empty((threads, CHUNK), np.int64),
+            np.empty((threads, CHUNK), np.int64),
+        )
+    slots = 1 << max(2 * min(degree, number_of_vertices) - 1, 15).bit_length()
+    direct = number_of_vertices <= max(4 * slots, 1 << 20)  # a label is its own slot
+    return (
+        np.empty((threads, degree), index_type),
+        np.empty((threads, degree), np.int64),
+        np.empty((threads, degree), np.int32),
+        np.zeros((threads, max(number_of_vertices, 1) if direct else slots), np.int32),
+        direct,
+    )

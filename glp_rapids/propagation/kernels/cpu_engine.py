@@ -8,6 +8,7 @@ import numpy as np
 
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.kernels import cpu
+from glp_rapids.propagation.kernels.cpu_unit import LARGEST_TABLE
 from glp_rapids.propagation.sweep import Rule, Workload, class_lists
 
 
@@ -19,7 +20,12 @@ class CpuEngine:
         number_of_vertices = rows.indptr.size - 1
         self._workload, self._compiled, self._fields = workload, compiled, fields
         self._threads = cpu.threads_for(rows.indices.size)
-        self._kernel = cpu.sweep_kernel(compiled, parallel=self._threads > 1)
+        stamped = (
+            compiled.traits.unit_votes
+            and compiled.traits.default_score
+            and number_of_vertices <= LARGEST_TABLE
+        )
+        self._kernel = cpu.sweep_kernel(compiled, self._threads > 1, stamped)
         self._class_indptr, vertices = class_lists(number_of_vertices, workload.classes, np)
         index_type = rows.indices.dtype
         score_type = np.float64 if compiled.traits.real_scores else np.int64
@@ -30,14 +36,8 @@ class CpuEngine:
             vertices.astype(index_type), rows.indptr, rows.indices, weights,
             readers.indptr, readers.indices,
         )
-        degree, threads = max(workload.largest_degree, 1), self._threads
-        slots, direct = cpu.table_slots(number_of_vertices, degree)
-        self._tables = (
-            np.empty((threads, degree), index_type),
-            np.empty((threads, degree), np.int64),
-            np.empty((threads, degree), np.int32),
-            np.zeros((threads, slots), np.int32),
-            direct,
+        self._tables = cpu.tables_for(
+            number_of_vertices, workload.largest_degree, self._threads, index_type, stamped
         )
         self._active = np.ones(number_of_vertices, np.uint8)
         self._tied = np.zeros(number_of_vertices, np.uint8)
@@ -48,7 +48,7 @@ class CpuEngine:
         )
         self._old = np.empty(number_of_vertices, index_type)
         self._counts = np.empty(number_of_vertices // cpu.CHUNK + 1, np.int64)
-        self._errors = np.zeros((threads, 1), np.int64)
+        self._errors = np.zeros((self._threads, 1), np.int64)
 
     def start(self) -> None:
         """Let every vertex say its first label."""
@@ -62,7 +62,9 @@ class CpuEngine:
     def sweep(self, rule: Rule) -> int:
         """Do one sweep; return how many vertices now say another label."""
         self._fields["sweep"] = np.int64(rule.sweep)
-        flags = (self._workload.skip, rule.revisit_tied)
+        # At first nearly every label changes: waking everyone at once is cheaper than one by one.
+        wholesale = rule.sweep == 1
+        flags = (self._workload.skip and not wholesale, rule.revisit_tied)
         settings = (
             rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed),
             np.float64(self._workload.scale), np.float64(self._workload.largest_amount),
