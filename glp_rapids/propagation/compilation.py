@@ -193,7 +193,7 @@ def _checked(
 ) -> Traits:
     """Do the check, or recall its outcome: compiling for it takes longer than most runs."""
     if digest not in _learned:
-        cache = DigestCache(_check, digest)
+        cache = DigestCache(_checked, digest)
         learned = cache.recall()
         if learned is None:
             learned = _check(program, traits, fields, weight_type)

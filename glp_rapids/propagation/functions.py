@@ -280,7 +280,8 @@ def speaker_listener(
         raise ValueError(f"threshold must be a share in [0, 1], not {threshold!r}")
     _refuse(options, "speaker_listener", "explore", "tol", "tie_break", "retain", "skip_inactive")
     options["max_iter"] = max_iter
-    prepared, run_options = _prepared(graph, options, explore=max_iter)
+    # Every sweep explores, however many there are.
+    prepared, run_options = _prepared(graph, options, explore=1 << 31)
     outcome = run(prepared, SpeakerListener(max_iter), run_options)
     return _results().cover(outcome, int(max_labels), float(threshold))
 

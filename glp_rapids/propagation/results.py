@@ -176,7 +176,8 @@ def _ids_and_labels(graph: Graph, seeds: Any) -> tuple[Any, Any]:
     if isinstance(seeds, Mapping):
         return list(seeds.keys()), list(seeds.values())
     if not hasattr(seeds, "columns"):
-        return seeds, np.ones(len(seeds), dtype=np.int64)
+        number = len(seeds) if hasattr(seeds, "__len__") else 0  # what is no list is refused later
+        return seeds, np.ones(number, dtype=np.int64)
     names = graph.vertices.names()
     if missing := [name for name in [*names, "label"] if name not in seeds.columns]:
         raise ValueError(

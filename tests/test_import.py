@@ -1,0 +1,52 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+import glp_rapids
+
+HEAVY = ("numba", "pandas", "cupy", "cudf", "cugraph", "networkx", "matplotlib", "scipy", "tqdm")
+
+
+def loaded_after(statement):
+    """The names of all modules that a fresh process has loaded after ``statement``."""
+    output = subprocess.run(
+        [sys.executable, "-c", f"{statement}\nimport json, sys\nprint(json.dumps([*sys.modules]))"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert output.stderr == ""
+    return set(json.loads(output.stdout))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import glp_rapids", "import glp_rapids; dir(glp_rapids)", "from glp_rapids import Program"],
+)
+def test_import_loads_nothing_heavy(statement):
+    assert not loaded_after(statement) & set(HEAVY)
+
+
+def test_a_run_loads_no_optional_library():
+    run = """
+import pandas as pd, glp_rapids
+edges = pd.DataFrame({"src": [0], "dst": [1]})
+glp_rapids.label_propagation(edges, device="cpu")
+"""
+    heavy = set(HEAVY) - {"numba", "pandas", "scipy"}
+    assert not loaded_after(run) & heavy
+
+
+@pytest.mark.parametrize("name", glp_rapids.__all__)
+def test_public_names_are_there(name):
+    assert getattr(glp_rapids, name).__name__ == name
+    assert name in dir(glp_rapids)
+
+
+def test_names_are_listed_once_in_order():
+    assert sorted(set(glp_rapids.__all__)) == glp_rapids.__all__
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match="'glp_rapids' has no attribute 'louvain'"):
+        _ = glp_rapids.louvain

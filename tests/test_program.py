@@ -1,0 +1,600 @@
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from types import SimpleNamespace
+
+import graphs
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+
+from glp_rapids import Program, as_graph, label_propagation, propagate, random_below
+from glp_rapids.device import array_module
+from glp_rapids.propagation.program import fingerprint, functions_of, traits_of
+from glp_rapids.propagation.variants import Classic, Layered, SpeakerListener
+
+TRIANGLES = graphs.edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
+OPTIONS = [
+    {},
+    {"explore": 0, "update": "sync", "retain": False, "direction": "out"},
+    {"explore": 3, "classes": 4, "tie_break": "max", "seed": 9, "direction": "both"},
+]
+
+
+def interpreted(
+    program, graph, *, max_iter=20, explore=10, classes=16, update="semi", direction="in",
+    retain=True, tie_break="min", seed=0,
+):  # fmt: skip
+    """Run a program's own functions in plain Python: (state, changed labels of each sweep)."""
+    rows = graph.rows(direction)
+    n = graph.number_of_vertices
+    weights = np.ones(rows.indices.size, int) if rows.weights is None else rows.weights
+    pick, load, score_of, write = functions_of(program).values()
+    given = {
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in {"labels": np.arange(n), **program.initial_state(graph)}.items()
+    }
+    state = SimpleNamespace(sweep=0, seed=seed, **given)
+    for v in range(n):
+        state.labels[v] = pick(v, 0, state)
+    changed = []
+    for state.sweep in range(1, max_iter + 1):
+        changed.append(0)
+        exploring = state.sweep <= explore
+        for turn in reference.classes_of(n, classes, update):
+            state.volume = np.bincount(state.labels[state.labels >= 0], minlength=n)
+            best = {}
+            for v in turn:
+                votes = {}
+                for j in range(int(rows.indptr[v]), int(rows.indptr[v + 1])):
+                    label, amount = load(v, int(rows.indices[j]), weights[j].item(), state)
+                    if label >= 0:
+                        votes[int(label)] = votes.get(int(label), 0) + amount
+                scores = {label: score_of(v, label, votes[label], state) for label in votes}
+                scores = {label: score for label, score in scores.items() if score == score}
+                if scores:
+                    label = reference.winner(
+                        scores, state.labels[v], sweep=state.sweep, exploring=exploring,
+                        tie_break=tie_break, retain=retain, seed=seed,
+                    )  # fmt: skip
+                    best[v] = label, scores[label]
+            before = state.labels.copy()
+            for v, (label, points) in best.items():
+                write(v, label, points, state)
+                state.labels[v] = pick(v, state.sweep, state)
+            changed[-1] += int((state.labels != before).sum())
+        if not exploring and changed[-1] == 0:
+            break
+    return state, changed
+
+
+def assert_as_interpreted(program, edges, device, **options):
+    graph = as_graph(**edges, device="cpu")
+    with np.errstate(over="ignore"):  # the hash of random_below wraps around
+        state, changed = interpreted(program, graph, **options)
+    result = propagate(
+        **edges, program=program, device=device, **{"tol": 0.0, "max_iter": 20, **options}
+    )
+    assert result["partition"].tolist() == reference.renumbered(state.labels.tolist()), options
+    assert result.attrs["glp"]["changed"] == changed, options
+    for name in program.result_columns:
+        np.testing.assert_array_equal(result[name].to_numpy(), getattr(state, name))
+    return result
+
+
+# ---------------------------------------------------------------- recognized for what it is
+
+
+class CopyOfClassic(Program):
+    def pick_label(vertex, number_of_sweep, everything):
+        """Say what one holds."""
+        return everything.labels[vertex]
+
+    def load_neighbor(me, other, w, s):
+        # the classic
+        return s.labels[other], w
+
+    def label_score(me, candidate, votes, s):
+        return votes
+
+    def update_vertex(me, winner, points, s):
+        s.labels[me] = winner
+
+
+class Unlike(Program):
+    def label_score(v, label, freq, state):
+        return label
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_copy_of_the_classic_is_taken_for_it(weighted):
+    assert traits_of(CopyOfClassic(), weighted=weighted) == traits_of(Classic(), weighted=weighted)
+    traits = traits_of(CopyOfClassic(), weighted=weighted)
+    assert traits.plain
+    assert traits.growing_scores
+    assert traits.skip_inactive
+    assert traits.unit_votes is not weighted
+
+
+def test_what_differs_is_seen():
+    traits = traits_of(Unlike(), weighted=False)
+    assert not traits.default_score
+    assert not traits.growing_scores
+    assert not traits.skip_inactive
+    assert traits.default_pick
+    assert traits.default_load
+    assert traits.default_update
+    assert not traits_of(SpeakerListener(3), weighted=False).plain
+    assert traits_of(Layered(1), weighted=False).count_volumes
+
+
+@pytest.mark.parametrize("name", ["random", "weighted", "directed weighted"])
+def test_a_copy_of_the_classic_gives_the_same(name, device):
+    edges = graphs.GRAPHS[name]()
+    copied = propagate(**edges, program=CopyOfClassic(), device=device)
+    built_in = label_propagation(**edges, device=device)
+    pd.testing.assert_frame_equal(copied, built_in)
+    assert copied.attrs["glp"]["changed"] == built_in.attrs["glp"]["changed"]
+
+
+def test_fingerprints_tell_meanings_apart():
+    def doubled(v, label, freq, state):
+        """Twice."""
+        return freq * 2
+
+    def doubled_too(a, b, c, d):
+        return c * 2
+
+    def tripled(v, label, freq, state):
+        return freq * 3
+
+    def other_place(v, label, freq, state):
+        return label * 2
+
+    assert fingerprint(doubled) == fingerprint(doubled_too)
+    assert len({fingerprint(one) for one in (doubled, tripled, other_place)}) == 3
+
+    def scaled(factor):
+        def score(v, label, freq, state):
+            return freq * factor
+
+        return score
+
+    assert fingerprint(scaled(2)) == fingerprint(scaled(2))
+    assert fingerprint(scaled(2)) != fingerprint(scaled(2.0)) != fingerprint(scaled(3.0))
+    table = np.arange(5000)
+    changed = table.copy()
+    changed[2500] = -1
+    assert fingerprint(scaled(table)) == fingerprint(scaled(table.copy()))
+    assert fingerprint(scaled(table)) != fingerprint(scaled(changed))
+    assert fingerprint(scaled(doubled)) == fingerprint(scaled(doubled_too))
+    assert fingerprint(scaled(doubled)) != fingerprint(scaled(tripled))
+
+
+# ---------------------------------------------------------------- what a program may say
+
+FACTOR = 0.25
+PENALTY = 3
+
+
+def squared(value):
+    return value * value
+
+
+def worth(votes, label):
+    total = squared(votes) + PENALTY
+    for bit in range(3):
+        if label >> bit & 1:
+            total -= bit
+    return total
+
+
+class WithHelpers(Program):
+    def label_score(v, label, freq, state):
+        return -worth(freq, label)
+
+
+class RealScore(Program):
+    def label_score(v, label, freq, state):
+        return math.nan if label % 5 == 4 else FACTOR * freq - (label % 7) / 3.0
+
+
+class IntegerAmounts(Program):
+    skip_inactive = True
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], weight * (u % 4 - 1)
+
+
+class RealAmounts(Program):
+    def load_neighbor(v, u, weight, state):
+        return min(state.labels[u], u), weight * 0.5 * (u % 4)
+
+
+class Crowded(Program):
+    count_volumes = True
+
+    def label_score(v, label, freq, state):
+        return 10 * freq - state.volume[label]
+
+
+class Remembers(Program):
+    """Count how often every vertex was told each of some kinds of label."""
+
+    result_columns = ("best", "evaluated")
+
+    def __init__(self, kinds):
+        self.kinds = kinds
+
+    def initial_state(self, graph):
+        n = graph.number_of_vertices
+        xp = array_module(graph.indptr)
+        self.given = {
+            "heard": xp.zeros((n, self.kinds), dtype=np.int32),
+            "best": xp.full(n, -1.0),
+            "evaluated": xp.zeros(n, dtype=np.int64),
+            "labels": xp.arange(n, dtype=np.int32),
+        }
+        return {**self.given, "kinds": self.kinds, "limit": 4.5}
+
+    def update_vertex(v, label, score, state):
+        state.heard[v, label % state.kinds] += 1
+        state.evaluated[v] += 1
+        state.best[v] = max(state.best[v], score)
+        if state.heard[v, label % state.kinds] < state.limit:
+            state.labels[v] = label
+
+
+class Speaks(Program):
+    """Say something else than one holds, or nothing."""
+
+    result_columns = ("held",)
+
+    def initial_state(self, graph):
+        return {"held": array_module(graph.indptr).arange(graph.number_of_vertices)}
+
+    def pick_label(v, sweep, state):
+        if (v % 4 == 3 and sweep < 2) or (v % 4 == 1 and sweep > 3):
+            return -1
+        return state.held[v] // (1 + random_below(v, sweep, state.seed, 2))
+
+    def update_vertex(v, label, score, state):
+        if label < state.held[v]:
+            state.held[v] = label
+
+
+PROGRAMS = (
+    WithHelpers(), RealScore(), IntegerAmounts(), RealAmounts(), Crowded(), Remembers(3),
+    Remembers(2), Speaks(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: type(program).__name__)
+def test_programs_do_what_their_python_does(program, device):
+    for name in ("random", "directed", "self-loops", "isolated", "power law"):
+        for options in OPTIONS[:2] if name == "power law" else OPTIONS:
+            assert_as_interpreted(program, graphs.GRAPHS[name](), device, **options)
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [(RealAmounts(), "weighted"), (IntegerAmounts(), "integer weights")]
+)
+def test_programs_on_weights(program, name, device):
+    for options in OPTIONS:
+        assert_as_interpreted(program, graphs.GRAPHS[name](), device, **options)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: type(program).__name__)
+def test_skipping_is_only_done_where_it_is_exact(program, device):
+    edges = graphs.GRAPHS["random"]()
+    with_, without = (
+        propagate(**edges, program=program, device=device, skip_inactive=skip, tol=0.0, max_iter=20)
+        for skip in (True, False)
+    )
+    pd.testing.assert_frame_equal(with_, without)
+    assert traits_of(program, weighted=False).skip_inactive == isinstance(program, IntegerAmounts)
+
+
+def test_state_given_is_not_written_to(device):
+    program = Remembers(3)
+    result = propagate(**TRIANGLES, program=program, device=device)
+    assert (result["evaluated"] > 0).all()
+    assert not program.given["heard"].any()
+    assert not program.given["evaluated"].any()
+    assert program.given["labels"].tolist() == list(range(6))
+
+
+def test_silent_vertices_have_no_partition(device):
+    edges = graphs.edges([("a", "b"), ("b", "c")], vertices=["x", "y"])
+
+    class OnlyOne(Program):
+        def initial_state(self, graph):
+            index = array_module(graph.indptr).arange(graph.number_of_vertices)
+            return {"labels": (index == 0) * 1 - 1}
+
+    numbered = propagate(**edges, program=OnlyOne(), device=device)
+    assert numbered["partition"].tolist() == [0, 0, 0, -1, -1]
+    named = propagate(**edges, program=OnlyOne(), device=device, renumber=False)
+    assert named["partition"].tolist()[:3] == ["a", "a", "a"]
+    assert named["partition"].isna().tolist() == [False, False, False, True, True]
+
+
+def test_a_changed_constant_of_the_module_counts(monkeypatch, device):
+    edges = graphs.GRAPHS["random"]()
+    assert_as_interpreted(RealScore(), edges, device)
+    before = propagate(**edges, program=RealScore(), device=device)
+    monkeypatch.setitem(globals(), "FACTOR", -2.0)
+    after = assert_as_interpreted(RealScore(), edges, device)
+    assert before["partition"].tolist() != after["partition"].tolist()
+
+
+def test_an_empty_graph_runs_nothing(device):
+    result = propagate(**graphs.GRAPHS["empty"](), program=Remembers(3), device=device)
+    assert list(result.columns) == ["vertex", "partition", "best", "evaluated"]
+    assert len(result) == 0
+    assert result["best"].dtype == np.float64
+
+
+# ---------------------------------------------------------------- amounts out of bounds
+
+
+class Wild(Program):
+    def __init__(self, value, largest_amount=None, first=3):
+        self.value, self.largest_amount, self.first = value, largest_amount, first
+
+    def initial_state(self, graph):
+        return {"value": self.value, "first": self.first}
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], state.value if v >= state.first else 1.0
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1025.0, -1025.0])
+def test_amounts_out_of_bounds(value, device):
+    with pytest.raises(ValueError, match="not a number or exceeds 1024 in sweep 1") as caught:
+        propagate(**TRIANGLES, program=Wild(value), device=device)
+    assert "Wild.load_neighbor" in str(caught.value)
+    assert "set `largest_amount`" in str(caught.value)
+
+
+def test_amounts_and_a_declared_bound(device):
+    with pytest.raises(ValueError, match="exceeds 8 in sweep 1"):
+        propagate(**TRIANGLES, program=Wild(8.5, 8), device=device)
+    large = propagate(**TRIANGLES, program=Wild(1e300, 1e300, first=0), device=device)
+    classic = label_propagation(**TRIANGLES, device=device)
+    assert large["partition"].tolist() == classic["partition"].tolist()
+
+
+@pytest.mark.parametrize("bound", [0, -1, math.inf, math.nan])
+def test_a_bound_out_of_range(bound, device):
+    with pytest.raises(ValueError, match="largest_amount must be positive and finite"):
+        propagate(**TRIANGLES, program=Wild(1.0, bound), device=device)
+
+
+# ---------------------------------------------------------------- what does not compile
+
+LISTED = [1, 2, 3]
+TABLE = {1: 2}
+
+
+def broken(value):
+    return value.nothing
+
+
+def endless(value):
+    return endless(value - 1)
+
+
+def score(body):
+    """Make a program out of the text of a label_score."""
+    return source(f"def label_score(v, label, freq, state):\n{textwrap.indent(body, '    ')}")
+
+
+def source(text):
+    body = textwrap.indent(text, "    ")
+    places = globals().copy()
+    exec(compile(f"class Mine(Program):\n{body}", "mine.py", "exec"), places)
+    return places["Mine"]()
+
+
+MISTAKES = {
+    "misspelt field": (
+        score("return freq * state.gama"),
+        "label_score", "state has no field 'gama'; there are labels, sweep, seed (mine.py, line 3)",
+    ),
+    "undefined name": (score("return totl + freq"), "label_score", "name 'totl' is not defined"),
+    "nothing on a path": (
+        score("if freq > 1:\n    return freq"),
+        "label_score", "must return a number, but returns nothing on some path",
+    ),
+    "nothing at all": (score("freq + 1"), "label_score", "but returns nothing"),
+    "label alone": (
+        source("def load_neighbor(v, u, weight, state): return state.labels[u]"),
+        "load_neighbor", "must return (label, amount), but returns int32",
+    ),
+    "nothing loaded": (
+        source("def load_neighbor(v, u, weight, state):\n    if u > v: return u, weight"),
+        "load_neighbor", "must return (label, amount), but returns nothing on some path",
+    ),
+    "amount is text": (
+        source("def load_neighbor(v, u, weight, state): return u, 'x'"),
+        "load_neighbor", "(label, amount) with a number as amount, but returns 'x'",
+    ),
+    "label is real": (
+        source("def load_neighbor(v, u, weight, state): return u * 0.5, weight"),
+        "load_neighbor", "(label, amount) with an integer label, but returns float64",
+    ),
+    "real label said": (
+        source("def pick_label(v, sweep, state): return state.labels[v] / 2"),
+        "pick_label", "must return an integer label, but returns float64",
+    ),
+    "list of the module": (
+        score("return LISTED[label] + freq"), "label_score", "the global 'LISTED' is no number",
+    ),
+    "dict of the module": (
+        score("return TABLE[label]"), "label_score", "the global 'TABLE', a dict, is no number",
+    ),
+    "text": (score("return f'{freq}'"), "label_score", "must return a number, but returns str"),
+    "text into an array": (
+        source("def update_vertex(v, label, score, state): state.labels[v] = 'x'"),
+        "update_vertex", "indexing does not fit: setitem(1-d array of int32, int64, 'x')",
+    ),
+    "array index": (
+        score("return state.labels[v, 1]"),
+        "label_score", "indexing does not fit: getitem(1-d array of int32",
+    ),
+    "array returned": (
+        score("return state.labels"), "label_score", "a number, but returns 1-d array of int32",
+    ),
+    "unsupported NumPy": (
+        score("return np.linalg.svd(freq)"), "label_score", "svd(int64) is not supported",
+    ),
+    "no such NumPy": (score("return np.nosuch(freq)"), "label_score", "there is no numpy.nosuch"),
+    "pandas": (score("return pd.isna(freq)"), "label_score", "pandas.isna is not supported"),
+    "wrong types": (score("return freq + None"), "label_score", "add(int64, none) is not"),
+    "two types": (
+        score("x = freq if freq > 1 else 'no'\nreturn x"),
+        "label_score", "one path gives int64, another 'no' (mine.py, line 3)",
+    ),
+    "import inside": (
+        score("import math\nreturn math.sqrt(freq)"), "label_score", "import at the top",
+    ),
+    "field replaced": (
+        source("def update_vertex(v, label, score, state): state.labels = label"),
+        "update_vertex", "write into it, as state.labels[v] = ...",
+    ),
+    "mistake in a helper": (
+        score("return broken(freq)"),
+        "label_score", "int64 has no attribute 'nothing' (test_program.py, line",
+    ),
+    "file opened": (
+        score("with open('x') as file:\n    return 1"), "label_score", "construct is not supported",
+    ),
+    "generator": (score("yield freq"), "label_score", "must return, not yield or await"),
+    "self": (
+        source("def label_score(self, v, label, freq, state): return freq"),
+        "label_score", "takes 5 parameters, not 4: write `def label_score(v, label, freq, state)`",
+    ),
+    "too few": (
+        source("def pick_label(v, state): return v"),
+        "pick_label", "takes 2 parameters, not 3: write `def pick_label(v, sweep, state)`",
+    ),
+    "no function": (source("label_score = 3"), "label_score", "a plain Python function, not int"),
+    "class method": (
+        source("@classmethod\ndef pick_label(v, sweep, state): return v"),
+        "pick_label", "a plain Python function, not classmethod",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_clear_error(name):
+    program, function, words = MISTAKES[name]
+    with pytest.raises(TypeError) as caught:
+        propagate(**TRIANGLES, program=program, device="cpu")
+    message = str(caught.value)
+    assert message.startswith(f"Mine.{function} ")
+    assert words in message
+    assert "\n" not in message
+    assert len(message) < 320
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_a_helper_that_calls_itself():
+    with pytest.raises(TypeError, match="endless calls itself; write a loop instead"):
+        propagate(**TRIANGLES, program=score("return endless(freq)"), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "words"),
+    [
+        (None, TypeError, "initial_state must return a dict of arrays and numbers, not NoneType"),
+        ([1], TypeError, "must return a dict of arrays and numbers, not list"),
+        ({"sweep": 1}, ValueError, "names a field 'sweep'; choose an identifier other than"),
+        ({"a b": 1}, ValueError, "names a field 'a b'"),
+        ({1: 1}, ValueError, "names a field 1"),
+        ({"x": "text"}, TypeError, "gives 'x' as str; use a number, or an array"),
+        ({"x": [1, 2]}, TypeError, "gives 'x' as list"),
+        ({"x": None}, TypeError, "gives 'x' as NoneType"),
+        ({"labels": np.zeros(3, int)}, ValueError, "initial labels must be 6 integers"),
+        ({"labels": np.zeros(6)}, ValueError, "initial labels must be 6 integers"),
+        ({"labels": np.full(6, 6)}, ValueError, "must be vertex indices below 6 or negative"),
+        ({}, ValueError, "result_columns names 'wanted', which is not an array"),
+        ({"wanted": 3}, ValueError, "result_columns names 'wanted'"),
+        ({"wanted": np.zeros(5)}, ValueError, "with one value a vertex in initial_state"),
+        ({"wanted": np.zeros((6, 2))}, ValueError, "with one value a vertex in initial_state"),
+    ],
+)
+def test_state_out_of_order(state, error, words, device):
+    class Mine(Program):
+        result_columns = ("wanted",) if state == {} or "wanted" in (state or ()) else ()
+
+        def initial_state(self, graph):
+            return state
+
+    with pytest.raises(error, match=re.escape(words)):
+        propagate(**TRIANGLES, program=Mine(), device=device)
+
+
+@pytest.mark.parametrize("program", [CopyOfClassic, None, "classic", lambda v: v])
+def test_no_program(program):
+    with pytest.raises(TypeError, match=r"program must be an instance of glp_rapids.Program"):
+        propagate(**TRIANGLES, program=program)
+
+
+# ---------------------------------------------------------------- compiled once, kept on disk
+
+RUN_TWICE = """
+import json, sys
+import pandas as pd
+import glp_rapids
+from glp_rapids.propagation import compilation
+from glp_rapids.propagation.kernels import cpu
+
+STEP = 2
+
+class Mine(glp_rapids.Program):
+    def label_score(v, label, freq, state):
+        return freq * freq + label % STEP
+
+checks = []
+check = compilation._check
+compilation._check = lambda *given: checks.append(1) or check(*given)
+edges = pd.DataFrame({"src": [0, 0, 1, 3], "dst": [1, 2, 2, 2]})
+partitions = [
+    glp_rapids.propagate(edges, Mine(), device="cpu")["partition"].tolist(),
+    glp_rapids.speaker_listener(edges, device="cpu")["partition"].tolist(),
+]
+stats = [kernel.stats for kernel in cpu._built.values()]
+hits = sum(sum(one.cache_hits.values()) for one in stats)
+misses = sum(sum(one.cache_misses.values()) for one in stats)
+json.dump([partitions, hits, misses, sum(checks)], sys.stdout)
+"""
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    folder = tmp_path / "cache"
+    script = tmp_path / "script.py"
+    script.write_text(RUN_TWICE)
+
+    def run(*command):
+        output = subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, check=True,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(folder)}, cwd=tmp_path,
+        )  # fmt: skip
+        files = {file: file.stat().st_mtime_ns for file in folder.rglob("*.nb?")}
+        return json.loads(output.stdout), files
+
+    (partitions, hits, misses, checks), files = run(script)
+    assert (hits, misses, checks) == (0, 2, 2)
+    assert files
+    # The same program without a file, as in a notebook, is the same program.
+    for command in ([script], ["-c", RUN_TWICE]):
+        again, files_again = run(*command)
+        assert again == [partitions, 2, 0, 0]
+        assert files_again == files
