@@ -96,7 +96,7 @@ def label_propagation(
     weights=None,
     *,
     max_iter=60,
-    classes=16,
+    classes=32,
     explore=10,
     tol=0.0,
     update="semi",
@@ -114,8 +114,9 @@ def label_propagation(
     n = len(neighbours)
     labels = list(range(n))
     changed = []
+    explored = None if explore else 0
     for sweep in range(1, max_iter + 1):
-        exploring = sweep <= explore
+        exploring = explored is None
         changed.append(0)
         for turn in classes_of(n, classes, update):
             volume = {}
@@ -142,10 +143,12 @@ def label_propagation(
                 changed[-1] += labels[v] != chosen[v]
                 labels[v] = chosen[v]
         if exploring:
+            if sweep == explore or (sweep > 1 and changed[-1] > changed[-2]):
+                explored = sweep
             continue
         if changed[-1] <= tol * n:
             break
-        settling = changed[explore:]
+        settling = changed[explored:]
         if tol > 0 and len(settling) > 3 and min(settling[-3:]) >= min(settling[:-3]):
             break
     return labels, changed
@@ -173,7 +176,7 @@ def speaker_listener(
     max_iter=20,
     max_labels=5,
     threshold=0.1,
-    classes=16,
+    classes=32,
     update="semi",
     seed=0,
 ):
@@ -227,7 +230,7 @@ def seeded_label_propagation(
     max_iter=10,
     max_hops=None,
     damping=0.85,
-    classes=16,
+    classes=32,
     update="sync",
     tie_break="min",
     retain=True,

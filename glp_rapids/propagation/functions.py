@@ -55,11 +55,12 @@ def label_propagation(
     max_iter : int
         Sweeps at the most (default 100); 0 leaves every vertex with its own label.
     update : {"semi", "sync"}
-        "semi" (default): ``classes`` classes of vertices (default 16) are updated one after the
+        "semi" (default): ``classes`` classes of vertices (default 32) are updated one after the
         other, each reading the labels as they stand. "sync": all vertices at once.
     explore : int
-        So many sweeps at first (default 10) settle ties in a random order, a new one each sweep,
-        which lets communities merge. Then the run settles.
+        At most so many sweeps at first (default 10) settle ties in a random order, a new one each
+        sweep, which lets communities merge. Then the run settles; it does so earlier if a sweep
+        changes more labels than the one before, the sign that one label floods the graph.
     tie_break : {"min", "max", "hash"}
         Which of the best labels wins while settling: the smallest, the largest, or the first in a
         random order of the labels.
@@ -281,7 +282,7 @@ def speaker_listener(
     _refuse(options, "speaker_listener", "explore", "tol", "tie_break", "retain", "skip_inactive")
     options["max_iter"] = max_iter
     # Every sweep explores, however many there are.
-    prepared, run_options = _prepared(graph, options, explore=1 << 31)
+    prepared, run_options = _prepared(graph, options, explore=1 << 31, stops=False)
     outcome = run(prepared, SpeakerListener(max_iter), run_options)
     return _results().cover(outcome, int(max_labels), float(threshold))
 
@@ -356,7 +357,7 @@ def seeded_label_propagation(
     _refuse(options, "seeded_label_propagation", "explore", "tol", "skip_inactive")
     options["max_iter"] = max_iter
     prepared, run_options = _prepared(
-        graph, options, explore=0, update="sync", stop_when_settled=False
+        graph, options, explore=0, update="sync", stops=False
     )
     labels, names = _results().seed_labels(prepared, seeds)
     reach = max_iter if max_hops is None else int(max_hops)

@@ -4,13 +4,18 @@ A sweep updates class after class; a class is evaluated as a whole on the labels
 then updated. The first ``explore`` sweeps settle ties by a new random order each time, which lets
 communities merge; then ties keep the current label and the run settles. Engines differ in how they
 do one sweep, never in what comes out of it.
+
+Two guards end what does not end by itself. Exploring ends early when a sweep changes more labels
+than the one before: on graphs with weak communities one label would flood everything. Settling
+ends when it no longer gets anywhere: a few neighbours of one class may swap labels for ever.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -26,7 +31,7 @@ UPDATES = ("semi", "sync")
 DIRECTIONS = ("in", "out", "both")
 
 # The defaults of the loop, chosen by `glp-rapids bench parameters` (table in README.md).
-CLASSES, EXPLORE, TOLERANCE, MAX_ITER = 16, 10, 1e-3, 100
+CLASSES, EXPLORE, TOLERANCE, MAX_ITER = 32, 10, 1e-3, 100
 PATIENCE = 3  # settling sweeps without a new low of changes: the rest swaps labels for ever
 
 
@@ -45,7 +50,7 @@ class Options:
     seed: int = 0
     skip_inactive: bool = True
     progress: bool | Callable[[dict], None] = False
-    stop_when_settled: bool = True
+    stops: bool = True  # by its own criterion, before max_iter
 
     def __post_init__(self) -> None:
         _one_of("update", self.update, UPDATES)
@@ -157,24 +162,32 @@ def run(graph: Graph, program: Program, options: Options) -> Outcome:
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = _workload(graph, rows, program, compiled.traits, options)
     changed: list[int] = []
+    explored = 0 if options.explore == 0 else None  # known once exploring has ended
     settled = number_of_vertices == 0
     if number_of_vertices > 0 and options.max_iter > 0:
         engine = engine_class(workload, compiled, fields)
         engine.start()
-        for rule, exploring in _with_progress(_rules(options), options, changed):
-            changed.append(engine.sweep(rule))
-            if engine.bad_amounts():
-                raise ValueError(
-                    f"{type(program).__name__}.load_neighbor returned an amount that is not a "
-                    f"number or exceeds {workload.largest_amount:g} in sweep {rule.sweep}; set "
-                    "`largest_amount` on the program if amounts may be that large"
-                )
-            settled = not exploring and _settled(changed, options, number_of_vertices)
-            if settled and options.stop_when_settled:
-                break
+        with _progress(options) as report_sweep:
+            for sweep in range(1, options.max_iter + 1):
+                exploring = explored is None
+                changed.append(engine.sweep(_rule(options, sweep, explored)))
+                report_sweep(sweep, changed[-1], exploring)
+                if engine.bad_amounts():
+                    raise ValueError(
+                        f"{type(program).__name__}.load_neighbor returned an amount that is not a "
+                        f"number or exceeds {workload.largest_amount:g} in sweep {sweep}; set "
+                        "`largest_amount` on the program if amounts may be that large"
+                    )
+                if exploring:
+                    if sweep == options.explore or (options.stops and _flooding(changed)):
+                        explored = sweep
+                    continue
+                settled = _settled(changed[explored:], options, number_of_vertices)
+                if settled and options.stops:
+                    break
     report = {
         "sweeps": len(changed),
-        "explored": min(options.explore, len(changed)),
+        "explored": len(changed) if explored is None else explored,
         "changed": changed,
         "converged": settled,
         "seconds": time.perf_counter() - begin,
@@ -184,14 +197,18 @@ def run(graph: Graph, program: Program, options: Options) -> Outcome:
     return Outcome(graph, fields["labels"], {**state, **fields}, report)
 
 
+def _flooding(changed: list[int]) -> bool:
+    """Tell whether more labels change than before: one label is overrunning the others."""
+    return len(changed) > 1 and changed[-1] > changed[-2]
+
+
 def _settled(changed: list[int], options: Options, number_of_vertices: int) -> bool:
     """Tell whether settling is over: few changes, or (with a tolerance) no fewer than before."""
     if changed[-1] <= options.tol * number_of_vertices:
         return True
-    settling = changed[options.explore :]
-    if options.tol == 0 or len(settling) <= PATIENCE:
+    if options.tol == 0 or len(changed) <= PATIENCE:
         return False
-    return min(settling[-PATIENCE:]) >= min(settling[:-PATIENCE])
+    return min(changed[-PATIENCE:]) >= min(changed[:-PATIENCE])
 
 
 def _first_labels(labels: Any, number_of_vertices: int, dtype: Any) -> Any:
@@ -249,49 +266,45 @@ def _workload(
     )
 
 
-def _rules(options: Options) -> Iterator[tuple[Rule, bool]]:
-    settling = Rule(
-        sweep=0,
+def _rule(options: Options, sweep: int, explored: int | None) -> Rule:
+    """Give the rule of a sweep; ``explored`` is how many sweeps explored, None while they do."""
+    if explored is None:
+        return Rule(
+            sweep=sweep,
+            retain=False,
+            tie_break=scalar.TIE_HASH,
+            tie_seed=int(options.seed) + (sweep << 32),
+            revisit_tied=True,
+        )
+    return Rule(
+        sweep=sweep,
         retain=bool(options.retain),
         tie_break=scalar.TIE_BREAKS[options.tie_break],
         tie_seed=int(options.seed),
-        revisit_tied=False,
+        # Without retention the order of ties is another one from the first settling sweep on.
+        revisit_tied=sweep == explored + 1 and not options.retain,
     )
-    for sweep in range(1, options.max_iter + 1):
-        if sweep <= options.explore:
-            yield Rule(
-                sweep=sweep,
-                retain=False,
-                tie_break=scalar.TIE_HASH,
-                tie_seed=int(options.seed) + (sweep << 32),
-                revisit_tied=True,
-            ), True
-        else:
-            # Without retention the order of ties is another one from here on.
-            first = sweep == options.explore + 1
-            yield replace(
-                settling, sweep=sweep, revisit_tied=first and not settling.retain
-            ), False
 
 
-def _with_progress(
-    rules: Iterator[tuple[Rule, bool]], options: Options, changed: list[int]
-) -> Iterator[tuple[Rule, bool]]:
+@contextlib.contextmanager
+def _progress(options: Options) -> Iterator[Callable[[int, int, bool], None]]:
+    """Give a function that reports a sweep: nothing, the caller's own, or a bar."""
     if options.progress is False:
-        yield from rules
-        return
-    if callable(options.progress):
-        for rule, exploring in rules:
-            yield rule, exploring
-            options.progress({"sweep": rule.sweep, "changed": changed[-1], "exploring": exploring})
-        return
-    from tqdm import tqdm
+        yield lambda sweep, changed, exploring: None
+    elif callable(options.progress):
+        yield lambda sweep, changed, exploring: options.progress(
+            {"sweep": sweep, "changed": changed, "exploring": exploring}
+        )
+    else:
+        from tqdm import tqdm
 
-    with tqdm(desc="sweeps", unit="sweep") as bar:
-        for rule, exploring in rules:
-            yield rule, exploring
-            bar.set_postfix(changed=changed[-1], exploring=exploring)
-            bar.update()
+        with tqdm(desc="sweeps", unit="sweep") as bar:
+
+            def show(sweep: int, changed: int, exploring: bool) -> None:
+                bar.set_postfix(changed=changed, exploring=exploring)
+                bar.update()
+
+            yield show
 
 
 def class_lists(number_of_vertices: int, classes: int, xp: Any) -> tuple[Any, Any]:
