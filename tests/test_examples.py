@@ -1,5 +1,6 @@
 """The examples run as they stand: scripts and notebooks, each in a process of its own."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,14 @@ EXECUTE = (
 
 
 def printed(folder, *command):
+    # a notebook has a backend of its own for pictures, which this variable would override
+    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
     done = subprocess.run(
-        [sys.executable, *map(str, command)], cwd=folder, capture_output=True, text=True
+        [sys.executable, *map(str, command)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

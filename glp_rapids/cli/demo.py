@@ -209,4 +209,4 @@ def _draw_bars(axes: Any, members: pd.DataFrame, truth: pd.DataFrame) -> None:
     axes.set_xlabel("members")
     axes.set_ylabel("cluster")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right", frameon=False)
+    axes.legend(loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, -0.08))
