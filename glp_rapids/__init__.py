@@ -25,25 +25,36 @@ _HOMES = {
     "ari": "metrics",
     "SlidingWindow": "fraud",
     "suspicious_clusters": "fraud",
+    "find_clusters": "fraud",
+    "cluster_members": "fraud",
     "account_scores": "fraud",
 }
 
 __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
-    from glp_rapids.fraud import SlidingWindow, account_scores, suspicious_clusters
-    from glp_rapids.graph import Graph
-    from glp_rapids.ingest import as_graph
-    from glp_rapids.metrics import ari, coverage, modularity, nmi
+    from glp_rapids.fraud import SlidingWindow as SlidingWindow
+    from glp_rapids.fraud import account_scores as account_scores
+    from glp_rapids.fraud import cluster_members as cluster_members
+    from glp_rapids.fraud import find_clusters as find_clusters
+    from glp_rapids.fraud import suspicious_clusters as suspicious_clusters
+    from glp_rapids.graph import Graph as Graph
+    from glp_rapids.ingest import as_graph as as_graph
+    from glp_rapids.metrics import ari as ari
+    from glp_rapids.metrics import coverage as coverage
+    from glp_rapids.metrics import modularity as modularity
+    from glp_rapids.metrics import nmi as nmi
+    from glp_rapids.propagation.functions import label_propagation as label_propagation
     from glp_rapids.propagation.functions import (
-        label_propagation,
-        layered_label_propagation,
-        propagate,
-        seeded_label_propagation,
-        speaker_listener,
+        layered_label_propagation as layered_label_propagation,
     )
-    from glp_rapids.propagation.program import Program
-    from glp_rapids.propagation.scalar import random_below
+    from glp_rapids.propagation.functions import propagate as propagate
+    from glp_rapids.propagation.functions import (
+        seeded_label_propagation as seeded_label_propagation,
+    )
+    from glp_rapids.propagation.functions import speaker_listener as speaker_listener
+    from glp_rapids.propagation.program import Program as Program
+    from glp_rapids.propagation.scalar import random_below as random_below
 
 
 def __getattr__(name: str) -> Any:

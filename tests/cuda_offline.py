@@ -2,6 +2,7 @@
 
 import contextlib
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 from numba import cuda, typeof
@@ -12,8 +13,11 @@ from glp_rapids.propagation.kernels import cuda_target, gpu
 class CompilingLauncher:
     """Collects the PTX of every kernel that the engine would launch."""
 
-    capability = (9, 0)
-    ptx: dict = {}
+    capability: ClassVar[tuple[int, int]] = (9, 0)
+    ptx: ClassVar[dict] = {}
+
+    def __init__(self, program):
+        self.program = program
 
     def __call__(self, kernel, blocks, threads, *arguments):
         signature = tuple(typeof(argument) for argument in arguments)

@@ -111,6 +111,7 @@ def cpu_target() -> Target:
 class Compiled:
     """A program's functions on one target, and what the kernels that use them need to know."""
 
+    name: str
     traits: Traits
     digest: str
     state_type: type
@@ -233,6 +234,7 @@ def compile_program(
     fixed = scalar.fixed_of_float if traits.real_amounts else scalar.fixed_of_integer
     real = scalar.real_of_fixed if traits.real_amounts else scalar.real_of_integer
     return Compiled(
+        name=type(program).__name__,
         traits=traits,
         digest=_digest([*parts, target.name, str(traits)]),
         state_type=state_class(tuple(fields)),

@@ -200,7 +200,8 @@ def layered_label_propagation(
     -----
     The score of a label with k votes around a vertex and v holders in the graph is
     ``k - gamma * (v - k)`` (Boldi, Rosa, Santini, Vigna, WWW 2011, section 4), where the scored
-    vertex itself is not counted in v. Volumes count as they stand before each class. O(m) time a sweep and gamma.
+    vertex itself is not counted in v. Volumes count as they stand before each class. O(m) time a
+    sweep and gamma.
 
     Examples
     --------

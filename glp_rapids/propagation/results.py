@@ -86,7 +86,9 @@ def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) 
         "sweeps": sum(report["sweeps"] for report in reports),
         "seconds": sum(report["seconds"] for report in reports),
         "device": graph.device,
-        "layers": [dict(report, gamma=gamma) for gamma, report in zip(gammas, reports, strict=True)],
+        "layers": [
+            dict(report, gamma=gamma) for gamma, report in zip(gammas, reports, strict=True)
+        ],
     }
     return set_attributes(frame, total)
 
@@ -146,7 +148,7 @@ def row_weights(rows: CSR) -> Any:
 
 
 def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
-    """Give an array with the code of each vertex's seed label (-1: none), and the labels by code."""
+    """Give the code of each vertex's seed label (-1: none), and the labels by code."""
     ids, given = _ids_and_labels(graph, seeds)
     index = to_host(graph.vertex_index(ids, "seeds"))
     values = pd.Index(given)

@@ -148,8 +148,8 @@ def build(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
 
     @jit
     def evaluate_slots(
-        low, high, vertices, indptr, indices, weights, state, flags, settings, scratch, active, tied,
-        winners, errors,
+        low, high, vertices, indptr, indices, weights, state, flags, settings, scratch, active,
+        tied, winners, errors,
     ):
         """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low."""
         skip, revisit_tied = flags
@@ -214,7 +214,7 @@ def build(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
         threads, class_indptr, vertices, indptr, indices, weights, readers_indptr, readers, fields,
         flags, settings, tables, active, tied, winners, old, counts, errors,
     ):
-        skip, revisit_tied = flags
+        skip, _ = flags
         scale = settings[3]
         changed_by = np.zeros(threads, np.int64)
         for group in range(class_indptr.size - 1):

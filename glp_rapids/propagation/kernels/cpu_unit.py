@@ -87,8 +87,8 @@ def build(compiled: Compiled, chunk: int) -> Callable:
 
     @njit(nogil=True, error_model="numpy")
     def evaluate_chunk(
-        low, high, vertices, indptr, indices, weights, state, flags, settings, scratch, active, tied,
-        winners, errors,
+        low, high, vertices, indptr, indices, weights, state, flags, settings, scratch, active,
+        tied, winners, errors,
     ):
         """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low."""
         skip, revisit_tied = flags

@@ -17,7 +17,8 @@ import numpy as np
 from numba import cuda
 from numba.core import config
 
-from glp_rapids.propagation.compilation import Target
+from glp_rapids.propagation.compilation import Compiled, Target
+from glp_rapids.propagation.diagnosis import explain
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 
@@ -99,10 +100,21 @@ def _small_grids_allowed() -> Iterator[None]:
         cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = before
 
 
+def _compile_errors() -> tuple[type[Exception], ...]:
+    """Give the errors by which Numba refuses code; for CUDA it has a family of its own."""
+    if SIMULATED:
+        return ()
+    from numba.core.errors import NumbaError
+    from numba.cuda.core import errors
+
+    return NumbaError, errors.NumbaError
+
+
 class Launcher:
     """Launch kernels; a kernel's first launch compiles it, so contraction is off for that one."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Compiled) -> None:
+        self._program = program
         self._compiled: set[int] = set()
         self._configured: dict[tuple[int, int, int], Any] = {}
 
@@ -117,8 +129,16 @@ class Launcher:
         if id(kernel) in self._compiled:
             self._configured[key](*arguments)
             return
-        with without_contraction():
-            self._configured[key](*arguments)
+        try:
+            with without_contraction():
+                self._configured[key](*arguments)
+        except _compile_errors() as error:
+            # Each function compiled for the CPU before, so the cause is what a GPU cannot do.
+            fields = self._program.state_type._fields
+            raise TypeError(
+                f"{self._program.name} does not compile for the GPU: "
+                f"{explain(error, kernel.py_func, fields)}"
+            ) from None
         self._compiled.add(id(kernel))
 
 

@@ -59,7 +59,7 @@ def _kernels(compiled: Compiled, index_type: Any) -> tuple:
             [degree_class.build(compiled, shared) for degree_class in DEGREE_CLASSES],
             gpu_hub.build(compiled, shared),
             gpu_update.build(compiled, index_type),
-            Launcher(),
+            Launcher(compiled),
         )
     return _built[key]
 
@@ -92,7 +92,8 @@ class GpuEngine:
         def filled(size: int, value: int, dtype: Any) -> Any:
             return bound(xp.full(max(size, 1), value, dtype=dtype))
 
-        self._active = filled(number_of_vertices, 1, np.uint8)
+        self._active_here = xp.ones(number_of_vertices, np.uint8)
+        self._active = bound(self._active_here)
         self._tied = filled(number_of_vertices, 0, np.uint8)
         self._wide = filled(number_of_vertices, 0, np.uint8)
         self._winner = filled(number_of_vertices, -1, index_type)
@@ -104,7 +105,9 @@ class GpuEngine:
         self._votes = filled(self._plan.scratch_slots, 0, np.int64)
         pieces = self._plan.slot_piece_hub.size
         self._pieces = (
-            filled(pieces, -1, index_type), filled(pieces, 0, score_type), filled(pieces, 0, np.int32)
+            filled(pieces, -1, index_type),
+            filled(pieces, 0, score_type),
+            filled(pieces, 0, np.int32),
         )
         self._blocks = multiprocessors() * 16
 
@@ -165,7 +168,10 @@ class GpuEngine:
         """Do one sweep; return how many vertices now say another label."""
         self._bound["sweep"] = np.int64(rule.sweep)
         fields = tuple(self._bound.values())
-        skip, scale = self._workload.skip, np.float64(self._workload.scale)
+        # At first nearly every label changes: waking everyone at once is cheaper than one by one.
+        wholesale = self._workload.skip and rule.sweep == 1
+        skip = self._workload.skip and not wholesale
+        scale = np.float64(self._workload.scale)
         flags = (skip, rule.revisit_tied)
         ties = (rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed))
         limit = np.float64(self._workload.largest_amount)
@@ -194,6 +200,8 @@ class GpuEngine:
                     self._update.wake, last - first, gpu_common.THREADS, first,
                     self._wide_vertices, *self._readers, self._wide, self._active,
                 )
+        if wholesale:
+            self._active_here[:] = 1
         return int(self._changed_here[0])
 
     def _sweep_hubs(self, batch, fields, flags, ties, scale, limit) -> None:

@@ -1,4 +1,4 @@
-"""What the CUDA kernels share: votes of one neighbour, the better of two candidates, a block's best.
+"""What the CUDA kernels share: a neighbour's votes, the better of two candidates, a block's best.
 
 A candidate is (label, score, tied): the best label seen, its score, and whether another label has
 the same. ``combine`` is commutative and associative, so the best does not depend on the order.
