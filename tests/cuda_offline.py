@@ -22,6 +22,8 @@ class CompilingLauncher:
     def __call__(self, kernel, blocks, threads, *arguments):
         signature = tuple(typeof(argument) for argument in arguments)
         name = kernel.py_func.__name__
+        if (name, signature) in self.ptx:
+            return
         with cuda_target.without_contraction():
             code, _ = cuda.compile_ptx(
                 kernel.py_func, signature, device=False, cc=type(self).capability
