@@ -168,7 +168,10 @@ def _rank_column(parts, labels, kind, device):
             "be of one type: cast one of them with astype"
         )
     family = next(iter(known), None)
-    dtypes = list(dict.fromkeys(part.dtype for part in parts if len(part) or not known))
+    dtypes = []  # a list, since a categorical dtype of cuDF has no hash
+    for part in parts:
+        if (len(part) or not known) and part.dtype not in dtypes:
+            dtypes.append(part.dtype)
     if family == "integer" or (family is None and id_types.all_numeric(parts)):
         arrays = [
             to_device(id_types.integers(part, label), device)

@@ -99,6 +99,7 @@ def twin_arguments(graph, options):
 
 def external(graph, labels):
     ids = graph.external(np.asarray(labels, dtype=np.int64))
+    ids = ids.to_pandas() if hasattr(ids, "to_pandas") else ids
     return list(ids.itertuples(index=False)) if isinstance(ids, pd.DataFrame) else ids.tolist()
 
 

@@ -27,7 +27,7 @@ OPTIONS = [
 
 
 def interpreted(
-    program, graph, *, max_iter=20, explore=10, classes=16, update="semi", direction="in",
+    program, graph, *, max_iter=20, explore=10, classes=32, update="semi", direction="in",
     retain=True, tie_break="min", seed=0,
 ):  # fmt: skip
     """Run a program's own functions in plain Python: (state, changed labels of each sweep)."""
@@ -43,9 +43,10 @@ def interpreted(
     for v in range(n):
         state.labels[v] = pick(v, 0, state)
     changed = []
+    explored = None if explore else 0
     for state.sweep in range(1, max_iter + 1):
         changed.append(0)
-        exploring = state.sweep <= explore
+        exploring = explored is None
         for turn in reference.classes_of(n, classes, update):
             state.volume = np.bincount(state.labels[state.labels >= 0], minlength=n)
             best = {}
@@ -68,6 +69,8 @@ def interpreted(
                 write(v, label, points, state)
                 state.labels[v] = pick(v, state.sweep, state)
             changed[-1] += int((state.labels != before).sum())
+        if exploring and (state.sweep == explore or changed[-1] > changed[-2:][0]):
+            explored = state.sweep
         if not exploring and changed[-1] == 0:
             break
     return state, changed

@@ -2,7 +2,9 @@
 
 Numba caches a function that closes over other compiled functions under a key that changes with
 every process, so such a cache never hits. ``DigestCache`` puts a digest of everything the code is
-made of in that place: the program's bytecode, its traits, and the kernels' source.
+made of in that place: the program's bytecode, its traits, and the kernels' source. Every digest
+has files of its own: where several processes write entries of one index at the same time, one can
+end up with the code of another, and a program would silently run as a different one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache
+from llvmlite import binding as llvm
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.diagnosis import described, explain
@@ -40,12 +43,23 @@ def _source_digest() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
+def give_own_files(cache: Any, digest: str) -> None:
+    """Let a cache of Numba's write files that no other digest writes."""
+    base = f"{cache._impl.filename_base}.{_digest([digest])[:32]}"
+    cache._cache_file = IndexDataCacheFile(
+        cache_path=cache._cache_path,
+        filename_base=base,
+        source_stamp=cache._impl.locator.get_source_stamp(),
+    )
+
+
 class DigestCache(FunctionCache):
     """Numba's cache on disk, keyed by a digest of our own instead of pickled closures."""
 
     def __init__(self, function: Callable, digest: str):
         super().__init__(function)
         self._digest = digest
+        give_own_files(self, f"{digest} {llvm.get_host_cpu_name()}")
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         return (str(sig), codegen.magic_tuple(), self._digest, numba.__version__)
@@ -219,7 +233,8 @@ def compile_program(
     traits = traits_of(program, weighted=weights is not None)
     real_weights = weights is not None and weights.dtype.kind == "f"
     functions = functions_of(program)
-    parts = [str(traits), str(real_weights), _source_digest()]
+    parts = [str(traits), _source_digest()]
+    parts.append("unweighted" if weights is None else str(weights.dtype))
     parts += [f"{name}: {numba.typeof(value)}" for name, value in fields.items()]
     parts += [fingerprint(functions[name]) for name in FUNCTIONS]
     if all((traits.plain, traits.default_load, traits.default_score)):

@@ -35,9 +35,7 @@ def _numbers_by_first(values: Any, bound: int, xp: Any) -> tuple[int, Any]:
     if xp is np:
         first[values[::-1]] = positions[::-1]  # the last write stays: the smallest position
     else:
-        import cupyx
-
-        cupyx.scatter_min(first, values, positions)
+        xp.minimum.at(first, values, positions)
     leads = first[values] == positions
     number = xp.cumsum(leads) - 1
     return int(leads.sum()), number[first[values]]

@@ -17,7 +17,7 @@ import numpy as np
 from numba import cuda
 from numba.core import config
 
-from glp_rapids.propagation.compilation import Compiled, Target
+from glp_rapids.propagation.compilation import Compiled, Target, give_own_files
 from glp_rapids.propagation.diagnosis import explain
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -69,6 +69,7 @@ def kernel(function: Callable, digest: str) -> Any:
     class DigestCache(CUDACache):
         def _index_key(self, sig: Any, codegen: Any) -> tuple:
             capability = cuda.get_current_device().compute_capability
+            give_own_files(self, f"{digest} {capability}")
             return (str(sig), codegen.magic_tuple(), capability, digest, numba.__version__)
 
     # Link-time optimisation would decide about contraction anew, after NVVM.
