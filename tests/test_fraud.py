@@ -345,7 +345,8 @@ def test_a_window_and_its_rows_give_the_same_members(world, found, device):
 
 def test_string_ids_come_back_as_they_went_in(device):
     friends = [(f"p{i}", f"p{j}", 10, 0) for i in range(6) for j in range(i)]
-    rest = [(f"p{i}", "shop", 1, 0) for i in range(6)] + [("shop", f"q{i}", 1, 0) for i in range(40)]
+    rest = [(f"p{i}", "shop", 1, 0) for i in range(6)]
+    rest += [("shop", f"q{i}", 1, 0) for i in range(40)]
     window = SlidingWindow(1, device=device)
     window.append(table(friends + rest))
     members = cluster_members(window, ["p0"])

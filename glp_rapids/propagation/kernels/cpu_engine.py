@@ -8,7 +8,7 @@ import numpy as np
 
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.kernels import cpu
-from glp_rapids.propagation.kernels.cpu_unit import LARGEST_TABLE
+from glp_rapids.propagation.kernels.cpu_unit import LARGEST_TABLE, rows_in_order
 from glp_rapids.propagation.sweep import Rule, Workload, class_lists
 
 
@@ -32,10 +32,11 @@ class CpuEngine:
         weights = rows.weights
         if weights is None:
             weights = np.empty(0, np.int64)
-        self._csr = (
-            vertices.astype(index_type), rows.indptr, rows.indices, weights,
-            readers.indptr, readers.indices,
-        )
+        vertices = vertices.astype(index_type)
+        indptr, indices = rows.indptr, rows.indices
+        if stamped and workload.classes > 1:
+            indptr, indices = rows_in_order(vertices, indptr, indices, self._threads)
+        self._csr = vertices, indptr, indices, weights, readers.indptr, readers.indices
         self._tables = cpu.tables_for(
             number_of_vertices, workload.largest_degree, self._threads, index_type, stamped
         )

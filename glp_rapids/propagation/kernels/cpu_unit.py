@@ -2,6 +2,8 @@
 
 The loop that reads rows and labels does nothing else, so the processor runs far ahead of its cache
 misses; a loop full of branches could not, and took three times as long on com-dblp in 16 classes.
+The rows are copied into the order in which they are read, class after class: 32 classes would
+otherwise touch 32 times as many cache lines of offsets, and sweeps took twice as long.
 The counting loop then works on what is in the first cache, and on a table with an entry of
 ``stamp << 32 | votes`` a label: an older stamp means no votes yet, so nothing is ever cleared. A
 label that more than half of the neighbours hold has won, and the current label is tried first.
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.scalar import TIE_HASH, TIE_MAX
@@ -23,6 +25,35 @@ LARGEST_TABLE = 1 << 25  # vertices: 256 MB a thread; larger graphs take the tab
 LOW = np.uint64(0xFFFFFFFF)
 WORD = np.uint64(32)
 ONE = np.uint64(1)
+
+
+@njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+def _copy_rows(threads, vertices, indptr, indices, starts, copy):
+    for thread in prange(threads):
+        first = vertices.size * thread // threads
+        last = vertices.size * (thread + 1) // threads
+        for position in range(first, last):
+            k = starts[np.uint64(position)]
+            j = indptr[np.uint64(vertices[np.uint64(position)])]
+            end = starts[np.uint64(position + 1)]
+            while k < end:
+                copy[np.uint64(k)] = indices[np.uint64(j)]
+                k += 1
+                j += 1
+
+
+def rows_in_order(
+    vertices: np.ndarray, indptr: np.ndarray, indices: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Copy the rows of ``vertices``, in their order."""
+    degrees = np.diff(indptr)[vertices]
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
+    if threads == 1:  # a small graph is not worth compiled code
+        moved = np.repeat(indptr[vertices] - starts[:-1], degrees)
+        return starts, indices[moved + np.arange(indices.size)]
+    copy = np.empty_like(indices)
+    _copy_rows(threads, vertices, indptr, indices, starts, copy)
+    return starts, copy
 
 
 def build(compiled: Compiled, chunk: int) -> Callable:
@@ -90,7 +121,10 @@ def build(compiled: Compiled, chunk: int) -> Callable:
         low, high, vertices, indptr, indices, weights, state, flags, settings, scratch, active,
         tied, winners, errors,
     ):
-        """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low."""
+        """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low.
+
+        Unlike elsewhere, ``indptr`` and ``indices`` are in the order of ``vertices``.
+        """
         skip, revisit_tied = flags
         exploring = settings[1] == TIE_HASH
         winner_vertex, winner_label, winner_score = winners
@@ -106,13 +140,13 @@ def build(compiled: Compiled, chunk: int) -> Callable:
             rows = 0
             while position < high and (rows == 0 or filled < BUFFER):
                 v = np.uint64(vertices[np.uint64(position)])
+                j = indptr[np.uint64(position)]
                 position += 1
+                end = indptr[np.uint64(position)]
                 if skip:
                     if active[v] == 0 and not (revisit_tied and tied[v] != 0):
                         continue
                     active[v] = 0
-                j = indptr[v]
-                end = indptr[v + ONE]
                 while j < end:
                     label = labels[np.uint64(indices[np.uint64(j)])]
                     buffer[np.uint64(filled)] = label
