@@ -143,7 +143,7 @@ def label_propagation(
                 changed[-1] += labels[v] != chosen[v]
                 labels[v] = chosen[v]
         if exploring:
-            if sweep == explore or (sweep > 1 and changed[-1] > changed[-2]):
+            if sweep == explore or (sweep > 1 and 25 * changed[-1] > 24 * changed[-2]):
                 explored = sweep
             continue
         if changed[-1] <= tol * n:

@@ -69,7 +69,8 @@ def interpreted(
                 write(v, label, points, state)
                 state.labels[v] = pick(v, state.sweep, state)
             changed[-1] += int((state.labels != before).sum())
-        if exploring and (state.sweep == explore or changed[-1] > changed[-2:][0]):
+        flooding = len(changed) > 1 and 25 * changed[-1] > 24 * changed[-2]
+        if exploring and (state.sweep == explore or flooding):
             explored = state.sweep
         if not exploring and changed[-1] == 0:
             break

@@ -60,7 +60,8 @@ def label_propagation(
     explore : int
         At most so many sweeps at first (default 10) settle ties in a random order, a new one each
         sweep, which lets communities merge. Then the run settles; it does so earlier if a sweep
-        changes more labels than the one before, the sign that one label floods the graph.
+        changes hardly fewer labels than the one before (less than 4% fewer), the sign that one
+        label begins to flood the graph.
     tie_break : {"min", "max", "hash"}
         Which of the best labels wins while settling: the smallest, the largest, or the first in a
         random order of the labels.
