@@ -7,7 +7,8 @@ do one sweep, never in what comes out of it.
 
 Two guards end what does not end by itself. Exploring ends early when a sweep changes hardly fewer
 labels than the one before: on graphs with weak communities one label would flood everything.
-Settling ends when it no longer gets anywhere: a few neighbours of one class may swap labels for ever.
+Settling ends when it no longer gets anywhere: a few neighbours of one class may swap labels for
+ever.
 """
 
 from __future__ import annotations
