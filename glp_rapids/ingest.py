@@ -7,7 +7,7 @@ ids; `adjacency` builds the CSR from the ranks. The caller's data is only ever r
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,20 +15,9 @@ import pandas as pd
 from glp_rapids import adjacency, frames, id_types, ids, sources
 from glp_rapids.device import DeviceName, array_module, choose, to_device
 from glp_rapids.graph import Graph, is_symmetric
+from glp_rapids.options import ColumnNames
 
 Array = Any
-ColumnNames = str | list[str] | tuple[str, ...]
-
-
-class EdgeOptions(TypedDict, total=False):
-    """The keywords of `as_graph` that say how to read a graph; every public function takes them."""
-
-    source: ColumnNames
-    destination: ColumnNames
-    weight: str | None
-    directed: bool
-    vertices: Any
-    multigraph: Literal["merge", "keep"]
 
 
 def as_graph(

@@ -136,7 +136,6 @@ class Compiled:
     to_fixed: Any
     from_fixed: Any
     preferred: Any
-    mix: Any
 
 
 def _returned(program: Program, name: str, signature: tuple, fields: tuple[str, ...]) -> Any:
@@ -256,7 +255,6 @@ def compile_program(
         to_fixed=target.compile(fixed),
         from_fixed=target.compile(real),
         preferred=target.compile(scalar.preferred),
-        mix=target.compile(scalar.mix),
         **{name: target.compile(functions[name]) for name in FUNCTIONS},
     )
 
