@@ -96,7 +96,7 @@ def to_device(array: Any, device: DeviceName) -> Any:
 
 
 def memory_in_use(device: DeviceName) -> int:
-    """Give the bytes in use: of CuPy's pool on a GPU, of the process on the host."""
+    """Give bytes: on a GPU, what all who share it hold now; on the host, the process's peak."""
     if device == "gpu":
         import cupy
 

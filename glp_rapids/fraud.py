@@ -178,8 +178,8 @@ def find_clusters(
     ``minimum_score``. A cluster has at least one seed: a ring without any known member is not
     found. Measured on `glp_rapids.datasets.transactions`
     (a million rows, a fifth of the members as seeds, generator seeds 0 to 11): of the accounts
-    reported beside the seeds 100% are ring members, and 96% (at the least 91%) of the members that
-    are no seeds are reported. With a tenth as seeds 82%; of rings that trade half as much, 53%.
+    reported beside the seeds 100% are ring members, and 96% (at the least 93%) of the members that
+    are no seeds are reported. With a tenth as seeds 82%; of rings that trade half as much, 51%.
 
     Examples
     --------

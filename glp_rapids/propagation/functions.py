@@ -96,11 +96,13 @@ def label_propagation(
 
     Notes
     -----
-    O(m) time a sweep, of which settled vertices are left out; 4 bytes an edge (8 to 12 with
-    weights) and about 40 bytes a vertex. Votes are added in 64-bit fixed point. The framework is
-    GLP's (SIGMOD 2021), semi-synchronous classes are Kozawa et al.'s (CIKM 2017). With
-    ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of LDBC
-    Graphalytics.
+    O(m) time a sweep, of which settled vertices are left out. Memory, the graph included: on a GPU
+    4 bytes an edge (8 or 12 with weights) and some 40 bytes a vertex, besides at most 48 MB, or
+    what one hub needs; on a CPU 4 bytes an edge more without weights (a copy in the order of the
+    classes), and 8 bytes a vertex for each thread. Votes are added in 64-bit fixed point. The
+    framework is GLP's (SIGMOD 2021), semi-synchronous classes are Kozawa et al.'s (CIKM 2017).
+    With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
+    LDBC Graphalytics.
 
     Examples
     --------

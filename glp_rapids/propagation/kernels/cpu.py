@@ -23,7 +23,9 @@ from glp_rapids.propagation.compilation import Compiled, DigestCache
 from glp_rapids.propagation.kernels import cpu_unit
 
 SHORT = 8  # labels searched one by one before the table of slots is used
-PARALLEL_FROM = 1 << 16  # entries; two parallel regions a class take about 20 microseconds
+# Entries. An empty parallel region took 2 microseconds on two idle cores, but milliseconds where
+# another process held one of them; a class has two, and a small graph is done before that.
+PARALLEL_FROM = 1 << 16
 CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough to balance
 
 

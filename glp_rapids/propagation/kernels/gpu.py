@@ -83,7 +83,6 @@ class GpuEngine:
         readers_of = readers.indices if readers.indices.size else xp.zeros(1, index_type)
         vertices = self._list_vertices(rows, workload.classes)
         self._list_wide(readers)
-        self._keep = (weights, indices, readers_of, vertices)
         self._vertices = bound(vertices.astype(index_type))
         self._csr = tuple(bound(array) for array in (rows.indptr, indices, weights))
         self._readers = bound(readers.indptr), bound(readers_of)
@@ -139,7 +138,6 @@ class GpuEngine:
             for name in ("hub_vertex", "table_base", "table_slots", "slot_piece_indptr",
                          "edge_piece_hub", "edge_piece_start", "slot_piece_hub", "slot_piece_start")
         }
-        self._class_of_position = class_indptr
         return listed
 
     def _list_wide(self, readers: Any) -> None:
