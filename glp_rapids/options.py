@@ -33,4 +33,5 @@ class SweepOptions(EdgeOptions, total=False):
     direction: Literal["in", "out", "both"]
     seed: int
     skip_inactive: bool
+    strategy: Literal["auto", "shared+warp", "shared", "global", "sort"]
     progress: bool | Callable[[dict], None]

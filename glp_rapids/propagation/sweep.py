@@ -23,6 +23,7 @@ import numpy as np
 
 from glp_rapids.device import array_module, memory_in_use, to_device, to_host
 from glp_rapids.propagation import scalar
+from glp_rapids.propagation.course import Course
 from glp_rapids.propagation.program import Program, initial_state
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 UPDATES = ("semi", "sync")
 DIRECTIONS = ("in", "out", "both")
+STRATEGIES = ("auto", "shared+warp", "shared", "global", "sort")
 
 # The defaults of the loop, chosen by `glp-rapids bench parameters` (table in README.md).
 CLASSES, EXPLORE, TOLERANCE, MAX_ITER = 32, 10, 1e-3, 100
-PATIENCE = 3  # settling sweeps without a new low of changes: the rest swaps labels for ever
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Options:
     tol: float | None = None
     seed: int = 0
     skip_inactive: bool = True
+    strategy: Literal["auto", "shared+warp", "shared", "global", "sort"] = "auto"
     progress: bool | Callable[[dict], None] = False
     stops: bool = True  # by its own criterion, before max_iter
 
@@ -57,6 +59,7 @@ class Options:
         _one_of("update", self.update, UPDATES)
         _one_of("tie_break", self.tie_break, tuple(scalar.TIE_BREAKS))
         _one_of("direction", self.direction, DIRECTIONS)
+        _one_of("strategy", self.strategy, STRATEGIES)
         _integer("classes", self.classes, 1, 65536)
         _integer("explore", self.explore, 0, None)
         _integer("max_iter", self.max_iter, 0, (1 << 31) - 1)
@@ -89,17 +92,6 @@ def _integer(name: str, value: Any, low: int, high: int | None) -> None:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What one sweep needs to know besides the graph and the state."""
-
-    sweep: int
-    retain: bool
-    tie_break: int
-    tie_seed: int
-    revisit_tied: bool
-
-
-@dataclass(frozen=True)
 class Workload:
     """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes."""
 
@@ -114,13 +106,13 @@ class Workload:
 
 
 class Engine(Protocol):
-    """What a device supplies: the same two calls, the same results."""
+    """What a device supplies: the same calls, the same results."""
 
     def start(self) -> None:
         """Let every vertex say its first label."""
 
-    def sweep(self, rule: Rule) -> int:
-        """Do one sweep; return how many vertices now say another label."""
+    def advance(self, course: Course, sweeps: int) -> None:
+        """Do up to so many sweeps, and record in ``course`` how many labels each changed."""
 
     def bad_amounts(self) -> bool:
         """Tell whether a program returned amounts that are not finite or too large."""
@@ -158,61 +150,38 @@ def run(graph: Graph, program: Program, options: Options) -> Outcome:
         fields["volume"] = volume
     fields.update(state)
 
-    engine_class, target = engine_of(graph.device)
+    engine_class, target = engine_of(graph.device, options.strategy)
     rows = graph.rows(options.direction)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = _workload(graph, rows, program, compiled.traits, options)
-    changed: list[int] = []
-    explored = 0 if options.explore == 0 else None  # known once exploring has ended
-    settled = number_of_vertices == 0
-    if number_of_vertices > 0 and options.max_iter > 0:
+    course = Course(options, number_of_vertices)
+    if not course.over:
         engine = engine_class(workload, compiled, fields)
         engine.start()
         with _progress(options) as report_sweep:
-            for sweep in range(1, options.max_iter + 1):
-                exploring = explored is None
-                changed.append(engine.sweep(_rule(options, sweep, explored)))
-                report_sweep(sweep, changed[-1], exploring)
+            while not course.over:
+                exploring = course.explored is None
+                engine.advance(course, options.max_iter if report_sweep is None else 1)
+                if report_sweep is not None:
+                    report_sweep(len(course.changed), course.changed[-1], exploring)
                 if engine.bad_amounts():
                     raise ValueError(
                         f"{type(program).__name__}.load_neighbor returned an amount that is not a "
-                        f"number or exceeds {workload.largest_amount:g} in sweep {sweep}; set "
-                        "`largest_amount` on the program if amounts may be that large"
+                        f"number or exceeds {workload.largest_amount:g} in sweep "
+                        f"{len(course.changed)}; set `largest_amount` on the program if amounts "
+                        "may be that large"
                     )
-                if exploring:
-                    if sweep == options.explore or (options.stops and _flooding(changed)):
-                        explored = sweep
-                    continue
-                settled = _settled(changed[explored:], options, number_of_vertices)
-                if settled and options.stops:
-                    break
+    changed = course.changed
     report = {
         "sweeps": len(changed),
-        "explored": len(changed) if explored is None else explored,
+        "explored": len(changed) if course.explored is None else course.explored,
         "changed": changed,
-        "converged": settled,
+        "converged": course.settled,
         "seconds": time.perf_counter() - begin,
         "device": graph.device,
         "memory_in_use": memory_in_use(graph.device),
     }
     return Outcome(graph, fields["labels"], {**state, **fields}, report)
-
-
-def _flooding(changed: list[int]) -> bool:
-    """Tell whether changes hardly get fewer: one label overruns the others, or nothing is won.
-
-    By less than one in 25, which bench quality shows to come before a collapse.
-    """
-    return len(changed) > 1 and 25 * changed[-1] > 24 * changed[-2]
-
-
-def _settled(changed: list[int], options: Options, number_of_vertices: int) -> bool:
-    """Tell whether settling is over: few changes, or (with a tolerance) no fewer than before."""
-    if changed[-1] <= options.tol * number_of_vertices:
-        return True
-    if options.tol == 0 or len(changed) <= PATIENCE:
-        return False
-    return min(changed[-PATIENCE:]) >= min(changed[:-PATIENCE])
 
 
 def _first_labels(labels: Any, number_of_vertices: int, dtype: Any) -> Any:
@@ -270,31 +239,11 @@ def _workload(
     )
 
 
-def _rule(options: Options, sweep: int, explored: int | None) -> Rule:
-    """Give the rule of a sweep; ``explored`` is how many sweeps explored, None while they do."""
-    if explored is None:
-        return Rule(
-            sweep=sweep,
-            retain=False,
-            tie_break=scalar.TIE_HASH,
-            tie_seed=int(options.seed) + (sweep << 32),
-            revisit_tied=True,
-        )
-    return Rule(
-        sweep=sweep,
-        retain=bool(options.retain),
-        tie_break=scalar.TIE_BREAKS[options.tie_break],
-        tie_seed=int(options.seed),
-        # Without retention the order of ties is another one from the first settling sweep on.
-        revisit_tied=sweep == explored + 1 and not options.retain,
-    )
-
-
 @contextlib.contextmanager
-def _progress(options: Options) -> Iterator[Callable[[int, int, bool], None]]:
-    """Give a function that reports a sweep: nothing, the caller's own, or a bar."""
+def _progress(options: Options) -> Iterator[Callable[[int, int, bool], None] | None]:
+    """Give a function that reports a sweep: none, the caller's own, or a bar."""
     if options.progress is False:
-        yield lambda sweep, changed, exploring: None
+        yield None
     elif callable(options.progress):
         yield lambda sweep, changed, exploring: options.progress(
             {"sweep": sweep, "changed": changed, "exploring": exploring}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def engine_of(device: str) -> tuple[type, Any]:
+def engine_of(device: str, strategy: str = "auto") -> tuple[type, Any]:
     """Give a device's engine and the target that compiles for it; nothing is imported before."""
     if device == "gpu":
         from glp_rapids.propagation.kernels.gpu import GpuEngine, gpu_target

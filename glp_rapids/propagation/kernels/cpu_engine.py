@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.propagation.compilation import Compiled
+from glp_rapids.propagation.course import Rule, SweepBySweep
 from glp_rapids.propagation.kernels import cpu
 from glp_rapids.propagation.kernels.cpu_unit import LARGEST_TABLE, rows_in_order
-from glp_rapids.propagation.sweep import Rule, Workload, class_lists
+from glp_rapids.propagation.sweep import Workload, class_lists
 
 
-class CpuEngine:
+class CpuEngine(SweepBySweep):
     """Run one program on one graph with all cores."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):

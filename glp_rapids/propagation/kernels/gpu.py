@@ -12,6 +12,7 @@ import numpy as np
 
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.propagation.compilation import Compiled
+from glp_rapids.propagation.course import Rule, SweepBySweep
 from glp_rapids.propagation.kernels import (
     gpu_block,
     gpu_common,
@@ -25,7 +26,7 @@ from glp_rapids.propagation.kernels.cuda_target import (
     gpu_target,
     multiprocessors,
 )
-from glp_rapids.propagation.sweep import Rule, Workload, class_lists
+from glp_rapids.propagation.sweep import Workload, class_lists
 
 __all__ = ["DEGREE_CLASSES", "DegreeClass", "GpuEngine", "gpu_target"]
 
@@ -64,7 +65,7 @@ def _kernels(compiled: Compiled, index_type: Any) -> tuple:
     return _built[key]
 
 
-class GpuEngine:
+class GpuEngine(SweepBySweep):
     """Run one program on one graph with a GPU."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
