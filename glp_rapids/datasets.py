@@ -1,4 +1,4 @@
-"""Data to try things on: what `generators` makes up, and published graphs by name.
+"""Data to try things on: what `generators` and `synthetic` make up, published graphs by name.
 
 The named graphs are read from a folder of files; nothing is downloaded.
 """
@@ -14,9 +14,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from glp_rapids.generators import blacklist, rmat, transactions
+from glp_rapids.generators import blacklist, transactions
+from glp_rapids.synthetic import kronecker, rmat, road_grid
+from glp_rapids.synthetic_web import web_like
 
-__all__ = ["NAMES", "blacklist", "data_folder", "ground_truth", "load", "rmat", "transactions"]
+__all__ = [
+    "NAMES",
+    "blacklist",
+    "data_folder",
+    "ground_truth",
+    "kronecker",
+    "load",
+    "rmat",
+    "road_grid",
+    "transactions",
+    "web_like",
+]
 
 
 def data_folder() -> Path:

@@ -1,4 +1,4 @@
-"""Made-up data: transactions with planted rings of fraud, and RMAT graphs.
+"""Made-up data: transactions with planted rings of fraud.
 
 Everything is vectorised, and a function of its arguments and ``seed`` alone.
 """
@@ -91,8 +91,8 @@ def transactions(
     """
     sizes = {"rows": rows, "accounts": accounts, "merchants": merchants, "days": days}
     for name, value in {**sizes, "burst_days": burst_days, "towns": towns}.items():
-        _at_least(name, value, 1)
-    _at_least("rings", rings, 0)
+        at_least(name, value, 1)
+    at_least("rings", rings, 0)
     ranges = {"ring_accounts": ring_accounts, "ring_merchants": ring_merchants}
     for name, (low, high) in {**ranges, "ring_trades": ring_trades}.items():
         if not 1 <= low <= high:
@@ -187,69 +187,8 @@ def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.S
     return truth["vertex"].iloc[drawn].sort_values(ignore_index=True)
 
 
-def rmat(
-    scale: int,
-    edge_factor: int = 16,
-    seed: int = 0,
-    *,
-    a: float = 0.57,
-    b: float = 0.19,
-    c: float = 0.19,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Make the edges of a recursive-matrix (RMAT) graph, hubs and duplicates included.
-
-    Parameters
-    ----------
-    scale
-        There are 2**scale vertices, 1 <= scale <= 40.
-    edge_factor
-        Edges per vertex.
-    seed
-        The same arguments and seed give the same edges.
-    a, b, c
-        Probabilities of three quadrants; the defaults are Graph500's.
-
-    Returns
-    -------
-    (source, destination)
-        Two int64 arrays of edge_factor * 2**scale elements, with duplicates and self-loops.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-
-    Notes
-    -----
-    Cost: O(scale * edges). D. Chakrabarti, Y. Zhan, C. Faloutsos: R-MAT, SDM 2004, section 3.
-
-    Examples
-    --------
-    >>> from glp_rapids.datasets import rmat
-    >>> source, destination = rmat(10, 8)
-    >>> len(source), int(source.max()) < 1024
-    (8192, True)
-    """
-    _at_least("scale", scale, 1)
-    _at_least("edge_factor", edge_factor, 1)
-    if scale > 40:
-        raise ValueError(f"scale must be at most 40, not {scale}")
-    if min(a, b, c) < 0 or a + b + c > 1:
-        raise ValueError(f"a, b and c must be >= 0 and sum to at most 1, not {a}, {b}, {c}")
-    rng = np.random.default_rng(seed)
-    edges = edge_factor << scale
-    source = np.zeros(edges, np.int64)
-    destination = np.zeros(edges, np.int64)
-    for _ in range(scale):
-        throw = rng.random(edges, np.float32)
-        lower = throw >= np.float32(a + b)
-        right = (throw >= np.float32(a)) & ~lower | (throw >= np.float32(a + b + c))
-        source += source + lower
-        destination += destination + right
-    return source, destination
-
-
-def _at_least(name: str, value: Any, smallest: int) -> None:
+def at_least(name: str, value: Any, smallest: int) -> None:
+    """Refuse an argument that is no integer or too small."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, not {value!r}")
     if value < smallest:

@@ -2,8 +2,7 @@
 
 Every number drawn is a hash of (what it is for, seed): no state, no order, integers throughout. So
 an edge is a function of its number, edges are made in chunks of any size, and memory beyond the
-result stays bounded. Power laws come from ``(1 << 32) // u`` of a uniform u, whose tail is P(x >= s)
-= 1 / s: exact integer arithmetic, where ``pow`` differs between devices in the last bit.
+result stays bounded. The graph that imitates the web is in `synthetic_web`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from glp_rapids.generators import at_least
 from glp_rapids.propagation.scalar import mix_array
 from glp_rapids.sorting import index_dtype
 
-__all__ = ["kronecker", "rmat", "road_grid", "web_like"]
+__all__ = ["kronecker", "rmat", "road_grid"]
 
 Array = Any
 Edges = tuple[Array, Array]
@@ -58,7 +57,7 @@ def rmat(
     -------
     (source, destination)
         Two arrays, of NumPy or CuPy, of edge_factor * 2**scale elements, with duplicates and
-        self-loops; int32 up to scale 31, else int64.
+        self-loops; int32 up to scale 30, else int64.
 
     Raises
     ------
@@ -157,7 +156,7 @@ def _recursive(
             return permute(source, scale, seed), permute(destination, scale, seed)
         return source, destination
 
-    return _made(edge_factor << scale, 1 << scale, device, edges)
+    return made(edge_factor << scale, 1 << scale, device, edges)
 
 
 def permute(index: Array, bits: int, seed: int) -> Array:
@@ -196,7 +195,8 @@ def road_grid(
     Returns
     -------
     (source, destination)
-        Two arrays of NumPy or CuPy, every edge once, int32 up to 2**31 vertices, else int64.
+        Two arrays of NumPy or CuPy, every edge once; int32 where that can number the
+        vertices, else int64.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def road_grid(
         # edge (r, c) of a row has the number r * (columns - 1) + c, its vertex r * columns + c
         return source, source + xp.where(in_row, 1, columns)
 
-    return _made(along + (rows - 1) * columns, rows * columns, device, edges)
+    return made(along + (rows - 1) * columns, rows * columns, device, edges)
 
 
 def stream(seed: int, purpose: int) -> int:
@@ -237,7 +237,7 @@ def stream(seed: int, purpose: int) -> int:
     return (seed << 20) + purpose
 
 
-def _made(
+def made(
     count: int,
     number_of_vertices: int,
     device: DeviceName | None,
@@ -247,13 +247,16 @@ def _made(
     device = choose(device)
     xp = module_of(device)
     ends = [xp.empty(count, index_dtype(number_of_vertices)) for _ in range(2)]
-    made, chunk = 0, CHUNK[device]
+    filled, chunk = 0, CHUNK[device]
     for first in range(0, count, chunk):
         parts = edges(xp, xp.arange(first, min(first + chunk, count), dtype=np.int64))
         for end, part in zip(ends, parts, strict=True):
-            end[made : made + part.size] = part
-        made += parts[0].size
-    return (ends[0], ends[1]) if made == count else (ends[0][:made].copy(), ends[1][:made].copy())
+            end[filled : filled + part.size] = part
+        filled += parts[0].size
+    source, destination = ends
+    if filled == count:
+        return source, destination
+    return source[:filled].copy(), destination[:filled].copy()
 
 
 def module_of(device: DeviceName) -> ModuleType:

@@ -8,7 +8,6 @@ from glp_rapids.datasets import (
     data_folder,
     ground_truth,
     load,
-    rmat,
     transactions,
 )
 
@@ -107,31 +106,6 @@ def test_blacklist_draws_a_share_of_the_members(small):
         blacklist(truth, 0)
     with pytest.raises(ValueError, match="empty"):
         blacklist(truth[:0])
-
-
-def test_rmat_has_hubs_and_is_a_function_of_its_seed():
-    source, destination = rmat(12, 8, seed=5)
-    assert source.dtype == destination.dtype == np.int64
-    assert len(source) == len(destination) == 8 << 12
-    assert min(source.min(), destination.min()) >= 0
-    assert max(source.max(), destination.max()) < 1 << 12
-    assert np.bincount(source).max() > 50 * 8
-    again = rmat(12, 8, seed=5)
-    assert np.array_equal(again[0], source)
-    assert np.array_equal(again[1], destination)
-    assert not np.array_equal(rmat(12, 8, seed=6)[0], source)
-
-
-def test_rmat_quadrants_have_their_shares():
-    source, destination = rmat(1, 100_000, a=0.5, b=0.2, c=0.2)
-    shares = np.bincount(2 * source + destination, minlength=4) / len(source)
-    assert np.allclose(shares, [0.5, 0.2, 0.2, 0.1], atol=0.01)
-
-
-@pytest.mark.parametrize("options", [{"scale": 0}, {"scale": 41}, {"scale": 4, "a": 0.9}])
-def test_impossible_rmat_is_refused(options):
-    with pytest.raises(ValueError, match="must"):
-        rmat(**options)
 
 
 def test_unknown_and_missing_data_say_what_to_do(monkeypatch, tmp_path):

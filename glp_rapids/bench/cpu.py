@@ -94,7 +94,7 @@ def _modularity(graph: Graph, outcome: subjects.Outcome) -> float:
 
 def _ingest(rows: int, repeats: int) -> Rows:
     scale = max(1, (rows // 10).bit_length())
-    source, destination = datasets.rmat(scale, -(-rows // (1 << scale)))
+    source, destination = datasets.rmat(scale, -(-rows // (1 << scale)), device="cpu")
     # ids that are no indices: any int64, in no order
     ids = np.random.default_rng(0).integers(-(2**62), 2**62, 1 << scale)
     frame = pd.DataFrame({"src": ids[source[:rows]], "dst": ids[destination[:rows]]})
