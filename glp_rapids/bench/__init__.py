@@ -17,6 +17,7 @@ BENCHES = {
     "parameters": "quality and time over a grid of classes, explore and tol",
     "overlap": "planted overlapping communities found by SLPA; LLP's partitions gamma by gamma",
     "cpu": "speed on a CPU, NetworKit's PLP beside it; ingest; user-defined programs",
+    "gpu": "speed on a GPU beside the ceiling of its memory; strategies; variants",
 }
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from glp_rapids import datasets
-from glp_rapids.device import to_host
+from glp_rapids.device import DeviceName, array_module, choose, to_host
 from glp_rapids.graph import Graph
 from glp_rapids.ingest import as_graph
 
@@ -26,21 +28,76 @@ class Outcome:
     settled: bool
 
 
-def load(name: str, device: str | None = None) -> Graph:
-    """Give a named graph symmetrised and without loops; ``rmat-S-F`` is made: scale S, factor F."""
-    if name.startswith("rmat-"):
-        scale, factor = map(int, name.split("-")[1:])
-        source, destination = datasets.rmat(scale, factor)
-        edges, vertices = pd.DataFrame({"src": source, "dst": destination}), 1 << scale
-    else:
-        edges = datasets.load(name)
-        vertices = edges.attrs.get("vertices")
+def load(name: str, device: DeviceName | None = None) -> Graph:
+    """Give a graph symmetrised and without loops.
+
+    By a name of `datasets`; ``rmat-S-F`` or ``kron-S-F`` (scale S, factor F), ``web`` or ``web-N``
+    (N pages), ``road`` or ``road-R`` (R by R), which are made where they shall live; or by the path
+    of a file.
+    """
+    device = choose(device)
+    for pattern, make in _MADE.items():
+        if found := re.fullmatch(pattern, name):
+            numbers = [int(number) for number in found.groups() if number is not None]
+            return _without_loops(*make(device, *numbers), device)
+    if name not in datasets.NAMES and Path(name).suffix:
+        return _read(Path(name), device)
+    edges = datasets.load(name)
     edges = edges[edges["src"] != edges["dst"]]
+    vertices = edges.attrs.get("vertices")
     if name.startswith("lfr-"):  # some of whose vertices have no edge
         known = datasets.ground_truth(name)["vertex"]
     else:
         known = None if vertices is None else np.arange(vertices)
     return as_graph(edges, vertices=known, device=device)
+
+
+def _made_road(device: DeviceName, side: int = 2000) -> tuple[Any, Any, int]:
+    return *datasets.road_grid(side, side, device=device), side * side
+
+
+def _made_web(device: DeviceName, pages: int = 1_380_000) -> tuple[Any, Any, int]:
+    return *datasets.web_like(pages, device=device), pages
+
+
+_MADE: dict[str, Callable[..., tuple[Any, Any, int]]] = {
+    r"rmat-(\d+)-(\d+)": lambda device, scale, factor: (
+        *datasets.rmat(scale, factor, device=device),
+        1 << scale,
+    ),
+    r"kron-(\d+)-(\d+)": lambda device, scale, factor: (
+        *datasets.kronecker(scale, factor, device=device),
+        1 << scale,
+    ),
+    r"web(?:-(\d+))?": _made_web,
+    r"road(?:-(\d+))?": _made_road,
+}
+
+
+def _without_loops(source: Any, destination: Any, vertices: int, device: DeviceName) -> Graph:
+    proper = source != destination
+    known = array_module(source).arange(vertices, dtype=source.dtype)
+    ends = source[proper], destination[proper]
+    return as_graph(ends, vertices=known, device=device)
+
+
+def _read(path: Path, device: DeviceName) -> Graph:
+    """Read edges: a table with columns src and dst, or without names; or the CSR of a .npz."""
+    from glp_rapids.cli import files
+
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            if missing := {"indptr", "indices"} - set(arrays):
+                raise ValueError(f"{path} has no array {missing.pop()!r}; it must hold a CSR")
+            indptr, destination = arrays["indptr"].astype(np.int64), arrays["indices"]
+        source = np.repeat(np.arange(len(indptr) - 1, dtype=destination.dtype), np.diff(indptr))
+        return _without_loops(source, destination, len(indptr) - 1, device)
+    ends = ["src", "dst"]
+    edges = files.read_table(path, ends)
+    if files.checked_ending(path) not in files.PARQUET and not {*ends} <= {*edges.columns}:
+        edges = files.read_table(path, ends, header=ends)
+    files.check_columns(edges, path, source="src", destination="dst")
+    return as_graph(edges[edges["src"] != edges["dst"]], device=device)
 
 
 def truth(name: str, graph: Graph) -> np.ndarray | None:

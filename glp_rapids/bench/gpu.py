@@ -1,0 +1,343 @@
+"""Label propagation on a GPU beside the ceiling of its memory, measured in the same run.
+
+The ceiling is one reading of every neighbour's index and label by a plain kernel; "of ceiling" is
+that time over the time of a median sweep that leaves nothing out. Times of runs are the loop's, the
+graph on the device; calls are timed from graph to frame, on the host where that is pandas. All are
+medians of the repeats after a call that warms up. Entries are those of the CSR, two per undirected
+edge; graph edges a second are entries over time, traversed edges a second that times the sweeps.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tqdm import tqdm
+
+from glp_rapids.bench import memory, subjects, timing
+from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.device import array_module, gpu_available, to_host
+from glp_rapids.graph import Graph
+from glp_rapids.metrics import modularity
+
+if TYPE_CHECKING:
+    from glp_rapids.bench.ceiling import Ceiling
+
+GRAPHS = ("kron-22-16", "kron-24-16", "web", "road")
+STRATEGIES = ("auto", "shared+warp", "shared", "global", "sort")
+VARIANTS = ("classic", "weighted", "layered", "user-defined", "speaker-listener")
+WANTED_RATIO = {"weighted": 1.6, "layered": 1.3, "word for word": 1.1, "reworded": 1.1,
+                "speaker-listener": 3.0}  # fmt: skip
+WANTED_OF_CEILING, WANTED_FIRST = 0.75, 2.0
+MODES: dict[str, dict[str, Any]] = {"defaults": {}, "explore=0": {"explore": 0}}
+
+ENTRIES_AT_ONCE = 1 << 26
+WEIGHT_SEED = 0x3E16
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME",
+                        help="kron-SCALE-FACTOR, rmat-SCALE-FACTOR, web[-PAGES], road[-SIDE], a "
+                        "name of glp_rapids.datasets, or a file of edges")  # fmt: skip
+    for option, names in {"--strategies": STRATEGIES, "--variants": VARIANTS}.items():
+        parser.add_argument(option, nargs="+", default=names[:1], choices=[*names, "all"],
+                            metavar="NAME", help=f"compare {', '.join(names)}, or all")  # fmt: skip
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--sweeps", type=int, default=20, help="of classic runs (default 20)")
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Give the tables, one row a graph and what was done with it."""
+    if not gpu_available():
+        raise ValueError(
+            "bench gpu measures a GPU, and none can be used here: `glp-rapids doctor` says why; "
+            "bench cpu measures a CPU"
+        )
+    if min(options.repeats, options.sweeps) < 1:
+        raise ValueError("--repeats and --sweeps must be at least 1")
+    tables: Tables = {}
+    for name in tqdm(options.graphs, desc="gpu", leave=False, disable=None):
+        memory.free_memory()
+        graph = subjects.load(name, "gpu")
+        for title, rows in measure(name, graph, options).items():
+            tables.setdefault(title, []).extend(rows)
+        del graph
+    return tables
+
+
+def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
+    """Measure one graph, where it lives; on a CPU there is no ceiling and no peak memory."""
+    on_gpu = graph.device == "gpu"
+    # a run leaves on the graph what it keeps, so memory comes first
+    tables = {"Peak device memory, the graph included": _memory(name, graph, options)}
+    ceiling = None
+    if on_gpu:
+        from glp_rapids.bench.ceiling import measure as measure_ceiling
+
+        ceiling = measure_ceiling(graph, options.repeats)
+    tables["Ceiling"] = [ceiling_row(name, graph, ceiling)]
+    title = f"Classic synchronous label propagation, at most {options.sweeps} sweeps"
+    tables[title] = _classic(name, graph, options, ceiling)
+    tables["To convergence"] = _to_convergence(name, graph, options)
+    strategies = _chosen(options.strategies, STRATEGIES)
+    if strategies != ["auto"]:
+        tables["Strategies, classic synchronous, nothing skipped"] = _strategies(
+            name, graph, options, strategies
+        )
+    variants = _chosen(options.variants, VARIANTS)
+    if variants != ["classic"]:
+        tables["Variants, synchronous, nothing skipped"] = _variants(name, graph, options, variants)
+    return tables
+
+
+def ceiling_row(name: str, graph: Graph, ceiling: Ceiling | None) -> dict:
+    """Give the row of what the memory allows."""
+    entries = graph.number_of_edges
+    row = {"graph": name, "vertices": graph.number_of_vertices, "entries": entries}
+    stream, gather = (ceiling.stream_ms, ceiling.gather_ms) if ceiling else (None, None)
+    return row | {
+        "indices ms": stream,
+        "indices G/s": _rate(entries, stream),
+        "indices and labels ms": gather,
+        "indices and labels G/s": _rate(entries, gather),
+    }
+
+
+def classic_row(
+    name: str, entries: int, skipping: bool, sweeps: timing.Sweeps, ceiling: Ceiling | None
+) -> dict:
+    """Give the row of one way to run classic sweeps; full ones compare with the ceiling."""
+    run = sweeps.timing
+    row = {
+        "graph": name,
+        "skipping": "yes" if skipping else "no",
+        "sweeps": run.sweeps,
+        "first ms": sweeps.first_ms,
+        "median ms": sweeps.median_ms,
+        "total ms": run.run_ms,
+        "call ms": run.call_ms,
+        "G traversed edges/s": _rate(entries * run.sweeps, run.run_ms),
+        "G edges/s, median sweep": None,
+        "of ceiling": None,
+        "first / median": None,
+        "reached": None,
+    }
+    if not skipping:
+        row["G edges/s, median sweep"] = _rate(entries, sweeps.median_ms)
+        row["first / median"] = sweeps.first_ms and sweeps.first_ms / sweeps.median_ms
+    if not skipping and ceiling is not None:
+        row["of ceiling"] = ceiling.gather_ms / sweeps.median_ms
+        row["reached"] = row["of ceiling"] >= WANTED_OF_CEILING and (
+            (row["first / median"] or 0) <= WANTED_FIRST
+        )
+    return row
+
+
+def convergence_row(name: str, entries: int, mode: str, run: timing.Timing, quality: float) -> dict:
+    """Give the row of one run to its own end."""
+    return {
+        "graph": name,
+        "mode": mode,
+        "sweeps": run.sweeps,
+        "run ms": run.run_ms,
+        "call ms": run.call_ms,
+        "G graph edges/s": _rate(entries, run.run_ms),
+        "G graph edges/s, call": _rate(entries, run.call_ms),
+        "G traversed edges/s": _rate(entries * run.sweeps, run.run_ms),
+        "modularity": quality,
+    }
+
+
+def memory_row(name: str, graph: Graph, what: str, peak: int | None) -> dict:
+    """Give the row of the most memory that a run took."""
+    vertices, entries = graph.number_of_vertices, graph.number_of_edges
+    allowed = memory.bound(vertices, entries, graph.weights is not None)
+    row = {"graph": name, "run": what, "bytes": peak, "bound": allowed}
+    if peak is None:
+        return row
+    an_edge = 4 if graph.weights is None else 8
+    return row | {
+        "bytes an edge": peak / max(entries, 1),
+        "bytes a vertex": peak / max(vertices, 1),
+        "a vertex beyond the edges'": (peak - an_edge * entries) / max(vertices, 1),
+        "of bound": peak / allowed,
+        "reached": peak <= allowed,
+    }
+
+
+def strategy_rows(
+    name: str, found: dict[str, timing.Sweeps], same: Callable[[Any, Any], bool]
+) -> Rows:
+    """Give a row a strategy, beside the one that keeps its tables in global memory."""
+    slowest = found.get("global")
+    return [
+        {
+            "graph": name,
+            "strategy": strategy,
+            "first ms": sweeps.first_ms,
+            "median ms": sweeps.median_ms,
+            "total ms": sweeps.timing.run_ms,
+            "times over global": slowest and slowest.median_ms / sweeps.median_ms,
+            "same labels": same(sweeps.timing.found, found["auto"].timing.found),
+        }
+        for strategy, sweeps in found.items()
+    ]
+
+
+def variant_rows(name: str, found: dict[str, timing.Sweeps]) -> Rows:
+    """Give a row a variant, beside the classic."""
+    classic = found["classic"]
+    rows = []
+    for variant, sweeps in found.items():
+        ratio, wanted = sweeps.median_ms / classic.median_ms, WANTED_RATIO.get(variant)
+        rows.append(
+            {
+                "graph": name,
+                "variant": variant,
+                "sweeps": sweeps.timing.sweeps,
+                "first ms": sweeps.first_ms,
+                "median ms": sweeps.median_ms,
+                "total ms": sweeps.timing.run_ms,
+                "times classic": ratio,
+                "wanted at most": wanted,
+                "reached": None if wanted is None else ratio <= wanted,
+            }
+        )
+    return rows
+
+
+def _rate(edges: float, milliseconds: float | None) -> float | None:
+    """Give G edges a second."""
+    return edges / milliseconds / 1e6 if milliseconds else None
+
+
+def _chosen(wanted: Iterable[str], every: tuple[str, ...]) -> list[str]:
+    """Give the names asked for, the first of all among them, since it is compared with."""
+    wanted = {every[0], *(every if "all" in wanted else wanted)}
+    return [name for name in every if name in wanted]
+
+
+def _sync(options: argparse.Namespace, **further: Any) -> dict[str, Any]:
+    """Give the options of a run by its number of sweeps."""
+    return {"update": "sync", "explore": 0, "tol": 0.0, "max_iter": options.sweeps, **further}
+
+
+def _propagation(graph: Graph, strategy: str = "auto", **settings: Any) -> Callable[..., Any]:
+    from glp_rapids import label_propagation
+
+    if strategy != "auto":
+        settings["strategy"] = strategy
+    return partial(label_propagation, graph, device=graph.device, **settings)
+
+
+def _memory(name: str, graph: Graph, options: argparse.Namespace) -> Rows:
+    if graph.device == "cpu":
+        return [memory_row(name, graph, "defaults", None)]
+    runs = [("classic", graph, _sync(options)), ("defaults", graph, {})]
+    if "weighted" in _chosen(options.variants, VARIANTS):
+        # shares all but the weights with the graph, so that nothing is counted twice
+        runs.append(("weighted classic", weighted(graph), _sync(options)))
+    rows = []
+    for what, subject, settings in runs:
+        memory.free_memory()
+        with memory.peak_memory() as water:
+            _propagation(subject, **settings)()
+        rows.append(memory_row(name, subject, what, water.peak))
+    return rows
+
+
+def _classic(name: str, graph: Graph, options: argparse.Namespace, ceiling: Ceiling | None) -> Rows:
+    return [
+        classic_row(
+            name,
+            graph.number_of_edges,
+            skipping,
+            timing.timed_sweeps(
+                _propagation(graph, **_sync(options, skip_inactive=skipping)),
+                options.repeats,
+                graph.device,
+            ),
+            ceiling,
+        )
+        for skipping in (False, True)
+    ]
+
+
+def _to_convergence(name: str, graph: Graph, options: argparse.Namespace) -> Rows:
+    rows = []
+    for mode, settings in MODES.items():
+        run = timing.timed(_propagation(graph, **settings), options.repeats, graph.device)
+        quality = modularity(graph, run.found)
+        rows.append(convergence_row(name, graph.number_of_edges, mode, run, quality))
+    return rows
+
+
+def _strategies(
+    name: str, graph: Graph, options: argparse.Namespace, strategies: list[str]
+) -> Rows:
+    settings = _sync(options, skip_inactive=False)
+    found = {
+        strategy: timing.timed_sweeps(
+            _propagation(graph, strategy, **settings), options.repeats, graph.device
+        )
+        for strategy in strategies
+    }
+    return strategy_rows(name, found, _same_labels)
+
+
+def _same_labels(one: Any, other: Any) -> bool:
+    return np.array_equal(*(to_host(frame["partition"].values) for frame in (one, other)))
+
+
+def _variants(name: str, graph: Graph, options: argparse.Namespace, variants: list[str]) -> Rows:
+    found = {}
+    for variant in variants:
+        for label, call in _calls(variant, graph, options):
+            found[label] = timing.timed_sweeps(call, options.repeats, graph.device)
+            found[label] = replace(found[label], timing=replace(found[label].timing, found=None))
+    return variant_rows(name, found)
+
+
+def _calls(
+    variant: str, graph: Graph, options: argparse.Namespace
+) -> Iterable[tuple[str, Callable[..., Any]]]:
+    """Give the calls that make the same number of sweeps of a variant, by their names."""
+    from glp_rapids import layered_label_propagation, propagate, speaker_listener
+    from glp_rapids.bench.programs import Reworded, WordForWord
+
+    settings = {"device": graph.device, **_sync(options, skip_inactive=False)}
+    if variant == "classic":
+        yield variant, _propagation(graph, **_sync(options, skip_inactive=False))
+    elif variant == "weighted":
+        yield variant, _propagation(weighted(graph), **_sync(options, skip_inactive=False))
+    elif variant == "layered":
+        yield variant, partial(layered_label_propagation, graph, gammas=[1], **settings)
+    elif variant == "user-defined":
+        yield "word for word", partial(propagate, graph, WordForWord(), **settings)
+        yield "reworded", partial(propagate, graph, Reworded(), **settings)
+    else:
+        yield variant, partial(speaker_listener, graph, device=graph.device, update="sync",
+                               max_iter=options.sweeps)  # fmt: skip
+
+
+def weighted(graph: Graph) -> Graph:
+    """Give the graph with float32 weights in [0.5, 1.5), drawn by the pair, so alike both ways."""
+    from glp_rapids.propagation.scalar import mix_array
+    from glp_rapids.sorting import rows_of
+
+    xp = array_module(graph.indices)
+    weights = xp.empty(graph.number_of_edges, np.float32)
+    rows = rows_of(graph.indptr, graph.indices)
+    for first in range(0, weights.size, ENTRIES_AT_ONCE):
+        part = slice(first, first + ENTRIES_AT_ONCE)
+        one, other = rows[part], graph.indices[part]
+        pair = xp.minimum(one, other).astype(np.int64) * graph.number_of_vertices
+        words = mix_array(pair + xp.maximum(one, other), WEIGHT_SEED)
+        # 23 bits are what a float32 below 2 holds without rounding
+        weights[part] = 0.5 + (words >> np.uint64(41)).astype(np.float64) / (1 << 23)
+    return replace(graph, weights=weights, _derived={})

@@ -1,0 +1,124 @@
+"""Clocks: whole calls, runs and single sweeps of label propagation on a CPU or a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from glp_rapids.device import DeviceName
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Medians in milliseconds, and the last result."""
+
+    run_ms: float  # the loop and what it sets up, as the result's report says
+    call_ms: float  # from graph to frame
+    sweeps: int
+    found: Any
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """Milliseconds of the first sweep (None: unknown), a median later one, and the whole run."""
+
+    first_ms: float | None
+    median_ms: float
+    timing: Timing
+
+
+def synchronise(device: DeviceName) -> None:
+    """Wait until the device has nothing left to do."""
+    if device == "gpu":
+        import cupy
+
+        cupy.cuda.Device().synchronize()
+
+
+def timed(call: Callable[[], Any], repeats: int, device: DeviceName) -> Timing:
+    """Time a call several times after one that warms up."""
+    calls, runs, found = [], [], None
+    for _ in range(repeats + 1):
+        found = None  # two results at a time need not fit
+        synchronise(device)
+        start = time.perf_counter()
+        found = call()
+        synchronise(device)
+        calls.append(time.perf_counter() - start)
+        runs.append(found.attrs["glp"]["seconds"])
+    return Timing(
+        1e3 * median(runs[1:]), 1e3 * median(calls[1:]), found.attrs["glp"]["sweeps"], found
+    )
+
+
+def timed_sweeps(call: Callable[..., Any], repeats: int, device: DeviceName) -> Sweeps:
+    """Time whole runs, then others sweep by sweep: ``call`` takes the option ``progress``.
+
+    A run that is watched waits for the host after every sweep, so its total is not the run's.
+    """
+    timing = timed(call, repeats, device)
+    rounds = [_watched(call, device) for _ in range(repeats)]
+    firsts = [first for first, _ in rounds if first is not None]
+    # medians sweep by sweep, so that what disturbed one round disturbs one number in it
+    later = [median(times) for times in zip(*(later for _, later in rounds), strict=True)]
+    first = median(firsts) if firsts else None
+    middle = median(later) if later else first
+    return Sweeps(first, timing.run_ms / timing.sweeps if middle is None else middle, timing)
+
+
+def _watched(call: Callable[..., Any], device: DeviceName) -> tuple[float | None, list[float]]:
+    """Give the milliseconds of the first sweep and of each later one."""
+    stamps: list[float] = []
+
+    def stamp(_: Any = None) -> None:
+        synchronise(device)
+        stamps.append(1e3 * time.perf_counter())
+
+    begun: list[float] = []
+
+    def begin() -> None:
+        stamp()
+        begun.append(stamps.pop())
+
+    with _when_started(begin):
+        call(progress=stamp)
+    gaps = [after - before for before, after in pairwise(stamps)]
+    return (stamps[0] - begun[0] if begun and stamps else None), gaps
+
+
+@contextlib.contextmanager
+def _when_started(begin: Callable[[], None]) -> Iterator[None]:
+    """Call ``begin`` when an engine stands ready for its first sweep.
+
+    ``progress`` reports the ends of sweeps only, and the first would be charged with the set-up.
+    """
+    from glp_rapids.propagation import kernels
+
+    original = kernels.engine_of
+
+    def engine_of(*names: Any, **options: Any) -> tuple[Any, Any]:
+        build, target = original(*names, **options)
+
+        def built(*arguments: Any) -> Any:
+            engine = build(*arguments)
+            start = engine.start
+
+            def stamped() -> None:
+                start()
+                begin()
+
+            engine.start = stamped
+            return engine
+
+        return built, target
+
+    kernels.engine_of = engine_of
+    try:
+        yield
+    finally:
+        kernels.engine_of = original
