@@ -227,7 +227,7 @@ def road_grid(
         in_row = edge < along
         source = xp.where(in_row, edge // max(columns - 1, 1) + edge, edge - along)
         # edge (r, c) of a row has the number r * (columns - 1) + c, its vertex r * columns + c
-        return source, source + xp.where(in_row, 1, columns)
+        return source, xp.where(in_row, source + 1, source + columns)
 
     return made(along + (rows - 1) * columns, rows * columns, device, edges)
 
