@@ -104,8 +104,8 @@ def _when_started(begin: Callable[[], None]) -> Iterator[None]:
     def engine_of(*names: Any, **options: Any) -> tuple[Any, Any]:
         build, target = original(*names, **options)
 
-        def built(*arguments: Any) -> Any:
-            engine = build(*arguments)
+        def built(*arguments: Any, **named: Any) -> Any:
+            engine = build(*arguments, **named)
             start = engine.start
 
             def stamped() -> None:
