@@ -106,3 +106,16 @@ def memory_in_use(device: DeviceName) -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def memory_free(device: DeviceName) -> int:
+    """Give the bytes that can be had at once: free on the GPU or in CuPy's pool, or on the host."""
+    if device == "gpu":
+        import cupy
+
+        return cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+    import os
+
+    # macOS does not tell what is free.
+    pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
+    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numba import cuda, typeof
 
-from glp_rapids.propagation.kernels import cuda_target, gpu
+from glp_rapids.propagation.kernels import baselines, cuda_target
 
 
 class CompilingLauncher:
@@ -33,23 +33,23 @@ class CompilingLauncher:
 
 @contextlib.contextmanager
 def compiling(monkeypatch, capability):
-    """Inside the block the GPU engine takes NumPy arrays and compiles instead of launching."""
+    """Inside the block the baselines take NumPy arrays and compile instead of launching."""
     from numba.cuda import dispatcher
 
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    monkeypatch.setattr(gpu, "bound", lambda array: array)
-    monkeypatch.setattr(gpu, "multiprocessors", lambda: 1)
-    monkeypatch.setattr(gpu, "Launcher", CompilingLauncher)
-    monkeypatch.setattr(gpu, "_built", {})
+    monkeypatch.setattr(baselines, "bound", lambda array: array)
+    monkeypatch.setattr(baselines, "multiprocessors", lambda: 1)
+    monkeypatch.setattr(baselines, "Launcher", CompilingLauncher)
+    monkeypatch.setattr(baselines, "_kernels", {})
     CompilingLauncher.capability = capability
     CompilingLauncher.ptx = {}
     yield CompilingLauncher.ptx
 
 
 def every_degree_class():
-    """A graph with vertices for every kernel: lanes of 8 and 32, a block, a hub."""
+    """A graph with vertices for every kernel of every strategy: few neighbours, many, a hub."""
     star = [(0, leaf) for leaf in range(1, 1200)]
-    star += [(1, leaf) for leaf in range(2, 40)] + [(2, leaf) for leaf in range(3, 15)]
+    star += [(1, leaf) for leaf in range(2, 300)] + [(2, leaf) for leaf in range(3, 25)]
     return np.array(star).T

@@ -4,6 +4,8 @@ Run by test_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1.
 """
 
 import warnings
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +15,17 @@ from glp_rapids.propagation.kernels import gpu_common
 
 gpu_common.THREADS = 4  # every simulated thread is a thread of the host
 
-from glp_rapids.propagation.kernels import gpu  # noqa: E402
+from glp_rapids.propagation.kernels import baselines, gpu_global, gpu_sort  # noqa: E402
+
+gpu_global.LARGEST_BATCH, gpu_sort.LARGEST_BATCH = 16, 5  # several batches a class
+
+STRATEGIES = {
+    "shared": (baselines.BLOCK_A_VERTEX,),
+    "hubs": (baselines.HUBS,),
+    "global": baselines.STRATEGIES["global"][1:],  # the first is for warps
+    "sort": (replace(baselines.STRATEGIES["sort"][0], largest_degree=2),
+             baselines.STRATEGIES["sort"][1]),
+}
 
 
 class Scaled(glp_rapids.Program):
@@ -37,15 +49,14 @@ def main():
     edges = rng.integers(0, 6, 14), rng.integers(0, 6, 14), rng.random(14)
     graph = glp_rapids.as_graph(edges, device="cpu", directed=True)
     expected = list(results(graph))
-    kernels.engine_of = lambda device: (gpu.GpuEngine, gpu.gpu_target())
-    differing = 0
-    for degree_classes in (gpu.DEGREE_CLASSES[-1:], ()):  # a block a vertex; all are hubs
-        gpu.DEGREE_CLASSES = degree_classes
-        again = results(graph)
-        differing += sum(
-            not frame.equals(other) for frame, other in zip(expected, again, strict=True)
-        )
-    print(f"{differing} differ")
+    differing = []
+    for name, strategy in STRATEGIES.items():
+        engine = partial(baselines.BaselineEngine, strategy), baselines.gpu_target()
+        kernels.engine_of = lambda device, strategy, engine=engine: engine
+        for run, (frame, other) in enumerate(zip(expected, results(graph), strict=True)):
+            if not frame.equals(other):
+                differing.append(f"{name} {run}")
+    print(*differing, len(differing), "differ")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import cuda_offline
@@ -14,7 +15,10 @@ from glp_rapids.propagation import kernels
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
-KERNELS = {"narrow8", "narrow32", "block", "insert", "search", "decide", "update"}
+KERNELS = {
+    "narrow8", "narrow32", "block", "insert", "search", "decide", "table_warp", "table_block",
+    "gather", "best_of_rows1", "best_of_rows128", "update",
+}  # fmt: skip
 
 
 class Scored(glp_rapids.Program):
@@ -29,25 +33,32 @@ class Scored(glp_rapids.Program):
         return {"slope": 2.5}
 
 
+def seeded(graph, **options):
+    return glp_rapids.seeded_label_propagation(graph, {0: "a"}, max_iter=1, **options)
+
+
 RUNS = {
-    "classic": lambda graph: glp_rapids.label_propagation(graph, max_iter=2),
-    "layered": lambda graph: glp_rapids.layered_label_propagation(graph, gammas=[2], max_iter=1),
-    "speaker": lambda graph: glp_rapids.speaker_listener(graph, max_iter=1),
-    "seeded": lambda graph: glp_rapids.seeded_label_propagation(graph, {0: "a"}, max_iter=1),
-    "program": lambda graph: glp_rapids.propagate(graph, Scored(), max_iter=1),
+    "classic": partial(glp_rapids.label_propagation, max_iter=2),
+    "layered": partial(glp_rapids.layered_label_propagation, gammas=[2], max_iter=1),
+    "speaker": partial(glp_rapids.speaker_listener, max_iter=1),
+    "seeded": seeded,
+    "program": partial(glp_rapids.propagate, program=Scored(), max_iter=1),
 }
 
 
 def compile_run(monkeypatch, run, graph, capability):
-    from glp_rapids.propagation.kernels import gpu
-
+    """Give the PTX of every kernel of every strategy of the baselines."""
     try:
         from cuda.bindings import nvrtc  # noqa: F401
     except ImportError:
         pytest.skip("NVIDIA's compilers are not installed (numba-cuda[cu13] brings them)")
-    monkeypatch.setattr(kernels, "engine_of", lambda device: (gpu.GpuEngine, gpu.gpu_target()))
+    from glp_rapids.propagation.kernels import baselines
+
+    engine_of = kernels.engine_of
+    monkeypatch.setattr(kernels, "engine_of", lambda device, strategy: engine_of("gpu", strategy))
     with cuda_offline.compiling(monkeypatch, capability) as ptx:
-        RUNS[run](graph)
+        for strategy in baselines.STRATEGIES:
+            RUNS[run](graph, strategy=strategy)
     return ptx
 
 
@@ -65,7 +76,7 @@ def test_classic_compiles_for_every_generation(monkeypatch, capability):
     assert all(target in code for code in ptx.values())
 
 
-@pytest.mark.parametrize("run", sorted(RUNS))
+@pytest.mark.parametrize("run", RUNS)
 def test_every_variant_compiles_and_rounds_as_a_cpu_does(monkeypatch, run):
     ptx = compile_run(monkeypatch, run, edges(weighted=True), (9, 0))
     assert {name for name, _ in ptx} >= KERNELS

@@ -24,10 +24,11 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> Any:
     Launch: blocks of 128, any number of them; degrees 1..1024; 26 KB of shared memory with 32-bit
     indices (34 KB with 64-bit ones), so eight blocks fit a multiprocessor of 227 KB.
     """
-    State, plain = compiled.state_type, compiled.traits.plain
+    State = compiled.state_type
     index_type, score_type = shared.index_type, shared.score_type
-    needed, heard_from, scored = shared.needed, shared.heard_from, shared.scored
-    combine, best_of_block, add_votes = shared.combine, shared.best_of_block, shared.add_votes
+    needed, heard_from, conclude = shared.needed, shared.heard_from, shared.conclude
+    add_votes, best_of_slots = shared.add_votes, shared.best_of_slots
+    best_of_block = shared.best_of_block
 
     def block(
         first, last, vertices, indptr, indices, weights, fields, skip, revisit_tied, retain,
@@ -40,6 +41,10 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> Any:
         ties = cuda.shared.array(THREADS, np.int32)
         state = State(*fields)
         thread = cuda.threadIdx.x
+        for slot in range(thread, SLOTS, THREADS):
+            keys[slot] = -1
+            votes[slot] = 0
+        cuda.syncthreads()
         position = first + cuda.blockIdx.x
         while position < last:  # the same for all threads of a block, as is what they read of v
             v = vertices[position]
@@ -49,10 +54,6 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> Any:
                 slots = 64
                 while slots < 2 * degree:
                     slots *= 2
-                for slot in range(thread, slots, THREADS):
-                    keys[slot] = -1
-                    votes[slot] = 0
-                cuda.syncthreads()
                 for j in range(thread, degree, THREADS):
                     label, amount = heard_from(
                         v, start + j, indices, weights, state, scale, limit, errors
@@ -61,27 +62,18 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> Any:
                         add_votes(keys, votes, 0, slots, label, amount)
                 cuda.syncthreads()
                 current = index_type(state.labels[v])
-                best = index_type(-1)
-                score = score_type(0)
-                was_tied = False
-                for slot in range(thread, slots, THREADS):
-                    label = keys[slot]
-                    if label >= 0:
-                        best, score, was_tied = combine(
-                            best, score, was_tied,
-                            label, scored(v, label, votes[slot], state, scale), False,
-                            current, retain, tie_break, tie_seed,
-                        )
+                best, score, was_tied = best_of_slots(
+                    v, thread, THREADS, 0, slots, keys, votes, state, scale,
+                    current, retain, tie_break, tie_seed,
+                )
                 best, score, was_tied = best_of_block(
                     best, score, was_tied, labels, scores, ties,
                     current, retain, tie_break, tie_seed,
                 )
                 if thread == 0:
-                    active[v] = 0
-                    tied[v] = was_tied
-                    if best >= 0 and not (plain and best == current):
-                        winner[v] = best
-                        winner_score[v] = score
+                    conclude(
+                        v, best, score, was_tied, current, active, tied, winner, winner_score
+                    )
             position += cuda.gridDim.x
 
     return kernel(block, compiled.digest)

@@ -25,7 +25,7 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
     score_type = np.float64 if traits.real_scores else np.int64
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
-    preferred = compiled.preferred
+    preferred, plain = compiled.preferred, traits.plain
 
     @cuda.jit(device=True)
     def needed(v, skip, revisit_tied, active, tied):
@@ -117,7 +117,37 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
                 return
             slot = (slot + 1) & mask
 
+    @cuda.jit(device=True)
+    def best_of_slots(
+        v, lane, lanes, start, end, keys, votes, state, scale, current, retain, tie_break, tie_seed
+    ):
+        """Give the best label in every ``lanes``-th slot, and clear these for the next use."""
+        best = index_type(-1)
+        score = score_type(0)
+        was_tied = False
+        for slot in range(start + lane, end, lanes):
+            label = keys[slot]
+            if label >= 0:
+                best, score, was_tied = combine(
+                    best, score, was_tied,
+                    label, scored(v, label, votes[slot], state, scale), False,
+                    current, retain, tie_break, tie_seed,
+                )
+                keys[slot] = -1
+                votes[slot] = 0
+        return best, score, was_tied
+
+    @cuda.jit(device=True)
+    def conclude(v, best, score, was_tied, current, active, tied, winner, winner_score):
+        """Take down how the evaluation of v ended."""
+        active[v] = 0
+        tied[v] = was_tied
+        if best >= 0 and not (plain and best == current):
+            winner[v] = best
+            winner_score[v] = score
+
     return SimpleNamespace(
         index_type=index_type, score_type=score_type, needed=needed, heard_from=heard_from,
         scored=scored, combine=combine, best_of_block=best_of_block, add_votes=add_votes,
+        best_of_slots=best_of_slots, conclude=conclude,
     )

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
+from glp_rapids.device import to_device, to_host
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.kernels.cuda_target import cuda, kernel
 from glp_rapids.propagation.kernels.gpu_common import THREADS
+from glp_rapids.propagation.kernels.gpu_serving import Ground, Turn
 
 PIECE = 2048  # edges or slots a block
 BATCH_SLOTS = 1 << 22  # of scratch, unless one hub needs more: 48 MB with 32-bit indices
@@ -98,10 +101,11 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
     Launch: ``insert`` and ``search`` blocks of 128, one a piece, ``search`` with 2 KB of shared
     memory; ``decide`` a thread a hub. Any degree.
     """
-    State, plain = compiled.state_type, compiled.traits.plain
+    State = compiled.state_type
     index_type, score_type = shared.index_type, shared.score_type
-    needed, heard_from, scored = shared.needed, shared.heard_from, shared.scored
-    combine, best_of_block, add_votes = shared.combine, shared.best_of_block, shared.add_votes
+    needed, heard_from, combine = shared.needed, shared.heard_from, shared.combine
+    add_votes, best_of_slots = shared.add_votes, shared.best_of_slots
+    best_of_block, conclude = shared.best_of_block, shared.conclude
 
     def insert(
         first, piece_hub, piece_start, hub_vertex, table_base, table_slots, keys, votes,
@@ -136,19 +140,10 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
         if needed(v, skip, revisit_tied, active, tied):  # the same for all threads of a block
             start = table_base[hub] + piece_start[piece]
             current = index_type(state.labels[v])
-            best = index_type(-1)
-            score = score_type(0)
-            was_tied = False
-            for slot in range(start + cuda.threadIdx.x, start + PIECE, THREADS):
-                label = keys[slot]
-                if label >= 0:
-                    best, score, was_tied = combine(
-                        best, score, was_tied,
-                        label, scored(v, label, votes[slot], state, scale), False,
-                        current, retain, tie_break, tie_seed,
-                    )
-                    keys[slot] = -1
-                    votes[slot] = 0
+            best, score, was_tied = best_of_slots(
+                v, cuda.threadIdx.x, THREADS, start, start + PIECE, keys, votes, state, scale,
+                current, retain, tie_break, tie_seed,
+            )
             best, score, was_tied = best_of_block(
                 best, score, was_tied, labels, scores, ties, current, retain, tie_break, tie_seed
             )
@@ -176,13 +171,69 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
                         piece_label[piece], piece_score[piece], piece_tied[piece] != 0,
                         current, retain, tie_break, tie_seed,
                     )
-                active[v] = 0
-                tied[v] = was_tied
-                if best >= 0 and not (plain and best == current):
-                    winner[v] = best
-                    winner_score[v] = score
+                conclude(
+                    v, best, score, was_tied, current, active, tied, winner, winner_score
+                )
 
     digest = compiled.digest
     return SimpleNamespace(
         insert=kernel(insert, digest), search=kernel(search, digest), decide=kernel(decide, digest)
     )
+
+
+class Hubs:
+    """Launch the three kernels for the hubs of a class, batch after batch."""
+
+    def __init__(self, kernels: SimpleNamespace, ground: Ground, ranges: list[tuple[int, int]]):
+        self._kernels, self._ground = kernels, ground
+        hubs, bounds = ground.listed(ranges)
+        by_class = [
+            np.split(to_host(array), bounds[1:-1]) for array in (hubs, ground.degrees(hubs))
+        ]
+        self._plan = cuts = plan(*by_class)
+        index_type = hubs.dtype
+        score_type = ground.bound_winners[1].dtype
+
+        def piece_arrays(*names: str) -> list[Any]:
+            arrays = [getattr(cuts, name) for name in names]
+            arrays = [array if array.size else np.zeros(1, np.int64) for array in arrays]
+            return [ground.bound(to_device(a, ground.workload.graph.device)) for a in arrays]
+
+        self._edge_pieces = piece_arrays("edge_piece_hub", "edge_piece_start")
+        self._slot_pieces = piece_arrays("slot_piece_hub", "slot_piece_start")
+        self._vertex, self._base, self._slots, self._pieces_before = piece_arrays(
+            "hub_vertex", "table_base", "table_slots", "slot_piece_indptr"
+        )
+        self._tables = (
+            ground.filled(cuts.scratch_slots, -1, index_type),
+            ground.filled(cuts.scratch_slots, 0, np.int64),
+        )
+        pieces = cuts.slot_piece_hub.size
+        self._best = (
+            ground.filled(pieces, -1, index_type),
+            ground.filled(pieces, 0, score_type),
+            ground.filled(pieces, 0, np.int32),
+        )
+
+    def __call__(self, group: int, turn: Turn) -> None:
+        """Evaluate one class."""
+        ground, kernels = self._ground, self._kernels
+        for batch in self._plan.batches[group]:
+            first, last = batch.edge_pieces
+            ground.launch(
+                kernels.insert, last - first, THREADS, first, *self._edge_pieces, self._vertex,
+                self._base, self._slots, *self._tables, *ground.bound_csr, turn.fields,
+                *turn.flags, turn.scale, turn.limit, *ground.bound_marks, ground.bound_errors,
+            )
+            first, last = batch.slot_pieces
+            ground.launch(
+                kernels.search, last - first, THREADS, first, *self._slot_pieces, self._vertex,
+                self._base, *self._tables, turn.fields, *turn.flags, *turn.ties, turn.scale,
+                *ground.bound_marks, *self._best,
+            )
+            first, last = batch.hubs
+            ground.launch(
+                kernels.decide, -(-(last - first) // THREADS), THREADS, first, last, self._vertex,
+                self._pieces_before, turn.fields, *turn.flags, *turn.ties, *ground.bound_marks,
+                *self._best, *ground.bound_winners,
+            )

@@ -24,10 +24,10 @@ def build(compiled: Compiled, shared: SimpleNamespace, width: int) -> Any:
 
     Launch: blocks of 256, any number of them; degrees 1..width; no shared memory.
     """
-    State, plain = compiled.state_type, compiled.traits.plain
+    State = compiled.state_type
     index_type, score_type = shared.index_type, shared.score_type
     needed, heard_from = shared.needed, shared.heard_from
-    scored, combine = shared.scored, shared.combine
+    scored, combine, conclude = shared.scored, shared.combine, shared.conclude
     groups = WARP // width
 
     def narrow(
@@ -84,11 +84,9 @@ def build(compiled: Compiled, shared: SimpleNamespace, width: int) -> Any:
                     distance //= 2
                 cuda.syncwarp()
                 if wanted and own == 0:
-                    active[v] = 0
-                    tied[v] = was_tied
-                    if best >= 0 and not (plain and best == current):
-                        winner[v] = best
-                        winner_score[v] = score
+                    conclude(
+                        v, best, score, was_tied, current, active, tied, winner, winner_score
+                    )
             position += step
             warp_position += step
 

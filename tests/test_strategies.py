@@ -1,0 +1,132 @@
+"""The strategies of the GPU give what the CPU gives, whatever the memory they work in."""
+
+import functools
+
+import graphs
+import numpy as np
+import pandas as pd
+import pytest
+
+import glp_rapids
+from glp_rapids import as_graph, label_propagation
+from glp_rapids.device import gpu_available
+from glp_rapids.propagation.sweep import STRATEGIES
+
+needs_gpu = pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
+
+PAIRS = graphs.power_law_pairs(3000, 60000, 6)
+# Rows of every kernel of every strategy, hubs of several pieces among them.
+LARGER = {
+    "many hubs": lambda: graphs.edges([*PAIRS, *[(0, i) for i in range(2500)]]),
+    "many hubs, weighted": lambda: graphs.edges(PAIRS, [0.1 * (1 + i % 9) for i in range(60000)]),
+    "many hubs, directed": lambda: graphs.edges(PAIRS, directed=True, multigraph="keep"),
+}
+GRAPHS = {**graphs.GRAPHS, **LARGER}
+
+
+class Counting(glp_rapids.Program):
+    """Counts how often a vertex was updated, so that one evaluation too many shows."""
+
+    skip_inactive = True
+    result_columns = ("updates",)
+
+    def initial_state(self, graph):
+        return {"updates": 0 * graph.degree}
+
+    @staticmethod
+    def load_neighbor(v, u, weight, state):
+        return (-1 if u % 7 == 3 else state.labels[u]), 0.5 * weight
+
+    @staticmethod
+    def update_vertex(v, label, score, state):
+        state.updates[v] += 1
+        state.labels[v] = label
+
+
+class Doubtful(glp_rapids.Program):
+    """Scores that go up and down, and some that are no number."""
+
+    count_volumes = True
+
+    @staticmethod
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], weight if u % 2 else -weight
+
+    @staticmethod
+    def label_score(v, label, freq, state):
+        if label % 5 == 1:
+            return np.nan
+        return freq - 0.25 * state.volume[label]
+
+
+def every_run(graph, seeds, **options):
+    """Run all variants, the classic one with several options."""
+    few = {"max_iter": 12, "classes": 4, **options}
+    yield label_propagation(graph, tol=0.0, **{**few, "classes": 32})
+    yield label_propagation(
+        graph, explore=3, update="sync", tie_break="max", retain=False, direction="both", **few
+    )
+    yield label_propagation(graph, explore=2, skip_inactive=False, **few)
+    yield glp_rapids.layered_label_propagation(graph, gammas=[0.5, 4], **few)
+    yield glp_rapids.speaker_listener(graph, **few)
+    yield glp_rapids.seeded_label_propagation(graph, seeds, **few)
+    yield glp_rapids.propagate(graph, Counting(), explore=4, **few)
+    yield glp_rapids.propagate(graph, Doubtful(), **few)
+
+
+def prepared(name):
+    """Give a graph's keywords, and every fifth id as a seed; weights are float64, if any.
+
+    So every kernel is compiled for two types of weight, not for four.
+    """
+    edges = GRAPHS[name]()
+    if "weight" in edges:
+        weight = edges["graph"]["weight"].astype(np.float64)
+        edges["graph"] = edges["graph"].assign(weight=weight)
+    graph = as_graph(**edges, device="cpu")
+    ids = graph.external(np.arange(0, graph.number_of_vertices, 5))
+    several = isinstance(ids, pd.DataFrame)
+    return edges, list(ids.itertuples(index=False, name=None)) if several else ids.tolist()
+
+
+@functools.cache
+def on_the_cpu(name):
+    edges, seeds = prepared(name)
+    return list(every_run(as_graph(**edges, device="cpu"), seeds, device="cpu"))
+
+
+def assert_as_on_the_cpu(name, strategy):
+    edges, seeds = prepared(name)
+    graph = as_graph(**edges, device="gpu")
+    runs = every_run(graph, seeds, strategy=strategy, device="gpu")
+    for expected, found in zip(on_the_cpu(name), runs, strict=True):
+        pd.testing.assert_frame_equal(found, expected, check_exact=True)
+        assert found.attrs["glp"].get("changed") == expected.attrs["glp"].get("changed")
+
+
+@needs_gpu
+@pytest.mark.gpu
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_all_strategies_agree(name, strategy):
+    assert_as_on_the_cpu(name, strategy)
+
+
+@needs_gpu
+@pytest.mark.gpu
+@pytest.mark.parametrize("strategy", ["shared", "global", "sort"])
+@pytest.mark.parametrize("name", LARGER)
+def test_small_batches_change_nothing(name, strategy, monkeypatch):
+    from glp_rapids.propagation.kernels import gpu_global, gpu_hub, gpu_sort
+
+    monkeypatch.setattr(gpu_global, "LARGEST_BATCH", 1000)
+    monkeypatch.setattr(gpu_sort, "LARGEST_BATCH", 777)
+    monkeypatch.setattr(gpu_hub, "BATCH_SLOTS", 4096)
+    assert_as_on_the_cpu(name, strategy)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_cpu_takes_every_strategy(strategy):
+    edges = graphs.GRAPHS["two cliques"]()
+    result = label_propagation(**edges, device="cpu", strategy=strategy)
+    assert result["partition"].tolist() == [0] * 5 + [1] * 5
