@@ -98,11 +98,11 @@ class Graph(CSR):
         A graph that is there already is itself; a moved one is kept, so moving twice costs once.
         """
         device = choose(device)
-        return self if device == self.device else self._keep(device, partial(self._moved, device))
+        return self if device == self.device else self.keep(device, partial(self._moved, device))
 
     def transpose(self) -> Graph:
         """Give the graph with every edge reversed, in O(m); kept. Undirected: itself."""
-        return self if not self.directed else self._keep("transpose", self._transposed)
+        return self if not self.directed else self.keep("transpose", self._transposed)
 
     def rows(self, direction: Direction = "in") -> CSR:
         """Give the CSR whose row v holds the neighbours whose labels v reads.
@@ -126,7 +126,7 @@ class Graph(CSR):
             return self
         if direction == "in":
             return self.transpose()
-        return self._keep("both", self._both)
+        return self.keep("both", self._both)
 
     def readers(self, direction: Direction = "in") -> CSR:
         """Give the transpose of ``rows(direction)``: row u holds who reads the label of u."""
@@ -190,7 +190,7 @@ class Graph(CSR):
         """Give the external ids at ``index`` for `frame`: column ``name``, or ``0_name``, ..."""
         return self.vertices.take(index, name)
 
-    def _keep(self, name, make):
+    def keep(self, name, make):
         if name not in self._derived:
             self._derived[name] = make()
         return self._derived[name]

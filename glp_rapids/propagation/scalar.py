@@ -91,6 +91,15 @@ def comes_first(label, other, tie_break, seed):
     return key < other_key or (key == other_key and label < other)
 
 
+def order_key(label, tie_break, seed):
+    """Give a number by which labels are in the order that settles ties; the label decides last."""
+    if tie_break == TIE_MIN:
+        return np.uint64(label)
+    if tie_break == TIE_MAX:
+        return ~np.uint64(label)
+    return mix(label, seed)
+
+
 def preferred(label, other, current, retain, tie_break, seed):
     """Tell whether ``label`` wins over ``other`` when both have the highest score."""
     if retain:

@@ -93,7 +93,11 @@ def _integer(name: str, value: Any, low: int, high: int | None) -> None:
 
 @dataclass(frozen=True)
 class Workload:
-    """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes."""
+    """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes.
+
+    ``distinct``: the first synchronous sweep hears every label once. ``keep(name, make)`` keeps
+    on the graph what an engine derives from the rows alone.
+    """
 
     graph: Graph
     rows: Any
@@ -103,6 +107,8 @@ class Workload:
     scale: float
     largest_amount: float
     largest_degree: int
+    distinct: bool
+    keep: Callable[[tuple, Callable[[], Any]], Any]
 
 
 class Engine(Protocol):
@@ -139,7 +145,8 @@ def run(graph: Graph, program: Program, options: Options) -> Outcome:
     number_of_vertices = graph.number_of_vertices
     state = initial_state(program, graph, lambda array: to_device(array, graph.device))
     labels = state.pop("labels", None)
-    if labels is None:
+    own_names = labels is None
+    if own_names:
         labels = xp.arange(number_of_vertices, dtype=graph.indices.dtype)
     else:
         labels = _first_labels(labels, number_of_vertices, graph.indices.dtype)
@@ -153,7 +160,7 @@ def run(graph: Graph, program: Program, options: Options) -> Outcome:
     engine_class, target = engine_of(graph.device, options.strategy)
     rows = graph.rows(options.direction)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
-    workload = _workload(graph, rows, program, compiled.traits, options)
+    workload = _workload(graph, rows, program, compiled.traits, options, own_names)
     course = Course(options, number_of_vertices)
     if not course.over:
         engine = engine_class(workload, compiled, fields)
@@ -207,7 +214,7 @@ def _host_types(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _workload(
-    graph: Graph, rows: Any, program: Program, traits: Any, options: Options
+    graph: Graph, rows: Any, program: Program, traits: Any, options: Options, own_names: bool
 ) -> Workload:
     degrees = rows.indptr[1:] - rows.indptr[:-1]
     largest_degree = int(degrees.max()) if degrees.size else 0
@@ -227,15 +234,26 @@ def _workload(
             f"{heaviest:g}, largest degree {largest_degree}); divide the weights or use floats"
         )
     skip = traits.skip_inactive and options.skip_inactive
+    classes = options.classes if options.update == "semi" else 1
     return Workload(
         graph=graph,
         rows=rows,
         readers=graph.readers(options.direction) if skip else rows,
-        classes=options.classes if options.update == "semi" else 1,
+        classes=classes,
         skip=skip,
         scale=scale,
         largest_amount=largest_amount,
         largest_degree=largest_degree,
+        distinct=(
+            own_names
+            and classes == 1
+            and traits.unit_votes
+            and traits.default_score
+            and (not graph.directed or options.direction != "both")
+        ),
+        keep=lambda name, make: graph.keep(
+            (*name, options.direction if graph.directed else None), make
+        ),
     )
 
 

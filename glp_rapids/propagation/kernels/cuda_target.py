@@ -60,7 +60,7 @@ def without_contraction() -> Iterator[None]:
         compiler.compile_cuda = dispatcher.compile_cuda = original
 
 
-def kernel(function: Callable, digest: str) -> Any:
+def kernel(function: Callable, digest: str, **options: Any) -> Any:
     """Make a kernel whose compiled form is kept on disk under ``digest``."""
     if SIMULATED:
         return cuda.jit(function)
@@ -73,7 +73,7 @@ def kernel(function: Callable, digest: str) -> Any:
             return (str(sig), codegen.magic_tuple(), capability, digest, numba.__version__)
 
     # Link-time optimisation would decide about contraction anew, after NVVM.
-    compiled = cuda.jit(function, lto=False)
+    compiled = cuda.jit(function, lto=False, **options)
     compiled._cache = DigestCache(function)
     return compiled
 
@@ -118,6 +118,7 @@ class Launcher:
         self._program = program
         self._compiled: set[int] = set()
         self._configured: dict[tuple[int, int, int], Any] = {}
+        self._resident: dict[tuple[int, int], int] = {}
 
     def __call__(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
         """Launch ``blocks`` blocks of ``threads`` threads; nothing if there are none."""
@@ -130,9 +131,26 @@ class Launcher:
         if id(kernel) in self._compiled:
             self._configured[key](*arguments)
             return
+        with self._compiling(kernel):
+            self._configured[key](*arguments)
+        self._compiled.add(id(kernel))
+
+    def resident_blocks(self, kernel: Any, threads: int, arguments: tuple) -> int:
+        """Give how many blocks of a cooperative kernel the device holds at once."""
+        key = id(kernel), threads
+        if key not in self._resident:
+            with self._compiling(kernel):
+                types = tuple(kernel.typeof_pyval(argument) for argument in arguments)
+                compiled = kernel.compile(types)
+            self._resident[key] = compiled.max_cooperative_grid_blocks(threads)
+        return self._resident[key]
+
+    @contextlib.contextmanager
+    def _compiling(self, kernel: Any) -> Iterator[None]:
+        """Compile with contraction off, and say what a GPU cannot do with the program."""
         try:
             with without_contraction():
-                self._configured[key](*arguments)
+                yield
         except _compile_errors() as error:
             # Each function compiled for the CPU before, so the cause is what a GPU cannot do.
             fields = self._program.state_type._fields
@@ -140,7 +158,6 @@ class Launcher:
                 f"{self._program.name} does not compile for the GPU: "
                 f"{explain(error, kernel.py_func, fields)}"
             ) from None
-        self._compiled.add(id(kernel))
 
 
 def multiprocessors() -> int:

@@ -1,0 +1,192 @@
+"""What the paths of the persistent kernel share: votes, candidates, tables.
+
+A candidate is (label, score, tied): the best label seen, its score, and whether another label has
+the same. ``combine`` is commutative and associative, so the best does not depend on the order.
+
+Where scores are sums of votes that are never negative (``online``), the largest sum is seen by
+whoever adds the last vote to it, so the best is known without looking through a table.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.propagation import scalar
+from glp_rapids.propagation.compilation import Compiled, Target
+from glp_rapids.propagation.kernels.cuda_target import cuda
+
+LANES = 32
+ALL = np.uint32(0xFFFFFFFF)
+SIGN, LAST = np.uint64(1 << 63), np.int64((1 << 63) - 1)
+THREADS = 256
+WARPS = THREADS // LANES
+TABLE = 4096  # slots of a block's table in shared memory; half with 64-bit votes
+PROBES = 16  # in a table that may be too small; then the vote goes elsewhere
+
+# Arrays of the graph, of the run, and what holds for one sweep; all kernels' paths take them.
+Rows = namedtuple("Rows", "indptr indices weights")
+Rule = namedtuple("Rule", "distinct retain tie_break tie_seed")
+Numbers = namedtuple("Numbers", "scale limit errors")
+
+# Shared memory of a block: the table, then small things. Numba wants it allocated in the kernel.
+Here = namedtuple(
+    "Here",
+    "keys votes deferred waiting drawn changes owns mosts arrived labels scores ties long_first "
+    "long_last long_rows",
+)
+
+
+def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespace:
+    """Make the device functions of one program for one type of vertex index."""
+    traits = compiled.traits
+    unit, weighted, default_score = traits.unit_votes, traits.weighted, traits.default_score
+    checked = traits.real_amounts and not traits.default_load
+    vote_type = np.int32 if unit else np.int64
+    score_type = np.float64 if traits.real_scores else vote_type if default_score else np.int64
+    load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
+    to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
+    order_key = target.compile(scalar.order_key)
+    slots = TABLE if unit else TABLE // 2
+
+    @cuda.jit(device=True)
+    def heard_from(v, u, j, rows, state, rule, numbers):
+        """Give what v hears from u over entry j: a label (negative: nothing) and votes for it."""
+        if unit:
+            if rule.distinct:
+                return u, vote_type(1)
+            return index_type(state.labels[np.uint64(u)]), vote_type(1)
+        if weighted:
+            label, amount = load_neighbor(v, u, rows.weights[np.uint64(j)], state)
+        else:
+            label, amount = load_neighbor(v, u, np.int64(1), state)
+        if checked and not abs(amount) <= numbers.limit:
+            numbers.errors[0] = 1
+            return index_type(-1), vote_type(0)
+        return index_type(label), vote_type(to_fixed(amount, numbers.scale))
+
+    @cuda.jit(device=True)
+    def scored(v, label, votes, state, numbers):
+        """Give the score of a label."""
+        if default_score:
+            return score_type(votes)
+        return score_type(label_score(v, label, from_fixed(np.int64(votes), numbers.scale), state))
+
+    @cuda.jit(device=True)
+    def combine(label, score, tied, other, other_score, other_tied, current, rule):
+        """Give the better of two candidates; a negative label is none, a score of NaN loses."""
+        if other < 0 or other_score != other_score:
+            return label, score, tied
+        if label < 0 or other_score > score:
+            return other, other_score, other_tied
+        if other_score < score:
+            return label, score, tied
+        if other == label:
+            return label, score, tied or other_tied
+        first = other
+        if rule.retain and (label == current or other == current):
+            first = current
+        else:
+            key = order_key(label, rule.tie_break, rule.tie_seed)
+            other_key = order_key(other, rule.tie_break, rule.tie_seed)
+            if key < other_key or (key == other_key and label < other):
+                first = label
+        return first, score, True
+
+    @cuda.jit(device=True)
+    def best_of_lanes(label, score, tied, width, current, rule):
+        """Combine the candidates of ``width`` neighbouring lanes; each of them gets the best.
+
+        Only the score is compared lane by lane; labels are, where several have the highest.
+        """
+        if score != score:
+            label = index_type(-1)
+        lane = np.int32(cuda.laneid)
+        group = ALL
+        if width < LANES:
+            group = np.uint32(
+                ((np.uint32(1) << np.uint32(width)) - np.uint32(1))
+                << np.uint32(lane & (LANES - width))
+            )
+        some = np.uint32(cuda.ballot_sync(ALL, label >= 0) & group)
+        leader = np.int32(max(cuda.ffs(some), 1) - 1)
+        most = cuda.shfl_sync(ALL, score, leader)
+        if label >= 0 and score > most:
+            most = score
+        distance = width >> 1
+        while distance > 0:
+            other_score = cuda.shfl_xor_sync(ALL, most, distance)
+            if other_score > most:
+                most = other_score
+            distance >>= 1
+        best = label >= 0 and score == most
+        bests = np.uint32(cuda.ballot_sync(ALL, best) & group)
+        leader = np.int32(max(cuda.ffs(bests), 1) - 1)
+        winner = cuda.shfl_sync(ALL, label, leader)
+        differs = cuda.ballot_sync(ALL, best and label != winner) & group
+        ties = cuda.ballot_sync(ALL, best and tied) & group
+        held = cuda.ballot_sync(ALL, best and label == current) & group
+        if bests == 0:
+            winner = index_type(-1)
+        elif differs != 0 and rule.retain and held != 0:
+            winner = current
+        if cuda.any_sync(ALL, differs != 0):
+            # Shuffles know signed numbers only: the sign is flipped, and the order stays.
+            key, first = LAST, winner
+            if best:
+                key = np.int64(order_key(label, rule.tie_break, rule.tie_seed) ^ SIGN)
+                first = label
+            distance = width >> 1
+            while distance > 0:
+                other_key = cuda.shfl_xor_sync(ALL, key, distance)
+                other = cuda.shfl_xor_sync(ALL, first, distance)
+                if other_key < key or (other_key == key and other < first):
+                    key, first = other_key, other
+                distance >>= 1
+            if differs != 0 and not (rule.retain and held != 0):
+                winner = first
+        return winner, most, differs != 0 or ties != 0
+
+    @cuda.jit(device=True)
+    def sum_of_lanes(value):
+        """Add up a warp's values; every lane gets the sum."""
+        for distance in (16, 8, 4, 2, 1):
+            value += cuda.shfl_xor_sync(ALL, value, distance)
+        return value
+
+    @cuda.jit(device=True)
+    def max_of_lanes(value):
+        """Give a warp's largest value to every lane."""
+        for distance in (16, 8, 4, 2, 1):
+            value = max(value, cuda.shfl_xor_sync(ALL, value, distance))
+        return value
+
+    @cuda.jit(device=True)
+    def add_here(keys, votes, base, mask, probes, label, amount):
+        """Add votes in a table in shared memory; return whether there was room, and the sum."""
+        slot = np.int32(
+            (np.uint32(np.uint32(label) * np.uint32(0x9E3779B1)) >> np.uint32(12)) & np.uint32(mask)
+        )
+        for _ in range(probes):
+            place = np.uint32(base + slot)
+            found = keys[place]
+            if found == -1:
+                found = cuda.atomic.cas(keys, place, index_type(-1), label)
+                if found == -1:
+                    found = label
+            if found == label:
+                return True, vote_type(cuda.atomic.add(votes, place, amount) + amount)
+            slot = np.int32((slot + 1) & mask)
+        return False, vote_type(0)
+
+    return SimpleNamespace(
+        index_type=index_type, vote_type=vote_type, score_type=score_type, slots=slots,
+        slice=slots // WARPS, unit=unit, online=traits.growing_scores,
+        default_load=traits.default_load, heard_from=heard_from,
+        scored=scored, combine=combine, order_key=order_key, best_of_lanes=best_of_lanes, sum_of_lanes=sum_of_lanes,
+        max_of_lanes=max_of_lanes,
+        add_here=add_here,
+    )  # fmt: skip

@@ -1,0 +1,284 @@
+"""Rows that one warp or less serves: a thread a short row, half a warp or a warp a longer one.
+
+All lanes of a warp call these together. A lane stands for one vertex: its row's start, its degree
+(0: not to be evaluated) and its current label; the outcome comes back to that lane.
+
+Loads come first and without branches, several of them before the first is used: the time of a
+sweep is the time of its loads, and a warp that waits for one at a time never fills the memory.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.propagation.kernels.auto_common import ALL, LANES, PROBES
+from glp_rapids.propagation.kernels.cuda_target import cuda
+
+STEP = 4  # loads in flight a lane
+
+
+def build_few(shared: SimpleNamespace, size: int) -> Any:
+    """Make the path of a thread a row, for degrees up to ``size``; everything is in registers."""
+    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
+    heard_from, scored, order_key = shared.heard_from, shared.scored, shared.order_key
+    unit, online, harmless = shared.unit, shared.online, shared.default_load
+
+    @cuda.jit(device=True)
+    def few(v, start, degree, current, rows, state, rule, numbers):
+        labels = cuda.local.array(size, index_type)
+        votes = cuda.local.array(size, vote_type)
+        scores = cuda.local.array(size, score_type)
+        first = cuda.local.array(size, np.bool_)
+        last = max(degree - 1, 0)
+        for i in range(size):
+            labels[i] = rows.indices[np.uint64(start + min(i, last))]
+        for i in range(size):
+            # What is read once too often is dropped below; a user's function sees real entries.
+            if harmless or i < degree:
+                labels[i], votes[i] = heard_from(
+                    v, labels[i], start + min(i, last), rows, state, rule, numbers
+                )
+        for i in range(size):
+            if i >= degree:
+                labels[i] = index_type(-1)
+        best, most = index_type(-1), score_type(0)
+        for i in range(size):
+            total = vote_type(0)
+            first[i] = labels[i] >= 0
+            for j in range(size):
+                if online and j < i:
+                    continue  # the first of its kind has them all; fewer cannot be the best
+                same = labels[j] == labels[i]
+                if unit:
+                    total = vote_type(total + vote_type(same))
+                elif same:
+                    total = vote_type(total + votes[j])
+                if j < i and same:
+                    first[i] = False
+            if online:
+                scores[i] = score_type(total)
+            elif first[i]:
+                scores[i] = scored(v, labels[i], total, state, numbers)
+                first[i] = scores[i] == scores[i]
+            if first[i] and (best < 0 or scores[i] > most):
+                best, most = labels[i], scores[i]
+        tied, held = False, False
+        for i in range(size):
+            if first[i] and scores[i] == most:
+                tied = tied or labels[i] != best
+                held = held or labels[i] == current
+        if tied:
+            if rule.retain and held:
+                best = current
+            else:
+                key = ~np.uint64(0)
+                best = index_type(-1)
+                for i in range(size):
+                    if first[i] and scores[i] == most:
+                        this = order_key(labels[i], rule.tie_break, rule.tie_seed)
+                        if best < 0 or this < key or (this == key and labels[i] < best):
+                            best, key = labels[i], this
+        return best, most, tied
+
+    return few
+
+
+def build_lanes(shared: SimpleNamespace) -> Any:
+    """Make the path of ``width`` lanes a row (GLP, section 4.2), a neighbour a lane.
+
+    A lane learns the votes of its label by listening to the others. Where more than half of a row
+    says the current label, one ballot is enough; most rows do after a few sweeps.
+    """
+    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
+    heard_from, scored = shared.heard_from, shared.scored
+    best_of_lanes, unit, online = shared.best_of_lanes, shared.unit, shared.online
+
+    @cuda.jit(device=True)
+    def row_of_lanes(v, length, label, votes, held, own, lead, width, state, rule, numbers):
+        """Evaluate one row a group of lanes."""
+        if unit and online:
+            same = cuda.ballot_sync(ALL, label >= 0 and label == held)
+            group = np.uint32((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+            count = np.int32(cuda.popc((same >> np.uint32(lead)) & group))
+            if cuda.all_sync(ALL, 2 * count > length or length == 0):
+                return held, score_type(count), False
+        total = vote_type(0)
+        repeated = False
+        i = np.int32(0)
+        while i < width:
+            for k in range(4):
+                other = cuda.shfl_sync(ALL, label, np.int32(lead + i + k))
+                if unit:
+                    if other == label:
+                        total = vote_type(total + vote_type(1))
+                else:
+                    amount = cuda.shfl_sync(ALL, votes, np.int32(lead + i + k))
+                    if other == label:
+                        total = vote_type(total + amount)
+                if not online and i + k < own and other == label:
+                    repeated = True
+            i += np.int32(4)
+        score = score_type(0)
+        if repeated:
+            label = index_type(-1)
+        elif label >= 0:
+            score = scored(v, label, total, state, numbers)
+        cuda.syncwarp()
+        return best_of_lanes(label, score, False, width, held, rule)
+
+    @cuda.jit(device=True)
+    def lanes(v, start, degree, current, lane, width, rows, state, rule, numbers):
+        own = np.int32(lane & (width - 1))
+        lead = np.int32(lane - own)
+        together = np.int32(LANES // width)
+        mine = np.int32(lane // width)
+        best, score, tied = index_type(-1), score_type(0), False
+        wanted = cuda.ballot_sync(ALL, degree > 0)
+        labels = cuda.local.array(STEP, index_type)
+        votes = cuda.local.array(STEP, vote_type)
+        base = np.int32(0)
+        while base < LANES:
+            rows_here = np.uint32((np.uint64(1) << np.uint64(STEP * together)) - np.uint64(1))
+            if (wanted >> np.uint32(base)) & rows_here != 0:
+                for k in range(STEP):
+                    source = np.int32(base + k * together + mine)
+                    j = cuda.shfl_sync(ALL, start, source)
+                    if own < cuda.shfl_sync(ALL, degree, source):
+                        j += own
+                    labels[k] = rows.indices[np.uint64(j)]
+                for k in range(STEP):
+                    source = np.int32(base + k * together + mine)
+                    j = cuda.shfl_sync(ALL, start, source) + own
+                    at = cuda.shfl_sync(ALL, v, source)
+                    if own < cuda.shfl_sync(ALL, degree, source):
+                        labels[k], votes[k] = heard_from(
+                            at, labels[k], j, rows, state, rule, numbers
+                        )
+                    else:
+                        labels[k], votes[k] = index_type(-1), vote_type(0)
+                for k in range(STEP):
+                    first = np.int32(base + k * together)
+                    source = np.int32(first + mine)
+                    winner, most, even = row_of_lanes(
+                        cuda.shfl_sync(ALL, v, source), cuda.shfl_sync(ALL, degree, source),
+                        labels[0], votes[0], cuda.shfl_sync(ALL, current, source), own, lead,
+                        width, state, rule, numbers,
+                    )
+                    # The next one comes to the front, so that one copy of the code serves all.
+                    for i in range(1, STEP):
+                        labels[i - 1], votes[i - 1] = labels[i], votes[i]
+                    # The outcome of row first + g is with lane g * width.
+                    place = np.int32(lane - first)
+                    giver = np.int32((place * width) & (LANES - 1))
+                    winner = cuda.shfl_sync(ALL, winner, giver)
+                    most = cuda.shfl_sync(ALL, most, giver)
+                    even = cuda.shfl_sync(ALL, np.int32(even), giver) != 0
+                    if place >= 0 and place < together:
+                        best, score, tied = winner, most, even
+            base += np.int32(STEP * together)
+        return best, score, tied
+
+    return lanes
+
+
+def build_warp(shared: SimpleNamespace) -> Any:
+    """Make the path of a warp a row, with a slice of the block's table in shared memory.
+
+    The table is clean before and after. A row with more labels than fit is given back as failed.
+    """
+    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
+    heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
+    best_of_lanes, add_here = shared.best_of_lanes, shared.add_here
+    sum_of_lanes, max_of_lanes = shared.sum_of_lanes, shared.max_of_lanes
+    unit, online, most_slots = shared.unit, shared.online, shared.slice
+
+    @cuda.jit(device=True)
+    def warp(v, start, degree, current, lane, here, base, rows, state, rule, numbers):
+        labels = cuda.local.array(STEP, index_type)
+        amounts = cuda.local.array(STEP, vote_type)
+        slots = np.int32(64)
+        while slots < 2 * degree and slots < most_slots:
+            slots = np.int32(2 * slots)
+        probes = slots if 2 * degree <= slots else np.int32(PROBES)
+        best, score, tied = index_type(-1), score_type(0), False
+        own, most = vote_type(0), vote_type(0)
+        own_heard, inserted, failed = False, False, False
+        last = degree - 1
+        offset = np.int32(lane)
+        while offset - lane < degree:
+            for k in range(STEP):
+                labels[k] = rows.indices[np.uint64(start + min(offset + LANES * k, last))]
+            for k in range(STEP):
+                j = start + min(offset + LANES * k, last)
+                labels[k], amounts[k] = heard_from(v, labels[k], j, rows, state, rule, numbers)
+            for k in range(STEP):
+                if offset + LANES * k > last:
+                    labels[k] = index_type(-1)
+                if online:
+                    mine = labels[k] >= 0 and labels[k] == current
+                    if unit:
+                        count = cuda.popc(cuda.ballot_sync(ALL, mine))
+                        own = vote_type(own + vote_type(count))
+                    elif mine:
+                        own = vote_type(own + amounts[k])
+                        own_heard = True
+                    if mine:
+                        labels[k] = index_type(-1)
+            if online and unit and degree <= LANES * STEP and 2 * own > degree:
+                return current, score_type(own), False, False
+            k = np.int32(0)
+            while k < STEP:
+                label = labels[0]
+                if label >= 0:
+                    if rule.distinct:
+                        best, score, tied = combine(
+                            best, score, tied, label, score_type(1), False, current, rule
+                        )
+                    elif not failed:
+                        room, total = add_here(
+                            here.keys, here.votes, base, slots - 1, probes, label, amounts[0]
+                        )
+                        inserted = True
+                        failed = not room
+                        most = max(most, total)
+                for i in range(1, STEP):
+                    labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
+                k += np.int32(1)
+            offset += np.int32(LANES * STEP)
+        cuda.syncwarp()
+        failed = cuda.any_sync(ALL, failed)
+        if online and not unit:
+            own = sum_of_lanes(own)
+        if cuda.any_sync(ALL, inserted):
+            if online:
+                most = max_of_lanes(max(most, own))
+            slot = np.int32(lane)
+            while slot < slots:
+                place = np.uint32(base + slot)
+                label = here.keys[place]
+                if label >= 0:
+                    total = here.votes[place]
+                    if not online or total == most:
+                        best, score, tied = combine(
+                            best, score, tied, label, scored(v, label, total, state, numbers),
+                            False, current, rule,
+                        )
+                    here.keys[place] = index_type(-1)
+                    here.votes[place] = vote_type(0)
+                slot += np.int32(LANES)
+            cuda.syncwarp()
+        if failed:
+            return index_type(-1), score_type(0), False, True
+        best, score, tied = best_of_lanes(best, score, tied, LANES, current, rule)
+        if online:
+            own_heard = cuda.any_sync(ALL, own_heard) if not unit else own > 0
+            if own_heard:
+                best, score, tied = combine(
+                    best, score, tied, current, score_type(own), False, current, rule
+                )
+        return best, score, tied, False
+
+    return warp

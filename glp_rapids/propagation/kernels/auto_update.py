@@ -1,0 +1,122 @@
+"""After a class was evaluated: write its winners down, and wake those who read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.propagation.compilation import Compiled
+from glp_rapids.propagation.kernels.auto_common import ALL, LANES, THREADS
+from glp_rapids.propagation.kernels.cuda_target import cuda
+
+NARROW, MIDDLE = 8, 1024  # readers that a thread, and a warp, wakes; a block wakes more
+
+
+def build(compiled: Compiled, index_type: Any) -> Any:
+    """Make the update of a class; all threads of the grid call it together.
+
+    Shared memory: 1 KB.
+    """
+    plain, counted = compiled.traits.plain, compiled.traits.count_volumes
+    default_score = compiled.traits.default_score
+    default_update = compiled.traits.default_update
+    update_vertex, pick_label = compiled.update_vertex, compiled.pick_label
+    from_fixed = compiled.from_fixed
+
+    @cuda.jit(device=True)
+    def count_one(volume, label, amount, concerned):
+        """Add to volumes; lanes that agree add once: many join one label at the same time."""
+        who = cuda.ballot_sync(ALL, concerned)
+        if who == 0:
+            return
+        leader = np.int32(cuda.ffs(who) - 1)
+        first = cuda.shfl_sync(ALL, label, leader)
+        with_first = cuda.ballot_sync(ALL, concerned and label == first)
+        if concerned:
+            if label != first:
+                cuda.atomic.add(volume, np.uint64(label), amount)
+            elif cuda.laneid == leader:
+                cuda.atomic.add(volume, np.uint64(label), amount * np.int64(cuda.popc(with_first)))
+
+    @cuda.jit(device=True)
+    def wake(active, readers, first, last, step):
+        j = first
+        while j < last:
+            u = np.uint64(readers.indices[np.uint64(j)])
+            if active[u] == 0:  # a read is cheaper than a write, and most are awake already
+                active[u] = 1
+            j += step
+
+    @cuda.jit(device=True)
+    def update(first, last, vertices, readers, waking, active, winner, winner_score, here, state,
+               scale):  # fmt: skip
+        """Update the vertices at positions first..last; return a thread's count of changes."""
+        thread = np.int64(cuda.threadIdx.x)
+        changes = np.int64(0)
+        chunk = first + np.int64(cuda.blockIdx.x) * THREADS
+        while chunk < last:  # the same for all threads of a block
+            position = chunk + thread
+            label = index_type(-1)
+            if position < last:
+                label = winner[np.uint64(position)]
+            differs = False
+            before = label
+            after = label
+            start, end = np.int64(0), np.int64(0)
+            if label >= 0:
+                winner[np.uint64(position)] = -1
+                v = vertices[np.uint64(position)]
+                before = state.labels[np.uint64(v)]
+                if plain:
+                    state.labels[np.uint64(v)] = label
+                    after = label
+                else:
+                    if default_update:
+                        state.labels[np.uint64(v)] = label
+                    elif default_score:
+                        update_vertex(
+                            v, label, from_fixed(np.int64(winner_score[np.uint64(position)]), scale),
+                            state,
+                        )  # fmt: skip
+                    else:
+                        update_vertex(v, label, winner_score[np.uint64(position)], state)
+                    state.labels[np.uint64(v)] = pick_label(v, state.sweep, state)
+                    after = state.labels[np.uint64(v)]
+                differs = after != before
+                if differs:
+                    changes += 1
+                    if waking:
+                        start = readers.indptr[np.uint64(v)]
+                        end = readers.indptr[np.uint64(v + 1)]
+            if counted:
+                cuda.syncwarp()
+                count_one(state.volume, before, np.int64(-1), differs and before >= 0)
+                count_one(state.volume, after, np.int64(1), differs and after >= 0)
+            if waking:
+                if thread == 0:
+                    here.long_rows[0] = 0
+                cuda.syncthreads()
+                if end - start <= NARROW:
+                    wake(active, readers, start, end, np.int64(1))
+                elif end - start > MIDDLE:
+                    place = cuda.atomic.add(here.long_rows, 0, np.int32(1))
+                    here.long_first[place] = start
+                    here.long_last[place] = end
+                cuda.syncwarp()
+                middle = cuda.ballot_sync(ALL, end - start > NARROW and end - start <= MIDDLE)
+                while middle != 0:
+                    lane = np.int32(cuda.ffs(middle) - 1)
+                    middle &= np.uint32(middle - np.uint32(1))
+                    wake(
+                        active, readers, cuda.shfl_sync(ALL, start, lane) + cuda.laneid,
+                        cuda.shfl_sync(ALL, end, lane), np.int64(LANES),
+                    )
+                cuda.syncthreads()
+                for i in range(here.long_rows[0]):
+                    wake(active, readers, here.long_first[i] + thread, here.long_last[i], np.int64(THREADS))
+                cuda.syncthreads()
+            chunk += np.int64(cuda.gridDim.x) * THREADS
+        return changes
+
+    return update
