@@ -1,3 +1,4 @@
+import enum
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import reference
 
 from glp_rapids import Program, as_graph, label_propagation, propagate, random_below
 from glp_rapids.device import array_module
+from glp_rapids.propagation.compilation import compile_program, cpu_target
 from glp_rapids.propagation.program import fingerprint, functions_of, traits_of
 from glp_rapids.propagation.variants import Classic, Layered, SpeakerListener
 
@@ -178,6 +180,64 @@ def test_fingerprints_tell_meanings_apart():
     assert fingerprint(scaled(table)) != fingerprint(scaled(changed))
     assert fingerprint(scaled(doubled)) == fingerprint(scaled(doubled_too))
     assert fingerprint(scaled(doubled)) != fingerprint(scaled(tripled))
+    assert fingerprint(scaled((table, 1))) == fingerprint(scaled((table.copy(), 1)))
+    assert fingerprint(scaled((table, 1))) != fingerprint(scaled((changed, 1)))
+
+    def with_default(number):
+        def helper(value, factor=number):
+            return value * factor
+
+        return helper
+
+    assert fingerprint(with_default(2)) == fingerprint(with_default(2))
+    assert fingerprint(with_default(2)) != fingerprint(with_default(3))
+
+
+class Kind(enum.IntEnum):
+    PLAIN = 1
+
+
+def test_only_what_a_function_looks_up_in_its_module_counts(monkeypatch):
+    def of_kind(v, label, freq, state):
+        return freq * state.FACTOR + Kind.PLAIN
+
+    def nested(v, label, freq, state):
+        def twice(value):
+            return FACTOR * value
+
+        return twice(freq)
+
+    before = fingerprint(of_kind), fingerprint(nested)
+    assert (fingerprint(of_kind), fingerprint(nested)) == before
+    monkeypatch.setitem(globals(), "FACTOR", -2.0)
+    assert fingerprint(of_kind) == before[0]  # a field of the state, by chance of the same name
+    assert fingerprint(nested) != before[1]
+    monkeypatch.setitem(globals(), "Kind", enum.IntEnum("Kind", {"PLAIN": 2}))
+    assert fingerprint(of_kind) != before[0]
+
+
+def test_a_program_is_compiled_again_only_where_something_changed(monkeypatch):
+    fields = {"labels": np.empty(0, np.int32), "sweep": np.int64(0), "seed": np.int64(0)}
+
+    def compiled(program, weights=None, **further):
+        return compile_program(program, cpu_target(), {**fields, **further}, weights)
+
+    first = compiled(RealScore())
+    assert compiled(RealScore()) is first
+    others = [
+        compiled(RealScore(), np.ones(1)),
+        compiled(RealScore(), np.ones(1, np.int64)),
+        compiled(RealScore(), trust=np.empty(0)),
+        compiled(RealScore(), labels=np.empty(0, np.int64)),
+    ]
+    monkeypatch.setattr(RealScore, "skip_inactive", True)
+    others.append(compiled(RealScore()))
+    monkeypatch.undo()
+    monkeypatch.setitem(globals(), "FACTOR", -2.0)
+    others.append(compiled(RealScore()))
+    assert len({one.digest for one in [first, *others]}) == 7
+    monkeypatch.undo()
+    assert compiled(RealScore()) is first
 
 
 # ---------------------------------------------------------------- what a program may say

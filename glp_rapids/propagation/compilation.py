@@ -27,9 +27,9 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.diagnosis import described, explain
 from glp_rapids.propagation.program import (
-    FUNCTIONS,
     Program,
     Traits,
+    digest_of,
     fingerprint,
     functions_of,
     traits_of,
@@ -45,7 +45,7 @@ def _source_digest() -> str:
 
 def give_own_files(cache: Any, digest: str) -> None:
     """Let a cache of Numba's write files that no other digest writes."""
-    base = f"{cache._impl.filename_base}.{_digest([digest])[:32]}"
+    base = f"{cache._impl.filename_base}.{digest_of([digest])[:32]}"
     cache._cache_file = IndexDataCacheFile(
         cache_path=cache._cache_path,
         filename_base=base,
@@ -222,6 +222,9 @@ def state_class(fields: tuple[str, ...]) -> type:
     return namedtuple("State", fields)
 
 
+_recalled: dict[tuple, Compiled] = {}
+
+
 def compile_program(
     program: Program, target: Target, fields: dict[str, Any], weights: Any | None
 ) -> Compiled:
@@ -229,19 +232,41 @@ def compile_program(
 
     ``fields`` is the whole state by name, in order; host arrays, of which only the types count.
     """
+    functions = functions_of(program)
+    # All that the outcome depends on. What functions mean may change while they stay the same.
+    key = (
+        type(program).__name__,
+        bool(program.skip_inactive),
+        bool(program.count_volumes),
+        target,
+        None if weights is None else weights.dtype,
+        tuple((name, value.dtype, value.ndim) for name, value in fields.items()),
+        tuple((function, fingerprint(function)) for function in functions.values()),
+    )
+    if key not in _recalled:
+        _recalled[key] = _compile_program(program, functions, target, fields, weights)
+    return _recalled[key]
+
+
+def _compile_program(
+    program: Program,
+    functions: dict[str, Callable],
+    target: Target,
+    fields: dict[str, Any],
+    weights: Any | None,
+) -> Compiled:
     traits = traits_of(program, weighted=weights is not None)
     real_weights = weights is not None and weights.dtype.kind == "f"
-    functions = functions_of(program)
     parts = [str(traits), _source_digest()]
     parts.append("unweighted" if weights is None else str(weights.dtype))
     parts += [f"{name}: {numba.typeof(value)}" for name, value in fields.items()]
-    parts += [fingerprint(functions[name]) for name in FUNCTIONS]
+    parts += [fingerprint(function) for function in functions.values()]
     if all((traits.plain, traits.default_load, traits.default_score)):
         # Nothing to learn: the amount is the weight, the score is the sum.
         traits = replace(traits, real_amounts=real_weights, real_scores=False)
     else:
         weight_type = numba.float64 if real_weights else numba.int64
-        traits = _checked(program, traits, fields, weight_type, _digest(parts))
+        traits = _checked(program, traits, fields, weight_type, digest_of(parts))
     if traits.default_score:
         # The sum itself is compared, in fixed point; update_vertex sees it in the caller's unit.
         traits = replace(traits, real_scores=False)
@@ -250,14 +275,10 @@ def compile_program(
     return Compiled(
         name=type(program).__name__,
         traits=traits,
-        digest=_digest([*parts, target.name, str(traits)]),
+        digest=digest_of([*parts, target.name, str(traits)]),
         state_type=state_class(tuple(fields)),
         to_fixed=target.compile(fixed),
         from_fixed=target.compile(real),
         preferred=target.compile(scalar.preferred),
-        **{name: target.compile(functions[name]) for name in FUNCTIONS},
+        **{name: target.compile(function) for name, function in functions.items()},
     )
-
-
-def _digest(parts: list[str]) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

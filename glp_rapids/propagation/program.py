@@ -10,6 +10,7 @@ bytecode with classic label propagation's, so a variant pays only for what it ch
 from __future__ import annotations
 
 import dis
+import functools
 import hashlib
 import inspect
 import types
@@ -154,7 +155,7 @@ def functions_of(program: Program) -> dict[str, Callable]:
             )
         if function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
             raise TypeError(f"{type(program).__name__}.{name} must return, not yield or await")
-        expected = len(inspect.signature(getattr(Program, name)).parameters)
+        expected = getattr(Program, name).__code__.co_argcount
         if (given := function.__code__.co_argcount) != expected:
             raise TypeError(
                 f"{type(program).__name__}.{name} takes {given} parameters, not {expected}: "
@@ -164,21 +165,53 @@ def functions_of(program: Program) -> dict[str, Callable]:
     return found
 
 
+_settled: dict[Callable, str] = {}
+
+
 def fingerprint(function: Callable, callers: tuple[Callable, ...] = ()) -> str:
     """Give a digest of what a function computes: its bytecode and the values it refers to.
 
     Names of parameters, line numbers and the docstring don't count.
     """
+    if (known := _settled.get(function)) is not None:
+        return known
     if function in callers:
         raise TypeError(f"{function.__qualname__} calls itself; write a loop instead")
-    text = []
-    referred = inspect.getclosurevars(function)
-    for step in dis.get_instructions(function):
-        local = "FAST" in step.opname
-        text.append(f"{step.opname} {step.arg if local else step.argval!r}")
-    for values in (referred.globals, referred.nonlocals):
-        for name, value in sorted(values.items()):
-            text.append(f"{name} = {_meaning(value, function, callers)}")
+    code, names = function.__code__, function.__globals__
+    bytecode, global_names = _bytecode(code)
+    text = [bytecode]
+    for name in global_names:
+        if name in names:
+            text.append(f"{name} = {_meaning(names[name], function, callers)}")
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        text.append(f"{name} = {_meaning(cell.cell_contents, function, callers)}")
+    for default in (function.__defaults__, function.__kwdefaults__):
+        if default is not None:
+            text.append(f"default {_meaning(default, function, callers)}")
+    digest = digest_of(text)
+    # Constants of a caller's module may change between two runs; those of this package do not.
+    if function.__closure__ is None and names.get("__name__", "").startswith("glp_rapids."):
+        _settled[function] = digest
+    return digest
+
+
+@functools.cache
+def _bytecode(code: types.CodeType) -> tuple[str, tuple[str, ...]]:
+    """Give a digest of the bytecode, and the names that it looks up in its module, sorted."""
+    text, names = [], set()
+    for step in dis.get_instructions(code):
+        value = step.arg if "FAST" in step.opname else step.argval
+        if isinstance(value, types.CodeType):  # its repr holds an address
+            value, inner = _bytecode(value)
+            names.update(inner)
+        elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(value)
+        text.append(f"{step.opname} {value!r}")
+    return digest_of(text), tuple(sorted(names))
+
+
+def digest_of(text: list[str]) -> str:
+    """Give one digest of all lines."""
     return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
 
@@ -186,21 +219,23 @@ def _meaning(value: Any, function: Callable, callers: tuple[Callable, ...]) -> s
     """Tell apart values that a function refers to, the same in every process if it can be."""
     if isinstance(plain := getattr(value, "py_func", value), types.FunctionType):
         return fingerprint(plain, (*callers, function))
-    if isinstance(value, types.ModuleType):
+    if isinstance(value, types.ModuleType | type):
         found = {name: getattr(value, name, None) for name in function.__code__.co_names}
         numbers = {name: one for name, one in found.items() if isinstance(one, NUMBERS)}
         return f"{value.__name__} {numbers!r}"
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, tuple):  # its repr would shorten a large array
+        parts = [_meaning(one, function, callers) for one in value]
+        return f"{type(value).__name__} {getattr(value, '_fields', '')} {parts}"
     return repr(value)
 
 
 def traits_of(program: Program, *, weighted: bool) -> Traits:
     """Find what an engine may rely on."""
-    functions = functions_of(program)
     default = {
-        name: fingerprint(functions[name]) == fingerprint(getattr(Program, name))
-        for name in FUNCTIONS
+        name: fingerprint(function) == fingerprint(getattr(Program, name))
+        for name, function in functions_of(program).items()
     }
     return Traits(
         default_pick=default["pick_label"],
