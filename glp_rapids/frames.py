@@ -92,7 +92,8 @@ def to_series(values: Column, kind: Kind) -> Any:
             values = values.to_pandas()
         if isinstance(values, pd.Series):
             return values.reset_index(drop=True)
-        return pd.Series(to_host(values), copy=True)
+        # What comes from a GPU is nobody else's; an array of the host may be part of the graph.
+        return pd.Series(to_host(values), copy=array_module(values) is np)
     if isinstance(values, np.ndarray):
         values = to_device(values, "gpu")
     # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
@@ -101,14 +102,23 @@ def to_series(values: Column, kind: Kind) -> Any:
 
 def to_frame(columns: dict[str, Column], kind: Kind) -> Frame:
     """Make a frame of the caller's kind."""
-    frame = library(kind).DataFrame(
-        {name: to_series(values, kind) for name, values in columns.items()}
-    )
+    series = {name: to_series(values, kind) for name, values in columns.items()}
+    if kind == "pandas" and series:
+        return _joined(series)
+    frame = library(kind).DataFrame(series)
     if kind == "cudf.pandas":
         from cudf.pandas import as_proxy_object
 
         return as_proxy_object(frame)
     return frame
+
+
+def _joined(series: dict[str, pd.Series]) -> pd.DataFrame:
+    """Put new Series of one length side by side, without a copy and without comparing indexes."""
+    index = next(iter(series.values())).index
+    for column in series.values():
+        column.index = index
+    return pd.DataFrame(series, index=index, copy=False)
 
 
 def set_attributes(frame: Frame, attributes: dict[str, Any]) -> Frame:

@@ -7,7 +7,7 @@ are ranked one by one, and the ranks are packed into one integer that is ranked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,24 @@ class IdColumn:
     values: Column
     family: str  # "integer", "string", "datetime64[ns]", ...: what compares with what
     dtype: Any  # as the caller had it; None where no cast is needed
+    _kept: dict[Kind, Any] = field(default_factory=dict, repr=False)
 
     def take(self, index: Array | None, kind: Kind) -> Any:
         """Give the ids at ``index`` (None: all) as a Series of the caller's kind and dtype."""
-        values = self.values
-        if index is not None:
-            index = to_device(index, device_of_column(values))
-            values = values[index] if self.family == "integer" else values.take(index)
+        if index is None:
+            return self._all(kind)
+        index = to_device(index, device_of_column(self.values))
+        taken = self.values[index] if self.family == "integer" else self.values.take(index)
+        return self._as_series(taken, kind)
+
+    def _all(self, kind: Kind) -> Any:
+        if kind != "pandas":  # a copy on the GPU takes no time, but memory if it stays
+            return self._as_series(self.values, kind)
+        if kind not in self._kept:
+            self._kept[kind] = self._as_series(self.values, kind)
+        return frames.to_series(self._kept[kind], kind)
+
+    def _as_series(self, values: Column, kind: Kind) -> Any:
         series = frames.to_series(values, kind)
         return series if self.dtype is None else series.astype(self.dtype)
 

@@ -300,6 +300,13 @@ def test_results_can_be_written_to():
     frame["vertex"].to_numpy(copy=True)[1] = 99
     assert graph.external().tolist() == list(range(10))
     assert graph.indices.max() == 9
+    mine = pd.Series(np.arange(10))
+    frame = graph.frame({"mine": mine, "again": mine})
+    frame.loc[3, "mine"] = 99
+    assert mine.tolist() == frame["again"].tolist() == list(range(10))
+    external = graph.external()
+    external[0] = 99
+    assert graph.frame({})["vertex"].tolist() == list(range(10))
 
 
 # ---------------------------------------------------------------- ids

@@ -22,9 +22,11 @@ from glp_rapids import (
     speaker_listener,
 )
 from glp_rapids.bench.overlap import planted_cover, random_cover
+from glp_rapids.device import to_device, to_host
 from glp_rapids.metrics import cover_f1
 from glp_rapids.propagation import sweep
 from glp_rapids.propagation.kernels import cpu, cpu_engine
+from glp_rapids.propagation.results import renumbered
 from glp_rapids.propagation.variants import Classic, Layered
 
 # Among them are all values of every option, though not all pairs.
@@ -681,3 +683,15 @@ def test_a_graph_made_once_gives_the_same(device):
     graph = as_graph(**edges, device=device)
     assert_all_equal(every_variant(graph, device), every_variant(edges, device))
     assert glp_rapids.label_propagation(graph, device=device).attrs["glp"]["device"] == device
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_communities_are_numbered_by_their_smallest_vertex(dtype, device):
+    random = np.random.default_rng(5)
+    for size in (0, 1, 2, 33, 20_000):
+        for low, high in ((0, 1), (-1, 0), (-3, size), (0, size), (0, size // 9)):
+            labels = random.integers(low, max(high, low + 1), size).astype(dtype)
+            labels = np.minimum(labels, size - 1)
+            got = to_host(renumbered(to_device(labels, device)))
+            assert got.dtype == dtype
+            assert got.tolist() == reference.renumbered(labels.tolist())
