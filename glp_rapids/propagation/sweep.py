@@ -95,7 +95,7 @@ def _integer(name: str, value: Any, low: int, high: int | None) -> None:
 class Workload:
     """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes.
 
-    ``distinct``: the first synchronous sweep hears every label once. ``keep(name, make)`` keeps
+    ``distinct``: the first class of the first sweep hears every label once. ``keep(name, make)`` keeps
     on the graph what an engine derives from the rows alone.
     """
 
@@ -246,9 +246,9 @@ def _workload(
         largest_degree=largest_degree,
         distinct=(
             own_names
-            and classes == 1
             and traits.unit_votes
             and traits.default_score
+            and traits.default_pick
             and (not graph.directed or options.direction != "both")
         ),
         keep=lambda name, make: graph.keep(

@@ -13,6 +13,12 @@ def _cpu() -> tuple[Any, Any]:
     return CpuEngine, cpu_target()
 
 
+def _auto() -> tuple[Any, Any]:
+    from glp_rapids.propagation.kernels.auto import AutoEngine, gpu_target
+
+    return AutoEngine, gpu_target()
+
+
 def _baseline(strategy: str) -> tuple[Any, Any]:
     from glp_rapids.propagation.kernels.baselines import STRATEGIES, BaselineEngine, gpu_target
 
@@ -20,7 +26,7 @@ def _baseline(strategy: str) -> tuple[Any, Any]:
 
 
 GPU_ENGINES = {
-    "auto": partial(_baseline, "shared+warp"),
+    "auto": _auto,
     "shared+warp": partial(_baseline, "shared+warp"),
     "shared": partial(_baseline, "shared"),
     "global": partial(_baseline, "global"),

@@ -1,6 +1,6 @@
 """The GPU engine: one persistent kernel does the sweeps, and the host waits for the end.
 
-Beside the CSR it keeps some 14 bytes a vertex, and at most 16 more as tables for long rows.
+Beside the CSR it keeps some 26 bytes a vertex, and tables for rows that many blocks share.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from glp_rapids.propagation.kernels.cuda_target import (
 from glp_rapids.propagation.scalar import TIE_BREAKS
 from glp_rapids.propagation.sweep import Workload
 
-SCRATCH = 16  # bytes a vertex for tables in global memory
-BLOCKS_A_MULTIPROCESSOR = 4
 WHOLESALE = 16  # from one vertex in so many that changed on, everybody is woken
 LARGEST_LAUNCH = 1 << 12  # sweeps
 
@@ -56,12 +54,12 @@ class AutoEngine:
         kernels = _kernels(compiled, index_type)
         self._propagate, self._start, shared, self._launch = kernels
         number_of_vertices = rows.indptr.size - 1
+        bounded = shared.online and compiled.traits.default_update
         limits = Limits(
-            blocks=multiprocessors() * BLOCKS_A_MULTIPROCESSOR,
+            blocks=multiprocessors() * auto_common.BLOCKS_A_MULTIPROCESSOR,
             warps_per_block=WARPS,
             slots=shared.slots,
-            scratch_bytes=SCRATCH,
-            slot_bytes=np.dtype(index_type).itemsize + np.dtype(shared.vote_type).itemsize + 4,
+            handed_over=auto_common.HANDED_OVER if bounded else None,
         )
         plan: Plan = workload.keep(
             ("plan", workload.classes, limits),
@@ -81,25 +79,21 @@ class AutoEngine:
         self._readers = Rows(bound(readers.indptr), bound(readers_of), bound(weights))
         self._lists = auto_sweep.Lists(
             *(bound(array) for array in
-              (plan.vertices, plan.bounds, plan.tickets, plan.ticket_size))
+              (plan.vertices, plan.starts, plan.degrees, plan.meta))
         )  # fmt: skip
         self._hubs = auto_sweep.Hubs(*(bound(plan.hub[name]) for name in auto_sweep.Hubs._fields))
         number_of_hubs, pieces = plan.hub["position"].size, plan.hub["piece_hub"].size
-        # The blocks' own tables come after those of the hubs, which no block of its own uses.
-        private = plan.private_slots * limits.blocks if plan.private_slots > 1 else 0
-        slots = plan.table_slots + private
+        slots = plan.table_slots
         self._tables = auto_sweep.Tables(
             keys=filled(slots, -1, index_type),
             votes=filled(slots, 0, shared.vote_type),
-            touched=filled(plan.table_slots, 0, np.int32),
+            lacks=filled(slots if bounded else 1, 0, shared.vote_type),
+            touched=filled(slots, 0, np.int32),
             filled=filled(number_of_hubs, 0, np.int32),
-            private_slots=np.int64(plan.private_slots),
-            private_base=np.int64(plan.table_slots),
         )
         self._pieces = auto_sweep.Pieces(
             label=filled(pieces, -1, index_type),
-            score=filled(pieces, 0, shared.score_type),
-            tied=filled(pieces, 0, np.int32),
+            bound=filled(pieces, 0, shared.vote_type),
             arrived=filled(number_of_hubs, 0, np.int32),
         )
         listed = plan.vertices.size
@@ -114,6 +108,7 @@ class AutoEngine:
             winner_score=filled(score_size, 0, shared.score_type),
             changed=None,
             drawn=filled(2, 0, np.int64),
+            barrier=None,
             control=bound(self._control),
         )
         self._numbers = Numbers(
@@ -141,7 +136,8 @@ class AutoEngine:
             self._changed = grown
             self._run = self._run._replace(changed=bound(grown))
         if done == 0 and course.explored is not None:
-            self._control[auto_sweep.EXPLORED] = course.explored
+            self._control[1] = course.explored
+        self._run = self._run._replace(barrier=bound(xp.zeros(1, np.int64)))
         plain = self._compiled.traits.plain
         how = auto_sweep.Course(
             classes=np.int64(self._workload.classes),
@@ -170,13 +166,13 @@ class AutoEngine:
             if course.over:
                 break
         if self.bad_amounts():
-            done = int(self._control[auto_sweep.SWEEPS])
+            done = int(self._control[0])
             del course.changed[done:]
 
     def _blocks(self, arguments: tuple) -> int:
         """Give the number of blocks: all that fit, or enough for a small graph."""
         most = self._launch.resident_blocks(self._propagate, THREADS, arguments)
-        wanted = -(-self._plan.entries_a_class // (2 * THREADS))
+        wanted = -(-self._plan.entries_a_class // THREADS)
         return max(1, min(most, max(wanted, multiprocessors())))
 
     def bad_amounts(self) -> bool:

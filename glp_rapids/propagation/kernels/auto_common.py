@@ -24,18 +24,26 @@ ALL = np.uint32(0xFFFFFFFF)
 SIGN, LAST = np.uint64(1 << 63), np.int64((1 << 63) - 1)
 THREADS = 256
 WARPS = THREADS // LANES
+BLOCKS_A_MULTIPROCESSOR = 4  # at once; it decides how many registers a thread gets
 TABLE = 4096  # slots of a block's table in shared memory; half with 64-bit votes
 PROBES = 16  # in a table that may be too small; then the vote goes elsewhere
+COUNTERS = 1024  # of the sketch of labels that found no room
+HANDED_OVER = 64  # labels that a piece of a hub hands over at most
 
 # Arrays of the graph, of the run, and what holds for one sweep; all kernels' paths take them.
 Rows = namedtuple("Rows", "indptr indices weights")
-Rule = namedtuple("Rule", "distinct retain tie_break tie_seed")
 Numbers = namedtuple("Numbers", "scale limit errors")
+
+# What holds for one sweep or class, in shared memory: rarely needed, it would cost registers.
+(
+    DISTINCT, RETAIN, TIE_BREAK, TIE_SEED, EVERYBODY, REVISIT_TIED, EXPLORING, WAKING,
+    SWEEPS, EXPLORED, SETTLED, OVER, NOW,
+) = range(13)  # fmt: skip
 
 # Shared memory of a block: the table, then small things. Numba wants it allocated in the kernel.
 Here = namedtuple(
     "Here",
-    "keys votes deferred waiting drawn changes owns mosts arrived labels scores ties long_first "
+    "now meta keys votes sketch deferred waiting drawn changes owns mosts arrived labels scores ties long_first "
     "long_last long_rows",
 )
 
@@ -53,10 +61,10 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
     slots = TABLE if unit else TABLE // 2
 
     @cuda.jit(device=True)
-    def heard_from(v, u, j, rows, state, rule, numbers):
+    def heard_from(v, u, j, rows, state, distinct, numbers):
         """Give what v hears from u over entry j: a label (negative: nothing) and votes for it."""
         if unit:
-            if rule.distinct:
+            if distinct:
                 return u, vote_type(1)
             return index_type(state.labels[np.uint64(u)]), vote_type(1)
         if weighted:
@@ -76,7 +84,7 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
         return score_type(label_score(v, label, from_fixed(np.int64(votes), numbers.scale), state))
 
     @cuda.jit(device=True)
-    def combine(label, score, tied, other, other_score, other_tied, current, rule):
+    def combine(label, score, tied, other, other_score, other_tied, current, here):
         """Give the better of two candidates; a negative label is none, a score of NaN loses."""
         if other < 0 or other_score != other_score:
             return label, score, tied
@@ -87,17 +95,17 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
         if other == label:
             return label, score, tied or other_tied
         first = other
-        if rule.retain and (label == current or other == current):
+        if here.now[RETAIN] != 0 and (label == current or other == current):
             first = current
         else:
-            key = order_key(label, rule.tie_break, rule.tie_seed)
-            other_key = order_key(other, rule.tie_break, rule.tie_seed)
+            key = order_key(label, here.now[TIE_BREAK], np.uint64(here.now[TIE_SEED]))
+            other_key = order_key(other, here.now[TIE_BREAK], np.uint64(here.now[TIE_SEED]))
             if key < other_key or (key == other_key and label < other):
                 first = label
         return first, score, True
 
     @cuda.jit(device=True)
-    def best_of_lanes(label, score, tied, width, current, rule):
+    def best_of_lanes(label, score, tied, width, current, here):
         """Combine the candidates of ``width`` neighbouring lanes; each of them gets the best.
 
         Only the score is compared lane by lane; labels are, where several have the highest.
@@ -131,13 +139,13 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
         held = cuda.ballot_sync(ALL, best and label == current) & group
         if bests == 0:
             winner = index_type(-1)
-        elif differs != 0 and rule.retain and held != 0:
+        elif differs != 0 and held != 0 and here.now[RETAIN] != 0:
             winner = current
         if cuda.any_sync(ALL, differs != 0):
             # Shuffles know signed numbers only: the sign is flipped, and the order stays.
             key, first = LAST, winner
             if best:
-                key = np.int64(order_key(label, rule.tie_break, rule.tie_seed) ^ SIGN)
+                key = np.int64(order_key(label, here.now[TIE_BREAK], np.uint64(here.now[TIE_SEED])) ^ SIGN)
                 first = label
             distance = width >> 1
             while distance > 0:
@@ -146,7 +154,7 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
                 if other_key < key or (other_key == key and other < first):
                     key, first = other_key, other
                 distance >>= 1
-            if differs != 0 and not (rule.retain and held != 0):
+            if differs != 0 and not (held != 0 and here.now[RETAIN] != 0):
                 winner = first
         return winner, most, differs != 0 or ties != 0
 

@@ -1,8 +1,9 @@
 """Who is evaluated by which path, in which order: a plan of one graph for a number of classes.
 
 Vertices are listed by class and, inside a class, by falling degree, so that long rows start first
-and short ones fill the gaps. A path serves a range of degrees; warps draw tickets for runs of
-vertices. The plan depends on the graph alone, is read-only, and is kept on the graph.
+and short ones fill the gaps; where a row starts and ends is listed beside, so that a class reads
+neighbouring memory. A path serves a range of degrees; warps draw tickets for runs of vertices.
+The plan depends on the graph alone, is read-only, and is kept on the graph.
 """
 
 from __future__ import annotations
@@ -14,84 +15,92 @@ import numpy as np
 
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.propagation import scalar
+from glp_rapids.propagation.kernels.auto_common import THREADS
 
-FEW, HALF_WARP, WARP, SHORT, LONG = 8, 16, 32, 128, 1024
+FEW, HALF_WARP, WARP, SHORT, MIDDLE, LONG = 8, 16, 32, 128, 256, 1024
+SMALL = 1 << 21  # entries of a class that is over before a warp has read a long row
 CHUNK = 1 << 22  # vertices whose class and degree are looked at at one time
+PIECE = 8  # stretches of a block's threads, one entry a thread, in a piece of a hub
+BATCH_SLOTS = 1 << 22  # of the hubs' tables at one time, unless one hub needs more
 
 # Bins of degree that warps serve, longest rows first: the largest degree, and how many vertices
 # a ticket is at least and at most.
 TICKETS = ((LONG, 1, 2), (SHORT, 1, 8), (WARP, 4, 32), (HALF_WARP, 8, 32), (FEW, 32, 512))
 BINS = len(TICKETS)
 
+# What a class needs to know, one row a class of `Plan.meta`: positions in the list (of hubs, of
+# rows for a block, of each bin, and the end), the first ticket of each bin and their number, the
+# vertices a ticket, the batches of hubs.
+BOUNDS = 0
+FIRST_TICKETS = BOUNDS + BINS + 3
+TICKET_SIZES = FIRST_TICKETS + BINS + 1
+BATCHES = TICKET_SIZES + BINS
+META = BATCHES + 2
+
 
 @dataclass(frozen=True)
 class Plan:
-    """A graph's plan. ``c`` is the number of classes, ``b`` that of degree bins."""
+    """A graph's plan, on the device of the graph."""
 
     vertices: Any  # who has neighbours, class after class, by falling degree
-    bounds: Any  # int64 [c, b + 2] positions in vertices: hubs, a block's vertices, b bins, end
-    tickets: Any  # int64 [c, b + 1] first ticket of each bin
-    ticket_size: Any  # int64 [c, b] vertices a ticket
+    starts: Any  # int64: where their rows start
+    degrees: Any  # as vertices
+    meta: Any  # int64 [classes, META]
     hub: dict[str, Any]  # int64 arrays about the hubs, see `_hubs`
     table_slots: int  # of the hubs' tables in global memory
-    private_slots: int  # of each block's own table in global memory
     entries_a_class: int  # about: classes are drawn by a hash
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a plan is made for: the machine, and how much scratch there may be."""
+    """What a plan is made for."""
 
-    blocks: int
+    blocks: int  # that the device holds at once
     warps_per_block: int
     slots: int  # of a block's table in shared memory
-    scratch_bytes: int  # a vertex, for tables in global memory
-    slot_bytes: int
+    handed_over: int | None  # labels that a piece of a hub hands over; None: all
 
 
 def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
     """List the vertices and cut the long rows."""
     xp = array_module(rows.indptr)
-    number_of_vertices = rows.indptr.size - 1
-    scratch = limits.scratch_bytes * number_of_vertices // limits.slot_bytes
-    # A block takes a row alone if its table, or a table of its own in global memory, holds it.
-    half = limits.slots // 2
-    single = half
-    while single < 16 * half and 2 * single * limits.blocks <= scratch // 2:
+    entries = -(-rows.indices.size // classes)
+    # A block may take a row alone if that takes no longer than twice its share of the class.
+    single = limits.slots
+    while single * limits.blocks < entries:
         single *= 2
     degrees = [0, *(limit for limit, _, _ in reversed(TICKETS))]
+    if entries < SMALL:
+        degrees[-1] = min(degrees[-1], MIDDLE)
     while degrees[-1] < single:
         degrees.append(min(max(2 * degrees[-1], 1), single))
-    degrees = np.array(degrees)
-    bins = degrees.size + 1
-    key = _keys(rows.indptr, classes, degrees, xp)
+    key = _keys(rows.indptr, classes, np.array(degrees), xp)
+    bins = len(degrees) + 1
     counts = to_host(xp.bincount(key, minlength=classes * bins)).reshape(classes, bins)
-    vertices = _listed(key, counts, classes, rows.indices.dtype, xp)
+    vertices, starts, degree = _listed(rows, key, counts, xp)
     counts = counts[:, :-1]  # the last bin: no neighbours
     ends = np.cumsum(counts.ravel()).reshape(counts.shape)
     begins = ends - counts
     first_of_warps = counts.shape[1] - BINS
     bounds = np.column_stack([begins[:, 0], begins[:, 1], begins[:, first_of_warps:], ends[:, -1]])
     sizes, tickets = _tickets(np.diff(bounds[:, 2:]), limits)
-    hub, table_slots = _hubs(
-        rows, vertices, bounds, limits, scratch - single * limits.blocks * (single > half), xp
-    )
-    device = rows.device
+    hub, table_slots = _hubs(degree, bounds, limits, xp)
+    batches = hub.pop("class_batches")
+    meta = np.column_stack([bounds, tickets, sizes, batches[:-1], batches[1:]])
 
     def there(array: np.ndarray) -> Any:
-        return to_device(np.ascontiguousarray(array, dtype=np.int64), device)
+        return to_device(np.ascontiguousarray(array, dtype=np.int64), rows.device)
 
     return Plan(
         vertices=vertices,
-        bounds=there(bounds),
-        tickets=there(tickets),
-        ticket_size=there(sizes),
+        starts=starts,
+        degrees=degree,
+        meta=there(meta),
         hub={
             name: there(array if array.size else np.zeros(1)) for name, array in hub.items()
         },
         table_slots=table_slots,
-        private_slots=single if single > half else 1,
-        entries_a_class=-(-rows.indices.size // classes),
+        entries_a_class=entries,
     )
 
 
@@ -113,18 +122,28 @@ def _keys(indptr: Any, classes: int, degrees: np.ndarray, xp: Any) -> Any:
     return key
 
 
-def _listed(key: Any, counts: np.ndarray, classes: int, dtype: Any, xp: Any) -> Any:
-    """List the vertices that have neighbours by key; a stable sort keeps them ascending."""
-    bins = counts.shape[1]
+def _listed(rows: Any, key: Any, counts: np.ndarray, xp: Any) -> tuple[Any, Any, Any]:
+    """List the vertices that have neighbours, their rows' starts and degrees.
+
+    By key; a stable sort keeps vertices of one key ascending.
+    """
+    dtype = rows.indices.dtype
+    number = int(counts[:, :-1].sum())
+    vertices, starts = xp.empty(number, dtype), xp.empty(number, np.int64)
+    degrees = xp.empty(number, dtype)
     order = xp.argsort(key, kind="stable")
-    if not counts[:, -1].any():
-        return order.astype(dtype)
     ends = np.cumsum(counts.ravel()).reshape(counts.shape)
-    parts = [
-        order[int(ends[c, -1] - counts[c].sum()) : int(ends[c, bins - 2])].astype(dtype)
-        for c in range(classes)
-    ]
-    return xp.concatenate(parts)
+    to = 0
+    for c in range(len(counts)):
+        first, last = int(ends[c, 0] - counts[c, 0]), int(ends[c, -1] - counts[c, -1])
+        for begin in range(first, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            here, there = order[begin:end], slice(to + begin - first, to + end - first)
+            vertices[there] = here
+            starts[there] = rows.indptr[here]
+            degrees[there] = rows.indptr[here + 1] - rows.indptr[here]
+        to += last - first
+    return vertices, starts, degrees
 
 
 def _tickets(counts: np.ndarray, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
@@ -139,35 +158,36 @@ def _tickets(counts: np.ndarray, limits: Limits) -> tuple[np.ndarray, np.ndarray
 
 
 def _hubs(
-    rows: Any, vertices: Any, bounds: np.ndarray, limits: Limits, scratch: int, xp: Any
+    degree: Any, bounds: np.ndarray, limits: Limits, xp: Any
 ) -> tuple[dict[str, np.ndarray], int]:
     """Cut hubs into pieces, and pack their tables into batches, never across classes."""
-    positions = np.concatenate(
-        [np.arange(first, last) for first, last in bounds[:, :2]] or [np.empty(0, np.int64)]
-    ).astype(np.int64)
-    listed = vertices[to_device(positions, rows.device)]
-    degree = to_host(rows.indptr[listed + 1] - rows.indptr[listed]).astype(np.int64)
-    longest = int(degree.max()) if degree.size else 0
-    slots = np.ones(degree.size, np.int64) << np.ceil(np.log2(np.maximum(degree, 2))).astype(
-        np.int64
-    )
-    scratch = max(scratch, int(slots.max()) if degree.size else 0)
-    piece = limits.slots * 3 // 4  # all its labels fit the block's table
-    pieces = -(-degree // piece)
-    base, batch_of_hub, class_batches = np.zeros(degree.size, np.int64), [], [0]
-    hub = batches = 0
-    for first, last in bounds[:, :2]:
+    spans = [np.arange(first, last) for first, last in bounds[:, :2]]
+    positions = np.concatenate(spans).astype(np.int64)
+    degrees = to_host(degree[xp.asarray(positions)]).astype(np.int64)
+    stretches = -(-degrees // THREADS)
+    if limits.handed_over is None:
+        # All labels of a piece must fit the block's table.
+        pieces = -(-stretches // (limits.slots * 3 // 4 // THREADS - 1))
+        labels = degrees
+    else:
+        pieces = -(-stretches // PIECE)
+        labels = 2 * pieces * (limits.handed_over + 1)
+    slots = np.int64(1) << np.ceil(np.log2(np.maximum(labels, 2))).astype(np.int64)
+    base, batch_of_hub, class_batches = np.zeros(degrees.size, np.int64), [], [0]
+    hub = batches = most = 0
+    for span in spans:
         used = 0
-        for _ in range(int(last - first)):
-            if used and used + slots[hub] > scratch:
+        for _ in span:
+            if used and used + slots[hub] > BATCH_SLOTS:
                 batches, used = batches + 1, 0
             base[hub] = used
             used += int(slots[hub])
+            most = max(most, used)
             batch_of_hub.append(batches)
             hub += 1
         batches += used > 0
         class_batches.append(batches)
-    of_piece = np.repeat(np.arange(degree.size), pieces)
+    of_piece = np.repeat(np.arange(degrees.size), pieces)
     first_piece = np.concatenate([[0], np.cumsum(pieces)])
     batch_of_piece = np.asarray(batch_of_hub, np.int64)[of_piece]
     return {
@@ -176,8 +196,6 @@ def _hubs(
         "slots": slots,
         "first_piece": first_piece,
         "piece_hub": of_piece,
-        "piece_start": (np.arange(of_piece.size) - first_piece[of_piece]) * piece,
-        "piece_length": np.full(1, piece),
-        "class_batches": np.asarray(class_batches),
         "batch_pieces": np.searchsorted(batch_of_piece, np.arange(batches + 1)),
-    }, (min(scratch, int(slots.sum())) if longest else 1)
+        "class_batches": np.asarray(class_batches),
+    }, max(most, 1)

@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.propagation.kernels.auto_common import ALL, LANES, PROBES
+from glp_rapids.propagation.kernels.auto_common import (
+    ALL,
+    DISTINCT,
+    LANES,
+    PROBES,
+    RETAIN,
+    TIE_BREAK,
+    TIE_SEED,
+)
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
 STEP = 4  # loads in flight a lane
@@ -27,11 +35,12 @@ def build_few(shared: SimpleNamespace, size: int) -> Any:
     unit, online, harmless = shared.unit, shared.online, shared.default_load
 
     @cuda.jit(device=True)
-    def few(v, start, degree, current, rows, state, rule, numbers):
+    def few(v, start, degree, current, rows, state, here, numbers):
         labels = cuda.local.array(size, index_type)
         votes = cuda.local.array(size, vote_type)
         scores = cuda.local.array(size, score_type)
         first = cuda.local.array(size, np.bool_)
+        distinct = here.now[DISTINCT] != 0
         last = max(degree - 1, 0)
         for i in range(size):
             labels[i] = rows.indices[np.uint64(start + min(i, last))]
@@ -39,7 +48,7 @@ def build_few(shared: SimpleNamespace, size: int) -> Any:
             # What is read once too often is dropped below; a user's function sees real entries.
             if harmless or i < degree:
                 labels[i], votes[i] = heard_from(
-                    v, labels[i], start + min(i, last), rows, state, rule, numbers
+                    v, labels[i], start + min(i, last), rows, state, distinct, numbers
                 )
         for i in range(size):
             if i >= degree:
@@ -71,14 +80,14 @@ def build_few(shared: SimpleNamespace, size: int) -> Any:
                 tied = tied or labels[i] != best
                 held = held or labels[i] == current
         if tied:
-            if rule.retain and held:
+            if held and here.now[RETAIN] != 0:
                 best = current
             else:
                 key = ~np.uint64(0)
                 best = index_type(-1)
                 for i in range(size):
                     if first[i] and scores[i] == most:
-                        this = order_key(labels[i], rule.tie_break, rule.tie_seed)
+                        this = order_key(labels[i], here.now[TIE_BREAK], np.uint64(here.now[TIE_SEED]))
                         if best < 0 or this < key or (this == key and labels[i] < best):
                             best, key = labels[i], this
         return best, most, tied
@@ -87,7 +96,7 @@ def build_few(shared: SimpleNamespace, size: int) -> Any:
 
 
 def build_lanes(shared: SimpleNamespace) -> Any:
-    """Make the path of ``width`` lanes a row (GLP, section 4.2), a neighbour a lane.
+    """Make the path of 16 or 32 lanes a row (GLP, section 4.2), a neighbour a lane.
 
     A lane learns the votes of its label by listening to the others. Where more than half of a row
     says the current label, one ballot is enough; most rows do after a few sweeps.
@@ -97,7 +106,7 @@ def build_lanes(shared: SimpleNamespace) -> Any:
     best_of_lanes, unit, online = shared.best_of_lanes, shared.unit, shared.online
 
     @cuda.jit(device=True)
-    def row_of_lanes(v, length, label, votes, held, own, lead, width, state, rule, numbers):
+    def row_of_lanes(v, length, label, votes, held, own, lead, width, state, here, numbers):
         """Evaluate one row a group of lanes."""
         if unit and online:
             same = cuda.ballot_sync(ALL, label >= 0 and label == held)
@@ -127,14 +136,15 @@ def build_lanes(shared: SimpleNamespace) -> Any:
         elif label >= 0:
             score = scored(v, label, total, state, numbers)
         cuda.syncwarp()
-        return best_of_lanes(label, score, False, width, held, rule)
+        return best_of_lanes(label, score, False, width, held, here)
 
     @cuda.jit(device=True)
-    def lanes(v, start, degree, current, lane, width, rows, state, rule, numbers):
+    def lanes(v, start, degree, current, lane, width, rows, state, here, numbers):
         own = np.int32(lane & (width - 1))
         lead = np.int32(lane - own)
-        together = np.int32(LANES // width)
-        mine = np.int32(lane // width)
+        together = np.int32(1 if width == LANES else 2)  # a division would be a call
+        mine = np.int32(0 if width == LANES else lane >> 4)
+        distinct = here.now[DISTINCT] != 0
         best, score, tied = index_type(-1), score_type(0), False
         wanted = cuda.ballot_sync(ALL, degree > 0)
         labels = cuda.local.array(STEP, index_type)
@@ -155,7 +165,7 @@ def build_lanes(shared: SimpleNamespace) -> Any:
                     at = cuda.shfl_sync(ALL, v, source)
                     if own < cuda.shfl_sync(ALL, degree, source):
                         labels[k], votes[k] = heard_from(
-                            at, labels[k], j, rows, state, rule, numbers
+                            at, labels[k], j, rows, state, distinct, numbers
                         )
                     else:
                         labels[k], votes[k] = index_type(-1), vote_type(0)
@@ -165,7 +175,7 @@ def build_lanes(shared: SimpleNamespace) -> Any:
                     winner, most, even = row_of_lanes(
                         cuda.shfl_sync(ALL, v, source), cuda.shfl_sync(ALL, degree, source),
                         labels[0], votes[0], cuda.shfl_sync(ALL, current, source), own, lead,
-                        width, state, rule, numbers,
+                        width, state, here, numbers,
                     )
                     # The next one comes to the front, so that one copy of the code serves all.
                     for i in range(1, STEP):
@@ -196,9 +206,10 @@ def build_warp(shared: SimpleNamespace) -> Any:
     unit, online, most_slots = shared.unit, shared.online, shared.slice
 
     @cuda.jit(device=True)
-    def warp(v, start, degree, current, lane, here, base, rows, state, rule, numbers):
+    def warp(v, start, degree, current, lane, base, rows, state, here, numbers):
         labels = cuda.local.array(STEP, index_type)
         amounts = cuda.local.array(STEP, vote_type)
+        distinct = here.now[DISTINCT] != 0
         slots = np.int32(64)
         while slots < 2 * degree and slots < most_slots:
             slots = np.int32(2 * slots)
@@ -213,7 +224,7 @@ def build_warp(shared: SimpleNamespace) -> Any:
                 labels[k] = rows.indices[np.uint64(start + min(offset + LANES * k, last))]
             for k in range(STEP):
                 j = start + min(offset + LANES * k, last)
-                labels[k], amounts[k] = heard_from(v, labels[k], j, rows, state, rule, numbers)
+                labels[k], amounts[k] = heard_from(v, labels[k], j, rows, state, distinct, numbers)
             for k in range(STEP):
                 if offset + LANES * k > last:
                     labels[k] = index_type(-1)
@@ -233,9 +244,9 @@ def build_warp(shared: SimpleNamespace) -> Any:
             while k < STEP:
                 label = labels[0]
                 if label >= 0:
-                    if rule.distinct:
+                    if distinct:
                         best, score, tied = combine(
-                            best, score, tied, label, score_type(1), False, current, rule
+                            best, score, tied, label, score_type(1), False, current, here
                         )
                     elif not failed:
                         room, total = add_here(
@@ -264,7 +275,7 @@ def build_warp(shared: SimpleNamespace) -> Any:
                     if not online or total == most:
                         best, score, tied = combine(
                             best, score, tied, label, scored(v, label, total, state, numbers),
-                            False, current, rule,
+                            False, current, here,
                         )
                     here.keys[place] = index_type(-1)
                     here.votes[place] = vote_type(0)
@@ -272,12 +283,12 @@ def build_warp(shared: SimpleNamespace) -> Any:
             cuda.syncwarp()
         if failed:
             return index_type(-1), score_type(0), False, True
-        best, score, tied = best_of_lanes(best, score, tied, LANES, current, rule)
+        best, score, tied = best_of_lanes(best, score, tied, LANES, current, here)
         if online:
             own_heard = cuda.any_sync(ALL, own_heard) if not unit else own > 0
             if own_heard:
                 best, score, tied = combine(
-                    best, score, tied, current, score_type(own), False, current, rule
+                    best, score, tied, current, score_type(own), False, current, here
                 )
         return best, score, tied, False
 

@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.propagation.compilation import Compiled
-from glp_rapids.propagation.kernels.auto_common import ALL, LANES, THREADS
+from glp_rapids.propagation.kernels.auto_common import (
+    ALL,
+    LANES,
+    THREADS,
+    WAKING,
+    WARPS,
+)
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
-NARROW, MIDDLE = 8, 1024  # readers that a thread, and a warp, wakes; a block wakes more
+TOGETHER = 4  # readers looked up before the first is written
+NARROW, MIDDLE = 8, 512  # readers that a thread, and a warp, wakes; a block wakes more
 
 
 def build(compiled: Compiled, index_type: Any) -> Any:
@@ -43,32 +50,45 @@ def build(compiled: Compiled, index_type: Any) -> Any:
     def wake(active, readers, first, last, step):
         j = first
         while j < last:
-            u = np.uint64(readers.indices[np.uint64(j)])
-            if active[u] == 0:  # a read is cheaper than a write, and most are awake already
-                active[u] = 1
-            j += step
+            for k in range(TOGETHER):
+                if j + k * step < last:
+                    u = np.uint64(readers.indices[np.uint64(j + k * step)])
+                    if active[u] == 0:  # a read is cheaper than a write: most are awake already
+                        active[u] = 1
+            j += TOGETHER * step
 
     @cuda.jit(device=True)
-    def update(first, last, vertices, readers, waking, active, winner, winner_score, here, state,
-               scale):  # fmt: skip
-        """Update the vertices at positions first..last; return a thread's count of changes."""
+    def update(first, long_end, last, vertices, readers, run, here, state, scale):
+        """Update the vertices at positions first..last; return a thread's count of changes.
+
+        Up to ``long_end`` rows are long, the longest first: neighbours go to different warps.
+        """
         thread = np.int64(cuda.threadIdx.x)
+        lane = thread % LANES
+        active, winner, winner_score = run.active, run.winner, run.winner_score
+        waking = here.now[WAKING] != 0
         changes = np.int64(0)
-        chunk = first + np.int64(cuda.blockIdx.x) * THREADS
-        while chunk < last:  # the same for all threads of a block
-            position = chunk + thread
-            label = index_type(-1)
-            if position < last:
+        long_chunks = (long_end - first + LANES - 1) // LANES
+        chunks = long_chunks + (last - long_end + LANES - 1) // LANES
+        chunk = np.int64(cuda.blockIdx.x) * WARPS
+        while chunk < chunks:  # the same for all threads of a block
+            mine = chunk + thread // LANES
+            position, end_of_part = first + lane * long_chunks + mine, long_end
+            if mine >= long_chunks:
+                position, end_of_part = long_end + (mine - long_chunks) * LANES + lane, last
+            label, v = index_type(-1), index_type(0)
+            if position < end_of_part:
                 label = winner[np.uint64(position)]
+                v = vertices[np.uint64(position)]
             differs = False
-            before = label
+            before = index_type(-1)
             after = label
             start, end = np.int64(0), np.int64(0)
             if label >= 0:
                 winner[np.uint64(position)] = -1
-                v = vertices[np.uint64(position)]
-                before = state.labels[np.uint64(v)]
-                if plain:
+                if counted or not plain:
+                    before = state.labels[np.uint64(v)]
+                if plain:  # what wins there is another label
                     state.labels[np.uint64(v)] = label
                     after = label
                 else:
@@ -116,7 +136,7 @@ def build(compiled: Compiled, index_type: Any) -> Any:
                 for i in range(here.long_rows[0]):
                     wake(active, readers, here.long_first[i] + thread, here.long_last[i], np.int64(THREADS))
                 cuda.syncthreads()
-            chunk += np.int64(cuda.gridDim.x) * THREADS
+            chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes
 
     return update

@@ -1,12 +1,18 @@
 """Long rows: a block a row, or many blocks a hub.
 
-Votes go into a table in shared memory; a label for which there is no room goes into a table in
-global memory. What the current label gets is counted by ballots and never enters a table: once
-communities have formed, that is most of it, and the rest has few labels.
+Votes go into a table in shared memory. What the current label gets is counted by ballots and never
+enters it: once communities have formed, that is most of it, and the rest has few labels.
 
-A block that has a row alone keeps its overflow in a table of its own. A hub is cut into pieces;
-every block adds what it counted to the hub's table, a label at a time, and the block that comes
-last takes the best of all. Tables are clean before and after: who used a slot wipes it.
+A label for which there is no room is counted in a sketch instead, a few counters that labels share
+by hash, so a counter is a bound (GLP, section 4.1, a count-min sketch of one row). If no counter
+reaches the best label of the table, that one has won. Otherwise the row is read again, in parts
+of the labels by another hash, and only labels whose counter reaches the best so far are counted.
+A label is in the table from its first vote or never, so what the table holds is always exact.
+
+A hub is cut into pieces. Where scores are sums of votes, each piece hands its frequent labels to
+the hub's table in global memory, and a bound for all the others; the block that comes last knows
+the winner if the bounds allow no other, and else reads the whole row by itself. For other scores
+every label is handed over. Tables are clean before and after: who used a slot wipes it.
 """
 
 from __future__ import annotations
@@ -16,180 +22,260 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.propagation.kernels.auto_common import ALL, LANES, PROBES, THREADS, WARPS
+from glp_rapids.propagation.kernels.auto_common import (
+    ALL,
+    COUNTERS,
+    DISTINCT,
+    HANDED_OVER,
+    LANES,
+    PROBES,
+    THREADS,
+    WARPS,
+)
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
 STEP = 4
+LEVEL = np.int32(1 << 16)  # two counts in one word
 
 
-def build(shared: SimpleNamespace) -> Any:
+def build(shared: SimpleNamespace, exact: bool) -> Any:
     """Make the path of a block a row or a piece of one; all threads of a block call it together.
 
-    Shared memory: the block's table (32 KB) and 200 bytes.
+    ``exact``: the score itself is wanted, not only who has the highest.
     """
     index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
     heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
     best_of_lanes, add_here = shared.best_of_lanes, shared.add_here
     sum_of_lanes, max_of_lanes = shared.sum_of_lanes, shared.max_of_lanes
     unit, online, table = shared.unit, shared.online, shared.slots
+    bounded = online and not exact  # frequent labels and a bound are enough for a hub
 
     @cuda.jit(device=True)
-    def add_there(tables, hub, base, slots, label, amount):
-        """Add votes in a table in global memory; return the sum."""
+    def add_there(tables, hub, base, slots, label, amount, lack):
+        """Add votes, and votes less the bound, in a hub's table in global memory."""
         mask = slots - 1
         slot = np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
-        # As many slots as the row is long: there is room for every label.
+        # There are more slots than labels: one is found.
         for _ in range(slots):
             place = np.uint64(base + slot)
             found = cuda.atomic.cas(tables.keys, place, index_type(-1), label)
-            if found == -1 and hub >= 0:
+            if found == -1:
                 order = cuda.atomic.add(tables.filled, np.uint64(hub), np.int32(1))
                 tables.touched[np.uint64(base + order)] = np.int32(slot)
             if found == -1 or found == label:
-                return vote_type(cuda.atomic.add(tables.votes, place, amount) + amount)
+                cuda.atomic.add(tables.votes, place, amount)
+                if bounded:
+                    cuda.atomic.add(tables.lacks, place, lack)
+                return
             slot = (slot + 1) & mask
-        return vote_type(0)
 
     @cuda.jit(device=True)
-    def best_of_block(label, score, tied, here, current, rule):
+    def best_of_block(label, score, tied, here, current):
         """Combine one candidate a thread into one; every thread gets it."""
-        label, score, tied = best_of_lanes(label, score, tied, LANES, current, rule)
+        label, score, tied = best_of_lanes(label, score, tied, LANES, current, here)
         thread = cuda.threadIdx.x
         if thread % LANES == 0:
             here.labels[thread // LANES] = label
             here.scores[thread // LANES] = score
             here.ties[thread // LANES] = tied
         cuda.syncthreads()
-        label, score, tied = here.labels[0], here.scores[0], here.ties[0] != 0
-        for i in range(1, WARPS):
+        label, score, tied = index_type(-1), score_type(0), False
+        i = np.int32(0)
+        while i < WARPS:
             label, score, tied = combine(
-                label, score, tied, here.labels[i], here.scores[i], here.ties[i] != 0, current, rule
+                label, score, tied, here.labels[i], here.scores[i], here.ties[i] != 0, current,
+                here,
             )
+            i += np.int32(1)
         cuda.syncthreads()
         return label, score, tied
 
     @cuda.jit(device=True)
-    def wide(v, start, length, hub, base, room, here, current, tables, rows, state, rule,
-             numbers):  # fmt: skip
-        """Count ``length`` entries from ``start``; return the best, of a whole row if no hub."""
+    def sum_and_max_of_block(total, most, here):
+        """Give the sum of one number a thread, and the largest of another, to every thread."""
+        total, most = sum_of_lanes(total), max_of_lanes(most)
+        thread = cuda.threadIdx.x
+        if thread % LANES == 0:
+            here.owns[thread // LANES] = total
+            here.mosts[thread // LANES] = most
+        cuda.syncthreads()
+        total, most = vote_type(0), here.mosts[0]
+        for i in range(WARPS):
+            total = vote_type(total + here.owns[i])
+            most = max(most, here.mosts[i])
+        cuda.syncthreads()
+        return total, most
+
+    @cuda.jit(device=True)
+    def wide(v, start, length, hub, piece, share, shares, base, room, here, current, tables, pieces,
+             rows, state, numbers):  # fmt: skip
+        """Count a row, or one share of it; return the best, or hand over a hub's piece.
+
+        Shares are interleaved: neighbours with similar numbers often say the same, and the bounds
+        are tight only if all pieces of a hub hear about the same.
+        """
         labels = cuda.local.array(STEP, index_type)
         amounts = cuda.local.array(STEP, vote_type)
         thread = np.int32(cuda.threadIdx.x)
+        distinct = here.now[DISTINCT] != 0
+        stride = shares * THREADS
         slots = np.int32(2 * THREADS)
-        while slots < 2 * length and slots < table:
+        while slots * shares < 2 * length and slots < table:
             slots = np.int32(2 * slots)
-        probes = slots if length <= slots * 3 // 4 else np.int32(PROBES)
+        # A share is at most one stretch of THREADS entries longer than the others.
+        fits_all = length <= (slots * 3 // 4 - THREADS) * shares or length <= slots // 2
+        probes = slots if fits_all else np.int32(PROBES)
         best, score, tied = index_type(-1), score_type(0), False
-        own, most = vote_type(0), vote_type(0)
-        own_heard, spills = False, False
-        offset = np.int64(thread)
-        while offset - thread < length:  # the same for all threads
-            for k in range(STEP):
-                j = start + min(offset + THREADS * k, length - 1)
-                labels[k] = rows.indices[np.uint64(j)]
-            for k in range(STEP):
-                j = start + min(offset + THREADS * k, length - 1)
-                labels[k], amounts[k] = heard_from(v, labels[k], j, rows, state, rule, numbers)
-            for k in range(STEP):
-                if offset + THREADS * k >= length:
-                    labels[k] = index_type(-1)
-                if online:
-                    mine = labels[k] >= 0 and labels[k] == current
-                    if unit:
-                        count = cuda.popc(cuda.ballot_sync(ALL, mine))
-                        own = vote_type(own + vote_type(count))
-                    elif mine:
-                        own = vote_type(own + amounts[k])
-                    if mine:
-                        own_heard = True
+        own, floor = vote_type(0), vote_type(0)
+        own_heard, sketched = False, False
+        part, parts = np.int32(0), np.int32(1)
+        while part < parts:
+            spills = False
+            most = vote_type(0)
+            offset = np.int64(thread) + share * THREADS
+            while offset - thread < length:  # the same for all threads
+                for k in range(STEP):
+                    j = start + min(offset + stride * k, length - 1)
+                    labels[k] = rows.indices[np.uint64(j)]
+                for k in range(STEP):
+                    j = start + min(offset + stride * k, length - 1)
+                    labels[k], amounts[k] = heard_from(v, labels[k], j, rows, state, distinct, numbers)
+                for k in range(STEP):
+                    if offset + stride * k >= length:
                         labels[k] = index_type(-1)
-            k = np.int32(0)
-            while k < STEP:
-                label = labels[0]
-                if label >= 0:
-                    if rule.distinct:
-                        best, score, tied = combine(
-                            best, score, tied, label, score_type(1), False, current, rule
-                        )
-                    else:
-                        fits, total = add_here(
-                            here.keys, here.votes, 0, slots - 1, probes, label, amounts[0]
-                        )
-                        if not fits:
-                            spills = True
-                            total = add_there(tables, hub, base, room, label, amounts[0])
-                        most = max(most, total)
-                for i in range(1, STEP):
-                    labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
-                k += np.int32(1)
-            offset += STEP * THREADS
-        if online:
-            if not unit:
-                own = sum_of_lanes(own)
-            most = max_of_lanes(most)
-            if thread % LANES == 0:
-                here.owns[thread // LANES] = own
-                here.mosts[thread // LANES] = most
-        own_heard = cuda.syncthreads_or(np.int32(own_heard)) != 0
-        spills = cuda.syncthreads_or(np.int32(spills)) != 0
-        if online:
-            own, most = vote_type(0), vote_type(0)
-            for i in range(WARPS):
-                own = vote_type(own + here.owns[i])
-                most = max(most, here.mosts[i])
-            most = max(most, own)
-        merging = hub >= 0 and not rule.distinct
-        slot = np.int64(thread)
-        end = np.int64(slots)
-        if rule.distinct:
-            end = 0
-        elif spills and hub < 0:
-            end += room
-            cuda.threadfence()  # what the others of this block added lies beyond its cache
-            cuda.syncthreads()
-        # The own label stands for one slot more, with the first thread.
-        extra = own_heard and thread == 0
-        while slot < end or extra:
-            label, total = current, own
-            if slot >= end:
-                extra = False
-            elif slot < slots:
-                label, total = here.keys[np.uint32(slot)], here.votes[np.uint32(slot)]
-                if label >= 0:
-                    here.keys[np.uint32(slot)] = index_type(-1)
-                    here.votes[np.uint32(slot)] = vote_type(0)
+                    if online:
+                        mine = labels[k] >= 0 and labels[k] == current
+                        if mine:
+                            labels[k] = index_type(-1)
+                        if parts > 1:
+                            mine = False  # it was counted the first time
+                        if unit:
+                            count = cuda.popc(cuda.ballot_sync(ALL, mine))
+                            own = vote_type(own + vote_type(count))
+                        elif mine:
+                            own = vote_type(own + amounts[k])
+                        own_heard = own_heard or mine
+                k = np.int32(0)
+                while k < STEP:
+                    label = labels[0]
+                    counter = np.uint32(
+                        np.uint32(np.uint32(label) * np.uint32(0xC2B2AE35)) >> np.uint32(12)
+                    ) & np.uint32(COUNTERS - 1)
+                    if parts > 1 and label >= 0:
+                        other = np.uint32(np.uint32(label) * np.uint32(0x85EBCA6B)) >> np.uint32(7)
+                        if (other & np.uint32(parts - 1)) != part or (
+                            sketched and here.sketch[counter] < floor
+                        ):
+                            label = index_type(-1)
+                    if label >= 0:
+                        if distinct:
+                            best, score, tied = combine(
+                                best, score, tied, label, score_type(1), False, current, here
+                            )
+                        else:
+                            fits, total = add_here(
+                                here.keys, here.votes, 0, slots - 1, probes, label, amounts[0]
+                            )
+                            most = max(most, total)
+                            if not fits:
+                                spills = True
+                                if online and parts == 1:
+                                    cuda.atomic.add(here.sketch, counter, amounts[0])
+                    for i in range(1, STEP):
+                        labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
+                    k += np.int32(1)
+                offset += STEP * stride
+            spills = cuda.syncthreads_or(np.int32(spills)) != 0
+            highest = vote_type(0)
+            if online and parts == 1:
+                if unit and thread % LANES != 0:
+                    own = vote_type(0)  # all lanes of a warp have the same count
+                own_heard = cuda.syncthreads_or(np.int32(own_heard)) != 0
+                own, most = sum_and_max_of_block(own, most, here)
+                floor = max(most, own)
+                sketched = spills
+                if spills:
+                    for i in range(thread, COUNTERS, THREADS):
+                        highest = max(highest, here.sketch[i])
+                    _, highest = sum_and_max_of_block(vote_type(0), highest, here)
+            if hub >= 0:
+                break
+            if not distinct:
+                for slot in range(thread, slots, THREADS):
+                    label, total = here.keys[slot], here.votes[slot]
+                    if label >= 0:
+                        here.keys[slot] = index_type(-1)
+                        here.votes[slot] = vote_type(0)
+                        if not online or total >= floor:
+                            best, score, tied = combine(
+                                best, score, tied, label, scored(v, label, total, state, numbers),
+                                False, current, here,
+                            )
+                cuda.syncthreads()
+            if spills and (parts > 1 or not online or highest >= floor):
+                part, parts = np.int32(0), np.int32(4 * parts)
             else:
-                place = np.uint64(base + slot - slots)
-                label, total = tables.keys[place], tables.votes[place]
+                part += np.int32(1)
+                if parts == 1:
+                    break
+        if hub < 0 or distinct:
+            if own_heard and thread == 0:
+                best, score, tied = combine(
+                    best, score, tied, current, score_type(own), False, current, here
+                )
+            best, score, tied = best_of_block(best, score, tied, here, current)
+        else:
+            least, bound = vote_type(1), vote_type(0)
+            if bounded:
+                # Labels with a quarter of the most votes, if they are not too many, or the first.
+                quarter = max(vote_type(floor // 4), vote_type(1))
+                packed = np.int32(0)
+                for slot in range(thread, slots, THREADS):
+                    if here.keys[slot] >= 0 and here.votes[slot] >= quarter:
+                        packed += np.int32(1)
+                        if here.votes[slot] == floor:
+                            packed += LEVEL
+                counted, _ = sum_and_max_of_block(vote_type(packed), vote_type(0), here)
+                least = vote_type(floor + 1)
+                if (counted & (LEVEL - 1)) <= HANDED_OVER:
+                    least = quarter
+                elif counted // LEVEL <= HANDED_OVER:
+                    least = floor
+                bound = max(vote_type(least - 1), highest)
+            for slot in range(thread, slots, THREADS):
+                label, total = here.keys[slot], here.votes[slot]
                 if label >= 0:
-                    tables.keys[place] = index_type(-1)
-                    tables.votes[place] = vote_type(0)
-            if label >= 0:
-                if merging:
-                    total = add_there(tables, hub, base, room, label, total)
-                if not online or merging or rule.distinct or total == most:
-                    best, score, tied = combine(
-                        best, score, tied, label, scored(v, label, total, state, numbers), False,
-                        current, rule,
-                    )
-            slot += THREADS
-        if spills and hub < 0:
-            cuda.threadfence()
-        return best_of_block(best, score, tied, here, current, rule)
+                    here.keys[slot] = index_type(-1)
+                    here.votes[slot] = vote_type(0)
+                    if not bounded or total >= least:
+                        add_there(
+                            tables, hub, base, room, label, total, vote_type(total - bound)
+                        )
+            if thread == 0:
+                if own_heard or bounded:
+                    if current >= 0:
+                        add_there(
+                            tables, hub, base, room, current, own, vote_type(own - bound)
+                        )
+                pieces.bound[np.uint64(piece)] = bound
+        if sketched:
+            for i in range(thread, COUNTERS, THREADS):
+                here.sketch[i] = vote_type(0)
+            cuda.syncthreads()
+        return best, score, tied
 
     @cuda.jit(device=True)
     def last_of_hub(v, hub, piece, best, score, tied, here, current, tables, hubs, pieces, state,
-                    rule, numbers):  # fmt: skip
-        """Leave a piece's best behind; the last block takes the best of all and wipes the table.
+                    numbers):  # fmt: skip
+        """Let the block that comes last find the winner of a hub, and wipe the hub's table.
 
-        Returns whether this block came last, and the best.
+        Returns whether this block came last, whether it knows the winner, and the winner.
         """
         thread = np.int64(cuda.threadIdx.x)
+        distinct = here.now[DISTINCT] != 0
         first, last = hubs.first_piece[hub], hubs.first_piece[hub + 1]
-        if thread == 0:
-            pieces.label[piece] = best
-            pieces.score[piece] = score
-            pieces.tied[piece] = tied
+        if thread == 0 and distinct:
+            pieces.label[np.uint64(piece)] = best
         cuda.threadfence()
         cuda.syncthreads()
         if thread == 0:
@@ -198,31 +284,54 @@ def build(shared: SimpleNamespace) -> Any:
         before = here.arrived[0]
         cuda.syncthreads()
         if before != last - first - 1:
-            return False, best, score, tied
+            return False, True, best, score, tied
         cuda.threadfence()
         cuda.syncthreads()
         base, filled = hubs.base[hub], tables.filled[hub]
         best, score, tied = index_type(-1), score_type(0), False
-        if online:
+        known = True
+        if distinct:
             for other in range(first + thread, last, THREADS):
                 best, score, tied = combine(
-                    best, score, tied, pieces.label[other], pieces.score[other],
-                    pieces.tied[other] != 0, current, rule,
+                    best, score, tied, pieces.label[other], score_type(1), False, current, here
                 )
+        bound, floor = vote_type(0), vote_type(0)
+        if bounded and not distinct:
+            for other in range(first + thread, last, THREADS):
+                bound = vote_type(bound + pieces.bound[np.uint64(other)])
+            for i in range(thread, filled, THREADS):
+                place = np.uint64(base + tables.touched[np.uint64(base + i)])
+                floor = max(floor, tables.votes[place])
+            bound, floor = sum_and_max_of_block(bound, floor, here)
+        possible, unsure = np.int32(0), np.int32(0)
         for i in range(thread, filled, THREADS):
             place = np.uint64(base + tables.touched[np.uint64(base + i)])
-            if not online:
-                label = tables.keys[place]
+            label, votes = tables.keys[place], tables.votes[place]
+            candidate = True
+            if bounded:
+                highest = vote_type(tables.lacks[place] + bound)
+                candidate = votes > 0 and highest >= floor
+                if candidate:
+                    possible += np.int32(1)
+                    if highest > votes:
+                        unsure += np.int32(1)
+                tables.lacks[place] = vote_type(0)
+                votes = floor
+            if candidate:
                 best, score, tied = combine(
-                    best, score, tied, label,
-                    scored(v, label, tables.votes[place], state, numbers), False, current, rule,
+                    best, score, tied, label, scored(v, label, votes, state, numbers), False,
+                    current, here,
                 )
             tables.keys[place] = index_type(-1)
             tables.votes[place] = vote_type(0)
-        best, score, tied = best_of_block(best, score, tied, here, current, rule)
+        if bounded and not distinct:
+            several, _ = sum_and_max_of_block(vote_type(possible), vote_type(0), here)
+            inexact, _ = sum_and_max_of_block(vote_type(unsure), vote_type(0), here)
+            known = bound < floor and (inexact == 0 or several == 1)
+        best, score, tied = best_of_block(best, score, tied, here, current)
         if thread == 0:
             pieces.arrived[hub] = 0
             tables.filled[hub] = 0
-        return True, best, score, tied
+        return True, known, best, score, tied
 
     return SimpleNamespace(wide=wide, last_of_hub=last_of_hub)

@@ -23,6 +23,36 @@ from glp_rapids.propagation.diagnosis import explain
 SIMULATED = bool(config.ENABLE_CUDASIM)
 
 
+if SIMULATED:
+
+    def load_fresh(array, index):
+        return array[index]
+else:
+    from llvmlite import ir
+    from numba.cuda import types as cuda_types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def load_fresh(typingctx, array, index):
+        """Read an int64 anew each time, as other blocks wrote it.
+
+        Numba's ``ldcv`` may be moved out of a loop: it is not marked as having side effects.
+        """
+        if array.dtype != cuda_types.int64:
+            raise TypeError(f"load_fresh reads int64, not {array.dtype}")
+
+        def generate(context, builder, signature, arguments):
+            whole = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+            pointer = builder.gep(whole.data, [arguments[1]])
+            function = ir.FunctionType(ir.IntType(64), [pointer.type])
+            load = ir.InlineAsm(
+                function, "ld.acquire.gpu.b64 $0, [$1];", "=l,l,~{memory}", side_effect=True
+            )
+            return builder.call(load, [pointer])
+
+        return cuda_types.int64(array, cuda_types.int64), generate
+
+
 @functools.cache
 def gpu_target() -> Target:
     """Give the target that compiles for CUDA."""
