@@ -17,6 +17,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -95,8 +96,9 @@ def _integer(name: str, value: Any, low: int, high: int | None) -> None:
 class Workload:
     """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes.
 
-    ``distinct``: the first class of the first sweep hears every label once. ``keep(name, make)`` keeps
-    on the graph what an engine derives from the rows alone.
+    ``once``: a row holds a neighbour once, whose vote counts one. ``distinct``: the first class of
+    the first sweep hears every label once. ``keep(name, make)`` keeps on the graph what an engine
+    derives from the rows alone; in ``kept`` it may leave what the next run on them can use.
     """
 
     graph: Graph
@@ -107,8 +109,10 @@ class Workload:
     scale: float
     largest_amount: float
     largest_degree: int
+    once: bool
     distinct: bool
     keep: Callable[[tuple, Callable[[], Any]], Any]
+    kept: dict[tuple, Any]
 
 
 class Engine(Protocol):
@@ -213,12 +217,20 @@ def _host_types(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _extremes(rows: Any) -> tuple[int, float]:
+    """Give the largest degree and the largest weight."""
+    degrees = rows.indptr[1:] - rows.indptr[:-1]
+    largest_degree = int(degrees.max()) if degrees.size else 0
+    if rows.weights is None or rows.weights.size == 0:
+        return largest_degree, 1.0
+    return largest_degree, float(rows.weights.max())
+
+
 def _workload(
     graph: Graph, rows: Any, program: Program, traits: Any, options: Options, own_names: bool
 ) -> Workload:
-    degrees = rows.indptr[1:] - rows.indptr[:-1]
-    largest_degree = int(degrees.max()) if degrees.size else 0
-    heaviest = float(rows.weights.max()) if rows.weights is not None and rows.weights.size else 1.0
+    which = options.direction if graph.directed else None
+    largest_degree, heaviest = graph.keep(("extremes", which), partial(_extremes, rows))
     largest_amount, scale = heaviest, 1.0
     if not traits.default_load:
         largest_amount = (
@@ -234,6 +246,7 @@ def _workload(
             f"{heaviest:g}, largest degree {largest_degree}); divide the weights or use floats"
         )
     skip = traits.skip_inactive and options.skip_inactive
+    once = traits.unit_votes and (not graph.directed or options.direction != "both")
     classes = options.classes if options.update == "semi" else 1
     return Workload(
         graph=graph,
@@ -244,16 +257,10 @@ def _workload(
         scale=scale,
         largest_amount=largest_amount,
         largest_degree=largest_degree,
-        distinct=(
-            own_names
-            and traits.unit_votes
-            and traits.default_score
-            and traits.default_pick
-            and (not graph.directed or options.direction != "both")
-        ),
-        keep=lambda name, make: graph.keep(
-            (*name, options.direction if graph.directed else None), make
-        ),
+        once=once,
+        distinct=once and own_names and traits.default_pick and traits.growing_scores,
+        keep=lambda name, make: graph.keep((*name, which), make),
+        kept=graph.keep(("kept", which), dict),
     )
 
 

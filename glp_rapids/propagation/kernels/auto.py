@@ -1,16 +1,19 @@
 """The GPU engine: one persistent kernel does the sweeps, and the host waits for the end.
 
-Beside the CSR it keeps some 26 bytes a vertex, and tables for rows that many blocks share.
+Beside the CSR it keeps some 23 bytes a vertex, and tables for rows that many blocks share. What a
+run leaves clean is kept on the graph for the next one: on a small graph, asking for memory and
+describing it to the driver takes longer than the sweeps.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, to_device
+from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Course
 from glp_rapids.propagation.kernels import auto_common, auto_sweep
@@ -25,8 +28,14 @@ from glp_rapids.propagation.kernels.cuda_target import (
 from glp_rapids.propagation.scalar import TIE_BREAKS
 from glp_rapids.propagation.sweep import Workload
 
+__all__ = ["AutoEngine", "gpu_target"]
+
 WHOLESALE = 16  # from one vertex in so many that changed on, everybody is woken
-LARGEST_LAUNCH = 1 << 12  # sweeps
+LARGEST_LAUNCH = 1 << 10  # sweeps
+
+# The words that every launch sets: tickets drawn, the barrier, errors, what is kept from one
+# launch to the next, then the changes sweep by sweep.
+DRAWN, BARRIER, CONTROL, CHANGED = 0, 2, 3, 7
 
 _built: dict[tuple, tuple] = {}
 
@@ -43,18 +52,55 @@ def _kernels(compiled: Compiled, index_type: Any) -> tuple:
     return _built[key]
 
 
+@dataclass
+class Workspace:
+    """The arrays of a run, as the kernel takes them; clean, but for ``active`` and ``tied``."""
+
+    plan: Plan
+    lists: Any
+    tables: Any
+    hubs: Any
+    pieces: Any
+    run: Any
+    rows: Any
+    readers: Any
+    words: Any
+    active: Any
+    errors: Any
+    bound_errors: Any
+
+
 class AutoEngine:
     """Run one program on one graph with a GPU."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
-        rows, readers = workload.rows, workload.readers
-        self._xp = xp = array_module(rows.indptr)
+        self._xp = array_module(workload.rows.indptr)
         self._workload, self._compiled, self._fields = workload, compiled, fields
-        index_type = rows.indices.dtype.type
+        index_type = workload.rows.indices.dtype.type
         kernels = _kernels(compiled, index_type)
-        self._propagate, self._start, shared, self._launch = kernels
-        number_of_vertices = rows.indptr.size - 1
-        bounded = shared.online and compiled.traits.default_update
+        self._propagate, self._start, self._shared, self._launch = kernels
+        score_size = 0 if compiled.traits.default_update else 1
+        # One run at a time has them: who finds none makes others.
+        self._key = (
+            "workspace", workload.classes, workload.skip, score_size, self._shared.vote_type,
+            self._shared.score_type, self._shared.online, auto_common.TABLE,
+        )  # fmt: skip
+        kept = workload.kept
+        self._workspace = kept.pop(self._key, None) or self._new_workspace()
+        if workload.skip:
+            self._workspace.active.fill(0)
+        self._bound = tuple(bound(value) for value in fields.values())
+        self._numbers = Numbers(
+            np.float64(workload.scale),
+            np.float64(workload.largest_amount),
+            self._workspace.bound_errors,
+        )
+        self._kept_words = np.array([0, -1, 0, 1], np.int64)
+
+    def _new_workspace(self) -> Workspace:
+        xp, workload, shared = self._xp, self._workload, self._shared
+        rows, readers, index_type = workload.rows, workload.readers, shared.index_type
+        bounded = shared.online and self._compiled.traits.default_update
         limits = Limits(
             blocks=multiprocessors() * auto_common.BLOCKS_A_MULTIPROCESSOR,
             warps_per_block=WARPS,
@@ -65,7 +111,6 @@ class AutoEngine:
             ("plan", workload.classes, limits),
             partial(make_plan, rows, workload.classes, limits),
         )
-        self._plan = plan
 
         def filled(size: int, value: int, dtype: Any) -> Any:
             return bound(xp.full(max(size, 1), value, dtype=dtype))
@@ -73,51 +118,54 @@ class AutoEngine:
         weights = rows.weights
         if weights is None or weights.size == 0:
             weights = xp.zeros(1, np.int64 if weights is None else weights.dtype)
+        weights = bound(weights)
         indices = rows.indices if rows.indices.size else xp.zeros(1, index_type)
         readers_of = readers.indices if readers.indices.size else xp.zeros(1, index_type)
-        self._rows = Rows(bound(rows.indptr), bound(indices), bound(weights))
-        self._readers = Rows(bound(readers.indptr), bound(readers_of), bound(weights))
-        self._lists = auto_sweep.Lists(
-            *(bound(array) for array in
-              (plan.vertices, plan.starts, plan.degrees, plan.meta))
-        )  # fmt: skip
-        self._hubs = auto_sweep.Hubs(*(bound(plan.hub[name]) for name in auto_sweep.Hubs._fields))
-        number_of_hubs, pieces = plan.hub["position"].size, plan.hub["piece_hub"].size
-        slots = plan.table_slots
-        self._tables = auto_sweep.Tables(
-            keys=filled(slots, -1, index_type),
-            votes=filled(slots, 0, shared.vote_type),
-            lacks=filled(slots if bounded else 1, 0, shared.vote_type),
-            touched=filled(slots, 0, np.int32),
-            filled=filled(number_of_hubs, 0, np.int32),
+        slots, number_of_hubs = plan.table_slots, plan.hub["position"].size
+        pieces, listed = plan.hub["piece_hub"].size, plan.vertices.size
+        words = xp.zeros(CHANGED + LARGEST_LAUNCH, np.int64)
+        active = xp.zeros(workload.graph.number_of_vertices if workload.skip else 1, np.uint8)
+        errors = xp.zeros(1, np.int32)
+        score_size = 1 if self._compiled.traits.default_update else listed
+        return Workspace(
+            plan=plan,
+            lists=auto_sweep.Lists(
+                *(bound(array) for array in (plan.vertices, plan.starts, plan.degrees, plan.meta))
+            ),
+            tables=auto_sweep.Tables(
+                keys=filled(slots, -1, index_type),
+                votes=filled(slots, 0, shared.vote_type),
+                lacks=filled(slots if bounded else 1, 0, shared.vote_type),
+                touched=filled(slots, 0, np.int32),
+                filled=filled(number_of_hubs, 0, np.int32),
+            ),
+            hubs=auto_sweep.Hubs(*(bound(plan.hub[name]) for name in auto_sweep.Hubs._fields)),
+            pieces=auto_sweep.Pieces(
+                label=filled(pieces, -1, index_type),
+                bound=filled(pieces, 0, shared.vote_type),
+                arrived=filled(number_of_hubs, 0, np.int32),
+            ),
+            run=auto_sweep.Run(
+                active=bound(active),
+                tied=filled(listed, 0, np.uint8),
+                winner=filled(listed, -1, index_type),
+                winner_score=filled(score_size, 0, shared.score_type),
+                changed=bound(words[CHANGED:]),
+                drawn=bound(words[DRAWN:BARRIER]),
+                barrier=bound(words[BARRIER:CONTROL]),
+                control=bound(words[CONTROL:CHANGED]),
+            ),
+            rows=Rows(bound(rows.indptr), bound(indices), weights),
+            readers=Rows(bound(readers.indptr), bound(readers_of), weights),
+            words=words,
+            active=active,
+            errors=errors,
+            bound_errors=bound(errors),
         )
-        self._pieces = auto_sweep.Pieces(
-            label=filled(pieces, -1, index_type),
-            bound=filled(pieces, 0, shared.vote_type),
-            arrived=filled(number_of_hubs, 0, np.int32),
-        )
-        listed = plan.vertices.size
-        self._errors = xp.zeros(1, np.int32)
-        self._changed = xp.zeros(0, np.int64)
-        self._control = to_device(np.array([0, -1, 0, 1], np.int64), rows.device)
-        score_size = 1 if compiled.traits.default_update else listed
-        self._run = auto_sweep.Run(
-            active=filled(number_of_vertices, 0, np.uint8),
-            tied=filled(listed, 0, np.uint8),
-            winner=filled(listed, -1, index_type),
-            winner_score=filled(score_size, 0, shared.score_type),
-            changed=None,
-            drawn=filled(2, 0, np.int64),
-            barrier=None,
-            control=bound(self._control),
-        )
-        self._numbers = Numbers(
-            np.float64(workload.scale), np.float64(workload.largest_amount), bound(self._errors)
-        )
-        self._bound = tuple(bound(value) for value in fields.values())
 
     def start(self) -> None:
         """Let every vertex say its first label."""
+        self._workspace.errors.fill(0)
         if self._compiled.traits.default_pick:
             return
         labels = self._fields["labels"]
@@ -128,20 +176,40 @@ class AutoEngine:
 
     def advance(self, course: Course, sweeps: int) -> None:
         """Do up to so many sweeps in one launch."""
-        xp, options, done = self._xp, course.options, len(course.changed)
-        sweeps = min(sweeps, options.max_iter - done, LARGEST_LAUNCH)
-        if self._changed.size < done + sweeps:
-            grown = xp.zeros(done + sweeps, np.int64)
-            grown[:done] = self._changed[:done]
-            self._changed = grown
-            self._run = self._run._replace(changed=bound(grown))
+        workspace, options, done = self._workspace, course.options, len(course.changed)
+        # The sweeps that still have a say in when to stop come before the new ones.
+        before = min(done, LARGEST_LAUNCH // 2)
+        sweeps = min(sweeps, options.max_iter - done, LARGEST_LAUNCH - before)
+        how = self._how(course, sweeps, done - before)
+        words = np.zeros(workspace.words.size, np.int64)
         if done == 0 and course.explored is not None:
-            self._control[1] = course.explored
-        self._run = self._run._replace(barrier=bound(xp.zeros(1, np.int64)))
+            self._kept_words[1] = course.explored
+        words[CONTROL:CHANGED] = self._kept_words
+        words[CHANGED : CHANGED + before] = course.changed[done - before : done]
+        if done > before and course.explored is not None and course.explored < done - before:
+            # The least change so far still counts, though its sweep has no place any more.
+            words[CHANGED] = min(course.changed[course.explored : done - before + 1])
+        workspace.words[:] = to_device(words, self._workload.rows.device)
+        blocks = -(-workspace.plan.entries_a_class // (2 * THREADS))
+        self._launch.together(
+            self._propagate, max(blocks, multiprocessors()), THREADS,
+            workspace.lists, workspace.tables, workspace.hubs, workspace.pieces, workspace.run,
+            workspace.rows, workspace.readers, self._bound, how, self._numbers,
+        )  # fmt: skip
+        words = to_host(workspace.words)
+        self._kept_words = words[CONTROL:CHANGED].copy()
+        for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
+            course.record(changed)
+        if course.over and not self.bad_amounts():
+            self._workload.kept[self._key] = workspace
+
+    def _how(self, course: Course, sweeps: int, dropped: int) -> auto_sweep.Course:
+        workload, options = self._workload, course.options
         plain = self._compiled.traits.plain
-        how = auto_sweep.Course(
-            classes=np.int64(self._workload.classes),
+        return auto_sweep.Course(
+            classes=np.int64(workload.classes),
             sweeps=np.int64(sweeps),
+            dropped=np.int64(dropped),
             explore=np.int64(options.explore),
             stops=bool(options.stops),
             few=np.int64(course.few),
@@ -149,35 +217,16 @@ class AutoEngine:
             retain=bool(options.retain),
             tie_break=np.int64(TIE_BREAKS[options.tie_break]),
             seed=np.uint64(options.seed),
-            skip=bool(self._workload.skip),
-            distinct=bool(self._workload.distinct),
+            skip=bool(workload.skip),
+            distinct=bool(workload.distinct),
+            once=bool(workload.once),
             # What a program's own functions do must not be done once more than on a CPU.
-            wholesale=np.int64(
-                course.number_of_vertices // (WHOLESALE if plain else 1)
-            ),
+            wholesale=np.int64(course.number_of_vertices // (WHOLESALE if plain else 1)),
         )
-        arguments = (
-            self._lists, self._tables, self._hubs, self._pieces, self._run, self._rows,
-            self._readers, self._bound, how, self._numbers,
-        )  # fmt: skip
-        self._launch(self._propagate, self._blocks(arguments), THREADS, *arguments)
-        for changed in self._changed[done : done + sweeps].tolist():
-            course.record(changed)
-            if course.over:
-                break
-        if self.bad_amounts():
-            done = int(self._control[0])
-            del course.changed[done:]
-
-    def _blocks(self, arguments: tuple) -> int:
-        """Give the number of blocks: all that fit, or enough for a small graph."""
-        most = self._launch.resident_blocks(self._propagate, THREADS, arguments)
-        wanted = -(-self._plan.entries_a_class // THREADS)
-        return max(1, min(most, max(wanted, multiprocessors())))
 
     def bad_amounts(self) -> bool:
         """Tell whether a program returned amounts that are not finite or too large."""
         traits = self._compiled.traits
         if traits.default_load or not traits.real_amounts:
             return False
-        return bool(self._errors[0])
+        return bool(self._workspace.errors[0])

@@ -37,8 +37,8 @@ Numbers = namedtuple("Numbers", "scale limit errors")
 # What holds for one sweep or class, in shared memory: rarely needed, it would cost registers.
 (
     DISTINCT, RETAIN, TIE_BREAK, TIE_SEED, EVERYBODY, REVISIT_TIED, EXPLORING, WAKING,
-    SWEEPS, EXPLORED, SETTLED, OVER, NOW,
-) = range(13)  # fmt: skip
+    SWEEPS, EXPLORED, SETTLED, OVER, ONCE, NOW,
+) = range(14)  # fmt: skip
 
 # Shared memory of a block: the table, then small things. Numba wants it allocated in the kernel.
 Here = namedtuple(
@@ -173,6 +173,20 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
         return value
 
     @cuda.jit(device=True)
+    def says_itself(label, start, length, rows, state):
+        """Tell whether the vertex of this name is in a row of ascending entries, and says so."""
+        if state.labels[np.uint64(label)] != label:
+            return False
+        low, high = start, start + length
+        while low < high:
+            middle = (low + high) >> 1
+            if rows.indices[np.uint64(middle)] < label:
+                low = middle + 1
+            else:
+                high = middle
+        return low < start + length and rows.indices[np.uint64(low)] == label
+
+    @cuda.jit(device=True)
     def add_here(keys, votes, base, mask, probes, label, amount):
         """Add votes in a table in shared memory; return whether there was room, and the sum."""
         slot = np.int32(
@@ -195,6 +209,6 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
         slice=slots // WARPS, unit=unit, online=traits.growing_scores,
         default_load=traits.default_load, heard_from=heard_from,
         scored=scored, combine=combine, order_key=order_key, best_of_lanes=best_of_lanes, sum_of_lanes=sum_of_lanes,
-        max_of_lanes=max_of_lanes,
+        max_of_lanes=max_of_lanes, says_itself=says_itself,
         add_here=add_here,
     )  # fmt: skip

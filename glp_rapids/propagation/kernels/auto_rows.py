@@ -116,20 +116,21 @@ def build_lanes(shared: SimpleNamespace) -> Any:
                 return held, score_type(count), False
         total = vote_type(0)
         repeated = False
-        i = np.int32(0)
-        while i < width:
-            for k in range(4):
-                other = cuda.shfl_sync(ALL, label, np.int32(lead + i + k))
-                if unit:
-                    if other == label:
-                        total = vote_type(total + vote_type(1))
-                else:
+        if unit:
+            group = np.uint32((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+            alike = (np.uint32(cuda.match_any_sync(ALL, label)) >> np.uint32(lead)) & group
+            total = vote_type(cuda.popc(np.uint32(alike)))
+            repeated = np.int32(cuda.ffs(np.uint32(alike)) - 1) != own
+        else:
+            i = np.int32(0)
+            while i < width:
+                for k in range(4):
+                    other = cuda.shfl_sync(ALL, label, np.int32(lead + i + k))
                     amount = cuda.shfl_sync(ALL, votes, np.int32(lead + i + k))
                     if other == label:
                         total = vote_type(total + amount)
-                if not online and i + k < own and other == label:
-                    repeated = True
-            i += np.int32(4)
+                        repeated = repeated or i + k < own
+                i += np.int32(4)
         score = score_type(0)
         if repeated:
             label = index_type(-1)

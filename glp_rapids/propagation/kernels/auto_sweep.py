@@ -29,6 +29,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     EXPLORING,
     LANES,
     NOW,
+    ONCE,
     OVER,
     RETAIN,
     REVISIT_TIED,
@@ -70,7 +71,8 @@ Pieces = namedtuple("Pieces", "label bound arrived")
 Run = namedtuple("Run", "active tied winner winner_score changed drawn barrier control")
 Course = namedtuple(
     "Course",
-    "classes sweeps explore stops few patience retain tie_break seed skip distinct wholesale",
+    "classes sweeps dropped explore stops few patience retain tie_break seed skip distinct once "
+    "wholesale",
 )
 
 
@@ -150,8 +152,8 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             if hub < 0:
                 break
             last, known, label, score, tied = last_of_hub(
-                v, hub, piece, label, score, tied, here, current, tables, hubs, pieces, state,
-                numbers,
+                v, start, length, hub, piece, label, score, tied, here, current, tables, hubs,
+                pieces, rows, state, numbers,
             )
             if known:
                 break
@@ -321,7 +323,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
         # Where much changes, waking everybody is cheaper than waking one by one.
         wholesale = sweep == 1
         if sweep > 1:
-            wholesale = run.changed[np.uint64(sweep - 2)] > course.wholesale
+            wholesale = run.changed[np.uint64(sweep - 2 - course.dropped)] > course.wholesale
         now[WAKING] = course.skip and not wholesale
 
     @cuda.jit(device=True)
@@ -330,11 +332,12 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
         now = here.now
         now[SWEEPS] += 1
         now[EVERYBODY] = now[WAKING] == 0
-        sweeps = now[SWEEPS]
+        sweeps = now[SWEEPS] - course.dropped
+        explored = max(now[EXPLORED] - course.dropped, 0)
         if now[EXPLORED] < 0:
-            if sweeps == course.explore or (course.stops and flooding(run.changed, sweeps)):
-                now[EXPLORED] = sweeps
-        elif settling(run.changed, now[EXPLORED], sweeps, course.few, course.patience):
+            if now[SWEEPS] == course.explore or (course.stops and flooding(run.changed, sweeps)):
+                now[EXPLORED] = now[SWEEPS]
+        elif settling(run.changed, explored, sweeps, course.few, course.patience):
             now[SETTLED] = 1
             now[OVER] = course.stops
 
@@ -373,6 +376,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             here.waiting[0] = 0
             here.changes[0] = 0
             here.now[OVER] = 0
+            here.now[ONCE] = course.once
             here.now[SETTLED] = 0
             here.now[SWEEPS] = run.control[0]
             here.now[EXPLORED] = run.control[1]
@@ -411,7 +415,8 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
                 cuda.syncthreads()
                 if thread == 0 and here.changes[0] > 0:
                     cuda.atomic.add(
-                        run.changed, np.uint64(here.now[SWEEPS]), np.int64(here.changes[0])
+                        run.changed, np.uint64(here.now[SWEEPS] - course.dropped),
+                        np.int64(here.changes[0]),
                     )
                     here.changes[0] = 0
                 meet(run, goal)

@@ -9,6 +9,10 @@ reaches the best label of the table, that one has won. Otherwise the row is read
 of the labels by another hash, and only labels whose counter reaches the best so far are counted.
 A label is in the table from its first vote or never, so what the table holds is always exact.
 
+In the first sweeps most labels in a long row are heard once, from the vertex that bears the name.
+Such votes are left out, and looked up for the few labels that they could help to win: a row holds
+a neighbour once, so whether it holds the name itself is a binary search.
+
 A hub is cut into pieces. Where scores are sums of votes, each piece hands its frequent labels to
 the hub's table in global memory, and a bound for all the others; the block that comes last knows
 the winner if the bounds allow no other, and else reads the whole row by itself. For other scores
@@ -28,6 +32,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     DISTINCT,
     HANDED_OVER,
     LANES,
+    ONCE,
     PROBES,
     THREADS,
     WARPS,
@@ -47,6 +52,7 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
     heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
     best_of_lanes, add_here = shared.best_of_lanes, shared.add_here
     sum_of_lanes, max_of_lanes = shared.sum_of_lanes, shared.max_of_lanes
+    says_itself = shared.says_itself
     unit, online, table = shared.unit, shared.online, shared.slots
     bounded = online and not exact  # frequent labels and a bound are enough for a hub
 
@@ -115,6 +121,7 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
         are tight only if all pieces of a hub hear about the same.
         """
         labels = cuda.local.array(STEP, index_type)
+        names = cuda.local.array(STEP, index_type)
         amounts = cuda.local.array(STEP, vote_type)
         thread = np.int32(cuda.threadIdx.x)
         distinct = here.now[DISTINCT] != 0
@@ -129,6 +136,10 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
         own, floor = vote_type(0), vote_type(0)
         own_heard, sketched = False, False
         part, parts = np.int32(0), np.int32(1)
+        # How many votes a label may have that are not counted: its own.
+        unheard = vote_type(0)
+        if unit and online and (bounded or hub < 0) and here.now[ONCE] != 0 and not distinct:
+            unheard = vote_type(1)
         while part < parts:
             spills = False
             most = vote_type(0)
@@ -136,10 +147,12 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
             while offset - thread < length:  # the same for all threads
                 for k in range(STEP):
                     j = start + min(offset + stride * k, length - 1)
-                    labels[k] = rows.indices[np.uint64(j)]
+                    names[k] = rows.indices[np.uint64(j)]
                 for k in range(STEP):
                     j = start + min(offset + stride * k, length - 1)
-                    labels[k], amounts[k] = heard_from(v, labels[k], j, rows, state, distinct, numbers)
+                    labels[k], amounts[k] = heard_from(
+                        v, names[k], j, rows, state, distinct, numbers
+                    )
                 for k in range(STEP):
                     if offset + stride * k >= length:
                         labels[k] = index_type(-1)
@@ -155,6 +168,8 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                         elif mine:
                             own = vote_type(own + amounts[k])
                         own_heard = own_heard or mine
+                    if unit and online and unheard != 0 and labels[k] == names[k]:
+                        labels[k] = index_type(-1)
                 k = np.int32(0)
                 while k < STEP:
                     label = labels[0]
@@ -164,7 +179,7 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                     if parts > 1 and label >= 0:
                         other = np.uint32(np.uint32(label) * np.uint32(0x85EBCA6B)) >> np.uint32(7)
                         if (other & np.uint32(parts - 1)) != part or (
-                            sketched and here.sketch[counter] < floor
+                            sketched and here.sketch[counter] + unheard < floor
                         ):
                             label = index_type(-1)
                     if label >= 0:
@@ -198,6 +213,17 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                     for i in range(thread, COUNTERS, THREADS):
                         highest = max(highest, here.sketch[i])
                     _, highest = sum_and_max_of_block(vote_type(0), highest, here)
+                if unheard != 0 and floor < 2 and hub < 0:
+                    # No label has two votes without its own: those decide, and are counted too.
+                    unheard = vote_type(0)
+                    own, own_heard, sketched = vote_type(0), False, False
+                    for slot in range(thread, slots, THREADS):
+                        here.keys[slot] = index_type(-1)
+                        here.votes[slot] = vote_type(0)
+                    for i in range(thread, COUNTERS, THREADS):
+                        here.sketch[i] = vote_type(0)
+                    cuda.syncthreads()
+                    continue
             if hub >= 0:
                 break
             if not distinct:
@@ -206,13 +232,16 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                     if label >= 0:
                         here.keys[slot] = index_type(-1)
                         here.votes[slot] = vote_type(0)
-                        if not online or total >= floor:
+                        if not online or total + unheard >= floor:
+                            if unit and online and unheard != 0:
+                                if says_itself(label, start, length, rows, state):
+                                    total = vote_type(total + vote_type(1))
                             best, score, tied = combine(
                                 best, score, tied, label, scored(v, label, total, state, numbers),
                                 False, current, here,
                             )
                 cuda.syncthreads()
-            if spills and (parts > 1 or not online or highest >= floor):
+            if spills and (parts > 1 or not online or highest + unheard >= floor):
                 part, parts = np.int32(0), np.int32(4 * parts)
             else:
                 part += np.int32(1)
@@ -265,8 +294,8 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
         return best, score, tied
 
     @cuda.jit(device=True)
-    def last_of_hub(v, hub, piece, best, score, tied, here, current, tables, hubs, pieces, state,
-                    numbers):  # fmt: skip
+    def last_of_hub(v, start, length, hub, piece, best, score, tied, here, current, tables, hubs,
+                    pieces, rows, state, numbers):  # fmt: skip
         """Let the block that comes last find the winner of a hub, and wipe the hub's table.
 
         Returns whether this block came last, whether it knows the winner, and the winner.
@@ -303,6 +332,9 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                 place = np.uint64(base + tables.touched[np.uint64(base + i)])
                 floor = max(floor, tables.votes[place])
             bound, floor = sum_and_max_of_block(bound, floor, here)
+        unheard = vote_type(0)
+        if unit and bounded and here.now[ONCE] != 0:
+            unheard = vote_type(1)
         possible, unsure = np.int32(0), np.int32(0)
         for i in range(thread, filled, THREADS):
             place = np.uint64(base + tables.touched[np.uint64(base + i)])
@@ -310,13 +342,15 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
             candidate = True
             if bounded:
                 highest = vote_type(tables.lacks[place] + bound)
-                candidate = votes > 0 and highest >= floor
+                candidate = votes > 0 and highest + unheard >= floor
+                if unit and candidate and unheard != 0 and label != current:
+                    if says_itself(label, start, length, rows, state):
+                        votes, highest = vote_type(votes + 1), vote_type(highest + 1)
                 if candidate:
                     possible += np.int32(1)
                     if highest > votes:
                         unsure += np.int32(1)
                 tables.lacks[place] = vote_type(0)
-                votes = floor
             if candidate:
                 best, score, tied = combine(
                     best, score, tied, label, scored(v, label, votes, state, numbers), False,
@@ -327,7 +361,7 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
         if bounded and not distinct:
             several, _ = sum_and_max_of_block(vote_type(possible), vote_type(0), here)
             inexact, _ = sum_and_max_of_block(vote_type(unsure), vote_type(0), here)
-            known = bound < floor and (inexact == 0 or several == 1)
+            known = bound + unheard < floor and (inexact == 0 or several == 1)
         best, score, tied = best_of_block(best, score, tied, here, current)
         if thread == 0:
             pieces.arrived[hub] = 0

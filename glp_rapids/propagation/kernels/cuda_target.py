@@ -148,7 +148,7 @@ class Launcher:
         self._program = program
         self._compiled: set[int] = set()
         self._configured: dict[tuple[int, int, int], Any] = {}
-        self._resident: dict[tuple[int, int], int] = {}
+        self._resident: dict[tuple[int, int], tuple[Any, int]] = {}
 
     def __call__(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
         """Launch ``blocks`` blocks of ``threads`` threads; nothing if there are none."""
@@ -165,15 +165,20 @@ class Launcher:
             self._configured[key](*arguments)
         self._compiled.add(id(kernel))
 
-    def resident_blocks(self, kernel: Any, threads: int, arguments: tuple) -> int:
-        """Give how many blocks of a cooperative kernel the device holds at once."""
+    def together(self, kernel: Any, wanted: int, threads: int, *arguments: Any) -> None:
+        """Launch blocks that wait for one another: ``wanted``, or as many as there is room for.
+
+        Numba would look at the type of each array again at every launch, which takes longer than a
+        small graph; here it is looked at once, so a kernel of one digest has one signature.
+        """
         key = id(kernel), threads
         if key not in self._resident:
             with self._compiling(kernel):
                 types = tuple(kernel.typeof_pyval(argument) for argument in arguments)
                 compiled = kernel.compile(types)
-            self._resident[key] = compiled.max_cooperative_grid_blocks(threads)
-        return self._resident[key]
+            self._resident[key] = compiled, compiled.max_cooperative_grid_blocks(threads)
+        compiled, most = self._resident[key]
+        compiled.launch(arguments, (max(1, min(wanted, most)), 1, 1), (threads, 1, 1))
 
     @contextlib.contextmanager
     def _compiling(self, kernel: Any) -> Iterator[None]:
