@@ -17,8 +17,11 @@ from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.kernels.auto_common import THREADS
 
-FEW, HALF_WARP, WARP, SHORT, MIDDLE, LONG = 8, 16, 32, 128, 256, 1024
-SMALL = 1 << 21  # entries of a class that is over before a warp has read a long row
+FEW, HALF_WARP, WARP, SHORT, LONG = 8, 16, 32, 128, 1024
+# A small class would be over before a warp has read a long row: from so many entries of a class
+# on, warps read rows up to so long, and blocks the longer ones.
+LONGEST_OF_WARP = ((0, SHORT), (1 << 21, 512), (1 << 24, LONG))
+HUB = 4096  # entries at least in a row that several blocks share
 CHUNK = 1 << 22  # vertices whose class and degree are looked at at one time
 PIECE = 8  # stretches of a block's threads, one entry a thread, in a piece of a hub
 BATCH_SLOTS = 1 << 22  # of the hubs' tables at one time, unless one hub needs more
@@ -66,12 +69,12 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
     xp = array_module(rows.indptr)
     entries = -(-rows.indices.size // classes)
     # A block may take a row alone if that takes no longer than twice its share of the class.
-    single = limits.slots
+    single = min(limits.slots, HUB)
     while single * limits.blocks < entries:
         single *= 2
     degrees = [0, *(limit for limit, _, _ in reversed(TICKETS))]
-    if entries < SMALL:
-        degrees[-1] = min(degrees[-1], MIDDLE)
+    longest = max(length for least, length in LONGEST_OF_WARP if entries >= least)
+    degrees[-1] = min(degrees[-1], longest)
     while degrees[-1] < single:
         degrees.append(min(max(2 * degrees[-1], 1), single))
     key = _keys(rows.indptr, classes, np.array(degrees), xp)

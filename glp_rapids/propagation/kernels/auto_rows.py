@@ -18,6 +18,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     ALL,
     DISTINCT,
     LANES,
+    ONCE,
     PROBES,
     RETAIN,
     TIE_BREAK,
@@ -25,6 +26,7 @@ from glp_rapids.propagation.kernels.auto_common import (
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
+SHORT = 128  # entries; a warp has read them at once
 STEP = 4  # loads in flight a lane
 
 
@@ -204,17 +206,23 @@ def build_warp(shared: SimpleNamespace) -> Any:
     heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
     best_of_lanes, add_here = shared.best_of_lanes, shared.add_here
     sum_of_lanes, max_of_lanes = shared.sum_of_lanes, shared.max_of_lanes
+    says_itself = shared.says_itself
     unit, online, most_slots = shared.unit, shared.online, shared.slice
 
     @cuda.jit(device=True)
     def warp(v, start, degree, current, lane, base, rows, state, here, numbers):
         labels = cuda.local.array(STEP, index_type)
+        names = cuda.local.array(STEP, index_type)
         amounts = cuda.local.array(STEP, vote_type)
         distinct = here.now[DISTINCT] != 0
         slots = np.int32(64)
         while slots < 2 * degree and slots < most_slots:
             slots = np.int32(2 * slots)
         probes = slots if 2 * degree <= slots else np.int32(PROBES)
+        # A name heard from its bearer only is left out of long rows, as in `auto_wide`.
+        unheard = vote_type(0)
+        if unit and online and degree > SHORT and here.now[ONCE] != 0 and not distinct:
+            unheard = vote_type(1)
         best, score, tied = index_type(-1), score_type(0), False
         own, most = vote_type(0), vote_type(0)
         own_heard, inserted, failed = False, False, False
@@ -222,10 +230,10 @@ def build_warp(shared: SimpleNamespace) -> Any:
         offset = np.int32(lane)
         while offset - lane < degree:
             for k in range(STEP):
-                labels[k] = rows.indices[np.uint64(start + min(offset + LANES * k, last))]
+                names[k] = rows.indices[np.uint64(start + min(offset + LANES * k, last))]
             for k in range(STEP):
                 j = start + min(offset + LANES * k, last)
-                labels[k], amounts[k] = heard_from(v, labels[k], j, rows, state, distinct, numbers)
+                labels[k], amounts[k] = heard_from(v, names[k], j, rows, state, distinct, numbers)
             for k in range(STEP):
                 if offset + LANES * k > last:
                     labels[k] = index_type(-1)
@@ -237,7 +245,7 @@ def build_warp(shared: SimpleNamespace) -> Any:
                     elif mine:
                         own = vote_type(own + amounts[k])
                         own_heard = True
-                    if mine:
+                    if mine or (unit and unheard != 0 and labels[k] == names[k]):
                         labels[k] = index_type(-1)
             if online and unit and degree <= LANES * STEP and 2 * own > degree:
                 return current, score_type(own), False, False
@@ -260,6 +268,20 @@ def build_warp(shared: SimpleNamespace) -> Any:
                     labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
                 k += np.int32(1)
             offset += np.int32(LANES * STEP)
+            if unit and online and unheard != 0 and offset - lane >= degree:
+                cuda.syncwarp()
+                most = max_of_lanes(most)
+                if max(most, own) < 2 and not cuda.any_sync(ALL, failed):
+                    # No label has two votes without its own: those decide, and are counted too.
+                    # What is in the table counts again, so it is wiped first.
+                    slot = np.int32(lane)
+                    while slot < slots:
+                        here.keys[np.uint32(base + slot)] = index_type(-1)
+                        here.votes[np.uint32(base + slot)] = vote_type(0)
+                        slot += np.int32(LANES)
+                    cuda.syncwarp()
+                    unheard, own, most = vote_type(0), vote_type(0), vote_type(0)
+                    offset = np.int32(lane)
         cuda.syncwarp()
         failed = cuda.any_sync(ALL, failed)
         if online and not unit:
@@ -273,7 +295,10 @@ def build_warp(shared: SimpleNamespace) -> Any:
                 label = here.keys[place]
                 if label >= 0:
                     total = here.votes[place]
-                    if not online or total == most:
+                    if not online or total + unheard >= most:
+                        if unit and online and unheard != 0:
+                            if says_itself(label, start, degree, rows, state):
+                                total = vote_type(total + vote_type(1))
                         best, score, tied = combine(
                             best, score, tied, label, scored(v, label, total, state, numbers),
                             False, current, here,

@@ -178,7 +178,13 @@ class Launcher:
                 compiled = kernel.compile(types)
             self._resident[key] = compiled, compiled.max_cooperative_grid_blocks(threads)
         compiled, most = self._resident[key]
-        compiled.launch(arguments, (max(1, min(wanted, most)), 1, 1), (threads, 1, 1))
+        blocks = max(1, min(wanted, most))
+        shape = id(kernel), blocks, threads
+        if shape not in self._configured:
+            with _small_grids_allowed():
+                self._configured[shape] = kernel[blocks, threads]
+        launch = self._configured[shape]
+        compiled.launch(arguments, launch.griddim, launch.blockdim, launch.stream, 0)
 
     @contextlib.contextmanager
     def _compiling(self, kernel: Any) -> Iterator[None]:
