@@ -197,6 +197,84 @@ def build_lanes(shared: SimpleNamespace) -> Any:
     return lanes
 
 
+def build_short(shared: SimpleNamespace) -> Any:
+    """Make the path of a warp a row of up to 128 entries, four a lane, in registers.
+
+    Every entry is compared with every other: d rounds of one shuffle and four comparisons, which
+    depend on nothing, are over before a table in shared memory is filled and read.
+    """
+    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
+    heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
+    best_of_lanes, max_of_lanes = shared.best_of_lanes, shared.max_of_lanes
+    unit, online = shared.unit, shared.online
+
+    @cuda.jit(device=True)
+    def short(v, start, degree, current, lane, rows, state, here, numbers):
+        labels = cuda.local.array(STEP, index_type)
+        votes = cuda.local.array(STEP, vote_type)
+        totals = cuda.local.array(STEP, vote_type)
+        repeated = cuda.local.array(STEP, np.bool_)
+        turn = cuda.local.array(STEP, index_type)
+        turn_votes = cuda.local.array(STEP, vote_type)
+        distinct = here.now[DISTINCT] != 0
+        last = degree - 1
+        for k in range(STEP):
+            labels[k] = rows.indices[np.uint64(start + min(lane + LANES * k, last))]
+        for k in range(STEP):
+            j = start + min(lane + LANES * k, last)
+            labels[k], votes[k] = heard_from(v, labels[k], j, rows, state, distinct, numbers)
+        own = np.int32(0)
+        for k in range(STEP):
+            if lane + LANES * k > last:
+                labels[k] = index_type(-1)
+            totals[k], repeated[k] = vote_type(0), labels[k] < 0
+            turn[k], turn_votes[k] = labels[k], votes[k]
+            if unit and online:
+                mine = labels[k] >= 0 and labels[k] == current
+                own = np.int32(own + cuda.popc(cuda.ballot_sync(ALL, mine)))
+        if unit and online and 2 * own > degree:
+            return current, score_type(own), False
+        place = np.int32(0)
+        while place < degree:
+            i = np.int32(0)
+            while i < LANES:
+                for ahead in range(4):
+                    other = cuda.shfl_sync(ALL, turn[0], np.int32(i + ahead))
+                    amount = vote_type(1)
+                    if not unit:
+                        amount = cuda.shfl_sync(ALL, turn_votes[0], np.int32(i + ahead))
+                    for k in range(STEP):
+                        if other == labels[k]:
+                            totals[k] = vote_type(totals[k] + amount)
+                            if not online and place + i + ahead < lane + LANES * k:
+                                repeated[k] = True
+                i += np.int32(4)
+            for k in range(1, STEP):
+                turn[k - 1], turn_votes[k - 1] = turn[k], turn_votes[k]
+            place += np.int32(LANES)
+        most = vote_type(0)
+        if online:
+            for k in range(STEP):
+                if not repeated[k]:
+                    most = max(most, totals[k])
+            most = max_of_lanes(most)
+        best, score, tied = index_type(-1), score_type(0), False
+        k = np.int32(0)
+        while k < STEP:
+            if not repeated[0] and (not online or totals[0] == most):
+                best, score, tied = combine(
+                    best, score, tied, labels[0], scored(v, labels[0], totals[0], state, numbers),
+                    False, current, here,
+                )
+            for i in range(1, STEP):
+                labels[i - 1], totals[i - 1], repeated[i - 1] = labels[i], totals[i], repeated[i]
+            k += np.int32(1)
+        cuda.syncwarp()
+        return best_of_lanes(best, score, tied, LANES, current, here)
+
+    return short
+
+
 def build_warp(shared: SimpleNamespace) -> Any:
     """Make the path of a warp a row, with a slice of the block's table in shared memory.
 

@@ -49,6 +49,7 @@ from glp_rapids.propagation.kernels.auto_plan import (
     BOUNDS,
     FIRST_TICKETS,
     META,
+    SHORT,
     TICKET_SIZES,
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda, kernel, load_fresh
@@ -85,7 +86,8 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     shared = common(compiled, index_type, target)
     keeps_score = not compiled.traits.default_update
     few4, few8 = auto_rows.build_few(shared, 4), auto_rows.build_few(shared, 8)
-    lanes, warp_row = auto_rows.build_lanes(shared), auto_rows.build_warp(shared)
+    lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared)
+    warp_row = auto_rows.build_warp(shared)
     long_rows = auto_wide.build(shared, keeps_score)
     wide, last_of_hub = long_rows.wide, long_rows.last_of_hub
     update, sum_of_lanes = auto_update.build(compiled, index_type), shared.sum_of_lanes
@@ -217,12 +219,21 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
                     while left != 0:
                         source = np.int32(cuda.ffs(left) - 1)
                         left &= np.uint32(left - np.uint32(1))
-                        of_row, its_score, its_tie, failed = warp_row(
-                            cuda.shfl_sync(ALL, v, source), cuda.shfl_sync(ALL, start, source),
-                            cuda.shfl_sync(ALL, degree, source),
-                            cuda.shfl_sync(ALL, current, source), lane, base, rows, state, here,
-                            numbers,
-                        )
+                        its_v = cuda.shfl_sync(ALL, v, source)
+                        its_start = cuda.shfl_sync(ALL, start, source)
+                        its_degree = cuda.shfl_sync(ALL, degree, source)
+                        its_label = cuda.shfl_sync(ALL, current, source)
+                        failed = False
+                        if its_degree <= SHORT:
+                            of_row, its_score, its_tie = short(
+                                its_v, its_start, its_degree, its_label, lane, rows, state, here,
+                                numbers,
+                            )
+                        else:
+                            of_row, its_score, its_tie, failed = warp_row(
+                                its_v, its_start, its_degree, its_label, lane, base, rows, state,
+                                here, numbers,
+                            )
                         if lane == source:
                             label, score, tied = of_row, its_score, its_tie
                             if failed:
@@ -239,9 +250,10 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     def evaluate(goal, meta, here, lists, tables, hubs, pieces, run, rows, state, numbers):
         """Evaluate a class with the whole grid; return the goal of the next barrier."""
         thread, block, blocks = cuda.threadIdx.x, cuda.blockIdx.x, np.int64(cuda.gridDim.x)
-        # The first ticket is one's own number, which saves small classes a round trip.
-        ticket = np.int64(block) * WARPS + thread // LANES
         batch = here.meta[meta + BATCHES]
+        # The first ticket of a warp is its own number, which saves small classes a round trip; but
+        # blocks that have a long row to read leave the first tickets to the others.
+        ticket, given = np.int64(-1), np.int64(0)
         stage = HUBS
         while stage != DONE:
             # What the block does together: pieces of hubs and long rows, or what warps put off.
@@ -261,6 +273,10 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             else:
                 first_row = here.meta[meta + BOUNDS + 2]
                 items = np.int64(here.waiting[0])
+            if stage == HUBS and batch >= last_batch:
+                given = max(blocks - items, 0) * WARPS
+                if block >= items:
+                    ticket = (block - items) * WARPS + thread // LANES
             while item < items:
                 if drawing and thread == 0:
                     here.drawn[0] = blocks + cuda.atomic.add(run.drawn, 0, np.int64(1))
@@ -286,14 +302,18 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             if thread == 0:
                 here.waiting[0] = 0
             cuda.syncthreads()
-            tickets, warps = here.meta[meta + FIRST_TICKETS + BINS], blocks * WARPS
+            tickets = here.meta[meta + FIRST_TICKETS + BINS]
+            if ticket < 0:
+                if thread % LANES == 0:
+                    ticket = given + cuda.atomic.add(run.drawn, 1, np.int64(1))
+                ticket = cuda.shfl_sync(ALL, ticket, 0)
             while ticket < tickets:
                 # A warp defers at most 32 rows a ticket.
                 if waits(here) > DEFERRED - WARPS * LANES:
                     break
                 following = tickets
-                if tickets > warps and thread % LANES == 0:
-                    following = warps + cuda.atomic.add(run.drawn, 1, np.int64(1))
+                if tickets > given and thread % LANES == 0:
+                    following = given + cuda.atomic.add(run.drawn, 1, np.int64(1))
                 warp_ticket(ticket, meta, here, lists, run, rows, state, numbers)
                 cuda.syncwarp()
                 # It was asked for before, and is here by now.
