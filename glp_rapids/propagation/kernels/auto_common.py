@@ -43,8 +43,8 @@ Numbers = namedtuple("Numbers", "scale limit errors")
 # Shared memory of a block: the table, then small things. Numba wants it allocated in the kernel.
 Here = namedtuple(
     "Here",
-    "now meta keys votes sketch deferred waiting drawn changes owns mosts arrived labels scores ties long_first "
-    "long_last long_rows",
+    "now meta keys votes sketch deferred waiting drawn changes owns mosts arrived labels scores "
+    "ties long_first long_last long_rows",
 )
 
 
@@ -145,7 +145,9 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
             # Shuffles know signed numbers only: the sign is flipped, and the order stays.
             key, first = LAST, winner
             if best:
-                key = np.int64(order_key(label, here.now[TIE_BREAK], np.uint64(here.now[TIE_SEED])) ^ SIGN)
+                key = np.int64(
+                    order_key(label, here.now[TIE_BREAK], np.uint64(here.now[TIE_SEED])) ^ SIGN
+                )
                 first = label
             distance = width >> 1
             while distance > 0:
@@ -207,8 +209,7 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
     return SimpleNamespace(
         index_type=index_type, vote_type=vote_type, score_type=score_type, slots=slots,
         slice=slots // WARPS, unit=unit, online=traits.growing_scores,
-        default_load=traits.default_load, heard_from=heard_from,
-        scored=scored, combine=combine, order_key=order_key, best_of_lanes=best_of_lanes, sum_of_lanes=sum_of_lanes,
-        max_of_lanes=max_of_lanes, says_itself=says_itself,
-        add_here=add_here,
+        default_load=traits.default_load, heard_from=heard_from, scored=scored, combine=combine,
+        order_key=order_key, best_of_lanes=best_of_lanes, sum_of_lanes=sum_of_lanes,
+        max_of_lanes=max_of_lanes, says_itself=says_itself, add_here=add_here,
     )  # fmt: skip

@@ -99,9 +99,7 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
         starts=starts,
         degrees=degree,
         meta=there(meta),
-        hub={
-            name: there(array if array.size else np.zeros(1)) for name, array in hub.items()
-        },
+        hub={name: there(array if array.size else np.zeros(1)) for name, array in hub.items()},
         table_slots=table_slots,
         entries_a_class=entries,
     )

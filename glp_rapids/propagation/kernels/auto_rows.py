@@ -89,7 +89,9 @@ def build_few(shared: SimpleNamespace, size: int) -> Any:
                 best = index_type(-1)
                 for i in range(size):
                     if first[i] and scores[i] == most:
-                        this = order_key(labels[i], here.now[TIE_BREAK], np.uint64(here.now[TIE_SEED]))
+                        this = order_key(
+                            labels[i], here.now[TIE_BREAK], np.uint64(here.now[TIE_SEED])
+                        )
                         if best < 0 or this < key or (this == key and labels[i] < best):
                             best, key = labels[i], this
         return best, most, tied
@@ -179,7 +181,7 @@ def build_lanes(shared: SimpleNamespace) -> Any:
                         cuda.shfl_sync(ALL, v, source), cuda.shfl_sync(ALL, degree, source),
                         labels[0], votes[0], cuda.shfl_sync(ALL, current, source), own, lead,
                         width, state, here, numbers,
-                    )
+                    )  # fmt: skip
                     # The next one comes to the front, so that one copy of the code serves all.
                     for i in range(1, STEP):
                         labels[i - 1], votes[i - 1] = labels[i], votes[i]
@@ -265,7 +267,7 @@ def build_short(shared: SimpleNamespace) -> Any:
                 best, score, tied = combine(
                     best, score, tied, labels[0], scored(v, labels[0], totals[0], state, numbers),
                     False, current, here,
-                )
+                )  # fmt: skip
             for i in range(1, STEP):
                 labels[i - 1], totals[i - 1], repeated[i - 1] = labels[i], totals[i], repeated[i]
             k += np.int32(1)
@@ -374,13 +376,17 @@ def build_warp(shared: SimpleNamespace) -> Any:
                 if label >= 0:
                     total = here.votes[place]
                     if not online or total + unheard >= most:
-                        if unit and online and unheard != 0:
-                            if says_itself(label, start, degree, rows, state):
-                                total = vote_type(total + vote_type(1))
+                        if (
+                            unit
+                            and online
+                            and unheard != 0
+                            and says_itself(label, start, degree, rows, state)
+                        ):
+                            total = vote_type(total + vote_type(1))
                         best, score, tied = combine(
                             best, score, tied, label, scored(v, label, total, state, numbers),
                             False, current, here,
-                        )
+                        )  # fmt: skip
                     here.keys[place] = index_type(-1)
                     here.votes[place] = vote_type(0)
                 slot += np.int32(LANES)

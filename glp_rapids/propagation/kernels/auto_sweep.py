@@ -65,9 +65,7 @@ KEPT = (SWEEPS, EXPLORED, SETTLED, EVERYBODY)
 
 Lists = namedtuple("Lists", "vertices starts degrees meta")
 Tables = namedtuple("Tables", "keys votes lacks touched filled")
-Hubs = namedtuple(
-    "Hubs", "position base slots first_piece piece_hub batch_pieces"
-)
+Hubs = namedtuple("Hubs", "position base slots first_piece piece_hub batch_pieces")
 Pieces = namedtuple("Pieces", "label bound arrived")
 Run = namedtuple("Run", "active tied winner winner_score changed drawn barrier control")
 Course = namedtuple(
@@ -150,13 +148,13 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             label, score, tied = wide(
                 v, start, length, hub, piece, share, shares, base, room, here, current, tables,
                 pieces, rows, state, numbers,
-            )
+            )  # fmt: skip
             if hub < 0:
                 break
             last, known, label, score, tied = last_of_hub(
                 v, start, length, hub, piece, label, score, tied, here, current, tables, hubs,
                 pieces, rows, state, numbers,
-            )
+            )  # fmt: skip
             if known:
                 break
             hub, share, shares = np.int64(-1), np.int64(0), np.int64(1)
@@ -228,12 +226,12 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
                             of_row, its_score, its_tie = short(
                                 its_v, its_start, its_degree, its_label, lane, rows, state, here,
                                 numbers,
-                            )
+                            )  # fmt: skip
                         else:
                             of_row, its_score, its_tie, failed = warp_row(
                                 its_v, its_start, its_degree, its_label, lane, base, rows, state,
                                 here, numbers,
-                            )
+                            )  # fmt: skip
                         if lane == source:
                             label, score, tied = of_row, its_score, its_tie
                             if failed:
@@ -407,7 +405,9 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             if thread == 0:
                 set_rule(here, run, course)
             cuda.syncthreads()
-            state = State(*(fields[:1] + (np.int64(here.now[SWEEPS] + 1),) + fields[2:]))
+            state = State(
+                *(fields[:1] + (np.int64(here.now[SWEEPS] + 1),) + fields[2:])  # noqa: RUF005
+            )
             for group in range(course.classes):
                 if thread == 0:
                     here.now[DISTINCT] = course.distinct and here.now[SWEEPS] + group == 0
@@ -427,7 +427,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
                     here.meta[meta + BOUNDS], here.meta[meta + BOUNDS + 4],
                     here.meta[meta + BOUNDS + BINS + 2], lists.vertices, readers, run, here, state,
                     numbers.scale,
-                )
+                )  # fmt: skip
                 meta = META - meta
                 changes = sum_of_lanes(changes)
                 if thread % LANES == 0 and changes > 0:
@@ -435,7 +435,8 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
                 cuda.syncthreads()
                 if thread == 0 and here.changes[0] > 0:
                     cuda.atomic.add(
-                        run.changed, np.uint64(here.now[SWEEPS] - course.dropped),
+                        run.changed,
+                        np.uint64(here.now[SWEEPS] - course.dropped),
                         np.int64(here.changes[0]),
                     )
                     here.changes[0] = 0

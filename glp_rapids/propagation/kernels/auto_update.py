@@ -96,8 +96,8 @@ def build(compiled: Compiled, index_type: Any) -> Any:
                         state.labels[np.uint64(v)] = label
                     elif default_score:
                         update_vertex(
-                            v, label, from_fixed(np.int64(winner_score[np.uint64(position)]), scale),
-                            state,
+                            v, label,
+                            from_fixed(np.int64(winner_score[np.uint64(position)]), scale), state,
                         )  # fmt: skip
                     else:
                         update_vertex(v, label, winner_score[np.uint64(position)], state)
@@ -131,10 +131,13 @@ def build(compiled: Compiled, index_type: Any) -> Any:
                     wake(
                         active, readers, cuda.shfl_sync(ALL, start, lane) + cuda.laneid,
                         cuda.shfl_sync(ALL, end, lane), np.int64(LANES),
-                    )
+                    )  # fmt: skip
                 cuda.syncthreads()
                 for i in range(here.long_rows[0]):
-                    wake(active, readers, here.long_first[i] + thread, here.long_last[i], np.int64(THREADS))
+                    wake(
+                        active, readers, here.long_first[i] + thread, here.long_last[i],
+                        np.int64(THREADS),
+                    )  # fmt: skip
                 cuda.syncthreads()
             chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes

@@ -91,7 +91,7 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
             label, score, tied = combine(
                 label, score, tied, here.labels[i], here.scores[i], here.ties[i] != 0, current,
                 here,
-            )
+            )  # fmt: skip
             i += np.int32(1)
         cuda.syncthreads()
         return label, score, tied
@@ -233,13 +233,17 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                         here.keys[slot] = index_type(-1)
                         here.votes[slot] = vote_type(0)
                         if not online or total + unheard >= floor:
-                            if unit and online and unheard != 0:
-                                if says_itself(label, start, length, rows, state):
-                                    total = vote_type(total + vote_type(1))
+                            if (
+                                unit
+                                and online
+                                and unheard != 0
+                                and says_itself(label, start, length, rows, state)
+                            ):
+                                total = vote_type(total + vote_type(1))
                             best, score, tied = combine(
                                 best, score, tied, label, scored(v, label, total, state, numbers),
                                 False, current, here,
-                            )
+                            )  # fmt: skip
                 cuda.syncthreads()
             if spills and (parts > 1 or not online or highest + unheard >= floor):
                 part, parts = np.int32(0), np.int32(4 * parts)
@@ -277,15 +281,10 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                     here.keys[slot] = index_type(-1)
                     here.votes[slot] = vote_type(0)
                     if not bounded or total >= least:
-                        add_there(
-                            tables, hub, base, room, label, total, vote_type(total - bound)
-                        )
+                        add_there(tables, hub, base, room, label, total, vote_type(total - bound))
             if thread == 0:
-                if own_heard or bounded:
-                    if current >= 0:
-                        add_there(
-                            tables, hub, base, room, current, own, vote_type(own - bound)
-                        )
+                if (own_heard or bounded) and current >= 0:
+                    add_there(tables, hub, base, room, current, own, vote_type(own - bound))
                 pieces.bound[np.uint64(piece)] = bound
         if sketched:
             for i in range(thread, COUNTERS, THREADS):
@@ -343,9 +342,14 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
             if bounded:
                 highest = vote_type(tables.lacks[place] + bound)
                 candidate = votes > 0 and highest + unheard >= floor
-                if unit and candidate and unheard != 0 and label != current:
-                    if says_itself(label, start, length, rows, state):
-                        votes, highest = vote_type(votes + 1), vote_type(highest + 1)
+                if (
+                    unit
+                    and candidate
+                    and unheard != 0
+                    and label != current
+                    and says_itself(label, start, length, rows, state)
+                ):
+                    votes, highest = vote_type(votes + 1), vote_type(highest + 1)
                 if candidate:
                     possible += np.int32(1)
                     if highest > votes:
@@ -355,7 +359,7 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                 best, score, tied = combine(
                     best, score, tied, label, scored(v, label, votes, state, numbers), False,
                     current, here,
-                )
+                )  # fmt: skip
             tables.keys[place] = index_type(-1)
             tables.votes[place] = vote_type(0)
         if bounded and not distinct:
