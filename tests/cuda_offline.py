@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numba import cuda, typeof
 
-from glp_rapids.propagation.kernels import baselines, cuda_target
+from glp_rapids.propagation.kernels import auto, auto_common, baselines, cuda_target
 
 
 class CompilingLauncher:
@@ -20,28 +20,40 @@ class CompilingLauncher:
         self.program = program
 
     def __call__(self, kernel, blocks, threads, *arguments):
+        self._compile(kernel, arguments)
+
+    def together(self, kernel, wanted, threads, *arguments):
+        """Compile the persistent kernel, and say that it did the sweeps, which changed nothing."""
+        bounds = threads, auto_common.BLOCKS_A_MULTIPROCESSOR
+        self._compile(kernel, arguments, launch_bounds=bounds)
+        run, course = arguments[4], arguments[8]
+        run.control[0] += course.sweeps
+
+    def _compile(self, kernel, arguments, **options):
         signature = tuple(typeof(argument) for argument in arguments)
         name = kernel.py_func.__name__
         if (name, signature) in self.ptx:
             return
         with cuda_target.without_contraction():
             code, _ = cuda.compile_ptx(
-                kernel.py_func, signature, device=False, cc=type(self).capability
+                kernel.py_func, signature, device=False, cc=type(self).capability, **options
             )
         type(self).ptx[name, signature] = code
 
 
 @contextlib.contextmanager
 def compiling(monkeypatch, capability):
-    """Inside the block the baselines take NumPy arrays and compile instead of launching."""
+    """Inside the block the engines take NumPy arrays and compile instead of launching."""
     from numba.cuda import dispatcher
 
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    monkeypatch.setattr(baselines, "bound", lambda array: array)
-    monkeypatch.setattr(baselines, "multiprocessors", lambda: 1)
-    monkeypatch.setattr(baselines, "Launcher", CompilingLauncher)
+    for engine in (auto, baselines):
+        monkeypatch.setattr(engine, "bound", lambda array: array)
+        monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
+        monkeypatch.setattr(engine, "Launcher", CompilingLauncher)
+    monkeypatch.setattr(auto, "_built", {})
     monkeypatch.setattr(baselines, "_kernels", {})
     CompilingLauncher.capability = capability
     CompilingLauncher.ptx = {}

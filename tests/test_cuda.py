@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -46,8 +47,8 @@ RUNS = {
 }
 
 
-def compile_run(monkeypatch, run, graph, capability):
-    """Give the PTX of every kernel of every strategy of the baselines."""
+def compile_run(monkeypatch, run, graph, capability, strategies=None):
+    """Give the PTX of every kernel of these strategies, or of all baselines."""
     try:
         from cuda.bindings import nvrtc  # noqa: F401
     except ImportError:
@@ -57,23 +58,30 @@ def compile_run(monkeypatch, run, graph, capability):
     engine_of = kernels.engine_of
     monkeypatch.setattr(kernels, "engine_of", lambda device, strategy: engine_of("gpu", strategy))
     with cuda_offline.compiling(monkeypatch, capability) as ptx:
-        for strategy in baselines.STRATEGIES:
+        for strategy in strategies or baselines.STRATEGIES:
             RUNS[run](graph, strategy=strategy)
     return ptx
 
 
-def edges(weighted):
+def assert_target(ptx, capability):
+    target = f".target sm_{capability[0]}{capability[1]}"
+    assert all(target in code for code in ptx.values())
+
+
+def edges(weighted, dtype=np.float64):
     source, destination = cuda_offline.every_degree_class()
-    weights = (np.linspace(0.5, 2, len(source)),) if weighted else ()
+    weights = (np.linspace(0.5, 2, len(source)).astype(dtype),) if weighted else ()
     return glp_rapids.as_graph((source, destination, *weights), device="cpu")
 
 
-@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)])
+CAPABILITIES = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)]
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
 def test_classic_compiles_for_every_generation(monkeypatch, capability):
     ptx = compile_run(monkeypatch, "classic", edges(weighted=False), capability)
     assert {name for name, _ in ptx} == {*KERNELS, "wake"}
-    target = f".target sm_{capability[0]}{capability[1]}"
-    assert all(target in code for code in ptx.values())
+    assert_target(ptx, capability)
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -81,6 +89,51 @@ def test_every_variant_compiles_and_rounds_as_a_cpu_does(monkeypatch, run):
     ptx = compile_run(monkeypatch, run, edges(weighted=True), (9, 0))
     assert {name for name, _ in ptx} >= KERNELS
     assert not any("fma.rn" in code for code in ptx.values())
+
+
+def compile_persistent(monkeypatch, run, graph, capability):
+    """Give the PTX of the persistent engine's kernels, `propagate` first to be there."""
+    ptx = compile_run(monkeypatch, run, graph, capability, strategies=["auto"])
+    names = [name for name, _ in ptx]
+    assert names.count("propagate") == 1
+    assert set(names) <= {"propagate", "start"}
+    assert_target(ptx, capability)
+    # What a score is made of is rounded step by step, as on a CPU.
+    assert not any("fma.rn" in code for code in ptx.values())
+    ((persistent, signature),) = (
+        (code, signature) for (name, signature), code in ptx.items() if name == "propagate"
+    )
+    assert ".maxntid 256" in persistent
+    assert ".minnctapersm 3" in persistent
+    return persistent, signature
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_the_persistent_kernel_compiles_for_every_generation(monkeypatch, capability):
+    compile_persistent(monkeypatch, "classic", edges(weighted=False), capability)
+
+
+# Weights of either kind, and none.
+@pytest.mark.parametrize(
+    ("run", "dtype"),
+    [
+        ("classic", np.float32),
+        ("layered", None),
+        ("speaker", np.float64),
+        ("seeded", np.float64),
+        ("program", np.float64),
+    ],
+)
+def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, dtype):
+    graph = edges(weighted=dtype is not None, dtype=dtype)
+    compile_persistent(monkeypatch, run, graph, (9, 0))
+
+
+def test_the_persistent_kernel_compiles_for_many_vertices(monkeypatch):
+    graph = edges(weighted=False)
+    graph = replace(graph, indices=graph.indices.astype(np.int64))
+    _, signature = compile_persistent(monkeypatch, "classic", graph, (9, 0))
+    assert "int64" in str(signature[5].types[1])  # rows.indices
 
 
 def test_kernels_without_warp_intrinsics_agree_in_the_simulator(tmp_path):

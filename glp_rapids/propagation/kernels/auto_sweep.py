@@ -343,6 +343,9 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
         if sweep > 1:
             wholesale = run.changed[np.uint64(sweep - 2 - course.dropped)] > course.wholesale
         now[WAKING] = course.skip and not wholesale
+        if wholesale:
+            # Nobody is woken for the classes that follow in this sweep either.
+            now[EVERYBODY] = 1
 
     @cuda.jit(device=True)
     def judge(here, run, course):
