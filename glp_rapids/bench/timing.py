@@ -6,11 +6,15 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from glp_rapids.device import DeviceName
+
+
+FEWEST_TO_HALVE = 10  # sweeps; of fewer, none is like the others
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,11 @@ def timed(call: Callable[[], Any], repeats: int, device: DeviceName) -> Timing:
 
 
 def timed_sweeps(call: Callable[..., Any], repeats: int, device: DeviceName) -> Sweeps:
-    """Time whole runs, then others sweep by sweep: ``call`` takes the option ``progress``.
+    """Time whole runs, runs half as long, and others sweep by sweep.
 
-    A run that is watched waits for the host after every sweep, so its total is not the run's.
+    A later sweep is what the second half of a run takes, divided. Sweep by sweep is known only of
+    a run that is watched (``call`` takes the option ``progress``) and waits for the host after
+    every sweep; what that costs a median sweep is taken off the first as well.
     """
     timing = timed(call, repeats, device)
     rounds = [_watched(call, device) for _ in range(repeats)]
@@ -68,7 +74,15 @@ def timed_sweeps(call: Callable[..., Any], repeats: int, device: DeviceName) -> 
     later = [median(times) for times in zip(*(later for _, later in rounds), strict=True)]
     first = median(firsts) if firsts else None
     middle = median(later) if later else first
-    return Sweeps(first, timing.run_ms / timing.sweeps if middle is None else middle, timing)
+    if middle is None:
+        return Sweeps(first, timing.run_ms / timing.sweeps, timing)
+    if timing.sweeps >= FEWEST_TO_HALVE:
+        half = timed(partial(call, max_iter=timing.sweeps // 2), repeats, device)
+        true = (timing.run_ms - half.run_ms) / (timing.sweeps - half.sweeps)
+        if 0 < true < middle:
+            first = None if first is None else max(first - (middle - true), true)
+            middle = true
+    return Sweeps(first, middle, timing)
 
 
 def _watched(call: Callable[..., Any], device: DeviceName) -> tuple[float | None, list[float]]:

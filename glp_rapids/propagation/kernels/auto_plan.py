@@ -8,6 +8,7 @@ The plan depends on the graph alone, is read-only, and is kept on the graph.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ FEW, HALF_WARP, WARP, SHORT, LONG = 8, 16, 32, 128, 1024
 # on, warps read rows up to so long, and blocks the longer ones.
 LONGEST_OF_WARP = ((0, SHORT), (1 << 21, 512), (1 << 24, LONG))
 HUB = 4096  # entries at least in a row that several blocks share
-CHUNK = 1 << 22  # vertices whose class and degree are looked at at one time
+PARTS = 16  # the vertices are looked at in so many parts, for the sake of memory
 PIECE = 8  # stretches of a block's threads, one entry a thread, in a piece of a hub
 BATCH_SLOTS = 1 << 22  # of the hubs' tables at one time, unless one hub needs more
 
@@ -111,8 +112,7 @@ def _keys(indptr: Any, classes: int, degrees: np.ndarray, xp: Any) -> Any:
     dtype = np.uint16 if classes * bins <= 1 << 16 else np.int32
     key = xp.empty(number_of_vertices, dtype)
     limits = xp.asarray(degrees)
-    for first in range(0, number_of_vertices, CHUNK):
-        last = min(first + CHUNK, number_of_vertices)
+    for first, last in _parts(0, number_of_vertices, number_of_vertices):
         degree = indptr[first + 1 : last + 1] - indptr[first:last]
         place = degrees.size - xp.searchsorted(limits, degree, side="left")
         if classes > 1:
@@ -137,14 +137,20 @@ def _listed(rows: Any, key: Any, counts: np.ndarray, xp: Any) -> tuple[Any, Any,
     to = 0
     for c in range(len(counts)):
         first, last = int(ends[c, 0] - counts[c, 0]), int(ends[c, -1] - counts[c, -1])
-        for begin in range(first, last, CHUNK):
-            end = min(begin + CHUNK, last)
+        for begin, end in _parts(first, last, key.size):
             here, there = order[begin:end], slice(to + begin - first, to + end - first)
             vertices[there] = here
             starts[there] = rows.indptr[here]
             degrees[there] = rows.indptr[here + 1] - rows.indptr[here]
         to += last - first
     return vertices, starts, degrees
+
+
+def _parts(first: int, last: int, number_of_vertices: int) -> Iterator[tuple[int, int]]:
+    """Cut a range so that what is made for a part is small beside what there is for all."""
+    length = max(number_of_vertices // PARTS, 1 << 16)
+    for begin in range(first, last, length):
+        yield begin, min(begin + length, last)
 
 
 def _tickets(counts: np.ndarray, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
