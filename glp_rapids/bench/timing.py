@@ -13,7 +13,6 @@ from typing import Any
 
 from glp_rapids.device import DeviceName
 
-
 FEWEST_TO_HALVE = 10  # sweeps; of fewer, none is like the others
 
 

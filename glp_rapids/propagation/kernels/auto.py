@@ -106,6 +106,7 @@ class AutoEngine:
             warps_per_block=WARPS,
             slots=shared.slots,
             handed_over=auto_common.HANDED_OVER if bounded else None,
+            pruned=shared.online,
         )
         plan: Plan = workload.keep(
             ("plan", workload.classes, limits),

@@ -63,6 +63,7 @@ class Limits:
     warps_per_block: int
     slots: int  # of a block's table in shared memory
     handed_over: int | None  # labels that a piece of a hub hands over; None: all
+    pruned: bool = True  # whether a sketch spares a block to read a row again
 
 
 def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
@@ -71,7 +72,7 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
     entries = -(-rows.indices.size // classes)
     # A block may take a row alone if that takes no longer than twice its share of the class.
     single = min(limits.slots, HUB)
-    while single * limits.blocks < entries:
+    while limits.pruned and single * limits.blocks < entries:
         single *= 2
     degrees = [0, *(limit for limit, _, _ in reversed(TICKETS))]
     longest = max(length for least, length in LONGEST_OF_WARP if entries >= least)

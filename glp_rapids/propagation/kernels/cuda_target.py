@@ -26,6 +26,7 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 if SIMULATED:
 
     def load_fresh(array, index):
+        """Read an element; a simulated grid has one block."""
         return array[index]
 else:
     from llvmlite import ir
