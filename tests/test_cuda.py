@@ -92,20 +92,18 @@ def test_every_variant_compiles_and_rounds_as_a_cpu_does(monkeypatch, run):
 
 
 def compile_persistent(monkeypatch, run, graph, capability):
-    """Give the PTX of the persistent engine's kernels, `propagate` first to be there."""
+    """Compile the persistent engine's kernels, and give the signature of `propagate`."""
     ptx = compile_run(monkeypatch, run, graph, capability, strategies=["auto"])
     names = [name for name, _ in ptx]
     assert names.count("propagate") == 1
     assert set(names) <= {"propagate", "start"}
     assert_target(ptx, capability)
-    # What a score is made of is rounded step by step, as on a CPU.
     assert not any("fma.rn" in code for code in ptx.values())
-    ((persistent, signature),) = (
-        (code, signature) for (name, signature), code in ptx.items() if name == "propagate"
-    )
-    assert ".maxntid 256" in persistent
-    assert ".minnctapersm 3" in persistent
-    return persistent, signature
+    signature = next(signature for name, signature in ptx if name == "propagate")
+    code = ptx["propagate", signature]
+    assert ".maxntid 256" in code
+    assert ".minnctapersm 3" in code
+    return signature
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
@@ -113,27 +111,23 @@ def test_the_persistent_kernel_compiles_for_every_generation(monkeypatch, capabi
     compile_persistent(monkeypatch, "classic", edges(weighted=False), capability)
 
 
-# Weights of either kind, and none.
+# Weights of every kind, and none; neighbours of 32 and 64 bits.
 @pytest.mark.parametrize(
-    ("run", "dtype"),
+    ("run", "weights", "index_type"),
     [
-        ("classic", np.float32),
-        ("layered", None),
-        ("speaker", np.float64),
-        ("seeded", np.float64),
-        ("program", np.float64),
+        ("classic", np.float32, np.int64),
+        ("layered", None, np.int32),
+        ("speaker", np.float64, np.int32),
+        ("seeded", np.int64, np.int32),
+        ("program", np.float64, np.int32),
     ],
 )
-def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, dtype):
-    graph = edges(weighted=dtype is not None, dtype=dtype)
-    compile_persistent(monkeypatch, run, graph, (9, 0))
-
-
-def test_the_persistent_kernel_compiles_for_many_vertices(monkeypatch):
-    graph = edges(weighted=False)
-    graph = replace(graph, indices=graph.indices.astype(np.int64))
-    _, signature = compile_persistent(monkeypatch, "classic", graph, (9, 0))
-    assert "int64" in str(signature[5].types[1])  # rows.indices
+def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, weights, index_type):
+    graph = edges(weighted=weights is not None, dtype=weights)
+    graph = replace(graph, indices=graph.indices.astype(index_type), _derived={})
+    signature = compile_persistent(monkeypatch, run, graph, (9, 0))
+    lists, rows = signature[0], signature[5]
+    assert lists.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
 
 
 def test_kernels_without_warp_intrinsics_agree_in_the_simulator(tmp_path):

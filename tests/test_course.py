@@ -1,0 +1,163 @@
+"""When exploring and settling end, against the same said with lists and fractions."""
+
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from glp_rapids.propagation.course import PATIENCE, Course, SweepBySweep, floods, settles
+from glp_rapids.propagation.scalar import TIE_BREAKS, TIE_HASH
+from glp_rapids.propagation.sweep import Options
+
+CHANGES = st.lists(st.integers(0, 30) | st.integers(0, 1000), min_size=1, max_size=30)
+
+
+def plainly_floods(changed):
+    return len(changed) > 1 and changed[-1] > Fraction(24, 25) * changed[-2]
+
+
+def plainly_settles(settling, few, patience):
+    if settling[-1] <= few:
+        return True
+    before, since = settling[:-patience], settling[-patience:]
+    return bool(patience and before) and min(since) >= min(before)
+
+
+def plain_course(changes, number_of_vertices, options):
+    """Give how many sweeps are done, how many of them explored, and whether the rest settled."""
+    few = int(options.tol * number_of_vertices)
+    patience = PATIENCE if options.tol > 0 else 0
+    explored, settled = (0 if options.explore == 0 else None), False
+    for sweeps in range(1, min(len(changes), options.max_iter) + 1):
+        done = changes[:sweeps]
+        if explored is None:
+            if sweeps == options.explore or (options.stops and plainly_floods(done)):
+                explored = sweeps
+            continue
+        settled = plainly_settles(done[explored:], few, patience)
+        if settled and options.stops:
+            return sweeps, explored, settled
+    return min(len(changes), options.max_iter), explored, settled
+
+
+@given(CHANGES, st.lists(st.integers(0, 9), max_size=3))
+def test_floods(changed, later):
+    assert floods(changed + later, len(changed)) == plainly_floods(changed)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [(100, 96, False), (100, 97, True), (25, 24, False), (0, 0, False), (0, 1, True), (7, 7, True)],
+)
+def test_floods_from_less_than_one_in_25_on(before, after, expected):
+    assert floods([before, after], 2) == expected
+
+
+def test_one_sweep_does_not_flood():
+    assert not floods([1000], 1)
+
+
+@given(CHANGES, st.data(), st.integers(0, 20), st.integers(0, 5))
+def test_settles(changed, data, few, patience):
+    explored = data.draw(st.integers(0, len(changed) - 1))
+    later = data.draw(st.lists(st.integers(0, 9), max_size=3))
+    assert settles(changed + later, explored, len(changed), few, patience) == plainly_settles(
+        changed[explored:], few, patience
+    )
+
+
+@given(CHANGES, st.data(), st.integers(0, 20), st.integers(0, 5))
+def test_the_least_change_may_stand_for_the_sweeps_that_are_forgotten(changed, data, few, patience):
+    """An engine that keeps the last changes only decides as one that keeps all."""
+    assume(len(changed) > patience)
+    forgotten = data.draw(st.integers(0, len(changed) - 1 - patience))
+    explored = data.draw(st.integers(0, forgotten))
+    kept = [min(changed[explored : forgotten + 1]), *changed[forgotten + 1 :]]
+    if forgotten + 1 < len(changed):
+        assert settles(kept, 0, len(kept), few, patience) == settles(
+            changed, explored, len(changed), few, patience
+        )
+
+
+OPTIONS = st.builds(
+    Options,
+    explore=st.integers(0, 6),
+    max_iter=st.integers(0, 30),
+    tol=st.sampled_from([0, 0.01, 0.2, 1]),
+    stops=st.booleans(),
+    retain=st.booleans(),
+    tie_break=st.sampled_from(list(TIE_BREAKS)),
+    seed=st.integers(0, (1 << 32) - 1),
+)
+
+
+@given(CHANGES, st.integers(1, 100), OPTIONS)
+def test_a_course_is_what_the_lists_say(changes, number_of_vertices, options):
+    course = Course(options, number_of_vertices)
+    given_rules = []
+    for changed in changes:
+        if course.over:
+            break
+        given_rules.append(course.rule())
+        course.record(changed)
+    sweeps, explored, settled = plain_course(changes, number_of_vertices, options)
+    assert course.changed == changes[:sweeps]
+    assert course.explored == explored
+    assert course.settled == settled
+    assert course.over == (sweeps == options.max_iter or (settled and options.stops))
+    for sweep, rule in enumerate(given_rules, 1):
+        assert rule.sweep == sweep
+        if explored is None or sweep <= explored:
+            assert (rule.retain, rule.tie_break, rule.revisit_tied) == (False, TIE_HASH, True)
+            assert rule.tie_seed == options.seed + sweep * 2**32
+        else:
+            assert rule.retain == options.retain
+            assert rule.tie_break == TIE_BREAKS[options.tie_break]
+            assert rule.tie_seed == options.seed
+            first = sweep == explored + 1
+            assert rule.revisit_tied == (first and not options.retain)
+
+
+def test_nothing_to_do_without_vertices():
+    course = Course(Options(stops=False), 0)
+    assert course.over
+    assert course.settled
+
+
+class Counting(SweepBySweep):
+    """Changes one label less in every sweep; may say that amounts are bad from some sweep on."""
+
+    def __init__(self, first, bad=None):
+        self.left, self.bad, self.rules = first, bad, []
+
+    def sweep(self, rule):
+        self.rules.append(rule.sweep)
+        self.left -= 1
+        return self.left
+
+    def bad_amounts(self):
+        return self.bad is not None and len(self.rules) >= self.bad
+
+
+@pytest.mark.parametrize(
+    ("wanted", "bad", "max_iter", "expected"),
+    [(3, None, 100, 3), (50, None, 7, 7), (50, 4, 100, 4), (50, None, 100, 10), (0, None, 9, 0)],
+)
+def test_sweep_by_sweep_ends_where_it_should(wanted, bad, max_iter, expected):
+    # 9 labels change, then 8 and so on: none in the tenth sweep.
+    engine = Counting(10, bad)
+    course = Course(Options(explore=1, max_iter=max_iter, tol=0), 10)
+    engine.advance(course, wanted)
+    assert engine.rules == list(range(1, expected + 1))
+    assert course.changed == list(range(9, 9 - expected, -1))
+
+
+def test_few_and_patience_follow_the_tolerance():
+    def guards(tol):
+        course = Course(SimpleNamespace(tol=tol, explore=1), 1999)
+        return course.few, course.patience
+
+    assert guards(1e-3) == (1, PATIENCE)
+    assert guards(0) == (0, 0)

@@ -1,0 +1,220 @@
+"""The plan of the GPU engine, made on the CPU: who is evaluated where, everybody exactly once."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from graphs import GRAPHS, edge_frames
+from hypothesis import given
+from hypothesis import strategies as st
+
+import glp_rapids
+from glp_rapids.propagation.sweep import class_lists
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+
+from glp_rapids.propagation.kernels import auto_plan
+from glp_rapids.propagation.kernels.auto_plan import (
+    BATCHES,
+    BINS,
+    BOUNDS,
+    FIRST_TICKETS,
+    META,
+    THREADS,
+    TICKET_SIZES,
+    Limits,
+    make_plan,
+)
+
+MANY = Limits(blocks=4096, warps_per_block=8, slots=4096, handed_over=64)
+FEW = Limits(blocks=2, warps_per_block=8, slots=2048, handed_over=None)
+UNPRUNED = Limits(blocks=2, warps_per_block=8, slots=1024, handed_over=None, pruned=False)
+
+# The same with every limit so small that a drawn graph passes it.
+TINY = {
+    "TICKETS": ((5, 1, 2), (4, 1, 8), (3, 2, 4), (2, 2, 4), (1, 2, 4)),
+    "LONGEST_OF_WARP": ((0, 4), (12, 5)),
+    "HUB": 7,
+    "BATCH_SLOTS": 256,
+}
+
+
+def hubs_of_many_sizes():
+    """Vertices 0 to 39 know 3 to 1500 of the others."""
+    rng = np.random.default_rng(5)
+    degrees = np.geomspace(3, 1500, 40).astype(int)
+    ends = [rng.choice(np.arange(40, 2000), size, replace=False) for size in degrees]
+    return np.repeat(np.arange(40), degrees), np.concatenate(ends)
+
+
+def check(rows, classes, limits):
+    """Check a plan from end to end; give it."""
+    plan = make_plan(rows, classes, limits)
+    assert plan.meta.shape == (classes, META)
+    assert plan.entries_a_class == -(-rows.indices.size // classes)
+    check_lists(plan, rows, classes)
+    check_bins(plan, rows, limits)
+    for meta in plan.meta:
+        check_tickets(meta)
+    check_hubs(plan, limits)
+    return plan
+
+
+def check_lists(plan, rows, classes):
+    """Each class lists its vertices that have neighbours, once."""
+    offsets, members = class_lists(rows.number_of_vertices, classes, np)
+    begins, ends = plan.meta[:, BOUNDS], plan.meta[:, BOUNDS + BINS + 2]
+    assert begins[0] == 0
+    assert ends[-1] == plan.vertices.size == np.count_nonzero(rows.degree)
+    assert np.array_equal(begins[1:], ends[:-1])
+    for c in range(classes):
+        expected = members[offsets[c] : offsets[c + 1]]
+        listed = plan.vertices[begins[c] : ends[c]]
+        assert sorted(listed.tolist()) == expected[rows.degree[expected] > 0].tolist()
+    assert np.array_equal(plan.starts, rows.indptr[plan.vertices])
+    assert np.array_equal(plan.degrees, rows.degree[plan.vertices])
+
+
+def check_bins(plan, rows, limits):
+    """Rows lie in the bin of their degree: for several blocks, one block, warps."""
+    entries = plan.entries_a_class
+    longest = max(length for least, length in auto_plan.LONGEST_OF_WARP if entries >= least)
+    single = min(limits.slots, auto_plan.HUB)
+    while limits.pruned and single * limits.blocks < entries:
+        single *= 2
+    of_warps = [min(longest, limit) for limit, _, _ in auto_plan.TICKETS]
+    most = [rows.indices.size, max(single, longest), *of_warps, 0]
+    for meta in plan.meta:
+        bounds = meta[BOUNDS : BOUNDS + BINS + 3]
+        for kind, (begin, end) in enumerate(pairwise(bounds)):
+            degrees = plan.degrees[begin:end]
+            assert (degrees <= most[kind]).all()
+            assert (degrees > most[kind + 1]).all()
+            # Vertices of one degree, or nearly, come in their own order.
+            listed = plan.vertices[begin:end]
+            if kind > 1:
+                assert (np.diff(listed) > 0).all()
+
+
+def check_tickets(meta):
+    """Tickets cover each position for warps once; computed as the kernel's warp_ticket does."""
+    covered = []
+    for ticket in range(meta[FIRST_TICKETS + BINS]):
+        kind = 0
+        while ticket >= meta[FIRST_TICKETS + kind + 1]:
+            kind += 1
+        size = meta[TICKET_SIZES + kind]
+        begin, end = meta[BOUNDS + 2 + kind], meta[BOUNDS + 3 + kind]
+        begin += (ticket - meta[FIRST_TICKETS + kind]) * size
+        end = min(begin + size, end)
+        assert begin < end
+        assert size <= auto_plan.TICKETS[kind][2]
+        covered.extend(range(begin, end))
+    assert covered == list(range(meta[BOUNDS + 2], meta[BOUNDS + BINS + 2]))
+
+
+def check_hubs(plan, limits):
+    """Pieces belong to their hubs, and tables of one batch lie side by side in one class."""
+    hub, bounds = plan.hub, plan.meta[:, BOUNDS : BOUNDS + 2]
+    positions = np.concatenate([np.arange(first, last) for first, last in bounds])
+    number = positions.size
+    assert plan.table_slots >= 1
+    assert hub["first_piece"][0] == 0
+    assert hub["first_piece"].size == number + 1
+    assert all(array.size for array in hub.values())  # the kernel gets no empty array
+    if number == 0:
+        assert (plan.meta[:, BATCHES] == plan.meta[:, BATCHES + 1]).all()
+        return
+    assert np.array_equal(hub["position"], positions)
+    pieces = np.diff(hub["first_piece"])
+    assert (pieces > 0).all()
+    assert np.array_equal(hub["piece_hub"], np.repeat(np.arange(number), pieces))
+    stretches = -(-plan.degrees[positions] // THREADS)
+    assert (pieces <= stretches).all()
+    # What the pieces of a hub may leave there finds room in its table.
+    if limits.handed_over is None:
+        assert (-(-stretches // pieces) * THREADS < limits.slots).all()
+        labels = plan.degrees[positions]
+    else:
+        labels = 2 * pieces * (limits.handed_over + 1)
+    assert (hub["slots"] >= labels).all()
+    assert (hub["slots"] & (hub["slots"] - 1) == 0).all()
+    # Batches cut the pieces between hubs; those of a class follow one another.
+    firsts, lasts = plan.meta[:, BATCHES], plan.meta[:, BATCHES + 1]
+    assert firsts[0] == 0
+    assert np.array_equal(firsts[1:], lasts[:-1])
+    assert hub["batch_pieces"].size == lasts[-1] + 1
+    assert hub["batch_pieces"][-1] == hub["piece_hub"].size
+    of_class = np.searchsorted(bounds[:, 0], positions, side="right") - 1
+    seen = 0
+    for c, (first, last) in enumerate(zip(firsts, lasts, strict=True)):
+        for batch in range(first, last):
+            begin, end = hub["batch_pieces"][batch], hub["batch_pieces"][batch + 1]
+            members = np.unique(hub["piece_hub"][begin:end])
+            assert members.size
+            assert pieces[members].sum() == end - begin
+            assert (of_class[members] == c).all()
+            base, slots = hub["base"][members], hub["slots"][members]
+            order = np.argsort(base)
+            ends = (base + slots)[order]
+            assert base.min() >= 0
+            assert (base[order][1:] >= ends[:-1]).all()
+            assert ends[-1] <= plan.table_slots
+            assert members.size == 1 or ends[-1] <= auto_plan.BATCH_SLOTS
+            seen += members.size
+    assert seen == number
+
+
+@pytest.mark.parametrize("classes", [1, 3, 32])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_awkward_graphs(name, classes):
+    graph = glp_rapids.as_graph(**GRAPHS[name](), device="cpu")
+    for direction in ("in", "out", "both") if graph.directed else ("in",):
+        check(graph.rows(direction), classes, MANY)
+
+
+@pytest.mark.parametrize("classes", [1, 3, 32])
+@pytest.mark.parametrize(
+    "limits", [MANY, FEW, UNPRUNED], ids=["many blocks", "few blocks", "unpruned"]
+)
+@pytest.mark.parametrize("batch_slots", [1, 1 << 12, 1 << 22])
+def test_hubs(monkeypatch, classes, limits, batch_slots):
+    monkeypatch.setattr(auto_plan, "HUB", 200)
+    monkeypatch.setattr(auto_plan, "PIECE", 1)
+    monkeypatch.setattr(auto_plan, "BATCH_SLOTS", batch_slots)
+    graph = glp_rapids.as_graph(hubs_of_many_sizes(), device="cpu")
+    plan = check(graph.rows(), classes, limits)
+    hubs = int((plan.meta[:, BOUNDS + 1] - plan.meta[:, BOUNDS]).sum())
+    if limits is not FEW:
+        assert hubs == np.count_nonzero(graph.degree > 200) > 10
+        if limits is MANY:
+            assert plan.hub["piece_hub"].size > hubs
+        # Rows too long for a warp, too short for several blocks.
+        assert (plan.meta[:, BOUNDS + 2] > plan.meta[:, BOUNDS + 1]).any()
+        batches = int(plan.meta[-1, BATCHES + 1])
+        if batch_slots == 1:
+            assert batches == hubs
+        elif batch_slots == 1 << 22:
+            assert batches == np.count_nonzero(plan.meta[:, BOUNDS + 1] > plan.meta[:, BOUNDS])
+    elif classes == 1:
+        # A block would wait for the others anyhow: it takes rows of up to its share alone.
+        assert hubs == 0
+
+
+def test_more_vertices_than_tickets_of_the_least_size():
+    """Where warps are few, tickets grow; and the vertices are looked at in several parts."""
+    star = np.arange(1, 150_001)
+    graph = glp_rapids.as_graph((np.zeros_like(star), star), device="cpu")
+    plan = check(graph.rows(), 1, FEW)
+    sizes = plan.meta[0, TICKET_SIZES : TICKET_SIZES + BINS]
+    assert sizes[-1] == 512
+    assert sizes[0] == 1
+
+
+@given(edge_frames(), st.sampled_from([1, 3, 32]), st.sampled_from([MANY, FEW, UNPRUNED]))
+def test_drawn_graphs_with_small_limits(frame, classes, limits):
+    graph = glp_rapids.as_graph(**frame, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in TINY.items():
+            patch.setattr(auto_plan, name, value)
+        check(graph.rows(), classes, limits)
