@@ -414,6 +414,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             for group in range(course.classes):
                 if thread == 0:
                     here.now[DISTINCT] = course.distinct and here.now[SWEEPS] + group == 0
+                    here.changes[0] = 0
                 cuda.syncthreads()
                 goal = evaluate(
                     goal, meta, here, lists, tables, hubs, pieces, run, rows, state, numbers
@@ -442,7 +443,6 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
                         np.uint64(here.now[SWEEPS] - course.dropped),
                         np.int64(here.changes[0]),
                     )
-                    here.changes[0] = 0
                 meet(run, goal)
                 goal += blocks
             if thread == 0:
