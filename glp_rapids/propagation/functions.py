@@ -79,6 +79,11 @@ def label_propagation(
         Of the random orders. The same seed gives the same result on every device, every time.
     skip_inactive : bool
         Leave out vertices whose evaluation cannot change anything; the result is the same.
+    strategy : {"auto", "shared+warp", "shared", "global", "sort"}
+        How a GPU counts votes; the result is the same. "auto" is the fastest: one persistent
+        kernel for all sweeps. The others are for comparison: GLP's tables in shared memory with and
+        without warps that serve many vertices, hash tables in global memory, and Kozawa et al.'s
+        sort. A CPU has one way and takes no notice.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
@@ -97,8 +102,9 @@ def label_propagation(
     Notes
     -----
     O(m) time a sweep, of which settled vertices are left out. Memory, the graph included: on a GPU
-    4 bytes an edge (8 or 12 with weights) and some 40 bytes a vertex, besides at most 48 MB, or
-    what one hub needs; on a CPU 4 bytes an edge more without weights (a copy in the order of the
+    4 bytes an edge (8 or 12 with weights) and 55 to 85 bytes a vertex at the peak (the first run on
+    a graph lists its vertices by class and degree and keeps the lists, some 23 bytes a vertex, on
+    the graph); on a CPU 4 bytes an edge more without weights (a copy in the order of the
     classes), and 8 bytes a vertex for each thread. Votes are added in 64-bit fixed point. The
     framework is GLP's (SIGMOD 2021), semi-synchronous classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of

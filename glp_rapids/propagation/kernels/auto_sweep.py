@@ -19,7 +19,13 @@ import numpy as np
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.compilation import Compiled, Target
 from glp_rapids.propagation.course import floods, settles
-from glp_rapids.propagation.kernels import auto_common, auto_rows, auto_update, auto_wide
+from glp_rapids.propagation.kernels import (
+    auto_common,
+    auto_few,
+    auto_rows,
+    auto_update,
+    auto_wide,
+)
 from glp_rapids.propagation.kernels.auto_common import (
     ALL,
     COUNTERS,
@@ -83,7 +89,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     """
     shared = common(compiled, index_type, target)
     keeps_score = not compiled.traits.default_update
-    few4, few8 = auto_rows.build_few(shared, 4), auto_rows.build_few(shared, 8)
+    few4, few8 = auto_few.build_few(shared, 4), auto_few.build_few(shared, 8)
     lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared)
     warp_row = auto_rows.build_warp(shared)
     long_rows = auto_wide.build(shared, keeps_score)
