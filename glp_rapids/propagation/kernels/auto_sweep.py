@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.propagation import scalar
 from glp_rapids.propagation.compilation import Compiled, Target
-from glp_rapids.propagation.course import floods, settles
 from glp_rapids.propagation.kernels import (
     auto_common,
+    auto_course,
     auto_few,
     auto_rows,
     auto_update,
@@ -37,13 +36,10 @@ from glp_rapids.propagation.kernels.auto_common import (
     NOW,
     ONCE,
     OVER,
-    RETAIN,
     REVISIT_TIED,
     SETTLED,
     SWEEPS,
     THREADS,
-    TIE_BREAK,
-    TIE_SEED,
     WAKING,
     WARPS,
     Here,
@@ -58,16 +54,13 @@ from glp_rapids.propagation.kernels.auto_plan import (
     SHORT,
     TICKET_SIZES,
 )
-from glp_rapids.propagation.kernels.cuda_target import cuda, kernel, load_fresh
+from glp_rapids.propagation.kernels.cuda_target import cuda, kernel
 
 ROWS_OF_FEW = 3  # bins of whole warps, of 32 lanes, of 16 lanes come before
 DEFERRED = 512  # rows of a warp that did not fit its slice of the table, a block
 
 # What a block does together in a class: hubs and long rows, then what its warps put off.
 HUBS, PUT_OFF, DONE = range(3)
-
-# What is kept on the device from one launch to the next.
-KEPT = (SWEEPS, EXPLORED, SETTLED, EVERYBODY)
 
 Lists = namedtuple("Lists", "vertices starts degrees meta")
 Tables = namedtuple("Tables", "keys votes lacks touched filled")
@@ -95,22 +88,11 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     long_rows = auto_wide.build(shared, keeps_score)
     wide, last_of_hub = long_rows.wide, long_rows.last_of_hub
     update, sum_of_lanes = auto_update.build(compiled, index_type), shared.sum_of_lanes
-    flooding, settling = target.compile(floods), target.compile(settles)
+    course_of = auto_course.build(target)
+    meet, set_rule, judge = course_of.meet, course_of.set_rule, course_of.judge
     State, plain = compiled.state_type, compiled.traits.plain
     vote_type, score_type = shared.vote_type, shared.score_type
     slots, slice_slots, two_classes = shared.slots, shared.slice, 2 * META
-
-    @cuda.jit(device=True)
-    def meet(run, goal):
-        """Wait for all blocks of the grid; what they wrote is then seen by all."""
-        cuda.syncthreads()
-        if cuda.threadIdx.x == 0:
-            cuda.threadfence()
-            cuda.atomic.add(run.barrier, 0, np.int64(1))
-            while load_fresh(run.barrier, 0) < goal:
-                pass
-            cuda.threadfence()
-        cuda.syncthreads()
 
     @cuda.jit(device=True)
     def decided(position, v, label, score, tied, current, here, run):
@@ -328,45 +310,6 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
                 stage = DONE
             cuda.syncthreads()
         return goal
-
-    @cuda.jit(device=True)
-    def set_rule(here, run, course):
-        """Say what holds for the next sweep; one thread of each block does."""
-        now = here.now
-        sweep = now[SWEEPS] + 1
-        exploring = now[EXPLORED] < 0
-        now[EXPLORING] = exploring
-        if exploring:
-            now[RETAIN], now[TIE_BREAK] = 0, scalar.TIE_HASH
-            now[TIE_SEED] = np.int64(course.seed + (np.uint64(sweep) << np.uint64(32)))
-            now[REVISIT_TIED] = 1
-        else:
-            now[RETAIN], now[TIE_BREAK] = course.retain, course.tie_break
-            now[TIE_SEED] = np.int64(course.seed)
-            now[REVISIT_TIED] = sweep == now[EXPLORED] + 1 and not course.retain
-        # Where much changes, waking everybody is cheaper than waking one by one.
-        wholesale = sweep == 1
-        if sweep > 1:
-            wholesale = run.changed[np.uint64(sweep - 2 - course.dropped)] > course.wholesale
-        now[WAKING] = course.skip and not wholesale
-        if wholesale:
-            # Nobody is woken for the classes that follow in this sweep either.
-            now[EVERYBODY] = 1
-
-    @cuda.jit(device=True)
-    def judge(here, run, course):
-        """Take the sweep down, and say whether the run is over; one thread of each block does."""
-        now = here.now
-        now[SWEEPS] += 1
-        now[EVERYBODY] = now[WAKING] == 0
-        sweeps = now[SWEEPS] - course.dropped
-        explored = max(now[EXPLORED] - course.dropped, 0)
-        if now[EXPLORED] < 0:
-            if now[SWEEPS] == course.explore or (course.stops and flooding(run.changed, sweeps)):
-                now[EXPLORED] = now[SWEEPS]
-        elif settling(run.changed, explored, sweeps, course.few, course.patience):
-            now[SETTLED] = 1
-            now[OVER] = course.stops
 
     def propagate(lists, tables, hubs, pieces, run, rows, readers, fields, course, numbers):
         here = Here(
