@@ -130,3 +130,34 @@ def test_a_cpu_takes_every_strategy(strategy):
     edges = graphs.GRAPHS["two cliques"]()
     result = label_propagation(**edges, device="cpu", strategy=strategy)
     assert result["partition"].tolist() == [0] * 5 + [1] * 5
+
+
+# The largest degrees of the bins (rows of a warp with a table, of a warp, of 32 and 16 lanes, of a
+# thread), the slots of a block's table, and from what degree on a row is cut into pieces.
+PATHS = {
+    "16 lanes": ((1024, 128, 32, 16, 0), 4096, 4096),
+    "32 lanes": ((1024, 128, 32, 0, 0), 4096, 4096),
+    "a warp": ((1024, 128, 0, 0, 0), 4096, 4096),
+    "a warp with a table that is too small": ((1024, 0, 0, 0, 0), 1024, 4096),
+    "a block": ((0, 0, 0, 0, 0), 4096, 4096),
+    "many blocks": ((0, 0, 0, 0, 0), 4096, 16),
+}
+
+
+@needs_gpu
+@pytest.mark.gpu
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", ["random", "power law", "many hubs", "many hubs, weighted"])
+def test_every_path_of_the_persistent_kernel_agrees(name, path, monkeypatch):
+    from glp_rapids.propagation.kernels import auto_common, auto_plan
+
+    degrees, slots, hub = PATHS[path]
+    tickets = tuple(
+        (degree, least, most)
+        for degree, (_, least, most) in zip(degrees, auto_plan.TICKETS, strict=True)
+    )
+    monkeypatch.setattr(auto_plan, "TICKETS", tickets)
+    monkeypatch.setattr(auto_plan, "HUB", hub)
+    monkeypatch.setattr(auto_plan, "PIECE", 1 if hub < 4096 else auto_plan.PIECE)
+    monkeypatch.setattr(auto_common, "TABLE", slots)
+    assert_as_on_the_cpu(name, "auto")
