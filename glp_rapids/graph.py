@@ -191,6 +191,7 @@ class Graph(CSR):
         return self.vertices.take(index, name)
 
     def keep(self, name, make):
+        """Give what is kept on the graph under a name; make it the first time."""
         if name not in self._derived:
             self._derived[name] = make()
         return self._derived[name]

@@ -98,6 +98,7 @@ def test_a_full_sweep_is_compared_with_the_ceiling():
     assert skipping["of ceiling"] is skipping["reached"] is None
     unknown = timing.Sweeps(first_ms=None, median_ms=2.0, timing=RUN)
     assert gpu.classic_row("g", 1, False, unknown, None)["first / median"] is None
+    assert gpu.classic_row("g", 1, False, unknown, CEILING)["reached"] is False
 
 
 def test_convergence_counts_each_edge_once_and_each_sweep():

@@ -103,6 +103,8 @@ def compile_persistent(monkeypatch, run, graph, capability):
     code = ptx["propagate", signature]
     assert ".maxntid 256" in code
     assert ".minnctapersm 3" in code
+    # a graph holds the arrays of one kind of run, not of all that there ever were
+    assert len(graph.keep(("kept", None), dict)) == 1
     return signature
 
 

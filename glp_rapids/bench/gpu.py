@@ -132,8 +132,10 @@ def classic_row(
         row["first / median"] = sweeps.first_ms and sweeps.first_ms / sweeps.median_ms
     if not skipping and ceiling is not None:
         row["of ceiling"] = ceiling.gather_ms / sweeps.median_ms
-        row["reached"] = row["of ceiling"] >= WANTED_OF_CEILING and (
-            (row["first / median"] or 0) <= WANTED_FIRST
+        first = row["first / median"]
+        # A first sweep that nobody timed reaches nothing.
+        row["reached"] = (
+            row["of ceiling"] >= WANTED_OF_CEILING and first is not None and first <= WANTED_FIRST
         )
     return row
 

@@ -102,10 +102,11 @@ def label_propagation(
     Notes
     -----
     O(m) time a sweep, of which settled vertices are left out. Memory, the graph included: on a GPU
-    4 bytes an edge (8 or 12 with weights) and 55 to 85 bytes a vertex at the peak (the first run on
-    a graph lists its vertices by class and degree and keeps the lists, some 23 bytes a vertex, on
-    the graph); on a CPU 4 bytes an edge more without weights (a copy in the order of the
-    classes), and 8 bytes a vertex for each thread. Votes are added in 64-bit fixed point. The
+    4 bytes an edge (8 or 12 with weights) and at the peak 47 to 54 bytes a vertex with
+    ``update="sync"``, 58 to 76 with classes (`glp-rapids bench gpu`, four graphs); 22 a vertex that
+    has neighbours stay on the graph for the next run of the same kind. On a CPU 4 bytes an edge
+    more without weights (a copy in the order of the classes), and 8 bytes a vertex for each thread.
+    Votes are added in 64-bit fixed point. The
     framework is GLP's (SIGMOD 2021), semi-synchronous classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
     LDBC Graphalytics.

@@ -97,8 +97,8 @@ class Workload:
     """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes.
 
     ``once``: a row holds a neighbour once, whose vote counts one. ``distinct``: the first class of
-    the first sweep hears every label once. ``keep(name, make)`` keeps on the graph what an engine
-    derives from the rows alone; in ``kept`` it may leave what the next run on them can use.
+    the first sweep hears every label once. In ``kept``, which stays on the graph, an engine may
+    leave what the next run on the same rows can use.
     """
 
     graph: Graph
@@ -111,7 +111,6 @@ class Workload:
     largest_degree: int
     once: bool
     distinct: bool
-    keep: Callable[[tuple, Callable[[], Any]], Any]
     kept: dict[tuple, Any]
 
 
@@ -247,19 +246,17 @@ def _workload(
         )
     skip = traits.skip_inactive and options.skip_inactive
     once = traits.unit_votes and (not graph.directed or options.direction != "both")
-    classes = options.classes if options.update == "semi" else 1
     return Workload(
         graph=graph,
         rows=rows,
         readers=graph.readers(options.direction) if skip else rows,
-        classes=classes,
+        classes=options.classes if options.update == "semi" else 1,
         skip=skip,
         scale=scale,
         largest_amount=largest_amount,
         largest_degree=largest_degree,
         once=once,
         distinct=once and own_names and traits.default_pick and traits.growing_scores,
-        keep=lambda name, make: graph.keep((*name, which), make),
         kept=graph.keep(("kept", which), dict),
     )
 

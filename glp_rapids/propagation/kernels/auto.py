@@ -1,14 +1,14 @@
 """The GPU engine: one persistent kernel does the sweeps, and the host waits for the end.
 
-Beside the CSR it keeps some 23 bytes a vertex, and tables for rows that many blocks share. What a
-run leaves clean is kept on the graph for the next one: on a small graph, asking for memory and
-describing it to the driver takes longer than the sweeps.
+Beside the CSR and the labels it keeps 22 bytes for each vertex that has neighbours (with 32-bit
+indices), and tables for rows that many blocks share. What a run leaves clean stays on the graph for
+the next one of its kind: on a small graph, asking for memory and describing it to the driver takes
+longer than the sweeps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,8 @@ __all__ = ["AutoEngine", "gpu_target"]
 WHOLESALE = 16  # from one vertex in so many that changed on, everybody is woken
 LARGEST_LAUNCH = 1 << 10  # sweeps
 
-# The words that every launch sets: tickets drawn, the barrier, errors, what is kept from one
-# launch to the next, then the changes sweep by sweep.
+# The words that every launch sets: tickets drawn, the barrier, what is kept from one launch to the
+# next, then the changes sweep by sweep.
 DRAWN, BARRIER, CONTROL, CHANGED = 0, 2, 3, 7
 
 _built: dict[tuple, tuple] = {}
@@ -86,7 +86,10 @@ class AutoEngine:
             self._shared.score_type, self._shared.online, auto_common.TABLE,
         )  # fmt: skip
         kept = workload.kept
-        self._workspace = kept.pop(self._key, None) or self._new_workspace()
+        self._workspace = kept.pop(self._key, None)
+        if self._workspace is None:
+            kept.clear()  # runs of many kinds would otherwise pile up memory on a graph
+            self._workspace = self._new_workspace()
         if workload.skip:
             self._workspace.active.fill(0)
         self._bound = tuple(bound(value) for value in fields.values())
@@ -96,6 +99,7 @@ class AutoEngine:
             self._workspace.bound_errors,
         )
         self._kept_words = np.array([0, -1, 0, 1], np.int64)
+        self._bad = False
 
     def _new_workspace(self) -> Workspace:
         xp, workload, shared = self._xp, self._workload, self._shared
@@ -108,10 +112,7 @@ class AutoEngine:
             handed_over=auto_common.HANDED_OVER if bounded else None,
             pruned=shared.online,
         )
-        plan: Plan = workload.keep(
-            ("plan", workload.classes, limits),
-            partial(make_plan, rows, workload.classes, limits),
-        )
+        plan = make_plan(rows, workload.classes, limits)
 
         def filled(size: int, value: int, dtype: Any) -> Any:
             return bound(xp.full(max(size, 1), value, dtype=dtype))
@@ -201,7 +202,10 @@ class AutoEngine:
         self._kept_words = words[CONTROL:CHANGED].copy()
         for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
             course.record(changed)
-        if course.over and not self.bad_amounts():
+        traits = self._compiled.traits
+        if traits.real_amounts and not traits.default_load:
+            self._bad = bool(workspace.errors[0])
+        if course.over and not self._bad:
             self._workload.kept[self._key] = workspace
 
     def _how(self, course: Course, sweeps: int, dropped: int) -> auto_sweep.Course:
@@ -227,7 +231,4 @@ class AutoEngine:
 
     def bad_amounts(self) -> bool:
         """Tell whether a program returned amounts that are not finite or too large."""
-        traits = self._compiled.traits
-        if traits.default_load or not traits.real_amounts:
-            return False
-        return bool(self._workspace.errors[0])
+        return self._bad

@@ -3,7 +3,7 @@
 Vertices are listed by class and, inside a class, by falling degree, so that long rows start first
 and short ones fill the gaps; where a row starts and ends is listed beside, so that a class reads
 neighbouring memory. A path serves a range of degrees; warps draw tickets for runs of vertices.
-The plan depends on the graph alone, is read-only, and is kept on the graph.
+The plan depends on the graph and the number of classes alone, and is read-only.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.propagation import scalar
-from glp_rapids.propagation.kernels.auto_common import THREADS
+from glp_rapids.propagation.kernels.auto_common import SHORT, THREADS
 
-FEW, HALF_WARP, WARP, SHORT, LONG = 8, 16, 32, 128, 1024
+FEW, HALF_WARP, WARP, LONG = 8, 16, 32, 1024
 # A small class would be over before a warp has read a long row: from so many entries of a class
 # on, warps read rows up to so long, and blocks the longer ones.
 LONGEST_OF_WARP = ((0, SHORT), (1 << 21, 512), (1 << 24, LONG))

@@ -20,11 +20,10 @@ from glp_rapids.propagation.kernels.auto_common import (
     LANES,
     ONCE,
     PROBES,
+    SHORT,
+    STEP,
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda
-
-SHORT = 128  # entries; a warp has read them at once
-STEP = 4  # loads in flight a lane
 
 
 def build_lanes(shared: SimpleNamespace) -> Any:

@@ -1,8 +1,7 @@
 """The persistent kernel: sweeps, classes, evaluation, update and the decision to stop.
 
 One cooperative launch does as many sweeps as are asked for. A class is one evaluation and one
-update, with a barrier of the whole grid after each; the host is not asked in between. Blocks draw
-tickets for long rows first, then warps draw tickets for the rest, so nobody waits for a hub.
+update, with a barrier of the whole grid after each; the host is not asked in between.
 
 A barrier empties the first-level cache, so whatever is spilled from registers or looked up per
 class costs a trip to the second level, hundreds of times a run. What a class needs to know is
@@ -20,47 +19,32 @@ from glp_rapids.propagation.compilation import Compiled, Target
 from glp_rapids.propagation.kernels import (
     auto_common,
     auto_course,
-    auto_few,
-    auto_rows,
+    auto_evaluate,
     auto_update,
-    auto_wide,
 )
 from glp_rapids.propagation.kernels.auto_common import (
-    ALL,
     COUNTERS,
     DISTINCT,
     EVERYBODY,
     EXPLORED,
-    EXPLORING,
     LANES,
     NOW,
     ONCE,
     OVER,
-    REVISIT_TIED,
     SETTLED,
     SWEEPS,
     THREADS,
-    WAKING,
     WARPS,
     Here,
     common,
 )
+from glp_rapids.propagation.kernels.auto_evaluate import DEFERRED
 from glp_rapids.propagation.kernels.auto_plan import (
-    BATCHES,
     BINS,
     BOUNDS,
-    FIRST_TICKETS,
     META,
-    SHORT,
-    TICKET_SIZES,
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda, kernel
-
-ROWS_OF_FEW = 3  # bins of whole warps, of 32 lanes, of 16 lanes come before
-DEFERRED = 512  # rows of a warp that did not fit its slice of the table, a block
-
-# What a block does together in a class: hubs and long rows, then what its warps put off.
-HUBS, PUT_OFF, DONE = range(3)
 
 Lists = namedtuple("Lists", "vertices starts degrees meta")
 Tables = namedtuple("Tables", "keys votes lacks touched filled")
@@ -82,235 +66,13 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     Any degree.
     """
     shared = common(compiled, index_type, target)
-    keeps_score = not compiled.traits.default_update
-    few4, few8 = auto_few.build_few(shared, 4), auto_few.build_few(shared, 8)
-    lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared)
-    warp_row = auto_rows.build_warp(shared)
-    long_rows = auto_wide.build(shared, keeps_score)
-    wide, last_of_hub = long_rows.wide, long_rows.last_of_hub
     update, sum_of_lanes = auto_update.build(compiled, index_type), shared.sum_of_lanes
     course_of = auto_course.build(target)
     meet, set_rule, judge = course_of.meet, course_of.set_rule, course_of.judge
-    State, plain = compiled.state_type, compiled.traits.plain
+    evaluate = auto_evaluate.build(compiled, shared, meet)
+    State = compiled.state_type
     vote_type, score_type = shared.vote_type, shared.score_type
-    slots, slice_slots, two_classes = shared.slots, shared.slice, 2 * META
-
-    @cuda.jit(device=True)
-    def decided(position, v, label, score, tied, current, here, run):
-        """Write down the outcome of one vertex."""
-        if here.now[EXPLORING] != 0:
-            run.tied[np.uint64(position)] = tied
-        if here.now[WAKING] != 0 and run.active[np.uint64(v)] != 0:
-            run.active[np.uint64(v)] = 0
-        if label >= 0 and not (plain and label == current):
-            run.winner[np.uint64(position)] = label
-            if keeps_score:
-                run.winner_score[np.uint64(position)] = score
-
-    @cuda.jit(device=True)
-    def needed(position, v, here, run):
-        """Tell whether v is to be evaluated in this sweep."""
-        if here.now[EVERYBODY] != 0 or run.active[np.uint64(v)] != 0:
-            return True
-        return here.now[REVISIT_TIED] != 0 and run.tied[np.uint64(position)] != 0
-
-    @cuda.jit(device=True)
-    def block_item(position, piece, here, lists, tables, hubs, pieces, run, rows, state, numbers):
-        """Evaluate a row, or a piece of a hub (piece >= 0), with all threads of a block."""
-        hub, base, room = np.int64(-1), np.int64(0), np.int64(0)
-        if piece >= 0:
-            hub = hubs.piece_hub[np.uint64(piece)]
-            position = hubs.position[np.uint64(hub)]
-        v = lists.vertices[np.uint64(position)]
-        start = lists.starts[np.uint64(position)]
-        length = np.int64(lists.degrees[np.uint64(position)])
-        if not needed(position, v, here, run):
-            return
-        share, shares = np.int64(0), np.int64(1)
-        if piece >= 0:
-            base, room = hubs.base[np.uint64(hub)], hubs.slots[np.uint64(hub)]
-            share = piece - hubs.first_piece[np.uint64(hub)]
-            shares = hubs.first_piece[np.uint64(hub + 1)] - hubs.first_piece[np.uint64(hub)]
-        current = index_type(state.labels[np.uint64(v)])
-        last = True
-        while True:
-            label, score, tied = wide(
-                v, start, length, hub, piece, share, shares, base, room, here, current, tables,
-                pieces, rows, state, numbers,
-            )  # fmt: skip
-            if hub < 0:
-                break
-            last, known, label, score, tied = last_of_hub(
-                v, start, length, hub, piece, label, score, tied, here, current, tables, hubs,
-                pieces, rows, state, numbers,
-            )  # fmt: skip
-            if known:
-                break
-            hub, share, shares = np.int64(-1), np.int64(0), np.int64(1)
-        # All the pieces of a hub have asked whether v is awake: it may be put to sleep.
-        if last and cuda.threadIdx.x == 0:
-            decided(position, v, label, score, tied, current, here, run)
-
-    @cuda.jit(device=True)
-    def waits(here):
-        """Give the number of rows that wait for their block, the same to all lanes."""
-        number = np.int32(0)
-        if cuda.threadIdx.x % LANES == 0:
-            number = cuda.atomic.add(here.waiting, 0, np.int32(0))
-        return cuda.shfl_sync(ALL, number, 0)
-
-    @cuda.jit(device=True)
-    def warp_ticket(ticket, meta, here, lists, run, rows, state, numbers):
-        """Evaluate the vertices of one ticket with one warp."""
-        lane = np.int32(cuda.threadIdx.x % LANES)
-        base = np.int32((cuda.threadIdx.x // LANES) * slice_slots)
-        kind = np.int32(0)
-        while ticket >= here.meta[meta + FIRST_TICKETS + kind + 1]:
-            kind = np.int32(kind + 1)
-        size = here.meta[meta + TICKET_SIZES + kind]
-        begin = here.meta[meta + BOUNDS + 2 + kind]
-        end = here.meta[meta + BOUNDS + 3 + kind]
-        begin += (ticket - here.meta[meta + FIRST_TICKETS + kind]) * size
-        end = min(begin + size, end)
-        while begin < end:
-            position = begin + lane
-            v, current = index_type(0), index_type(-1)
-            start, degree, wanted = np.int64(0), np.int32(0), False
-            if position < end:
-                v = lists.vertices[np.uint64(position)]
-                start = lists.starts[np.uint64(position)]
-                degree = np.int32(lists.degrees[np.uint64(position)])
-                wanted = needed(position, v, here, run)
-            if cuda.any_sync(ALL, wanted):
-                if wanted:
-                    current = index_type(state.labels[np.uint64(v)])
-                else:
-                    start, degree = np.int64(0), np.int32(0)
-                label, score, tied = index_type(-1), score_type(0), False
-                if kind > ROWS_OF_FEW:
-                    if cuda.any_sync(ALL, degree > 4):
-                        label, score, tied = few8(
-                            v, start, degree, current, rows, state, here, numbers
-                        )
-                    else:
-                        label, score, tied = few4(
-                            v, start, degree, current, rows, state, here, numbers
-                        )
-                elif kind > ROWS_OF_FEW - 2:
-                    width = np.int32(16 if kind == ROWS_OF_FEW else 32)
-                    label, score, tied = lanes(
-                        v, start, degree, current, lane, width, rows, state, here, numbers
-                    )
-                else:
-                    left = cuda.ballot_sync(ALL, wanted)
-                    while left != 0:
-                        source = np.int32(cuda.ffs(left) - 1)
-                        left &= np.uint32(left - np.uint32(1))
-                        its_v = cuda.shfl_sync(ALL, v, source)
-                        its_start = cuda.shfl_sync(ALL, start, source)
-                        its_degree = cuda.shfl_sync(ALL, degree, source)
-                        its_label = cuda.shfl_sync(ALL, current, source)
-                        failed = False
-                        if its_degree <= SHORT:
-                            of_row, its_score, its_tie = short(
-                                its_v, its_start, its_degree, its_label, lane, rows, state, here,
-                                numbers,
-                            )  # fmt: skip
-                        else:
-                            of_row, its_score, its_tie, failed = warp_row(
-                                its_v, its_start, its_degree, its_label, lane, base, rows, state,
-                                here, numbers,
-                            )  # fmt: skip
-                        if lane == source:
-                            label, score, tied = of_row, its_score, its_tie
-                            if failed:
-                                wanted = False
-                                place = cuda.atomic.add(here.waiting, 0, np.int32(1))
-                                here.deferred[place] = np.int32(
-                                    position - here.meta[meta + BOUNDS + 2]
-                                )
-                if wanted:
-                    decided(position, v, label, score, tied, current, here, run)
-            begin += LANES
-
-    @cuda.jit(device=True)
-    def evaluate(goal, meta, here, lists, tables, hubs, pieces, run, rows, state, numbers):
-        """Evaluate a class with the whole grid; return the goal of the next barrier."""
-        thread, block, blocks = cuda.threadIdx.x, cuda.blockIdx.x, np.int64(cuda.gridDim.x)
-        batch = here.meta[meta + BATCHES]
-        # The first ticket of a warp is its own number, which saves small classes a round trip; but
-        # blocks that have a long row to read leave the first tickets to the others.
-        ticket, given = np.int64(-1), np.int64(0)
-        stage = HUBS
-        while stage != DONE:
-            # What the block does together: pieces of hubs and long rows, or what warps put off.
-            first_piece, number_of_pieces, items = np.int64(0), np.int64(0), np.int64(0)
-            stride, item, drawing = np.int64(1), np.int64(0), False
-            first_row = here.meta[meta + BOUNDS + 1]
-            last_batch = here.meta[meta + BATCHES + 1] - 1
-            if stage == HUBS:
-                if batch <= last_batch:
-                    first_piece = hubs.batch_pieces[np.uint64(batch)]
-                    number_of_pieces = hubs.batch_pieces[np.uint64(batch + 1)] - first_piece
-                items = number_of_pieces
-                stride, item = blocks, np.int64(block)
-                if batch >= last_batch:
-                    items += here.meta[meta + BOUNDS + 2] - first_row
-                    drawing = items > blocks
-            else:
-                first_row = here.meta[meta + BOUNDS + 2]
-                items = np.int64(here.waiting[0])
-            if stage == HUBS and batch >= last_batch:
-                given = max(blocks - items, 0) * WARPS
-                if block >= items:
-                    ticket = (block - items) * WARPS + thread // LANES
-            while item < items:
-                if drawing and thread == 0:
-                    here.drawn[0] = blocks + cuda.atomic.add(run.drawn, 0, np.int64(1))
-                position, piece = first_row + item - number_of_pieces, np.int64(-1)
-                if stage != HUBS:
-                    position = first_row + here.deferred[np.uint64(item)]
-                elif item < number_of_pieces:
-                    piece = first_piece + item
-                block_item(
-                    position, piece, here, lists, tables, hubs, pieces, run, rows, state, numbers
-                )
-                item += stride
-                if drawing:
-                    cuda.syncthreads()
-                    item = here.drawn[0]
-                    cuda.syncthreads()
-            if stage == HUBS and batch < last_batch:
-                batch += 1
-                meet(run, goal)  # the tables of these hubs are free again
-                goal += blocks
-                continue
-            cuda.syncthreads()
-            if thread == 0:
-                here.waiting[0] = 0
-            cuda.syncthreads()
-            tickets = here.meta[meta + FIRST_TICKETS + BINS]
-            if ticket < 0:
-                if thread % LANES == 0:
-                    ticket = given + cuda.atomic.add(run.drawn, 1, np.int64(1))
-                ticket = cuda.shfl_sync(ALL, ticket, 0)
-            while ticket < tickets:
-                # A warp defers at most 32 rows a ticket.
-                if waits(here) > DEFERRED - WARPS * LANES:
-                    break
-                following = tickets
-                if tickets > given and thread % LANES == 0:
-                    following = given + cuda.atomic.add(run.drawn, 1, np.int64(1))
-                warp_ticket(ticket, meta, here, lists, run, rows, state, numbers)
-                cuda.syncwarp()
-                # It was asked for before, and is here by now.
-                ticket = cuda.shfl_sync(ALL, following, 0)
-            stage = PUT_OFF
-            more = cuda.syncthreads_or(np.int32(ticket < tickets))
-            if more == 0 and here.waiting[0] == 0:
-                stage = DONE
-            cuda.syncthreads()
-        return goal
+    slots, two_classes = shared.slots, 2 * META
 
     def propagate(lists, tables, hubs, pieces, run, rows, readers, fields, course, numbers):
         here = Here(

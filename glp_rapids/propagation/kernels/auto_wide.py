@@ -34,12 +34,12 @@ from glp_rapids.propagation.kernels.auto_common import (
     LANES,
     ONCE,
     PROBES,
+    STEP,
     THREADS,
     WARPS,
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
-STEP = 4
 LEVEL = np.int32(1 << 16)  # two counts in one word
 
 
