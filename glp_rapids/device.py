@@ -95,6 +95,36 @@ def to_device(array: Any, device: DeviceName) -> Any:
     return cupy.asarray(array)
 
 
+def gpu_of(data: Any) -> int | None:
+    """Give the number of the GPU where an array or column lies; None where it does not say."""
+    # without a GPU, asking a proxy of cudf.pandas makes it look for one
+    if "cupy" not in sys.modules or not gpu_available():
+        return None
+    try:
+        pointer = data.__cuda_array_interface__["data"][0]
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        return None  # on the host, of strings, or without any data
+    if not pointer:
+        return None
+    import cupy
+
+    return cupy.cuda.runtime.pointerGetAttributes(pointer).device
+
+
+def refuse_elsewhere(data: Any, label: str) -> None:
+    """Raise if data lies on another GPU than the current one, from where it cannot be read."""
+    there = gpu_of(data)
+    if there is None:
+        return
+    import cupy
+
+    if there != (here := cupy.cuda.runtime.getDevice()):
+        raise ValueError(
+            f"{label} lies on GPU {there}, but the current one is GPU {here}; do this under "
+            f"`with cupy.cuda.Device({there}):`"
+        )
+
+
 def memory_in_use(device: DeviceName) -> int:
     """Give bytes: on a GPU, what all who share it hold now; on the host, the process's peak."""
     if device == "gpu":

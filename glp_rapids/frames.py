@@ -1,11 +1,13 @@
 """The kinds of frame a caller can come with, and what has to be said differently to each.
 
 Three kinds: "pandas", "cudf", and "cudf.pandas" (a pandas proxy whose data lies on the GPU; worked
-on as the cuDF frame inside, and handed back as a proxy). Nothing else names a frame library.
+on as the cuDF frame inside, and handed back as a proxy). Frames of other libraries become one of
+the first two (`foreign`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from types import ModuleType
 from typing import Any, Literal
@@ -13,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids import foreign
+from glp_rapids.device import array_module, gpu_available, to_device, to_host
 
 Kind = Literal["pandas", "cudf", "cudf.pandas"]
 Column = Any  # a Series of either library, or a one-dimensional NumPy or CuPy array
@@ -29,11 +32,23 @@ def library(kind: Kind) -> ModuleType:
     return cudf
 
 
-def without_proxy(data: Any) -> tuple[Any, bool]:
+def cudf_inside(data: Any) -> tuple[Any, bool]:
     """Give the cuDF object inside a cudf.pandas proxy, and whether there was a proxy."""
-    if hasattr(data, "as_gpu_object"):
-        return data.as_gpu_object(), True
+    if hasattr(data, "as_gpu_object") and gpu_available():
+        # what cuDF has no type for, such as mixed objects, stays in host memory
+        with contextlib.suppress(TypeError, ValueError, NotImplementedError):
+            return data.as_gpu_object(), True
+    # without a GPU a proxy does what pandas does, and is taken for a frame of it
     return data, False
+
+
+def without_proxy(data: Any) -> tuple[Any, bool]:
+    """Give data as pandas or cuDF has it, and whether it was a proxy of cudf.pandas.
+
+    Frames and columns of polars, pyarrow and dask are converted; anything else is itself.
+    """
+    data, proxy = cudf_inside(data)
+    return foreign.native(data), proxy
 
 
 def is_cudf(data: Any, *names: str) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids import frames
-from glp_rapids.device import array_module, to_host
+from glp_rapids.device import array_module
 from glp_rapids.frames import Column
 
 Array = Any
@@ -44,11 +44,8 @@ def id_family(column: Column, label: str) -> str | None:
     dtype = column.dtype
     cast = "cast them, as with astype('int64')"
     if nulls := frames.null_count(column):
-        row = (
-            int(np.argmax(to_host(frames.to_array(column.isna()))))
-            if hasattr(column, "isna")
-            else int(array_module(column).isnan(column).argmax())
-        )
+        missing = column.isna() if hasattr(column, "isna") else array_module(column).isnan(column)
+        row = int(frames.to_array(missing).argmax())
         if is_float(dtype):
             cast = "then " + cast + " (nulls turn integers into floats)"
         raise ValueError(
@@ -67,6 +64,11 @@ def id_family(column: Column, label: str) -> str | None:
         )
     if pd.api.types.is_integer_dtype(dtype):
         return "integer"
+    if str(dtype).startswith(("list", "struct")):  # of cuDF or Arrow
+        raise TypeError(
+            f"{label} holds {dtype} ids; an id is an integer, a string or a date: for ids of "
+            "several columns, make them columns of the frame and name them in a list"
+        )
     if pd.api.types.is_complex_dtype(dtype):
         raise TypeError(f"{label} holds {dtype} ids; they cannot be sorted: {cast}")
     if pd.api.types.is_datetime64_any_dtype(dtype):

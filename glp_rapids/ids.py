@@ -91,12 +91,13 @@ class VertexIds:
             index = self._merge(parts)
         missing = index < 0
         if missing.any():
-            rows = to_host(array_module(index).flatnonzero(missing))
-            shown = [tuple(id_types.item(part, row) for part in parts) for row in rows[:5]]
+            number = int(missing.sum())
+            rows = to_host(array_module(index).flatnonzero(missing)[:5])
+            shown = [tuple(id_types.item(part, row) for part in parts) for row in rows]
             shown = ", ".join(repr(ids[0] if len(ids) == 1 else ids) for ids in shown)
             raise ValueError(
-                f"{argument} holds {rows.size} id(s) that are no vertex of the graph: {shown}"
-                f"{', ...' if rows.size > 5 else ''}; drop them, or name them in vertices="
+                f"{argument} holds {number} id(s) that are no vertex of the graph: {shown}"
+                f"{', ...' if number > 5 else ''}; drop them, or name them in vertices="
             )
         return index
 
@@ -110,14 +111,15 @@ class VertexIds:
                 for name, column in zip(names, self.columns, strict=True)
             }
         )
-        known["index"] = np.arange(len(self))
+        # a range is filled in where the frame lies
+        known["index"] = lib.Series(range(len(self)))
         asked = lib.DataFrame(
             {
                 name: frames.to_series(id_types.plain(part)[0], kind)
                 for name, part in zip(names, parts, strict=True)
             }
         )
-        asked["row"] = np.arange(len(asked))
+        asked["row"] = lib.Series(range(len(asked)))
         for name in names:
             if asked[name].dtype != known[name].dtype:
                 asked[name] = asked[name].astype(known[name].dtype)
@@ -208,9 +210,9 @@ def _rank_column(parts, labels, kind, device):
 
 
 def _factorize(column, labels):
-    codes, distinct = column.factorize()
-    distinct = (pd.Series if isinstance(distinct, pd.Index) else type(column))(distinct)
     try:
+        codes, distinct = column.factorize()
+        distinct = (pd.Series if isinstance(distinct, pd.Index) else type(column))(distinct)
         order = distinct.argsort()
     except TypeError as error:
         raise TypeError(

@@ -13,7 +13,14 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids import adjacency, frames, id_types, ids, sources
-from glp_rapids.device import DeviceName, array_module, choose, to_device
+from glp_rapids.device import (
+    DeviceName,
+    array_module,
+    choose,
+    memory_free,
+    refuse_elsewhere,
+    to_device,
+)
 from glp_rapids.graph import Graph, is_symmetric
 from glp_rapids.options import ColumnNames
 
@@ -36,10 +43,13 @@ def as_graph(
     Parameters
     ----------
     graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
-        Edges as a pandas, cuDF (also as cudf.pandas) or pyarrow frame; as arrays ``(src, dst)`` or
-        ``(src, dst, weight)`` of one length; as a square SciPy or CuPy sparse matrix, whose rows
-        are the vertices 0..n-1 and whose stored values, unless boolean, are the weights; or a
-        graph of networkx, cuGraph (with its weights, if it has any) or this library.
+        Edges as a pandas, cuDF (also as cudf.pandas), polars (also lazy), pyarrow, dask or
+        dask-cuDF frame, of which only the columns named are computed and converted; as arrays
+        ``(src, dst)`` or ``(src, dst, weight)`` of one length; as a square SciPy or CuPy sparse
+        matrix, whose rows are the vertices 0..n-1 and whose stored values, unless boolean, are the
+        weights; or a graph of networkx, cuGraph (with its weights, if it has any; a MultiGraph
+        with its duplicates) or this library. A dask frame and a cugraph.Graph over several GPUs
+        are gathered: on the caller's one GPU if they are of cuDF, else in host memory.
     source, destination : str or list of str
         The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
         strings, dates, categories, or any one type that can be sorted.
@@ -62,14 +72,18 @@ def as_graph(
     -------
     Graph
         Vertex indices are the ranks of the ids in sorted order, so the graph does not depend on
-        the order of the edges. Integer weights are int64, float weights keep their dtype.
+        the order of the edges. Integer weights are int64, float weights keep their dtype. What is
+        made of a graph that came from cuDF, dask-cuDF or cuGraph is a cuDF frame, all else pandas.
 
     Raises
     ------
     ValueError
-        A column is missing, lengths differ, or there are nulls, infinite or negative weights.
+        A column is missing, lengths differ, there are nulls, infinite or negative weights, a
+        cugraph.Graph was never filled, or the data lies on another GPU than the current one.
     TypeError
         ``graph`` is none of the above, or ids are floats, booleans or of mixed types.
+    MemoryError
+        The graph does not fit; the caller's data is as it was.
 
     Notes
     -----
@@ -105,10 +119,33 @@ def as_graph(
         sources.refuse(options, "a glp_rapids.Graph", "weight", "it has its own")
         sources.refuse_direction(graph.directed, options)
         return graph.to(device)
-    return _build(sources.read(graph, options), options, multigraph == "keep", device)
+    edges = None
+    try:
+        edges = sources.read(graph, options)
+        return _build(edges, options, multigraph == "keep", device)
+    except MemoryError as error:
+        raise MemoryError(_lack_of_memory(edges, device, error)) from error
+
+
+def _lack_of_memory(edges, device, error):
+    what = f"its {len(edges.source[0]):,} edges" if edges else "its edges"
+    place, mend = {
+        "gpu": ("GPU", "free some, or build the graph in host memory with device='cpu'"),
+        "cpu": ("host", "free some, or use ids of a narrower dtype"),
+    }[device]
+    return (
+        f"graph: there is too little memory to turn {what} into a graph on the {place} "
+        f"({memory_free(device) / 2**30:.1f} GiB are free there): {error}; {mend}"
+    )
 
 
 def _build(edges, options, count_duplicates, device):
+    for columns, labels in (
+        (edges.source, edges.source_labels),
+        (edges.destination, edges.destination_labels),
+    ):
+        for column, label in zip(columns, labels, strict=False):
+            refuse_elsewhere(column, label)
     weights = None
     if edges.weight is not None:
         weights = to_device(_checked_weights(edges.weight, edges.weight_label), device)

@@ -8,56 +8,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from glp_rapids import frames
-from glp_rapids.frames import Column, Kind
+from glp_rapids import foreign, frames, sources_cugraph
+from glp_rapids.edges import Edges, Options, refuse, refuse_direction
+from glp_rapids.foreign import instance_of
 
 ACCEPTED = (
-    "a pandas, cuDF or pyarrow edge frame, a tuple of arrays (src, dst) or (src, dst, weight), a "
-    "SciPy or CuPy sparse matrix, a networkx.Graph, a cugraph.Graph or a glp_rapids.Graph"
+    "a pandas, cuDF, polars, pyarrow or dask edge frame, a tuple of arrays (src, dst) or (src, "
+    "dst, weight), a SciPy or CuPy sparse matrix, a networkx.Graph, a cugraph.Graph or a "
+    "glp_rapids.Graph"
 )
-
-
-@dataclass
-class Options:
-    """The edge options of `as_graph`, as given."""
-
-    source: Any
-    destination: Any
-    weight: Any
-    directed: bool
-    vertices: Any
-
-
-@dataclass
-class Edges:
-    """Edges as columns of ids, or as positions in the columns ``vertices``."""
-
-    source: list[Column]
-    destination: list[Column]
-    weight: Column | None
-    directed: bool
-    kind: Kind
-    vertices: list[Column] | None = None
-    positional: bool = False
-    # both directions of every undirected edge are there already
-    symmetric: bool = False
-    # symmetric if it looks so, as an adjacency matrix does
-    maybe_symmetric: bool = False
-    source_labels: tuple[str, ...] = ("source",)
-    destination_labels: tuple[str, ...] = ("destination",)
-    weight_label: str = "weight"
-    vertices_labels: tuple[str, ...] = ()
 
 
 def read(graph: Any, options: Options) -> Edges:
     """Find the reader for ``graph`` and run it."""
-    graph, proxy = frames.without_proxy(graph)
+    graph, proxy = frames.cudf_inside(graph)
     for recognized, reader in _READERS:
         if recognized(graph):
             edges = reader(graph, options)
@@ -80,18 +49,20 @@ def _describe(graph):
     return name
 
 
-def _is(module: str, *names: str) -> Callable[[Any], bool]:
-    """Recognize instances of classes of a module that may not be imported."""
-
-    def recognized(graph: Any) -> bool:
-        loaded = sys.modules.get(module)
-        classes = tuple(getattr(loaded, name) for name in names if hasattr(loaded, name))
-        return bool(classes) and isinstance(graph, classes)
-
-    return recognized
-
-
 def _read_frame(frame, options):
+    return _edges_of(frame, _column_names(list(frame.columns), options), options)
+
+
+def _read_foreign(frame, options):
+    library = foreign.library_of_frame(frame)
+    wanted = _column_names(library.names(frame), options)
+    # source and destination may be one column
+    names = list(dict.fromkeys(name for names in wanted for name in names))
+    return _edges_of(library.native(library.select(frame, names)), wanted, options)
+
+
+def _column_names(there, options):
+    """Give the names of the source, destination and weight columns, all of which are there."""
     sources = _names(options.source, "source")
     destinations = _names(options.destination, "destination")
     if len(sources) != len(destinations):
@@ -106,15 +77,20 @@ def _read_frame(frame, options):
         ("weight", weights),
     ):
         for name in names:
-            if name not in frame.columns:
+            if name not in there:
                 raise ValueError(
-                    f"{argument}={options.__dict__[argument]!r}: the frame has no column {name!r}; "
-                    f"its columns are {list(frame.columns)}"
+                    f"{argument}={getattr(options, argument)!r}: the frame has no column {name!r}; "
+                    f"its columns are {there}"
                 )
-            if list(frame.columns).count(name) > 1:
+            if there.count(name) > 1:
                 raise ValueError(f"{argument}: the frame has several columns named {name!r}")
     if len(weights) > 1:
         raise ValueError(f"weight must be one column, not {weights}")
+    return sources, destinations, weights
+
+
+def _edges_of(frame, names, options):
+    sources, destinations, weights = names
     return Edges(
         [frame[name] for name in sources],
         [frame[name] for name in destinations],
@@ -138,38 +114,6 @@ def _names(names, argument):
             "as the graph: (src, dst, weight)"
         )
     return [names]
-
-
-def _read_arrow(table, options):
-    import pyarrow
-
-    table = pyarrow.table(table)
-    wanted = {
-        name
-        for names in (options.source, options.destination, options.weight)
-        for name in (names if isinstance(names, list | tuple) else [names])
-    }
-    columns = {}
-    for name in table.column_names:
-        column = table.column(name)
-        if name not in wanted:
-            columns[name] = []
-        elif column.null_count:
-            # conversion would turn integers with nulls into floats, and the message wrong
-            row = column.is_null().to_pylist().index(True)
-            raise ValueError(
-                f"column {name!r} holds {column.null_count} null(s), the first at row {row}; "
-                "drop those rows with table.drop_null()"
-            )
-        else:
-            columns[name] = column.to_pandas()
-    # a frame of a few columns, the others there by name for the message
-    frame = pd.DataFrame({name: values for name, values in columns.items() if name in wanted})
-    if missing := [name for name in wanted if name is not None and name not in columns]:
-        raise ValueError(
-            f"the table has no column {missing[0]!r}; its columns are {table.column_names}"
-        )
-    return _read_frame(frame, options)
 
 
 def _read_arrays(arrays, options):
@@ -256,60 +200,13 @@ def _read_networkx(graph, options):
     )
 
 
-def _read_cugraph(graph, options):
-    refuse(options, "a cugraph.Graph", "vertices", "it has its own")
-    refuse(options, "a cugraph.Graph", "weight", "it has its own, if it is weighted")
-    import pylibcugraph
-
-    # a graph over several GPUs holds a dict of parts, one without edges nothing
-    if not isinstance(getattr(graph, "_plc_graph", None), pylibcugraph.SGGraph):
-        raise TypeError("graph: the cugraph.Graph must have been built, and on one GPU")
-    refuse_direction(graph.is_directed(), options)
-    handle = pylibcugraph.ResourceHandle()
-    source, destination, weight, *_ = pylibcugraph.decompress_to_edgelist(
-        resource_handle=handle, graph=graph._plc_graph, do_expensive_check=False
-    )
-    if graph.renumbered:
-        names = graph.renumber_map.implementation.df
-        vertices = [names[name] for name in names.columns if name != "id"]
-    else:
-        vertices = [
-            pylibcugraph.extract_vertex_list(
-                resource_handle=handle, graph=graph._plc_graph, do_expensive_check=False
-            )
-        ]
-    return Edges(
-        [source],
-        [destination],
-        weight if graph.is_weighted() else None,
-        graph.is_directed(),
-        "cudf",
-        vertices,
-        positional=bool(graph.renumbered),
-        symmetric=not graph.is_directed(),
-        vertices_labels=("the vertices of the graph",) * len(vertices),
-    )
-
-
-def refuse(options: Options, what: str, argument: str, reason: str) -> None:
-    """Raise if an option is given that has no meaning for such a graph."""
-    if getattr(options, argument) is not None:
-        raise ValueError(f"{argument}= does not apply to {what}: {reason}; leave it out")
-
-
-def refuse_direction(directed: bool, options: Options) -> None:
-    """Raise if ``directed=True`` is asked of a graph that knows itself to be undirected."""
-    if options.directed and not directed:
-        raise ValueError("directed=True, but the graph given is undirected; leave directed= out")
-
-
 _READERS: list[tuple[Callable[[Any], bool], Callable[[Any, Options], Edges]]] = [
     (lambda graph: isinstance(graph, tuple), _read_arrays),
     (lambda graph: isinstance(graph, pd.DataFrame), _read_frame),
-    (_is("cudf", "DataFrame"), _read_frame),
-    (_is("pyarrow", "Table", "RecordBatch"), _read_arrow),
-    (_is("networkx", "Graph"), _read_networkx),
-    (_is("scipy.sparse", "spmatrix", "sparray"), _read_matrix),
-    (_is("cupyx.scipy.sparse", "spmatrix"), _read_matrix),
-    (_is("cugraph", "Graph"), _read_cugraph),
+    (instance_of("cudf", "DataFrame"), _read_frame),
+    (lambda graph: foreign.library_of_frame(graph) is not None, _read_foreign),
+    (instance_of("networkx", "Graph"), _read_networkx),
+    (instance_of("scipy.sparse", "spmatrix", "sparray"), _read_matrix),
+    (instance_of("cupyx.scipy.sparse", "spmatrix"), _read_matrix),
+    (instance_of("cugraph", "Graph"), sources_cugraph.read),
 ]

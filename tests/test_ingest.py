@@ -522,7 +522,11 @@ BAD = {
     "path": ({"graph": "edges.csv"}, TypeError, "the path 'edges.csv'; read it first"),
     "edge array": ({"graph": np.ones((3, 2))}, TypeError, "pass its columns"),
     "list": ({"graph": [(1, 2)]}, TypeError, r"tuple\(zip\(\*pairs\)\)"),
-    "None": ({"graph": None}, TypeError, "graph must be a pandas, cuDF or pyarrow edge frame"),
+    "None": (
+        {"graph": None},
+        TypeError,
+        "graph must be a pandas, cuDF, polars, pyarrow or dask edge frame",
+    ),
     "nx attribute": (
         {"graph": karate(), "weight": "km"},
         ValueError,
