@@ -33,7 +33,8 @@ UNPRUNED = Limits(blocks=2, warps_per_block=8, slots=1024, handed_over=None, pru
 # The same with every limit so small that a drawn graph passes it.
 TINY = {
     "TICKETS": ((5, 1, 2), (4, 1, 8), (3, 2, 4), (2, 2, 4), (1, 2, 4)),
-    "LONGEST_OF_WARP": ((0, 4), (12, 5)),
+    "SHORT": 4,
+    "SHARE_OF_WARP": 3,
     "HUB": 7,
     "BATCH_SLOTS": 256,
 }
@@ -78,7 +79,11 @@ def check_lists(plan, rows, classes):
 def check_bins(plan, rows, limits):
     """Rows lie in the bin of their degree: for several blocks, one block, warps."""
     entries = plan.entries_a_class
-    longest = max(length for least, length in auto_plan.LONGEST_OF_WARP if entries >= least)
+    longest = auto_plan.SHORT
+    while 2 * longest * auto_plan.SHARE_OF_WARP <= entries:
+        longest *= 2
+    if not limits.pruned:
+        longest = min(longest, limits.slots // limits.warps_per_block)
     single = min(limits.slots, auto_plan.HUB)
     while limits.pruned and single * limits.blocks < entries:
         single *= 2

@@ -137,8 +137,8 @@ def test_a_cpu_takes_every_strategy(strategy):
 PATHS = {
     "16 lanes": ((1024, 128, 32, 16, 0), 4096, 4096),
     "32 lanes": ((1024, 128, 32, 0, 0), 4096, 4096),
-    "a warp": ((1024, 128, 0, 0, 0), 4096, 4096),
-    "a warp with a table that is too small": ((1024, 0, 0, 0, 0), 2048, 4096),
+    "a warp": ((4096, 128, 0, 0, 0), 4096, 4096),
+    "a warp with a table that is too small": ((4096, 0, 0, 0, 0), 2048, 4096),
     "a block": ((0, 0, 0, 0, 0), 4096, 4096),
     "many blocks": ((0, 0, 0, 0, 0), 4096, 16),
 }
@@ -157,6 +157,7 @@ def test_every_path_of_the_persistent_kernel_agrees(name, path, monkeypatch):
         for degree, (_, least, most) in zip(degrees, auto_plan.TICKETS, strict=True)
     )
     monkeypatch.setattr(auto_plan, "TICKETS", tickets)
+    monkeypatch.setattr(auto_plan, "SHARE_OF_WARP", 1)
     monkeypatch.setattr(auto_plan, "HUB", hub)
     monkeypatch.setattr(auto_plan, "PIECE", 1 if hub < 4096 else auto_plan.PIECE)
     monkeypatch.setattr(auto_common, "TABLE", slots)

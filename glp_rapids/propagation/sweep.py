@@ -96,9 +96,9 @@ def _integer(name: str, value: Any, low: int, high: int | None) -> None:
 class Workload:
     """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes.
 
-    ``once``: a row holds a neighbour once, whose vote counts one. ``distinct``: the first class of
-    the first sweep hears every label once. In ``kept``, which stays on the graph, an engine may
-    leave what the next run on the same rows can use.
+    ``once``: a row holds a neighbour once, whose vote is for its label. ``distinct``: the first
+    class of the first sweep hears every label once. In ``kept``, which stays on the graph, an
+    engine may leave what the next run on the same rows can use.
     """
 
     graph: Graph
@@ -245,7 +245,7 @@ def _workload(
             f"{heaviest:g}, largest degree {largest_degree}); divide the weights or use floats"
         )
     skip = traits.skip_inactive and options.skip_inactive
-    once = traits.unit_votes and (not graph.directed or options.direction != "both")
+    once = traits.default_load and (not graph.directed or options.direction != "both")
     return Workload(
         graph=graph,
         rows=rows,

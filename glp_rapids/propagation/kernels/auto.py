@@ -144,6 +144,8 @@ class AutoEngine:
             hubs=auto_sweep.Hubs(*(bound(plan.hub[name]) for name in auto_sweep.Hubs._fields)),
             pieces=auto_sweep.Pieces(
                 label=filled(pieces, -1, index_type),
+                heard=filled(pieces, 0, shared.vote_type),
+                tied=filled(pieces, 0, np.uint8),
                 bound=filled(pieces, 0, shared.vote_type),
                 arrived=filled(number_of_hubs, 0, np.int32),
             ),

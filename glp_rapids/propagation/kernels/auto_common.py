@@ -30,7 +30,7 @@ BLOCKS_A_MULTIPROCESSOR = 3  # at once; it decides how many registers a thread g
 TABLE = 4096  # slots of a block's table in shared memory; half with 64-bit votes
 PROBES = 16  # in a table that may be too small; then the vote goes elsewhere
 COUNTERS = 1024  # of the sketch of labels that found no room
-HANDED_OVER = 64  # labels that a piece of a hub hands over at most
+HANDED_OVER = 256  # labels that a piece of a hub hands over at most
 
 # Arrays of the graph, of the run, and what holds for one sweep; all kernels' paths take them.
 Rows = namedtuple("Rows", "indptr indices weights")
@@ -45,8 +45,8 @@ Numbers = namedtuple("Numbers", "scale limit errors")
 # Shared memory of a block: the table, then small things. Numba wants it allocated in the kernel.
 Here = namedtuple(
     "Here",
-    "now meta keys votes sketch deferred waiting drawn changes owns mosts arrived labels scores "
-    "ties long_first long_last long_rows",
+    "now meta keys votes highs sketch deferred waiting drawn changes owns mosts arrived labels "
+    "scores ties long_first long_last long_rows",
 )
 
 
@@ -54,13 +54,17 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
     """Make the device functions of one program for one type of vertex index."""
     traits = compiled.traits
     unit, weighted, default_score = traits.unit_votes, traits.weighted, traits.default_score
+    online = traits.growing_scores
     checked = traits.real_amounts and not traits.default_load
     vote_type = np.int32 if unit else np.int64
     score_type = np.float64 if traits.real_scores else vote_type if default_score else np.int64
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
     order_key = target.compile(scalar.order_key)
-    slots = TABLE if unit else TABLE // 2
+    # Shared memory adds 32 bits in one step and 64 bits in a loop of compare-and-swaps, so sums of
+    # 64 bits are kept as two words: the lower one's carry goes to the upper one.
+    slots, highs = (TABLE, 1) if unit else (TABLE // 2, TABLE // 2)
+    word_type = np.int32 if unit else np.uint32
 
     @cuda.jit(device=True)
     def heard_from(v, u, j, rows, state, distinct, numbers):
@@ -69,7 +73,9 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
             if distinct:
                 return u, vote_type(1)
             return index_type(state.labels[np.uint64(u)]), vote_type(1)
-        if weighted:
+        if online and distinct:
+            label, amount = u, rows.weights[np.uint64(j)]
+        elif weighted:
             label, amount = load_neighbor(v, u, rows.weights[np.uint64(j)], state)
         else:
             label, amount = load_neighbor(v, u, np.int64(1), state)
@@ -177,10 +183,10 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
         return value
 
     @cuda.jit(device=True)
-    def says_itself(label, start, length, rows, state):
-        """Tell whether the vertex of this name is in a row of ascending entries, and says so."""
+    def its_own_vote(v, label, start, length, rows, state, numbers):
+        """Give the vote of the vertex of this name in a row of ascending entries, if it says so."""
         if state.labels[np.uint64(label)] != label:
-            return False
+            return vote_type(0)
         low, high = start, start + length
         while low < high:
             middle = (low + high) >> 1
@@ -188,30 +194,81 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
                 low = middle + 1
             else:
                 high = middle
-        return low < start + length and rows.indices[np.uint64(low)] == label
+        if low < start + length and rows.indices[np.uint64(low)] == label:
+            return heard_from(v, label, low, rows, state, False, numbers)[1]
+        return vote_type(0)
 
     @cuda.jit(device=True)
-    def add_here(keys, votes, base, mask, probes, label, amount):
-        """Add votes in a table in shared memory; return whether there was room, and the sum."""
+    def votes_at(here, place):
+        """Give the votes in a slot of the table in shared memory."""
+        if unit:
+            return here.votes[place]
+        return vote_type((np.int64(here.highs[place]) << 32) | np.int64(here.votes[place]))
+
+    @cuda.jit(device=True)
+    def wipe(here, place):
+        """Make a slot of the table in shared memory free again."""
+        here.keys[place] = index_type(-1)
+        here.votes[place] = word_type(0)
+        if not unit:
+            here.highs[place] = np.int32(0)
+
+    @cuda.jit(device=True)
+    def add_here(here, base, mask, probes, label, amount):
+        """Add votes in the table in shared memory.
+
+        Returns the slot (negative: no room), whether it was taken for this label just now, and at
+        least how many votes the label has; with votes of 64 bits that is no more than these.
+        """
         slot = np.int32(
             (np.uint32(np.uint32(label) * np.uint32(0x9E3779B1)) >> np.uint32(12)) & np.uint32(mask)
         )
         for _ in range(probes):
             place = np.uint32(base + slot)
-            found = keys[place]
+            found = here.keys[place]
+            claimed = False
             if found == -1:
-                found = cuda.atomic.cas(keys, place, index_type(-1), label)
+                found = cuda.atomic.cas(here.keys, place, index_type(-1), label)
                 if found == -1:
-                    found = label
+                    found, claimed = label, True
             if found == label:
-                return True, vote_type(cuda.atomic.add(votes, place, amount) + amount)
+                if unit:
+                    amount = vote_type(cuda.atomic.add(here.votes, place, amount) + amount)
+                else:
+                    low = np.uint32(amount)
+                    before = np.uint32(cuda.atomic.add(here.votes, place, low))
+                    high = np.int32(amount >> 32)
+                    if np.uint32(before + low) < low:
+                        high = np.int32(high + 1)
+                    if high != 0:
+                        cuda.atomic.add(here.highs, place, high)
+                return np.int32(place), claimed, amount
             slot = np.int32((slot + 1) & mask)
-        return False, vote_type(0)
+        return np.int32(-1), False, vote_type(0)
+
+    @cuda.jit(device=True)
+    def sum_of_alike(alike, own, lead, value):
+        """Add up the values of a group of lanes (a mask from ``lead`` on); its first lane has it.
+
+        In each round every second lane that is left adds the next one's sum to its own.
+        """
+        below = np.uint32((np.uint32(1) << np.uint32(own)) - np.uint32(1))
+        rank = np.int32(cuda.popc(alike & below))
+        above = np.uint32(alike & ~np.uint32((np.uint32(2) << np.uint32(own)) - np.uint32(1)))
+        while cuda.any_sync(ALL, above != 0):
+            following = np.int32(cuda.ffs(above))
+            other = cuda.shfl_sync(ALL, value, np.int32(lead + max(following, 1) - 1))
+            if following > 0:
+                value = vote_type(value + other)
+            above &= np.uint32(cuda.ballot_sync(ALL, rank & 1 == 0) >> np.uint32(lead))
+            rank >>= 1
+        return value
 
     return SimpleNamespace(
         index_type=index_type, vote_type=vote_type, score_type=score_type, slots=slots,
-        slice=slots // WARPS, unit=unit, online=traits.growing_scores,
+        slice=slots // WARPS, highs=highs, word_type=word_type, unit=unit, online=online,
         default_load=traits.default_load, heard_from=heard_from, scored=scored, combine=combine,
         order_key=order_key, best_of_lanes=best_of_lanes, sum_of_lanes=sum_of_lanes,
-        max_of_lanes=max_of_lanes, says_itself=says_itself, add_here=add_here,
+        max_of_lanes=max_of_lanes, sum_of_alike=sum_of_alike, its_own_vote=its_own_vote,
+        votes_at=votes_at, wipe=wipe, add_here=add_here,
     )  # fmt: skip

@@ -135,11 +135,11 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
                 v = lists.vertices[np.uint64(position)]
                 start = lists.starts[np.uint64(position)]
                 degree = np.int32(lists.degrees[np.uint64(position)])
+                # Read in any case: it comes together with what tells whether it is needed.
+                current = index_type(state.labels[np.uint64(v)])
                 wanted = needed(position, v, here, run)
             if cuda.any_sync(ALL, wanted):
-                if wanted:
-                    current = index_type(state.labels[np.uint64(v)])
-                else:
+                if not wanted:
                     start, degree = np.int64(0), np.int32(0)
                 label, score, tied = index_type(-1), score_type(0), False
                 if kind > ROWS_OF_FEW:
@@ -168,8 +168,8 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
                         failed = False
                         if its_degree <= SHORT:
                             of_row, its_score, its_tie = short(
-                                its_v, its_start, its_degree, its_label, lane, rows, state, here,
-                                numbers,
+                                its_v, its_start, its_degree, its_label, lane, base, rows, state,
+                                here, numbers,
                             )  # fmt: skip
                         else:
                             of_row, its_score, its_tie, failed = warp_row(

@@ -18,10 +18,10 @@ from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.kernels.auto_common import SHORT, THREADS
 
-FEW, HALF_WARP, WARP, LONG = 8, 16, 32, 1024
-# A small class would be over before a warp has read a long row: from so many entries of a class
-# on, warps read rows up to so long, and blocks the longer ones.
-LONGEST_OF_WARP = ((0, SHORT), (1 << 21, 512), (1 << 24, LONG))
+FEW, HALF_WARP, WARP, LONG = 8, 16, 32, 4096
+# Warps read more at a time than blocks do, which wait for one another; but a small class would be
+# over before a warp has read a long row. So a warp's rows have at most this share of a class.
+SHARE_OF_WARP = 4096
 HUB = 4096  # entries at least in a row that several blocks share
 PARTS = 16  # the vertices are looked at in so many parts, for the sake of memory
 PIECE = 8  # stretches of a block's threads, one entry a thread, in a piece of a hub
@@ -75,7 +75,9 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
     while limits.pruned and single * limits.blocks < entries:
         single *= 2
     degrees = [0, *(limit for limit, _, _ in reversed(TICKETS))]
-    longest = max(length for least, length in LONGEST_OF_WARP if entries >= least)
+    longest = SHORT << int(np.log2(max(entries // (SHORT * SHARE_OF_WARP), 1)))
+    if not limits.pruned:
+        longest = min(longest, limits.slots // limits.warps_per_block)
     degrees[-1] = min(degrees[-1], longest)
     while degrees[-1] < single:
         degrees.append(min(max(2 * degrees[-1], 1), single))
@@ -127,23 +129,29 @@ def _keys(indptr: Any, classes: int, degrees: np.ndarray, xp: Any) -> Any:
 def _listed(rows: Any, key: Any, counts: np.ndarray, xp: Any) -> tuple[Any, Any, Any]:
     """List the vertices that have neighbours, their rows' starts and degrees.
 
-    By key; a stable sort keeps vertices of one key ascending.
+    By key, and ascending in each: a part of the vertices at a time is sorted and handed out, for
+    to sort all at once takes more memory than the lists.
     """
-    dtype = rows.indices.dtype
-    number = int(counts[:, :-1].sum())
+    dtype, bins = rows.indices.dtype, counts.shape[1]
+    with_neighbours = counts.copy()
+    with_neighbours[:, -1] = 0
+    ends = np.cumsum(with_neighbours.ravel())
+    number = int(ends[-1])
+    following = xp.asarray(ends - with_neighbours.ravel())  # the next free place of each key
     vertices, starts = xp.empty(number, dtype), xp.empty(number, np.int64)
     degrees = xp.empty(number, dtype)
-    order = xp.argsort(key, kind="stable")
-    ends = np.cumsum(counts.ravel()).reshape(counts.shape)
-    to = 0
-    for c in range(len(counts)):
-        first, last = int(ends[c, 0] - counts[c, 0]), int(ends[c, -1] - counts[c, -1])
-        for begin, end in _parts(first, last, key.size):
-            here, there = order[begin:end], slice(to + begin - first, to + end - first)
-            vertices[there] = here
-            starts[there] = rows.indptr[here]
-            degrees[there] = rows.indptr[here + 1] - rows.indptr[here]
-        to += last - first
+    for first, last in _parts(0, key.size, key.size):
+        part = key[first:last]
+        order = xp.argsort(part, kind="stable")
+        part = part[order]
+        of_part = xp.bincount(part, minlength=counts.size)
+        place = xp.arange(last - first) + (following - xp.cumsum(of_part) + of_part)[part]
+        following += of_part
+        keep = part % bins != bins - 1
+        place, here = place[keep], first + order[keep]
+        vertices[place] = here
+        starts[place] = rows.indptr[here]
+        degrees[place] = rows.indptr[here + 1] - rows.indptr[here]
     return vertices, starts, degrees
 
 

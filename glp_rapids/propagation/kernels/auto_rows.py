@@ -20,7 +20,6 @@ from glp_rapids.propagation.kernels.auto_common import (
     LANES,
     ONCE,
     PROBES,
-    SHORT,
     STEP,
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda
@@ -29,12 +28,13 @@ from glp_rapids.propagation.kernels.cuda_target import cuda
 def build_lanes(shared: SimpleNamespace) -> Any:
     """Make the path of 16 or 32 lanes a row (GLP, section 4.2), a neighbour a lane.
 
-    A lane learns the votes of its label by listening to the others. Where more than half of a row
-    says the current label, one ballot is enough; most rows do after a few sweeps.
+    A lane learns who says the same by one instruction. Where more than half of a row says the
+    current label, one ballot is enough; most rows do after a few sweeps.
     """
     index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
     heard_from, scored = shared.heard_from, shared.scored
     best_of_lanes, unit, online = shared.best_of_lanes, shared.unit, shared.online
+    sum_of_alike = shared.sum_of_alike
 
     @cuda.jit(device=True)
     def row_of_lanes(v, length, label, votes, held, own, lead, width, state, here, numbers):
@@ -45,23 +45,15 @@ def build_lanes(shared: SimpleNamespace) -> Any:
             count = np.int32(cuda.popc((same >> np.uint32(lead)) & group))
             if cuda.all_sync(ALL, 2 * count > length or length == 0):
                 return held, score_type(count), False
-        total = vote_type(0)
-        repeated = False
+        group = np.uint32((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+        alike = (np.uint32(cuda.match_any_sync(ALL, label)) >> np.uint32(lead)) & group
+        repeated = np.int32(cuda.ffs(np.uint32(alike)) - 1) != own
         if unit:
-            group = np.uint32((np.uint64(1) << np.uint64(width)) - np.uint64(1))
-            alike = (np.uint32(cuda.match_any_sync(ALL, label)) >> np.uint32(lead)) & group
             total = vote_type(cuda.popc(np.uint32(alike)))
-            repeated = np.int32(cuda.ffs(np.uint32(alike)) - 1) != own
         else:
-            i = np.int32(0)
-            while i < width:
-                for k in range(4):
-                    other = cuda.shfl_sync(ALL, label, np.int32(lead + i + k))
-                    amount = cuda.shfl_sync(ALL, votes, np.int32(lead + i + k))
-                    if other == label:
-                        total = vote_type(total + amount)
-                        repeated = repeated or i + k < own
-                i += np.int32(4)
+            if label < 0:
+                alike = np.uint32(0)  # nobody waits for the sum of what is not there
+            total = sum_of_alike(np.uint32(alike), own, lead, votes)
         score = score_type(0)
         if repeated:
             label = index_type(-1)
@@ -127,41 +119,40 @@ def build_lanes(shared: SimpleNamespace) -> Any:
 
 
 def build_short(shared: SimpleNamespace) -> Any:
-    """Make the path of a warp a row of up to 128 entries, four a lane, in registers.
+    """Make the path of a warp a row of up to 128 entries, four a lane."""
+    return _compared(shared) if shared.unit and shared.online else _tabled(shared)
+
+
+def _compared(shared: SimpleNamespace) -> Any:
+    """Count in registers: votes of one, and scores that are their sums.
 
     Every entry is compared with every other: d rounds of one shuffle and four comparisons, which
     depend on nothing, are over before a table in shared memory is filled and read.
     """
     index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
-    heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
+    heard_from, combine = shared.heard_from, shared.combine
     best_of_lanes, max_of_lanes = shared.best_of_lanes, shared.max_of_lanes
-    unit, online = shared.unit, shared.online
 
     @cuda.jit(device=True)
-    def short(v, start, degree, current, lane, rows, state, here, numbers):
+    def compared(v, start, degree, current, lane, base, rows, state, here, numbers):
         labels = cuda.local.array(STEP, index_type)
-        votes = cuda.local.array(STEP, vote_type)
         totals = cuda.local.array(STEP, vote_type)
-        repeated = cuda.local.array(STEP, np.bool_)
         turn = cuda.local.array(STEP, index_type)
-        turn_votes = cuda.local.array(STEP, vote_type)
         distinct = here.now[DISTINCT] != 0
         last = degree - 1
         for k in range(STEP):
             labels[k] = rows.indices[np.uint64(start + min(lane + LANES * k, last))]
         for k in range(STEP):
             j = start + min(lane + LANES * k, last)
-            labels[k], votes[k] = heard_from(v, labels[k], j, rows, state, distinct, numbers)
+            labels[k], _ = heard_from(v, labels[k], j, rows, state, distinct, numbers)
         own = np.int32(0)
         for k in range(STEP):
             if lane + LANES * k > last:
                 labels[k] = index_type(-1)
-            totals[k], repeated[k] = vote_type(0), labels[k] < 0
-            turn[k], turn_votes[k] = labels[k], votes[k]
-            if unit and online:
-                mine = labels[k] >= 0 and labels[k] == current
-                own = np.int32(own + cuda.popc(cuda.ballot_sync(ALL, mine)))
-        if unit and online and 2 * own > degree:
+            totals[k], turn[k] = vote_type(0), labels[k]
+            mine = labels[k] >= 0 and labels[k] == current
+            own = np.int32(own + cuda.popc(cuda.ballot_sync(ALL, mine)))
+        if 2 * own > degree:
             return current, score_type(own), False
         place = np.int32(0)
         while place < degree:
@@ -169,39 +160,104 @@ def build_short(shared: SimpleNamespace) -> Any:
             while i < LANES:
                 for ahead in range(4):
                     other = cuda.shfl_sync(ALL, turn[0], np.int32(i + ahead))
-                    amount = vote_type(1)
-                    if not unit:
-                        amount = cuda.shfl_sync(ALL, turn_votes[0], np.int32(i + ahead))
                     for k in range(STEP):
                         if other == labels[k]:
-                            totals[k] = vote_type(totals[k] + amount)
-                            if not online and place + i + ahead < lane + LANES * k:
-                                repeated[k] = True
+                            totals[k] = vote_type(totals[k] + vote_type(1))
                 i += np.int32(4)
             for k in range(1, STEP):
-                turn[k - 1], turn_votes[k - 1] = turn[k], turn_votes[k]
+                turn[k - 1] = turn[k]
             place += np.int32(LANES)
         most = vote_type(0)
-        if online:
-            for k in range(STEP):
-                if not repeated[k]:
-                    most = max(most, totals[k])
-            most = max_of_lanes(most)
+        for k in range(STEP):
+            if labels[k] >= 0:
+                most = max(most, totals[k])
+        most = max_of_lanes(most)
         best, score, tied = index_type(-1), score_type(0), False
         k = np.int32(0)
         while k < STEP:
-            if not repeated[0] and (not online or totals[0] == most):
+            if labels[0] >= 0 and totals[0] == most:
                 best, score, tied = combine(
-                    best, score, tied, labels[0], scored(v, labels[0], totals[0], state, numbers),
-                    False, current, here,
-                )  # fmt: skip
+                    best, score, tied, labels[0], score_type(totals[0]), False, current, here
+                )
             for i in range(1, STEP):
-                labels[i - 1], totals[i - 1], repeated[i - 1] = labels[i], totals[i], repeated[i]
+                labels[i - 1], totals[i - 1] = labels[i], totals[i]
             k += np.int32(1)
         cuda.syncwarp()
         return best_of_lanes(best, score, tied, LANES, current, here)
 
-    return short
+    return compared
+
+
+def _tabled(shared: SimpleNamespace) -> Any:
+    """Count in the warp's slice of the table, which has two slots an entry: there is room.
+
+    Whoever takes a slot for a label scores that label, so nobody looks through the table.
+    """
+    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
+    heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
+    best_of_lanes, sum_of_lanes = shared.best_of_lanes, shared.sum_of_lanes
+    add_here, votes_at, wipe = shared.add_here, shared.votes_at, shared.wipe
+    online, slots = shared.online, np.int32(shared.slice)
+
+    @cuda.jit(device=True)
+    def tabled(v, start, degree, current, lane, base, rows, state, here, numbers):
+        labels = cuda.local.array(STEP, index_type)
+        votes = cuda.local.array(STEP, vote_type)
+        places = cuda.local.array(STEP, np.int32)
+        distinct = here.now[DISTINCT] != 0
+        last = degree - 1
+        for k in range(STEP):
+            labels[k] = rows.indices[np.uint64(start + min(lane + LANES * k, last))]
+        for k in range(STEP):
+            if lane + LANES * k <= last:  # a user's function sees real entries, each once
+                labels[k], votes[k] = heard_from(
+                    v, labels[k], start + lane + LANES * k, rows, state, distinct, numbers
+                )
+            else:
+                labels[k], votes[k] = index_type(-1), vote_type(0)
+        best, score, tied = index_type(-1), score_type(0), False
+        own, own_heard = vote_type(0), False
+        k = np.int32(0)
+        while k < STEP:
+            label, place = labels[0], np.int32(-1)
+            if label >= 0:
+                if online and label == current:
+                    own, own_heard = vote_type(own + votes[0]), True
+                elif online and distinct:
+                    best, score, tied = combine(
+                        best, score, tied, label, score_type(votes[0]), False, current, here
+                    )
+                else:
+                    place, claimed, _ = add_here(here, base, slots - 1, slots, label, votes[0])
+                    if not claimed:
+                        place = np.int32(-1)
+            for i in range(1, STEP):
+                labels[i - 1], votes[i - 1], places[i - 1] = labels[i], votes[i], places[i]
+            labels[STEP - 1], places[STEP - 1] = label, place
+            k += np.int32(1)
+        cuda.syncwarp()
+        k = np.int32(0)
+        while k < STEP:
+            if places[0] >= 0:
+                place = np.uint32(places[0])
+                best, score, tied = combine(
+                    best, score, tied, labels[0],
+                    scored(v, labels[0], votes_at(here, place), state, numbers), False, current,
+                    here,
+                )  # fmt: skip
+                wipe(here, place)
+            for i in range(1, STEP):
+                labels[i - 1], places[i - 1] = labels[i], places[i]
+            k += np.int32(1)
+        cuda.syncwarp()
+        best, score, tied = best_of_lanes(best, score, tied, LANES, current, here)
+        if online and cuda.any_sync(ALL, own_heard):
+            best, score, tied = combine(
+                best, score, tied, current, score_type(sum_of_lanes(own)), False, current, here
+            )
+        return best, score, tied
+
+    return tabled
 
 
 def build_warp(shared: SimpleNamespace) -> Any:
@@ -211,9 +267,9 @@ def build_warp(shared: SimpleNamespace) -> Any:
     """
     index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
     heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
-    best_of_lanes, add_here = shared.best_of_lanes, shared.add_here
+    best_of_lanes, add_here, wipe = shared.best_of_lanes, shared.add_here, shared.wipe
     sum_of_lanes, max_of_lanes = shared.sum_of_lanes, shared.max_of_lanes
-    says_itself = shared.says_itself
+    its_own_vote, votes_at = shared.its_own_vote, shared.votes_at
     unit, online, most_slots = shared.unit, shared.online, shared.slice
 
     @cuda.jit(device=True)
@@ -226,9 +282,11 @@ def build_warp(shared: SimpleNamespace) -> Any:
         while slots < 2 * degree and slots < most_slots:
             slots = np.int32(2 * slots)
         probes = slots if 2 * degree <= slots else np.int32(PROBES)
-        # A name heard from its bearer only is left out of long rows, as in `auto_wide`.
+        # A name heard from its bearer only is left out of long rows, as in `auto_wide`; so many
+        # votes it has at most.
+        named = online and here.now[ONCE] != 0 and not distinct
         unheard = vote_type(0)
-        if unit and online and degree > SHORT and here.now[ONCE] != 0 and not distinct:
+        if unit and named:
             unheard = vote_type(1)
         best, score, tied = index_type(-1), score_type(0), False
         own, most = vote_type(0), vote_type(0)
@@ -252,30 +310,31 @@ def build_warp(shared: SimpleNamespace) -> Any:
                     elif mine:
                         own = vote_type(own + amounts[k])
                         own_heard = True
-                    if mine or (unit and unheard != 0 and labels[k] == names[k]):
+                    if mine:
                         labels[k] = index_type(-1)
-            if online and unit and degree <= LANES * STEP and 2 * own > degree:
-                return current, score_type(own), False, False
             k = np.int32(0)
             while k < STEP:
                 label = labels[0]
                 if label >= 0:
-                    if distinct:
-                        best, score, tied = combine(
-                            best, score, tied, label, score_type(1), False, current, here
-                        )
+                    if online and (distinct or (named and label == names[0])):
+                        # With votes of one nobody asks for these labels until none has two.
+                        if distinct or not unit:
+                            unheard = max(unheard, amounts[0])
+                            best, score, tied = combine(
+                                best, score, tied, label, score_type(amounts[0]), False, current,
+                                here,
+                            )  # fmt: skip
                     elif not failed:
-                        room, total = add_here(
-                            here.keys, here.votes, base, slots - 1, probes, label, amounts[0]
-                        )
+                        place, _, total = add_here(here, base, slots - 1, probes, label, amounts[0])
                         inserted = True
-                        failed = not room
+                        failed = place < 0
                         most = max(most, total)
                 for i in range(1, STEP):
                     labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
+                    names[i - 1] = names[i]
                 k += np.int32(1)
             offset += np.int32(LANES * STEP)
-            if unit and online and unheard != 0 and offset - lane >= degree:
+            if unit and named and offset - lane >= degree:
                 cuda.syncwarp()
                 most = max_of_lanes(most)
                 if max(most, own) < 2 and not cuda.any_sync(ALL, failed):
@@ -283,17 +342,23 @@ def build_warp(shared: SimpleNamespace) -> Any:
                     # What is in the table counts again, so it is wiped first.
                     slot = np.int32(lane)
                     while slot < slots:
-                        here.keys[np.uint32(base + slot)] = index_type(-1)
-                        here.votes[np.uint32(base + slot)] = vote_type(0)
+                        wipe(here, np.uint32(base + slot))
                         slot += np.int32(LANES)
                     cuda.syncwarp()
-                    unheard, own, most = vote_type(0), vote_type(0), vote_type(0)
+                    unheard, own, most, named = vote_type(0), vote_type(0), vote_type(0), False
                     offset = np.int32(lane)
         cuda.syncwarp()
         failed = cuda.any_sync(ALL, failed)
         if online and not unit:
             own = sum_of_lanes(own)
         if cuda.any_sync(ALL, inserted):
+            if online and not unit:
+                unheard = max_of_lanes(unheard)
+                slot = np.int32(lane)
+                while slot < slots:
+                    most = max(most, votes_at(here, np.uint32(base + slot)))
+                    slot += np.int32(LANES)
+                most = max(most, unheard)
             if online:
                 most = max_of_lanes(max(most, own))
             slot = np.int32(lane)
@@ -301,21 +366,18 @@ def build_warp(shared: SimpleNamespace) -> Any:
                 place = np.uint32(base + slot)
                 label = here.keys[place]
                 if label >= 0:
-                    total = here.votes[place]
+                    total = votes_at(here, place)
                     if not online or total + unheard >= most:
-                        if (
-                            unit
-                            and online
-                            and unheard != 0
-                            and says_itself(label, start, degree, rows, state)
-                        ):
-                            total = vote_type(total + vote_type(1))
+                        if online and named:
+                            total = vote_type(
+                                total
+                                + its_own_vote(v, label, start, degree, rows, state, numbers)
+                            )
                         best, score, tied = combine(
                             best, score, tied, label, scored(v, label, total, state, numbers),
                             False, current, here,
                         )  # fmt: skip
-                    here.keys[place] = index_type(-1)
-                    here.votes[place] = vote_type(0)
+                    wipe(here, place)
                 slot += np.int32(LANES)
             cuda.syncwarp()
         if failed:

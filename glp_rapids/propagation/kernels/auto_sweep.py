@@ -49,7 +49,7 @@ from glp_rapids.propagation.kernels.cuda_target import cuda, kernel
 Lists = namedtuple("Lists", "vertices starts degrees meta")
 Tables = namedtuple("Tables", "keys votes lacks touched filled")
 Hubs = namedtuple("Hubs", "position base slots first_piece piece_hub batch_pieces")
-Pieces = namedtuple("Pieces", "label bound arrived")
+Pieces = namedtuple("Pieces", "label heard tied bound arrived")
 Run = namedtuple("Run", "active tied winner winner_score changed drawn barrier control")
 Course = namedtuple(
     "Course",
@@ -72,14 +72,16 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     evaluate = auto_evaluate.build(compiled, shared, meet)
     State = compiled.state_type
     vote_type, score_type = shared.vote_type, shared.score_type
-    slots, two_classes = shared.slots, 2 * META
+    word_type, wipe = shared.word_type, shared.wipe
+    slots, highs, two_classes = shared.slots, shared.highs, 2 * META
 
     def propagate(lists, tables, hubs, pieces, run, rows, readers, fields, course, numbers):
         here = Here(
             now=cuda.shared.array(NOW, np.int64),
             meta=cuda.shared.array(two_classes, np.int64),
             keys=cuda.shared.array(slots, index_type),
-            votes=cuda.shared.array(slots, vote_type),
+            votes=cuda.shared.array(slots, word_type),
+            highs=cuda.shared.array(highs, np.int32),
             sketch=cuda.shared.array(COUNTERS, vote_type),
             deferred=cuda.shared.array(DEFERRED, np.int32),
             waiting=cuda.shared.array(1, np.int32),
@@ -99,8 +101,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
         cuda.cg.this_grid()
         thread, blocks = cuda.threadIdx.x, np.int64(cuda.gridDim.x)
         for slot in range(thread, slots, THREADS):
-            here.keys[slot] = index_type(-1)
-            here.votes[slot] = vote_type(0)
+            wipe(here, slot)
         for i in range(thread, COUNTERS, THREADS):
             here.sketch[i] = vote_type(0)
         if thread < META:

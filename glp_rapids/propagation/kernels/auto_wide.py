@@ -10,8 +10,10 @@ of the labels by another hash, and only labels whose counter reaches the best so
 A label is in the table from its first vote or never, so what the table holds is always exact.
 
 In the first sweeps most labels in a long row are heard once, from the vertex that bears the name.
-Such votes are left out, and looked up for the few labels that they could help to win: a row holds
-a neighbour once, so whether it holds the name itself is a binary search.
+Such votes stay out of the table: the best of them is a candidate, and for the few labels of the
+table that such a vote could help to win it is looked up: a row holds a neighbour once, so whether
+it holds the name itself is a binary search. With votes of one all of them would be the best, so
+they are not even compared until it is known that no label has two.
 
 A hub is cut into pieces. Where scores are sums of votes, each piece hands its frequent labels to
 the hub's table in global memory, and a bound for all the others; the block that comes last knows
@@ -50,9 +52,9 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
     """
     index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
     heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
-    best_of_lanes, add_here = shared.best_of_lanes, shared.add_here
+    best_of_lanes, add_here, wipe = shared.best_of_lanes, shared.add_here, shared.wipe
     sum_of_lanes, max_of_lanes = shared.sum_of_lanes, shared.max_of_lanes
-    says_itself = shared.says_itself
+    its_own_vote, votes_at = shared.its_own_vote, shared.votes_at
     unit, online, table = shared.unit, shared.online, shared.slots
     bounded = online and not exact  # frequent labels and a bound are enough for a hub
 
@@ -137,8 +139,9 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
         own_heard, sketched = False, False
         part, parts = np.int32(0), np.int32(1)
         # How many votes a label may have that are not counted: its own.
+        named = online and (bounded or hub < 0) and here.now[ONCE] != 0 and not distinct
         unheard = vote_type(0)
-        if unit and online and (bounded or hub < 0) and here.now[ONCE] != 0 and not distinct:
+        if unit and named:
             unheard = vote_type(1)
         while part < parts:
             spills = False
@@ -168,11 +171,18 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                         elif mine:
                             own = vote_type(own + amounts[k])
                         own_heard = own_heard or mine
-                    if unit and online and unheard != 0 and labels[k] == names[k]:
-                        labels[k] = index_type(-1)
                 k = np.int32(0)
                 while k < STEP:
                     label = labels[0]
+                    if online and label >= 0 and (distinct or (named and label == names[0])):
+                        if not unit and parts == 1:
+                            unheard = max(unheard, amounts[0])
+                        if distinct or (not unit and parts == 1 and hub < 0):
+                            best, score, tied = combine(
+                                best, score, tied, label, score_type(amounts[0]), False, current,
+                                here,
+                            )  # fmt: skip
+                        label = index_type(-1)
                     counter = np.uint32(
                         np.uint32(np.uint32(label) * np.uint32(0xC2B2AE35)) >> np.uint32(12)
                     ) & np.uint32(COUNTERS - 1)
@@ -183,21 +193,15 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                         ):
                             label = index_type(-1)
                     if label >= 0:
-                        if distinct:
-                            best, score, tied = combine(
-                                best, score, tied, label, score_type(1), False, current, here
-                            )
-                        else:
-                            fits, total = add_here(
-                                here.keys, here.votes, 0, slots - 1, probes, label, amounts[0]
-                            )
-                            most = max(most, total)
-                            if not fits:
-                                spills = True
-                                if online and parts == 1:
-                                    cuda.atomic.add(here.sketch, counter, amounts[0])
+                        place, _, total = add_here(here, 0, slots - 1, probes, label, amounts[0])
+                        most = max(most, total)
+                        if place < 0:
+                            spills = True
+                            if online and parts == 1:
+                                cuda.atomic.add(here.sketch, counter, amounts[0])
                     for i in range(1, STEP):
                         labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
+                        names[i - 1] = names[i]
                     k += np.int32(1)
                 offset += STEP * stride
             spills = cuda.syncthreads_or(np.int32(spills)) != 0
@@ -206,20 +210,25 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                 if unit and thread % LANES != 0:
                     own = vote_type(0)  # all lanes of a warp have the same count
                 own_heard = cuda.syncthreads_or(np.int32(own_heard)) != 0
+                if not unit:
+                    for slot in range(thread, slots, THREADS):
+                        most = max(most, votes_at(here, slot))
+                    _, unheard = sum_and_max_of_block(vote_type(0), unheard, here)
                 own, most = sum_and_max_of_block(own, most, here)
                 floor = max(most, own)
+                if not unit:
+                    floor = max(floor, unheard)
                 sketched = spills
                 if spills:
                     for i in range(thread, COUNTERS, THREADS):
                         highest = max(highest, here.sketch[i])
                     _, highest = sum_and_max_of_block(vote_type(0), highest, here)
-                if unheard != 0 and floor < 2 and hub < 0:
+                if unit and named and floor < 2 and hub < 0:
                     # No label has two votes without its own: those decide, and are counted too.
-                    unheard = vote_type(0)
+                    unheard, named = vote_type(0), False
                     own, own_heard, sketched = vote_type(0), False, False
                     for slot in range(thread, slots, THREADS):
-                        here.keys[slot] = index_type(-1)
-                        here.votes[slot] = vote_type(0)
+                        wipe(here, slot)
                     for i in range(thread, COUNTERS, THREADS):
                         here.sketch[i] = vote_type(0)
                     cuda.syncthreads()
@@ -228,18 +237,15 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                 break
             if not distinct:
                 for slot in range(thread, slots, THREADS):
-                    label, total = here.keys[slot], here.votes[slot]
+                    label, total = here.keys[slot], votes_at(here, slot)
                     if label >= 0:
-                        here.keys[slot] = index_type(-1)
-                        here.votes[slot] = vote_type(0)
+                        wipe(here, slot)
                         if not online or total + unheard >= floor:
-                            if (
-                                unit
-                                and online
-                                and unheard != 0
-                                and says_itself(label, start, length, rows, state)
-                            ):
-                                total = vote_type(total + vote_type(1))
+                            if online and named:
+                                total = vote_type(
+                                    total
+                                    + its_own_vote(v, label, start, length, rows, state, numbers)
+                                )
                             best, score, tied = combine(
                                 best, score, tied, label, scored(v, label, total, state, numbers),
                                 False, current, here,
@@ -260,32 +266,36 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
         else:
             least, bound = vote_type(1), vote_type(0)
             if bounded:
-                # Labels with a quarter of the most votes, if they are not too many, or the first.
-                quarter = max(vote_type(floor // 4), vote_type(1))
-                packed = np.int32(0)
-                for slot in range(thread, slots, THREADS):
-                    if here.keys[slot] >= 0 and here.votes[slot] >= quarter:
-                        packed += np.int32(1)
-                        if here.votes[slot] == floor:
-                            packed += LEVEL
-                counted, _ = sum_and_max_of_block(vote_type(packed), vote_type(0), here)
-                least = vote_type(floor + 1)
-                if (counted & (LEVEL - 1)) <= HANDED_OVER:
-                    least = quarter
-                elif counted // LEVEL <= HANDED_OVER:
-                    least = floor
-                bound = max(vote_type(least - 1), highest)
+                # As many of the labels with the most votes as may be: from a 16th of the most on,
+                # from a quarter, those with the most, or none.
+                least, fewer, step = vote_type(most + 1), most, np.int32(0)
+                many, some = max(floor // 16, vote_type(1)), max(floor // 4, vote_type(1))
+                while step < 2:
+                    packed = np.int32(0)
+                    for slot in range(thread, slots, THREADS):
+                        if here.keys[slot] >= 0 and votes_at(here, slot) >= many:
+                            packed += np.int32(1)
+                            if votes_at(here, slot) >= some:
+                                packed += LEVEL
+                    counted, _ = sum_and_max_of_block(vote_type(packed), vote_type(0), here)
+                    if (counted & (LEVEL - 1)) <= HANDED_OVER:
+                        least, step = vote_type(many), np.int32(2)
+                    elif counted // LEVEL <= HANDED_OVER:
+                        least, step = vote_type(some), np.int32(2)
+                    many, some = fewer, fewer
+                    step += np.int32(1)
+                bound = max(min(vote_type(least - 1), most), highest)
             for slot in range(thread, slots, THREADS):
-                label, total = here.keys[slot], here.votes[slot]
+                label, total = here.keys[slot], votes_at(here, slot)
                 if label >= 0:
-                    here.keys[slot] = index_type(-1)
-                    here.votes[slot] = vote_type(0)
+                    wipe(here, slot)
                     if not bounded or total >= least:
                         add_there(tables, hub, base, room, label, total, vote_type(total - bound))
             if thread == 0:
                 if (own_heard or bounded) and current >= 0:
                     add_there(tables, hub, base, room, current, own, vote_type(own - bound))
                 pieces.bound[np.uint64(piece)] = bound
+                pieces.heard[np.uint64(piece)] = unheard
         if sketched:
             for i in range(thread, COUNTERS, THREADS):
                 here.sketch[i] = vote_type(0)
@@ -304,6 +314,8 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
         first, last = hubs.first_piece[hub], hubs.first_piece[hub + 1]
         if thread == 0 and distinct:
             pieces.label[np.uint64(piece)] = best
+            pieces.heard[np.uint64(piece)] = vote_type(score)
+            pieces.tied[np.uint64(piece)] = tied
         cuda.threadfence()
         cuda.syncthreads()
         if thread == 0:
@@ -321,19 +333,24 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
         if distinct:
             for other in range(first + thread, last, THREADS):
                 best, score, tied = combine(
-                    best, score, tied, pieces.label[other], score_type(1), False, current, here
-                )
-        bound, floor = vote_type(0), vote_type(0)
+                    best, score, tied, pieces.label[other], score_type(pieces.heard[other]),
+                    pieces.tied[other] != 0, current, here,
+                )  # fmt: skip
+        named = bounded and here.now[ONCE] != 0 and not distinct
+        bound, floor, unheard = vote_type(0), vote_type(0), vote_type(0)
         if bounded and not distinct:
             for other in range(first + thread, last, THREADS):
                 bound = vote_type(bound + pieces.bound[np.uint64(other)])
+                unheard = max(unheard, pieces.heard[np.uint64(other)])
             for i in range(thread, filled, THREADS):
                 place = np.uint64(base + tables.touched[np.uint64(base + i)])
                 floor = max(floor, tables.votes[place])
+            if not unit:
+                _, unheard = sum_and_max_of_block(vote_type(0), unheard, here)
+                floor = max(floor, unheard)
+            elif named:
+                unheard = vote_type(1)
             bound, floor = sum_and_max_of_block(bound, floor, here)
-        unheard = vote_type(0)
-        if unit and bounded and here.now[ONCE] != 0:
-            unheard = vote_type(1)
         possible, unsure = np.int32(0), np.int32(0)
         for i in range(thread, filled, THREADS):
             place = np.uint64(base + tables.touched[np.uint64(base + i)])
@@ -342,14 +359,9 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
             if bounded:
                 highest = vote_type(tables.lacks[place] + bound)
                 candidate = votes > 0 and highest + unheard >= floor
-                if (
-                    unit
-                    and candidate
-                    and unheard != 0
-                    and label != current
-                    and says_itself(label, start, length, rows, state)
-                ):
-                    votes, highest = vote_type(votes + 1), vote_type(highest + 1)
+                if candidate and named and label != current:
+                    own_vote = its_own_vote(v, label, start, length, rows, state, numbers)
+                    votes, highest = vote_type(votes + own_vote), vote_type(highest + own_vote)
                 if candidate:
                     possible += np.int32(1)
                     if highest > votes:
