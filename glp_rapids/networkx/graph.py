@@ -1,0 +1,263 @@
+"""A networkx graph as arrays: nodes are their positions, attributes that were asked for columns.
+
+Nodes may be anything hashable, of many types at once, so they stay in a list and `as_graph` gets
+positions, which are ids that it needs not rank. NetworkX keeps the converted graph with its own
+(`nx.config.cache_converted_graphs`), and the CSR made from it stays here: a second call converts
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from glp_rapids.device import DeviceName, choose
+from glp_rapids.graph import Graph as CompressedRows
+from glp_rapids.ingest import as_graph
+
+
+class Graph:
+    """A graph as NetworkX hands it to this backend.
+
+    Parameters
+    ----------
+    nodes : list
+        The nodes in the order of the networkx graph.
+    source, destination : int64 array
+        Positions in ``nodes``: an edge each, undirected ones in one direction, parallel ones
+        several times.
+    weights : dict of attribute to array
+        int64 or floating, as long as ``source``, finite and not negative.
+    directed, multigraph : bool
+        The class of the networkx graph.
+    """
+
+    __networkx_backend__ = "glp_rapids"
+
+    def __init__(
+        self,
+        nodes: list,
+        source: np.ndarray,
+        destination: np.ndarray,
+        weights: dict[Hashable, np.ndarray],
+        directed: bool,
+        multigraph: bool,
+    ):
+        self.nodes, self.source, self.destination = nodes, source, destination
+        self.weights = weights
+        self._directed, self._multigraph = directed, multigraph
+        self._built: dict[tuple, CompressedRows] = {}
+
+    def is_directed(self) -> bool:
+        """Tell whether edges go one way."""
+        return self._directed
+
+    def is_multigraph(self) -> bool:
+        """Tell whether there may be parallel edges."""
+        return self._multigraph
+
+    @cached_property
+    def position(self) -> dict[Hashable, int]:
+        """The place of each node in ``nodes``."""
+        return {node: place for place, node in enumerate(self.nodes)}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator:
+        return iter(self.nodes)
+
+    def __contains__(self, node: Any) -> bool:
+        return node in self.position
+
+    def __repr__(self) -> str:
+        sort = ("Multi" if self._multigraph else "") + ("DiGraph" if self._directed else "Graph")
+        return f"glp_rapids {sort} with {len(self)} nodes and {self.source.size} edges"
+
+    def compressed(
+        self,
+        weight: Hashable | None = None,
+        *,
+        count: bool = False,
+        fold: bool = False,
+        device: DeviceName | None = None,
+    ) -> CompressedRows:
+        """Give the graph with positions as ids, isolated nodes included; it is kept.
+
+        Parameters
+        ----------
+        weight : hashable, optional
+            The attribute whose values are the weights; those of parallel edges are added.
+        count : bool
+            Without weights, parallel edges weigh their number, not one.
+        fold : bool
+            Forget directions: two nodes are joined by the edges of both, a node with a loop by
+            both its ends. For an undirected graph this changes nothing.
+        device : {"cpu", "gpu"}, optional
+            Where the graph shall live.
+
+        Raises
+        ------
+        KeyError
+            The graph was converted without this attribute.
+        """
+        device = choose(device)
+        fold = fold and self._directed
+        key = weight, count, fold, device
+        if key not in self._built:
+            columns = [self.source, self.destination]
+            if weight is not None:
+                columns.append(self.weights[weight])
+            if fold:
+                loops = self.source == self.destination
+                columns = [np.concatenate([column, column[loops]]) for column in columns]
+            parallel = self._multigraph or fold
+            self._built[key] = as_graph(
+                tuple(columns),
+                directed=self._directed and not fold,
+                vertices=np.arange(len(self)),
+                multigraph="keep" if count and parallel else "merge",
+                device=device,
+            )
+        return self._built[key]
+
+
+def convert_from_nx(
+    graph: nx.Graph,
+    *,
+    edge_attrs: Mapping[Hashable, Any] | None = None,
+    node_attrs: Mapping[Hashable, Any] | None = None,
+    preserve_edge_attrs: bool = False,
+    preserve_node_attrs: bool = False,
+    preserve_graph_attrs: bool = False,
+    name: str | None = None,
+    graph_name: str | None = None,
+) -> Graph:
+    """Convert a networkx graph of any class.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Also a DiGraph, MultiGraph or MultiDiGraph.
+    edge_attrs : dict of attribute to default, optional
+        The edge attributes to keep as weights, and what an edge without it weighs.
+    node_attrs, preserve_graph_attrs, name, graph_name
+        Part of NetworkX's protocol; no function served here looks at them.
+    preserve_edge_attrs, preserve_node_attrs : bool
+        Not possible.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    NotImplementedError
+        All attributes shall be kept, or an attribute does not hold weights. NetworkX then runs
+        the function itself, if it may.
+
+    Notes
+    -----
+    O(n + m), in the interpreter: this, not the computation, is where the time goes.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> BackendInterface.convert_from_nx(nx.path_graph(3))
+    glp_rapids Graph with 3 nodes and 2 edges
+    """
+    if preserve_edge_attrs or preserve_node_attrs:
+        raise NotImplementedError("name the attributes to keep in edge_attrs; not all can be kept")
+    nodes = list(graph)
+    position = {node: place for place, node in enumerate(nodes)}
+    ends = chain.from_iterable(graph.edges())
+    pairs = np.fromiter(map(position.__getitem__, ends), np.int64).reshape(-1, 2)
+    weights = {
+        attribute: weights_of(graph, attribute, default)
+        for attribute, default in (edge_attrs or {}).items()
+    }
+    source, destination = pairs.T.copy()
+    return Graph(nodes, source, destination, weights, graph.is_directed(), graph.is_multigraph())
+
+
+def weights_of(graph: nx.Graph, attribute: Hashable, default: Any = 1) -> np.ndarray:
+    """Give an edge attribute as weights in the order of ``graph.edges()``; refuse what is none."""
+    values = [value for *_, value in graph.edges(data=attribute, default=default)]
+    what = f"edge attribute {attribute!r}"
+    try:
+        weights = np.array(values)
+    except ValueError:
+        raise NotImplementedError(f"{what} holds sequences, not numbers") from None
+    if weights.dtype.kind not in "biuf" or weights.ndim != 1:
+        raise NotImplementedError(f"{what} holds values that are no real numbers of 64 bits")
+    if weights.dtype.kind in "biu":
+        # sums of votes stay below 2**62
+        fits = weights.size == 0 or int(weights.max()) * weights.size < 2**61
+        weights = weights.astype(np.int64 if fits else np.float64)
+    elif weights.dtype.itemsize not in (4, 8):
+        weights = weights.astype(np.float64)
+    if weights.size and weights.min() < 0:
+        raise NotImplementedError(f"{what} holds negative weights, the least {weights.min()}")
+    if not np.isfinite(weights).all():
+        raise NotImplementedError(f"{what} holds infinite weights or NaN")
+    return weights
+
+
+def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
+    """Give a networkx graph with the nodes, edges and weights of a `Graph`.
+
+    Parameters
+    ----------
+    result : Graph or anything else
+        What a function served here takes or returns.
+    name : str, optional
+        Part of NetworkX's protocol.
+
+    Returns
+    -------
+    networkx.Graph or anything else
+        A graph of the class it was converted from; other attributes than the weights are gone.
+        What is no `Graph` is given back as it is.
+
+    Notes
+    -----
+    O(n + m).
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> there = BackendInterface.convert_from_nx(nx.MultiDiGraph([("a", "b"), ("a", "b")]))
+    >>> print(BackendInterface.convert_to_nx(there))
+    MultiDiGraph with 2 nodes and 2 edges
+    """
+    if not isinstance(result, Graph):
+        return result
+    classes = {
+        (False, False): nx.Graph,
+        (True, False): nx.DiGraph,
+        (False, True): nx.MultiGraph,
+        (True, True): nx.MultiDiGraph,
+    }
+    graph = classes[result.is_directed(), result.is_multigraph()]()
+    graph.add_nodes_from(result.nodes)
+    edges = zip(
+        map(result.nodes.__getitem__, result.source.tolist()),
+        map(result.nodes.__getitem__, result.destination.tolist()),
+        strict=True,
+    )
+    if not result.weights:
+        graph.add_edges_from(edges)
+        return graph
+    rows = zip(*(column.tolist() for column in result.weights.values()), strict=True)
+    graph.add_edges_from(
+        (*edge, dict(zip(result.weights, row, strict=True)))
+        for edge, row in zip(edges, rows, strict=True)
+    )
+    return graph
