@@ -63,6 +63,17 @@ def test_own_variant_sees_new_rings_and_forgets_old_ones(tmp_path):
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_communities_compared_says_the_same_twice(tmp_path):
+    out = printed(tmp_path, "-W", "error", EXAMPLES / "communities_compared.py", 5_000, "x.png")
+    assert "5,000 pages, 44,294 edges; frames of" in out
+    rows = {line[:9].strip(): line[9:].split() for line in out.splitlines()[2:]}
+    modularity = {name: float(row[0]) for name, row in rows.items()}
+    assert modularity["Louvain"] > modularity["LP"] > modularity["LLP 1/64"] > 0.8
+    ours = ["LP", "SLPA", "LLP 1/256", "LLP 1/64", "LLP 1/16", "LLP 1/4"]
+    assert [float(rows[name][-1]) for name in ours] == [1] * 6
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_give_the_stored_outputs(path, tmp_path):
