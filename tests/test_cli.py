@@ -302,7 +302,8 @@ def test_doctor_runs_here(capsys):
 HEALTHY = {
     "numpy": "2.4.6", "numba": "0.68.1", "pandas": "3.0.0", "tqdm": "4.70", "pyarrow": "26.0",
     "matplotlib": "3.11", "networkx": "3.6", "scipy": "1.17", "numba-cuda": "0.30.4",
-    "cupy-cuda13x": "14.2.0", "cudf-cu13": "26.10.2", "cugraph-cu13": "26.10.0",
+    "polars": "2.1.0", "dask": "2026.8.0", "cupy-cuda13x": "14.2.0",
+    "cudf-cu13": "26.10.2", "cugraph-cu13": "26.10.0",
     "dask-cudf-cu13": "26.10.2", "dask-cuda": "26.10.0",
 }  # fmt: skip
 H200 = doctor.Driver(("NVIDIA H200 (143771 MiB)",), "580.95.05")

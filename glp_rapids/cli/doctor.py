@@ -66,6 +66,10 @@ LIBRARIES = (
     Library(("pyarrow",), "optional", "17", "Parquet files", 'pip install "pyarrow>=17"'),
     Library(("matplotlib",), "optional", "3.8", "pictures", 'pip install "matplotlib>=3.8"'),
     Library(("networkx",), "optional", "3.3", "networkx graphs", 'pip install "networkx>=3.3"'),
+    Library(("polars",), "optional", "1", "polars frames", 'pip install "polars>=1" pyarrow'),
+    Library(
+        ("dask",), "optional", "2025.1", "dask frames", 'pip install "dask[dataframe]>=2025.1"'
+    ),
     Library(("scipy",), "optional", "1.13", "sparse matrices", 'pip install "scipy>=1.13"'),
     Library(("numba-cuda",), "gpu", "0.30", "kernels on the GPU", GPU_EXTRA),
     Library(
@@ -78,15 +82,15 @@ LIBRARIES = (
     ),
     Library(
         ("cugraph-cu{major}", "cugraph", "cugraph-cu13", "cugraph-cu12"), "gpu", "26.10",
-        "cugraph.Graph as input (optional)", 'pip install "cugraph-cu{major}>=26.10"',
+        "cugraph.Graph as input (optional)", 'pip install "glp-rapids[cugraph-cu{major}]"',
     ),
     Library(
         ("dask-cudf-cu{major}", "dask-cudf", "dask-cudf-cu13", "dask-cudf-cu12"), "gpu", "26.10",
-        "dask-cuDF frames (optional)", 'pip install "dask-cudf-cu{major}>=26.10"',
+        "dask-cuDF frames (optional)", 'pip install "glp-rapids[dask-cu{major}]"',
     ),
     Library(
         ("dask-cuda",), "gpu", "26.10", "several GPUs (optional)",
-        'pip install "dask-cuda>=26.10"',
+        'pip install "glp-rapids[dask-cu{major}]"',
     ),
 )  # fmt: skip
 CONFLICTS = (
@@ -116,19 +120,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Look, print, and give the exit code."""
     driver = nvidia_driver()
-    rows = report(driver, installed)
-    runs = [_run_row("cpu", core=True)]
-    if driver is not None:
-        runs.append(_run_row("gpu", core=False))
-    rows += runs
+    done = runs(driver)
+    rows = report(driver, installed) + done
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:
         print(f"Python {platform.python_version()} on {platform.platform()}")
         print(f"GPU: {driver.describe() if driver else 'none found (nvidia-smi lists none)'}\n")
         print(as_text(rows))
-        print(f"\n{verdict(runs, driver is not None)}")
-    return 0 if runs[0].status == "ok" else 1
+        print(f"\n{verdict(done, driver is not None)}")
+    return 0 if done[0].status == "ok" else 1
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,14 @@ def _mixed(major: int, version_of: Callable[[str], str | None]) -> list[Row]:
             for name in wrong
             if int(name.strip("x")[-2:]) > major or version_of(library.names[0].format(major=major))
         ]  # fmt: skip
+    return rows
+
+
+def runs(driver: Driver | None) -> list[Row]:
+    """Run label propagation on the CPU and, if there is one, on the GPU."""
+    rows = [_run_row("cpu", core=True)]
+    if driver is not None:
+        rows.append(_run_row("gpu", core=False))
     return rows
 
 
