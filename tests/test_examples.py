@@ -74,6 +74,20 @@ def test_communities_compared_says_the_same_twice(tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_chaining_has_louvain_finish_what_label_propagation_began(tmp_path):
+    out = printed(tmp_path, "-W", "error", EXAMPLES / "chaining.py", 5_000, "x.png")
+    assert "6-core: 4,198 pages, 41,035 edges" in out
+    rows = {line[:20].strip(): line[20:].split() for line in out.splitlines()}
+    first, both, alone = (
+        float(rows[name][0])
+        for name in ("label propagation", "and Louvain on that", "Louvain alone")
+    )
+    assert first + 0.01 < both
+    assert both > alone - 0.01
+    assert "largest community: 334 pages" in out
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_give_the_stored_outputs(path, tmp_path):
