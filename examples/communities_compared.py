@@ -98,7 +98,7 @@ methods = {
     "SLPA": lambda: glp_rapids.speaker_listener(graph).drop_duplicates("vertex"),
 }
 methods |= {f"LLP 1/{round(1 / gamma)}": layer(gamma) for gamma in GAMMAS}
-methods |= make_others(edges)
+methods |= make_others(edges if frames is pd or peer == "cuGraph" else edges.to_pandas())
 
 
 def timed(method):
