@@ -18,6 +18,7 @@ from glp_rapids.propagation.kernels.auto_plan import (
     BATCHES,
     BINS,
     BOUNDS,
+    FEW_AWAKE,
     FIRST_TICKETS,
     META,
     THREADS,
@@ -32,7 +33,7 @@ UNPRUNED = Limits(blocks=2, warps_per_block=8, slots=1024, handed_over=None, pru
 
 # The same with every limit so small that a drawn graph passes it.
 TINY = {
-    "TICKETS": ((5, 1, 2), (4, 1, 8), (3, 2, 4), (2, 2, 4), (1, 2, 4)),
+    "TICKETS": ((5, 1, 2, 2), (4, 1, 8, 3), (3, 2, 4, 4), (2, 2, 4, 8), (1, 2, 4, 2)),
     "SHORT": 4,
     "SHARE_OF_WARP": 3,
     "HUB": 7,
@@ -56,7 +57,8 @@ def check(rows, classes, limits):
     check_lists(plan, rows, classes)
     check_bins(plan, rows, limits)
     for meta in plan.meta:
-        check_tickets(meta)
+        check_tickets(meta, 0)
+        check_tickets(meta, FEW_AWAKE)
     check_hubs(plan, limits)
     return plan
 
@@ -84,10 +86,10 @@ def check_bins(plan, rows, limits):
         longest *= 2
     if not limits.pruned:
         longest = min(longest, limits.slots // limits.warps_per_block)
-    single = min(limits.slots, auto_plan.HUB)
+    single = min(limits.slots * 3 // 4 - auto_plan.THREADS, auto_plan.HUB)
     while limits.pruned and single * limits.blocks < entries:
         single *= 2
-    of_warps = [min(longest, limit) for limit, _, _ in auto_plan.TICKETS]
+    of_warps = [min(longest, limit) for limit, *_ in auto_plan.TICKETS]
     most = [rows.indices.size, max(single, longest), *of_warps, 0]
     for meta in plan.meta:
         bounds = meta[BOUNDS : BOUNDS + BINS + 3]
@@ -101,19 +103,19 @@ def check_bins(plan, rows, limits):
                 assert (np.diff(listed) > 0).all()
 
 
-def check_tickets(meta):
+def check_tickets(meta, layout):
     """Tickets cover each position for warps once; computed as the kernel's warp_ticket does."""
     covered = []
-    for ticket in range(meta[FIRST_TICKETS + BINS]):
+    for ticket in range(meta[layout + FIRST_TICKETS + BINS]):
         kind = 0
-        while ticket >= meta[FIRST_TICKETS + kind + 1]:
+        while ticket >= meta[layout + FIRST_TICKETS + kind + 1]:
             kind += 1
-        size = meta[TICKET_SIZES + kind]
+        size = meta[layout + TICKET_SIZES + kind]
         begin, end = meta[BOUNDS + 2 + kind], meta[BOUNDS + 3 + kind]
-        begin += (ticket - meta[FIRST_TICKETS + kind]) * size
+        begin += (ticket - meta[layout + FIRST_TICKETS + kind]) * size
         end = min(begin + size, end)
         assert begin < end
-        assert size <= auto_plan.TICKETS[kind][2]
+        assert size <= max(auto_plan.TICKETS[kind][2:])
         covered.extend(range(begin, end))
     assert covered == list(range(meta[BOUNDS + 2], meta[BOUNDS + BINS + 2]))
 

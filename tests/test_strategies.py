@@ -153,8 +153,8 @@ def test_every_path_of_the_persistent_kernel_agrees(name, path, monkeypatch):
 
     degrees, slots, hub = PATHS[path]
     tickets = tuple(
-        (degree, least, most)
-        for degree, (_, least, most) in zip(degrees, auto_plan.TICKETS, strict=True)
+        (degree, *sizes)
+        for degree, (_, *sizes) in zip(degrees, auto_plan.TICKETS, strict=True)
     )
     monkeypatch.setattr(auto_plan, "TICKETS", tickets)
     monkeypatch.setattr(auto_plan, "SHARE_OF_WARP", 1)

@@ -31,11 +31,12 @@ from glp_rapids.propagation.sweep import Workload
 __all__ = ["AutoEngine", "gpu_target"]
 
 WHOLESALE = 16  # from one vertex in so many that changed on, everybody is woken
+AWAKE = 512  # up to one in so many, few are awake
 LARGEST_LAUNCH = 1 << 10  # sweeps
 
 # The words that every launch sets: tickets drawn, the barrier, what is kept from one launch to the
 # next, then the changes sweep by sweep.
-DRAWN, BARRIER, CONTROL, CHANGED = 0, 2, 3, 7
+DRAWN, BARRIER, CONTROL, CHANGED = 0, 2, 3, 6
 
 _built: dict[tuple, tuple] = {}
 
@@ -98,7 +99,7 @@ class AutoEngine:
             np.float64(workload.largest_amount),
             self._workspace.bound_errors,
         )
-        self._kept_words = np.array([0, -1, 0, 1], np.int64)
+        self._kept_words = np.array([0, -1, 1], np.int64)
         self._bad = False
 
     def _new_workspace(self) -> Workspace:
@@ -144,7 +145,7 @@ class AutoEngine:
             hubs=auto_sweep.Hubs(*(bound(plan.hub[name]) for name in auto_sweep.Hubs._fields)),
             pieces=auto_sweep.Pieces(
                 label=filled(pieces, -1, index_type),
-                heard=filled(pieces, 0, shared.vote_type),
+                heard=filled(pieces, 0, shared.score_type),
                 tied=filled(pieces, 0, np.uint8),
                 bound=filled(pieces, 0, shared.vote_type),
                 arrived=filled(number_of_hubs, 0, np.int32),
@@ -229,6 +230,7 @@ class AutoEngine:
             once=bool(workload.once),
             # What a program's own functions do must not be done once more than on a CPU.
             wholesale=np.int64(course.number_of_vertices // (WHOLESALE if plain else 1)),
+            awake=np.int64(course.number_of_vertices // AWAKE),
         )
 
     def bad_amounts(self) -> bool:

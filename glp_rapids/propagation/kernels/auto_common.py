@@ -30,7 +30,7 @@ BLOCKS_A_MULTIPROCESSOR = 3  # at once; it decides how many registers a thread g
 TABLE = 4096  # slots of a block's table in shared memory; half with 64-bit votes
 PROBES = 16  # in a table that may be too small; then the vote goes elsewhere
 COUNTERS = 1024  # of the sketch of labels that found no room
-HANDED_OVER = 256  # labels that a piece of a hub hands over at most
+HANDED_OVER = 64  # labels that a piece of a hub hands over at most
 
 # Arrays of the graph, of the run, and what holds for one sweep; all kernels' paths take them.
 Rows = namedtuple("Rows", "indptr indices weights")
@@ -39,7 +39,7 @@ Numbers = namedtuple("Numbers", "scale limit errors")
 # What holds for one sweep or class, in shared memory: rarely needed, it would cost registers.
 (
     DISTINCT, RETAIN, TIE_BREAK, TIE_SEED, EVERYBODY, REVISIT_TIED, EXPLORING, WAKING,
-    SWEEPS, EXPLORED, SETTLED, OVER, ONCE, NOW,
+    SWEEPS, EXPLORED, LAYOUT, OVER, ONCE, NOW,
 ) = range(14)  # fmt: skip
 
 # Shared memory of a block: the table, then small things. Numba wants it allocated in the kernel.

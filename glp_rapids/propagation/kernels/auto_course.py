@@ -16,15 +16,16 @@ from glp_rapids.propagation.kernels.auto_common import (
     EVERYBODY,
     EXPLORED,
     EXPLORING,
+    LAYOUT,
     OVER,
     RETAIN,
     REVISIT_TIED,
-    SETTLED,
     SWEEPS,
     TIE_BREAK,
     TIE_SEED,
     WAKING,
 )
+from glp_rapids.propagation.kernels.auto_plan import FEW_AWAKE
 from glp_rapids.propagation.kernels.cuda_target import cuda, load_fresh
 
 
@@ -67,6 +68,13 @@ def build(target: Target) -> SimpleNamespace:
         if wholesale:
             # Nobody is woken for the classes that follow in this sweep either.
             now[EVERYBODY] = 1
+        now[LAYOUT] = 0
+        if (
+            now[EVERYBODY] == 0
+            and sweep > 1
+            and run.changed[np.uint64(sweep - 2 - course.dropped)] <= course.awake
+        ):
+            now[LAYOUT] = FEW_AWAKE
 
     @cuda.jit(device=True)
     def judge(here, run, course):
@@ -80,7 +88,6 @@ def build(target: Target) -> SimpleNamespace:
             if now[SWEEPS] == course.explore or (course.stops and flooding(run.changed, sweeps)):
                 now[EXPLORED] = now[SWEEPS]
         elif settling(run.changed, explored, sweeps, course.few, course.patience):
-            now[SETTLED] = 1
             now[OVER] = course.stops
 
     return SimpleNamespace(meet=meet, set_rule=set_rule, judge=judge)

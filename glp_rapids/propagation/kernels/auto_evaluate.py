@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.propagation.compilation import Compiled
-from glp_rapids.propagation.kernels import auto_few, auto_rows, auto_wide
+from glp_rapids.propagation.kernels import auto_few, auto_hub, auto_rows, auto_wide
 from glp_rapids.propagation.kernels.auto_common import (
     ALL,
+    DISTINCT,
     EVERYBODY,
     EXPLORING,
     LANES,
+    LAYOUT,
     REVISIT_TIED,
     SHORT,
     WAKING,
@@ -44,9 +46,12 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
     keeps_score = not compiled.traits.default_update
     few4, few8 = auto_few.build_few(shared, 4), auto_few.build_few(shared, 8)
     lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared)
-    warp_row = auto_rows.build_warp(shared)
-    long_rows = auto_wide.build(shared, keeps_score)
-    wide, last_of_hub = long_rows.wide, long_rows.last_of_hub
+    warp_row = auto_rows.build_warp(shared, keeps_score)
+    bounded = shared.online and not keeps_score
+    block_tools = auto_hub.build_block(shared, bounded)
+    wide, hand_in = auto_wide.build(shared, block_tools, bounded), block_tools.hand_in
+    last_of_hub = auto_hub.build_last(shared, block_tools) if bounded else None
+    collect = None if bounded else auto_hub.build_collect(shared, block_tools)
     plain, slice_slots = compiled.traits.plain, shared.slice
     index_type, score_type = shared.index_type, shared.score_type
 
@@ -95,6 +100,10 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
             )  # fmt: skip
             if hub < 0:
                 break
+            if not bounded:
+                if here.now[DISTINCT] != 0:
+                    hand_in(piece, label, score, tied, pieces)
+                return  # `collected` goes on
             last, known, label, score, tied = last_of_hub(
                 v, start, length, hub, piece, label, score, tied, here, current, tables, hubs,
                 pieces, rows, state, numbers,
@@ -105,6 +114,20 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
         # All the pieces of a hub have asked whether v is awake: it may be put to sleep.
         if last and cuda.threadIdx.x == 0:
             decided(position, v, label, score, tied, current, here, run)
+
+    @cuda.jit(device=True)
+    def collected(piece, here, lists, tables, hubs, pieces, run, state, numbers):
+        """Evaluate one part of the table of a hub whose pieces are all in it."""
+        hub = hubs.piece_hub[np.uint64(piece)]
+        position = hubs.position[np.uint64(hub)]
+        v = lists.vertices[np.uint64(position)]
+        if needed(position, v, here, run):
+            current = index_type(state.labels[np.uint64(v)])
+            last, label, score, tied = collect(
+                v, hub, piece, here, current, tables, hubs, pieces, state, numbers
+            )
+            if last and cuda.threadIdx.x == 0:
+                decided(position, v, label, score, tied, current, here, run)
 
     @cuda.jit(device=True)
     def waits(here):
@@ -119,13 +142,14 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
         """Evaluate the vertices of one ticket with one warp."""
         lane = np.int32(cuda.threadIdx.x % LANES)
         base = np.int32((cuda.threadIdx.x // LANES) * slice_slots)
+        layout = meta + here.now[LAYOUT]
         kind = np.int32(0)
-        while ticket >= here.meta[meta + FIRST_TICKETS + kind + 1]:
+        while ticket >= here.meta[layout + FIRST_TICKETS + kind + 1]:
             kind = np.int32(kind + 1)
-        size = here.meta[meta + TICKET_SIZES + kind]
+        size = here.meta[layout + TICKET_SIZES + kind]
         begin = here.meta[meta + BOUNDS + 2 + kind]
         end = here.meta[meta + BOUNDS + 3 + kind]
-        begin += (ticket - here.meta[meta + FIRST_TICKETS + kind]) * size
+        begin += (ticket - here.meta[layout + FIRST_TICKETS + kind]) * size
         end = min(begin + size, end)
         while begin < end:
             position = begin + lane
@@ -203,19 +227,21 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
             stride, item, drawing = np.int64(1), np.int64(0), False
             first_row = here.meta[meta + BOUNDS + 1]
             last_batch = here.meta[meta + BATCHES + 1] - 1
+            # Long rows come with the last hubs, or after them if those need two steps.
+            with_rows = batch >= last_batch if bounded else batch > last_batch
             if stage == HUBS:
                 if batch <= last_batch:
                     first_piece = hubs.batch_pieces[np.uint64(batch)]
                     number_of_pieces = hubs.batch_pieces[np.uint64(batch + 1)] - first_piece
                 items = number_of_pieces
                 stride, item = blocks, np.int64(block)
-                if batch >= last_batch:
+                if with_rows:
                     items += here.meta[meta + BOUNDS + 2] - first_row
                     drawing = items > blocks
             else:
                 first_row = here.meta[meta + BOUNDS + 2]
                 items = np.int64(here.waiting[0])
-            if stage == HUBS and batch >= last_batch:
+            if stage == HUBS and with_rows:
                 given = max(blocks - items, 0) * WARPS
                 if block >= items:
                     ticket = (block - items) * WARPS + thread // LANES
@@ -235,16 +261,27 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
                     cuda.syncthreads()
                     item = here.drawn[0]
                     cuda.syncthreads()
-            if stage == HUBS and batch < last_batch:
-                batch += 1
-                meet(run, goal)  # the tables of these hubs are free again
+            if stage == HUBS and not with_rows:
+                meet(run, goal)
                 goal += blocks
+                if not bounded:
+                    item = np.int64(block)
+                    while item < number_of_pieces:
+                        collected(
+                            first_piece + item, here, lists, tables, hubs, pieces, run, state,
+                            numbers,
+                        )  # fmt: skip
+                        item += blocks
+                    if batch < last_batch:
+                        meet(run, goal)
+                        goal += blocks
+                batch += 1  # the tables of these hubs are free again
                 continue
             cuda.syncthreads()
             if thread == 0:
                 here.waiting[0] = 0
             cuda.syncthreads()
-            tickets = here.meta[meta + FIRST_TICKETS + BINS]
+            tickets = here.meta[meta + here.now[LAYOUT] + FIRST_TICKETS + BINS]
             if ticket < 0:
                 if thread % LANES == 0:
                     ticket = given + cuda.atomic.add(run.drawn, 1, np.int64(1))

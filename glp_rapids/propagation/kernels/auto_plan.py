@@ -25,20 +25,29 @@ SHARE_OF_WARP = 4096
 HUB = 4096  # entries at least in a row that several blocks share
 PARTS = 16  # the vertices are looked at in so many parts, for the sake of memory
 PIECE = 8  # stretches of a block's threads, one entry a thread, in a piece of a hub
-BATCH_SLOTS = 1 << 22  # of the hubs' tables at one time, unless one hub needs more
+SMALL_PIECE = 5  # where all labels are handed over, which takes longer
+# Slots of the hubs' tables at one time, unless one hub needs more: they stay in the second level.
+BATCH_SLOTS = 1 << 22
 
-# Bins of degree that warps serve, longest rows first: the largest degree, and how many vertices
-# a ticket is at least and at most.
-TICKETS = ((LONG, 1, 2), (SHORT, 1, 8), (WARP, 4, 32), (HALF_WARP, 8, 32), (FEW, 32, 512))
+# Bins of degree that warps serve, longest rows first: the largest degree, how many vertices a
+# ticket is at least and at most, and how many when few are awake: a warp looks at many at once.
+TICKETS = (
+    (LONG, 1, 2, 8),
+    (SHORT, 1, 8, 8),
+    (WARP, 4, 32, 32),
+    (HALF_WARP, 8, 32, 32),
+    (FEW, 32, 512, 32),
+)
 BINS = len(TICKETS)
 
 # What a class needs to know, one row a class of `Plan.meta`: positions in the list (of hubs, of
 # rows for a block, of each bin, and the end), the first ticket of each bin and their number, the
-# vertices a ticket, the batches of hubs.
+# vertices a ticket; these two again for when few are awake; the batches of hubs.
 BOUNDS = 0
 FIRST_TICKETS = BOUNDS + BINS + 3
 TICKET_SIZES = FIRST_TICKETS + BINS + 1
-BATCHES = TICKET_SIZES + BINS
+FEW_AWAKE = 2 * BINS + 1  # further on in a row
+BATCHES = TICKET_SIZES + BINS + FEW_AWAKE
 META = BATCHES + 2
 
 
@@ -70,11 +79,12 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
     """List the vertices and cut the long rows."""
     xp = array_module(rows.indptr)
     entries = -(-rows.indices.size // classes)
-    # A block may take a row alone if that takes no longer than twice its share of the class.
-    single = min(limits.slots, HUB)
+    # A block takes a row alone if its table has room for any labels, or if that takes no longer
+    # than twice its share of the class.
+    single = min(limits.slots * 3 // 4 - THREADS, HUB)
     while limits.pruned and single * limits.blocks < entries:
         single *= 2
-    degrees = [0, *(limit for limit, _, _ in reversed(TICKETS))]
+    degrees = [0, *(limit for limit, *_ in reversed(TICKETS))]
     longest = SHORT << int(np.log2(max(entries // (SHORT * SHARE_OF_WARP), 1)))
     if not limits.pruned:
         longest = min(longest, limits.slots // limits.warps_per_block)
@@ -90,10 +100,10 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
     begins = ends - counts
     first_of_warps = counts.shape[1] - BINS
     bounds = np.column_stack([begins[:, 0], begins[:, 1], begins[:, first_of_warps:], ends[:, -1]])
-    sizes, tickets = _tickets(np.diff(bounds[:, 2:]), limits)
+    tickets = _tickets(np.diff(bounds[:, 2:]), limits)
     hub, table_slots = _hubs(degree, bounds, limits, xp)
     batches = hub.pop("class_batches")
-    meta = np.column_stack([bounds, tickets, sizes, batches[:-1], batches[1:]])
+    meta = np.column_stack([bounds, tickets, batches[:-1], batches[1:]])
 
     def there(array: np.ndarray) -> Any:
         return to_device(np.ascontiguousarray(array, dtype=np.int64), rows.device)
@@ -162,15 +172,17 @@ def _parts(first: int, last: int, number_of_vertices: int) -> Iterator[tuple[int
         yield begin, min(begin + length, last)
 
 
-def _tickets(counts: np.ndarray, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
-    """Give the vertices a ticket, and the first ticket of each bin, class by class."""
-    least = np.array([low for _, low, _ in TICKETS])
-    most = np.array([high for _, _, high in TICKETS])
+def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
+    """Give the first ticket of each bin and the vertices a ticket, class by class, both ways."""
+    least, most, awake = (np.array([bin[i] for bin in TICKETS]) for i in (1, 2, 3))
     warps = limits.blocks * limits.warps_per_block
     share = counts // (4 * warps)  # a few tickets a warp, to even out what rows cost
     size = np.clip(1 << np.log2(np.maximum(share, 1)).astype(np.int64), least, most)
-    number = -(-counts // size)
-    return size, np.column_stack([np.zeros(len(counts), np.int64), np.cumsum(number, axis=1)])
+    columns = []
+    for sizes in (size, np.maximum(size, awake)):
+        number = -(-counts // sizes)
+        columns += [np.zeros((len(counts), 1), np.int64), np.cumsum(number, axis=1), sizes]
+    return np.column_stack(columns)
 
 
 def _hubs(
@@ -183,8 +195,8 @@ def _hubs(
     stretches = -(-degrees // THREADS)
     if limits.handed_over is None:
         # All labels of a piece must fit the block's table.
-        pieces = -(-stretches // (limits.slots * 3 // 4 // THREADS - 1))
-        labels = degrees
+        pieces = -(-stretches // min(limits.slots * 3 // 4 // THREADS - 1, SMALL_PIECE))
+        labels = degrees + degrees // 2  # a full table is a slow one
     else:
         pieces = -(-stretches // PIECE)
         labels = 2 * pieces * (limits.handed_over + 1)

@@ -119,88 +119,19 @@ def build_lanes(shared: SimpleNamespace) -> Any:
 
 
 def build_short(shared: SimpleNamespace) -> Any:
-    """Make the path of a warp a row of up to 128 entries, four a lane."""
-    return _compared(shared) if shared.unit and shared.online else _tabled(shared)
+    """Make the path of a warp a row of up to 128 entries, four a lane, in a slice of the table.
 
-
-def _compared(shared: SimpleNamespace) -> Any:
-    """Count in registers: votes of one, and scores that are their sums.
-
-    Every entry is compared with every other: d rounds of one shuffle and four comparisons, which
-    depend on nothing, are over before a table in shared memory is filled and read.
-    """
-    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
-    heard_from, combine = shared.heard_from, shared.combine
-    best_of_lanes, max_of_lanes = shared.best_of_lanes, shared.max_of_lanes
-
-    @cuda.jit(device=True)
-    def compared(v, start, degree, current, lane, base, rows, state, here, numbers):
-        labels = cuda.local.array(STEP, index_type)
-        totals = cuda.local.array(STEP, vote_type)
-        turn = cuda.local.array(STEP, index_type)
-        distinct = here.now[DISTINCT] != 0
-        last = degree - 1
-        for k in range(STEP):
-            labels[k] = rows.indices[np.uint64(start + min(lane + LANES * k, last))]
-        for k in range(STEP):
-            j = start + min(lane + LANES * k, last)
-            labels[k], _ = heard_from(v, labels[k], j, rows, state, distinct, numbers)
-        own = np.int32(0)
-        for k in range(STEP):
-            if lane + LANES * k > last:
-                labels[k] = index_type(-1)
-            totals[k], turn[k] = vote_type(0), labels[k]
-            mine = labels[k] >= 0 and labels[k] == current
-            own = np.int32(own + cuda.popc(cuda.ballot_sync(ALL, mine)))
-        if 2 * own > degree:
-            return current, score_type(own), False
-        place = np.int32(0)
-        while place < degree:
-            i = np.int32(0)
-            while i < LANES:
-                for ahead in range(4):
-                    other = cuda.shfl_sync(ALL, turn[0], np.int32(i + ahead))
-                    for k in range(STEP):
-                        if other == labels[k]:
-                            totals[k] = vote_type(totals[k] + vote_type(1))
-                i += np.int32(4)
-            for k in range(1, STEP):
-                turn[k - 1] = turn[k]
-            place += np.int32(LANES)
-        most = vote_type(0)
-        for k in range(STEP):
-            if labels[k] >= 0:
-                most = max(most, totals[k])
-        most = max_of_lanes(most)
-        best, score, tied = index_type(-1), score_type(0), False
-        k = np.int32(0)
-        while k < STEP:
-            if labels[0] >= 0 and totals[0] == most:
-                best, score, tied = combine(
-                    best, score, tied, labels[0], score_type(totals[0]), False, current, here
-                )
-            for i in range(1, STEP):
-                labels[i - 1], totals[i - 1] = labels[i], totals[i]
-            k += np.int32(1)
-        cuda.syncwarp()
-        return best_of_lanes(best, score, tied, LANES, current, here)
-
-    return compared
-
-
-def _tabled(shared: SimpleNamespace) -> Any:
-    """Count in the warp's slice of the table, which has two slots an entry: there is room.
-
-    Whoever takes a slot for a label scores that label, so nobody looks through the table.
+    There are at least as many slots as entries. Whoever takes a slot for a label scores that label,
+    so nobody looks through the table.
     """
     index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
     heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
     best_of_lanes, sum_of_lanes = shared.best_of_lanes, shared.sum_of_lanes
     add_here, votes_at, wipe = shared.add_here, shared.votes_at, shared.wipe
-    online, slots = shared.online, np.int32(shared.slice)
+    unit, online, slots = shared.unit, shared.online, np.int32(shared.slice)
 
     @cuda.jit(device=True)
-    def tabled(v, start, degree, current, lane, base, rows, state, here, numbers):
+    def short(v, start, degree, current, lane, base, rows, state, here, numbers):
         labels = cuda.local.array(STEP, index_type)
         votes = cuda.local.array(STEP, vote_type)
         places = cuda.local.array(STEP, np.int32)
@@ -217,6 +148,13 @@ def _tabled(shared: SimpleNamespace) -> Any:
                 labels[k], votes[k] = index_type(-1), vote_type(0)
         best, score, tied = index_type(-1), score_type(0), False
         own, own_heard = vote_type(0), False
+        if unit and online:
+            count = np.int32(0)
+            for k in range(STEP):
+                mine = labels[k] >= 0 and labels[k] == current
+                count += np.int32(cuda.popc(cuda.ballot_sync(ALL, mine)))
+            if 2 * count > degree:
+                return current, score_type(count), False
         k = np.int32(0)
         while k < STEP:
             label, place = labels[0], np.int32(-1)
@@ -257,13 +195,14 @@ def _tabled(shared: SimpleNamespace) -> Any:
             )
         return best, score, tied
 
-    return tabled
+    return short
 
 
-def build_warp(shared: SimpleNamespace) -> Any:
+def build_warp(shared: SimpleNamespace, exact: bool) -> Any:
     """Make the path of a warp a row, with a slice of the block's table in shared memory.
 
-    The table is clean before and after. A row with more labels than fit is given back as failed.
+    ``exact``: the score itself is wanted, not only who has the highest. The table is clean before
+    and after. A row with more labels than fit is given back as failed.
     """
     index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
     heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
@@ -352,15 +291,28 @@ def build_warp(shared: SimpleNamespace) -> Any:
         if online and not unit:
             own = sum_of_lanes(own)
         if cuda.any_sync(ALL, inserted):
-            if online and not unit:
-                unheard = max_of_lanes(unheard)
-                slot = np.int32(lane)
-                while slot < slots:
-                    most = max(most, votes_at(here, np.uint32(base + slot)))
-                    slot += np.int32(LANES)
-                most = max(most, unheard)
+            alone = False
             if online:
-                most = max_of_lanes(max(most, own))
+                if not unit:
+                    unheard = max_of_lanes(unheard)
+                    slot = np.int32(lane)
+                    while slot < slots:
+                        most = max(most, votes_at(here, np.uint32(base + slot)))
+                        slot += np.int32(LANES)
+                of_table = max_of_lanes(most)
+                most = max(of_table, own)
+                if not unit:
+                    most = max(most, unheard)
+                if named and not exact and of_table > max(own, unheard):
+                    # Who alone can be the best has won, and its own vote is not looked up.
+                    possible = np.int32(0)
+                    slot = np.int32(lane)
+                    while slot < slots:
+                        place = np.uint32(base + slot)
+                        if here.keys[place] >= 0 and votes_at(here, place) + unheard >= most:
+                            possible += np.int32(1)
+                        slot += np.int32(LANES)
+                    alone = sum_of_lanes(possible) == 1
             slot = np.int32(lane)
             while slot < slots:
                 place = np.uint32(base + slot)
@@ -368,7 +320,7 @@ def build_warp(shared: SimpleNamespace) -> Any:
                 if label >= 0:
                     total = votes_at(here, place)
                     if not online or total + unheard >= most:
-                        if online and named:
+                        if online and named and not alone:
                             total = vote_type(
                                 total
                                 + its_own_vote(v, label, start, degree, rows, state, numbers)

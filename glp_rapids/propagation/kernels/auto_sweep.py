@@ -31,7 +31,6 @@ from glp_rapids.propagation.kernels.auto_common import (
     NOW,
     ONCE,
     OVER,
-    SETTLED,
     SWEEPS,
     THREADS,
     WARPS,
@@ -54,7 +53,7 @@ Run = namedtuple("Run", "active tied winner winner_score changed drawn barrier c
 Course = namedtuple(
     "Course",
     "classes sweeps dropped explore stops few patience retain tie_break seed skip distinct once "
-    "wholesale",
+    "wholesale awake",
 )
 
 
@@ -111,10 +110,9 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             here.changes[0] = 0
             here.now[OVER] = 0
             here.now[ONCE] = course.once
-            here.now[SETTLED] = 0
             here.now[SWEEPS] = run.control[0]
             here.now[EXPLORED] = run.control[1]
-            here.now[EVERYBODY] = run.control[3]
+            here.now[EVERYBODY] = run.control[2]
         goal = blocks
         meta = np.int64(0)
         for _ in range(course.sweeps):
@@ -166,8 +164,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
         if cuda.blockIdx.x == 0 and thread == 0:
             run.control[0] = here.now[SWEEPS]
             run.control[1] = here.now[EXPLORED]
-            run.control[2] = here.now[SETTLED]
-            run.control[3] = here.now[EVERYBODY]
+            run.control[2] = here.now[EVERYBODY]
 
     def start(fields):
         state = State(*fields)

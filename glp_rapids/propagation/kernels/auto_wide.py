@@ -15,10 +15,8 @@ table that such a vote could help to win it is looked up: a row holds a neighbou
 it holds the name itself is a binary search. With votes of one all of them would be the best, so
 they are not even compared until it is known that no label has two.
 
-A hub is cut into pieces. Where scores are sums of votes, each piece hands its frequent labels to
-the hub's table in global memory, and a bound for all the others; the block that comes last knows
-the winner if the bounds allow no other, and else reads the whole row by itself. For other scores
-every label is handed over. Tables are clean before and after: who used a slot wipes it.
+A hub is cut into pieces, whose labels `auto_hub` brings together. Tables are clean before and
+after: who used a slot wipes it.
 """
 
 from __future__ import annotations
@@ -38,81 +36,23 @@ from glp_rapids.propagation.kernels.auto_common import (
     PROBES,
     STEP,
     THREADS,
-    WARPS,
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
 LEVEL = np.int32(1 << 16)  # two counts in one word
 
 
-def build(shared: SimpleNamespace, exact: bool) -> Any:
+def build(shared: SimpleNamespace, block: SimpleNamespace, bounded: bool) -> Any:
     """Make the path of a block a row or a piece of one; all threads of a block call it together.
 
-    ``exact``: the score itself is wanted, not only who has the highest.
+    ``bounded``: frequent labels and a bound for the others are enough of a piece.
     """
     index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
     heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
-    best_of_lanes, add_here, wipe = shared.best_of_lanes, shared.add_here, shared.wipe
-    sum_of_lanes, max_of_lanes = shared.sum_of_lanes, shared.max_of_lanes
-    its_own_vote, votes_at = shared.its_own_vote, shared.votes_at
+    add_here, wipe, votes_at = shared.add_here, shared.wipe, shared.votes_at
+    its_own_vote, add_there = shared.its_own_vote, block.add_there
+    best_of_block, sum_and_max_of_block = block.best_of_block, block.sum_and_max_of_block
     unit, online, table = shared.unit, shared.online, shared.slots
-    bounded = online and not exact  # frequent labels and a bound are enough for a hub
-
-    @cuda.jit(device=True)
-    def add_there(tables, hub, base, slots, label, amount, lack):
-        """Add votes, and votes less the bound, in a hub's table in global memory."""
-        mask = slots - 1
-        slot = np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
-        # There are more slots than labels: one is found.
-        for _ in range(slots):
-            place = np.uint64(base + slot)
-            found = cuda.atomic.cas(tables.keys, place, index_type(-1), label)
-            if found == -1:
-                order = cuda.atomic.add(tables.filled, np.uint64(hub), np.int32(1))
-                tables.touched[np.uint64(base + order)] = np.int32(slot)
-            if found == -1 or found == label:
-                cuda.atomic.add(tables.votes, place, amount)
-                if bounded:
-                    cuda.atomic.add(tables.lacks, place, lack)
-                return
-            slot = (slot + 1) & mask
-
-    @cuda.jit(device=True)
-    def best_of_block(label, score, tied, here, current):
-        """Combine one candidate a thread into one; every thread gets it."""
-        label, score, tied = best_of_lanes(label, score, tied, LANES, current, here)
-        thread = cuda.threadIdx.x
-        if thread % LANES == 0:
-            here.labels[thread // LANES] = label
-            here.scores[thread // LANES] = score
-            here.ties[thread // LANES] = tied
-        cuda.syncthreads()
-        label, score, tied = index_type(-1), score_type(0), False
-        i = np.int32(0)
-        while i < WARPS:
-            label, score, tied = combine(
-                label, score, tied, here.labels[i], here.scores[i], here.ties[i] != 0, current,
-                here,
-            )  # fmt: skip
-            i += np.int32(1)
-        cuda.syncthreads()
-        return label, score, tied
-
-    @cuda.jit(device=True)
-    def sum_and_max_of_block(total, most, here):
-        """Give the sum of one number a thread, and the largest of another, to every thread."""
-        total, most = sum_of_lanes(total), max_of_lanes(most)
-        thread = cuda.threadIdx.x
-        if thread % LANES == 0:
-            here.owns[thread // LANES] = total
-            here.mosts[thread // LANES] = most
-        cuda.syncthreads()
-        total, most = vote_type(0), here.mosts[0]
-        for i in range(WARPS):
-            total = vote_type(total + here.owns[i])
-            most = max(most, here.mosts[i])
-        cuda.syncthreads()
-        return total, most
 
     @cuda.jit(device=True)
     def wide(v, start, length, hub, piece, share, shares, base, room, here, current, tables, pieces,
@@ -236,12 +176,22 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
             if hub >= 0:
                 break
             if not distinct:
+                alone = False
+                again = spills and (parts > 1 or not online or highest + unheard >= floor)
+                if bounded and named and parts == 1 and not again and most > max(own, unheard):
+                    # Who alone can be the best has won, and its own vote is not looked up.
+                    possible = vote_type(0)
+                    for slot in range(thread, slots, THREADS):
+                        if here.keys[slot] >= 0 and votes_at(here, slot) + unheard >= floor:
+                            possible += vote_type(1)
+                    possible, _ = sum_and_max_of_block(possible, vote_type(0), here)
+                    alone = possible == 1
                 for slot in range(thread, slots, THREADS):
                     label, total = here.keys[slot], votes_at(here, slot)
                     if label >= 0:
                         wipe(here, slot)
                         if not online or total + unheard >= floor:
-                            if online and named:
+                            if online and named and not alone:
                                 total = vote_type(
                                     total
                                     + its_own_vote(v, label, start, length, rows, state, numbers)
@@ -252,7 +202,8 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                             )  # fmt: skip
                 cuda.syncthreads()
             if spills and (parts > 1 or not online or highest + unheard >= floor):
-                part, parts = np.int32(0), np.int32(4 * parts)
+                # A table and a half is read in two parts; how much of more is needed is not known.
+                part, parts = np.int32(0), np.int32((2 if length < 2 * slots else 4) * parts)
             else:
                 part += np.int32(1)
                 if parts == 1:
@@ -295,93 +246,11 @@ def build(shared: SimpleNamespace, exact: bool) -> Any:
                 if (own_heard or bounded) and current >= 0:
                     add_there(tables, hub, base, room, current, own, vote_type(own - bound))
                 pieces.bound[np.uint64(piece)] = bound
-                pieces.heard[np.uint64(piece)] = unheard
+                pieces.heard[np.uint64(piece)] = score_type(unheard)
         if sketched:
             for i in range(thread, COUNTERS, THREADS):
                 here.sketch[i] = vote_type(0)
             cuda.syncthreads()
         return best, score, tied
 
-    @cuda.jit(device=True)
-    def last_of_hub(v, start, length, hub, piece, best, score, tied, here, current, tables, hubs,
-                    pieces, rows, state, numbers):  # fmt: skip
-        """Let the block that comes last find the winner of a hub, and wipe the hub's table.
-
-        Returns whether this block came last, whether it knows the winner, and the winner.
-        """
-        thread = np.int64(cuda.threadIdx.x)
-        distinct = here.now[DISTINCT] != 0
-        first, last = hubs.first_piece[hub], hubs.first_piece[hub + 1]
-        if thread == 0 and distinct:
-            pieces.label[np.uint64(piece)] = best
-            pieces.heard[np.uint64(piece)] = vote_type(score)
-            pieces.tied[np.uint64(piece)] = tied
-        cuda.threadfence()
-        cuda.syncthreads()
-        if thread == 0:
-            here.arrived[0] = cuda.atomic.add(pieces.arrived, hub, np.int32(1))
-        cuda.syncthreads()
-        before = here.arrived[0]
-        cuda.syncthreads()
-        if before != last - first - 1:
-            return False, True, best, score, tied
-        cuda.threadfence()
-        cuda.syncthreads()
-        base, filled = hubs.base[hub], tables.filled[hub]
-        best, score, tied = index_type(-1), score_type(0), False
-        known = True
-        if distinct:
-            for other in range(first + thread, last, THREADS):
-                best, score, tied = combine(
-                    best, score, tied, pieces.label[other], score_type(pieces.heard[other]),
-                    pieces.tied[other] != 0, current, here,
-                )  # fmt: skip
-        named = bounded and here.now[ONCE] != 0 and not distinct
-        bound, floor, unheard = vote_type(0), vote_type(0), vote_type(0)
-        if bounded and not distinct:
-            for other in range(first + thread, last, THREADS):
-                bound = vote_type(bound + pieces.bound[np.uint64(other)])
-                unheard = max(unheard, pieces.heard[np.uint64(other)])
-            for i in range(thread, filled, THREADS):
-                place = np.uint64(base + tables.touched[np.uint64(base + i)])
-                floor = max(floor, tables.votes[place])
-            if not unit:
-                _, unheard = sum_and_max_of_block(vote_type(0), unheard, here)
-                floor = max(floor, unheard)
-            elif named:
-                unheard = vote_type(1)
-            bound, floor = sum_and_max_of_block(bound, floor, here)
-        possible, unsure = np.int32(0), np.int32(0)
-        for i in range(thread, filled, THREADS):
-            place = np.uint64(base + tables.touched[np.uint64(base + i)])
-            label, votes = tables.keys[place], tables.votes[place]
-            candidate = True
-            if bounded:
-                highest = vote_type(tables.lacks[place] + bound)
-                candidate = votes > 0 and highest + unheard >= floor
-                if candidate and named and label != current:
-                    own_vote = its_own_vote(v, label, start, length, rows, state, numbers)
-                    votes, highest = vote_type(votes + own_vote), vote_type(highest + own_vote)
-                if candidate:
-                    possible += np.int32(1)
-                    if highest > votes:
-                        unsure += np.int32(1)
-                tables.lacks[place] = vote_type(0)
-            if candidate:
-                best, score, tied = combine(
-                    best, score, tied, label, scored(v, label, votes, state, numbers), False,
-                    current, here,
-                )  # fmt: skip
-            tables.keys[place] = index_type(-1)
-            tables.votes[place] = vote_type(0)
-        if bounded and not distinct:
-            several, _ = sum_and_max_of_block(vote_type(possible), vote_type(0), here)
-            inexact, _ = sum_and_max_of_block(vote_type(unsure), vote_type(0), here)
-            known = bound + unheard < floor and (inexact == 0 or several == 1)
-        best, score, tied = best_of_block(best, score, tied, here, current)
-        if thread == 0:
-            pieces.arrived[hub] = 0
-            tables.filled[hub] = 0
-        return True, known, best, score, tied
-
-    return SimpleNamespace(wide=wide, last_of_hub=last_of_hub)
+    return wide
