@@ -240,12 +240,14 @@ def _propagation(graph: Graph, strategy: str = "auto", **settings: Any) -> Calla
 def _memory(name: str, graph: Graph, options: argparse.Namespace) -> Rows:
     if graph.device == "cpu":
         return [memory_row(name, graph, "defaults", None)]
-    runs = [("classic", graph, _sync(options)), ("defaults", graph, {})]
+    runs = [("classic", bare, _sync(options)), ("defaults", bare, {})]
     if "weighted" in _chosen(options.variants, VARIANTS):
         # shares all but the weights with the graph, so that nothing is counted twice
-        runs.append(("weighted classic", weighted(graph), _sync(options)))
-    rows = []
-    for what, subject, settings in runs:
+        runs.append(("weighted classic", weighted, _sync(options)))
+    rows, subject = [], None
+    for what, made, settings in runs:
+        del subject  # and what the last run left on it
+        subject = made(graph)
         memory.free_memory()
         with memory.peak_memory() as water:
             _propagation(subject, **settings)()
@@ -325,6 +327,11 @@ def _calls(
     else:
         yield variant, partial(speaker_listener, graph, device=graph.device, update="sync",
                                max_iter=options.sweeps)  # fmt: skip
+
+
+def bare(graph: Graph) -> Graph:
+    """Give the graph without what runs left on it."""
+    return replace(graph, _derived={})
 
 
 def weighted(graph: Graph) -> Graph:

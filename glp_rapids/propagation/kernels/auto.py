@@ -99,6 +99,7 @@ class AutoEngine:
             np.float64(workload.largest_amount),
             self._workspace.bound_errors,
         )
+        self._distinct = bool(workload.distinct)
         self._kept_words = np.array([0, -1, 1], np.int64)
         self._bad = False
 
@@ -175,6 +176,10 @@ class AutoEngine:
             return
         labels = self._fields["labels"]
         self._launch(self._start, -(-labels.size // 128), 128, self._bound)
+        if self._workload.once and self._shared.online:
+            # A pick may well be the own name at first, as a speaker's who has heard nothing yet.
+            names = self._xp.arange(labels.size, dtype=labels.dtype)
+            self._distinct = bool((labels == names).all())
         if "volume" in self._fields:
             said = labels[labels >= 0]
             self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
@@ -226,7 +231,7 @@ class AutoEngine:
             tie_break=np.int64(TIE_BREAKS[options.tie_break]),
             seed=np.uint64(options.seed),
             skip=bool(workload.skip),
-            distinct=bool(workload.distinct),
+            distinct=self._distinct,
             once=bool(workload.once),
             # What a program's own functions do must not be done once more than on a CPU.
             wholesale=np.int64(course.number_of_vertices // (WHOLESALE if plain else 1)),

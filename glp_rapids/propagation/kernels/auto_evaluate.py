@@ -103,6 +103,7 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
             if not bounded:
                 if here.now[DISTINCT] != 0:
                     hand_in(piece, label, score, tied, pieces)
+                cuda.syncthreads()  # the table is wiped before the next piece is counted
                 return  # `collected` goes on
             last, known, label, score, tied = last_of_hub(
                 v, start, length, hub, piece, label, score, tied, here, current, tables, hubs,
