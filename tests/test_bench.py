@@ -121,3 +121,13 @@ def test_without_networkit_the_mend_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "networkit", None)
     with pytest.raises(ImportError, match=r"pip install networkit.*--alone"):
         tables_of("quality", "--graphs", "rmat-6-4")
+
+
+def test_ingest_reads_the_edges_it_made():
+    found = tables_of("ingest", "--graphs", "rmat-6-4", "--repeats", "1", "--device", "cpu")
+    [rows] = found.values()
+    graph = subjects.load("rmat-6-4", "cpu")
+    assert [row["from"] for row in rows] == ["pandas"]
+    assert rows[0]["entries"] == graph.number_of_edges == 2 * rows[0]["rows"]
+    # who has no edge is in no row of a frame
+    assert rows[0]["vertices"] == np.count_nonzero(graph.degree)

@@ -18,6 +18,7 @@ BENCHES = {
     "overlap": "planted overlapping communities found by SLPA; LLP's partitions gamma by gamma",
     "cpu": "speed on a CPU, NetworKit's PLP beside it; ingest; user-defined programs",
     "gpu": "speed on a GPU beside the ceiling of its memory; strategies; variants",
+    "ingest": "edge frames and cuGraph's graphs into ours, cuGraph's own conversion beside it",
     "tradeoff": "time against modularity over classes and explore, also as a picture",
 }
 

@@ -1,0 +1,100 @@
+"""Edge frames and foreign graphs into ours on a GPU, cuGraph's own conversion beside it.
+
+Each undirected edge is one row of two int32 columns, in the order of the rows of the CSR. Medians
+of the repeats after a call that warms up, the device waited for. Without cuGraph the rows that need
+it are left out; without a GPU the frame is pandas.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from glp_rapids.bench import subjects
+from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.bench.timing import synchronise
+from glp_rapids.device import array_module, gpu_available
+from glp_rapids.graph import Graph
+from glp_rapids.ingest import as_graph
+from glp_rapids.sorting import rows_of
+
+WANTED_OF_CUGRAPH = 0.5  # of the time of from_cudf_edgelist
+WANTED_MS_PER_G_ENTRIES = 25 / 0.128  # from a cugraph.Graph
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    parser.add_argument("--graphs", nargs="+", default=("kron-22-16",), metavar="NAME",
+                        help="as for bench gpu")  # fmt: skip
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Give a table, a row a graph and what it is made from."""
+    device = options.device or ("gpu" if gpu_available() else "cpu")
+    rows: Rows = []
+    for name in tqdm(options.graphs, desc="ingest", leave=False, disable=None):
+        rows += _measure(name, subjects.load(name, device), options.repeats)
+    return {f"Ingest, {device}": rows}
+
+
+def _measure(name: str, graph: Graph, repeats: int) -> Rows:
+    device, entries, frame = graph.device, graph.number_of_edges, edge_frame(graph)
+    ours, found = _timed(lambda: as_graph(frame, device=device), repeats, device)
+    row = {"graph": name, "from": type(frame).__module__.split(".")[0], "rows": len(frame),
+           "vertices": found.number_of_vertices, "entries": entries, "ms": ours}  # fmt: skip
+    del found
+    if device == "cpu" or not importlib.util.find_spec("cugraph"):
+        return [row]
+    import cugraph
+
+    def theirs() -> Any:
+        other = cugraph.Graph()
+        other.from_cudf_edgelist(frame, source="src", destination="dst")
+        return other
+
+    their_ms, other = _timed(theirs, repeats, device)
+    row |= {"cuGraph ms": their_ms, "of cuGraph": ours / their_ms, "wanted at most":
+            WANTED_OF_CUGRAPH, "reached": ours <= WANTED_OF_CUGRAPH * their_ms}  # fmt: skip
+    ours, _ = _timed(lambda: as_graph(other, device=device), repeats, device)
+    limit = WANTED_MS_PER_G_ENTRIES * entries / 1e9
+    chained = {**row, "from": "cugraph.Graph", "ms": ours, "cuGraph ms": None, "of cuGraph": None,
+               "wanted at most": limit, "reached": ours <= limit}  # fmt: skip
+    return [row, chained]
+
+
+def edge_frame(graph: Graph) -> Any:
+    """Give the edges of an undirected graph, once each, as a frame where the graph lives."""
+    xp = array_module(graph.indices)
+    source = rows_of(graph.indptr, graph.indices)
+    once = source <= graph.indices
+    columns = {"src": source[once], "dst": graph.indices[once]}
+    columns = {column: ends.astype(np.int32) for column, ends in columns.items()}
+    if xp is np:
+        import pandas as pd
+
+        return pd.DataFrame(columns)
+    import cudf
+
+    return cudf.DataFrame(columns)
+
+
+def _timed(call: Callable[[], Any], repeats: int, device: str) -> tuple[float, Any]:
+    """Give the median of the milliseconds, and the last result."""
+    milliseconds, found = [], None
+    for _ in range(repeats + 1):
+        found = None  # two at a time need not fit
+        synchronise(device)
+        start = time.perf_counter()
+        found = call()
+        synchronise(device)
+        milliseconds.append(1e3 * (time.perf_counter() - start))
+    return median(milliseconds[1:]), found
