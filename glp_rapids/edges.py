@@ -30,6 +30,8 @@ class Edges:
     kind: Kind
     vertices: list[Column] | None = None
     positional: bool = False
+    # `vertices` holds every id that the edges hold
+    complete: bool = False
     # both directions of every undirected edge are there already
     symmetric: bool = False
     # symmetric if it looks so, as an adjacency matrix does

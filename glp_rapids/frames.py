@@ -37,9 +37,23 @@ def cudf_inside(data: Any) -> tuple[Any, bool]:
     if hasattr(data, "as_gpu_object") and gpu_available():
         # what cuDF has no type for, such as mixed objects, stays in host memory
         with contextlib.suppress(TypeError, ValueError, NotImplementedError):
-            return data.as_gpu_object(), True
+            inside = data.as_gpu_object()
+            if _types_stay(data, inside):
+                return inside, True
     # without a GPU a proxy does what pandas does, and is taken for a frame of it
     return data, False
+
+
+def _types_stay(data: Any, inside: Any) -> bool:
+    """Tell whether cuDF holds Python's objects as objects; it turns dates into points in time."""
+    pairs = [(data, inside)]
+    if hasattr(inside, "columns"):
+        pairs = [(data[name], inside[name]) for name in inside.columns]
+    return not any(
+        str(getattr(one, "dtype", "")) == "object"
+        and str(getattr(other, "dtype", "")) not in ("object", "str", "string")
+        for one, other in pairs
+    )
 
 
 def without_proxy(data: Any) -> tuple[Any, bool]:
@@ -95,9 +109,10 @@ def to_array(column: Column) -> Any:
     """Give the array behind a column of numbers that has no nulls, without a copy if it can."""
     if not hasattr(column, "isna"):
         return column
+    plain = getattr(column.dtype, "numpy_dtype", None)  # of what may hold nulls, and holds none
     if isinstance(column, pd.Series):
-        return column.to_numpy(dtype=getattr(column.dtype, "numpy_dtype", None))
-    return column.to_cupy(copy=False)
+        return column.to_numpy(dtype=plain)
+    return (column if plain is None else column.astype(plain)).to_cupy(copy=False)
 
 
 def to_series(values: Column, kind: Kind) -> Any:

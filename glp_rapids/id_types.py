@@ -54,6 +54,13 @@ def id_family(column: Column, label: str) -> str | None:
         )
     if is_categorical(dtype):
         return id_family(plain(column[:1])[0], label)
+    # before pandas is asked, which takes cuDF's dtype of lists for a class
+    nested = str(getattr(dtype, "name", dtype)).lower()
+    if nested.startswith(("list", "struct")):  # of cuDF or Arrow
+        raise TypeError(
+            f"{label} holds {nested} ids; an id is an integer, a string or a date: for ids of "
+            "several columns, make them columns of the frame and name them in a list"
+        )
     if pd.api.types.is_object_dtype(dtype) and isinstance(column, pd.Series):
         return _object_family(column, label)
     if pd.api.types.is_bool_dtype(dtype):
@@ -64,11 +71,6 @@ def id_family(column: Column, label: str) -> str | None:
         )
     if pd.api.types.is_integer_dtype(dtype):
         return "integer"
-    if str(dtype).startswith(("list", "struct")):  # of cuDF or Arrow
-        raise TypeError(
-            f"{label} holds {dtype} ids; an id is an integer, a string or a date: for ids of "
-            "several columns, make them columns of the frame and name them in a list"
-        )
     if pd.api.types.is_complex_dtype(dtype):
         raise TypeError(f"{label} holds {dtype} ids; they cannot be sorted: {cast}")
     if pd.api.types.is_datetime64_any_dtype(dtype):

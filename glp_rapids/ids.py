@@ -128,16 +128,17 @@ class VertexIds:
 
 
 def rank(
-    parts: list[list[Column]], labels: list[list[str]], kind: Kind, device: DeviceName
-) -> tuple[list[Array], VertexIds]:
+    parts: list[list[Column]], labels: list[list[str]], kind: Kind, device: DeviceName,
+    complete: bool = False,
+) -> tuple[list[Array], VertexIds]:  # fmt: skip
     """Give the vertex index of every id of every part, and the ids.
 
     A part (the sources, the destinations, the further vertices) is a list of id columns, and a
-    label names a column in the error messages.
+    label names a column in the error messages. ``complete``: the last part has all ids.
     """
     lengths = [len(part[0]) for part in parts]
     encoded = [
-        _rank_column(list(column), list(names), kind, device)
+        _rank_column(list(column), list(names), kind, device, complete)
         for column, names in zip(zip(*parts, strict=True), zip(*labels, strict=True), strict=True)
     ]
     if len(encoded) == 1:
@@ -171,7 +172,7 @@ def _rank_tuples(encoded, lengths, kind):
     return codes, VertexIds(tuple(reversed(columns)), kind)
 
 
-def _rank_column(parts, labels, kind, device):
+def _rank_column(parts, labels, kind, device, complete):
     families = [id_types.id_family(part, label) for part, label in zip(parts, labels, strict=True)]
     known = {family: label for family, label in zip(families, labels, strict=True) if family}
     if len(known) > 1:
@@ -191,7 +192,7 @@ def _rank_column(parts, labels, kind, device):
             for part, label in zip(parts, labels, strict=True)
         ]
         arrays = id_types.of_one_dtype(arrays, labels)
-        codes, values = rank_integers(arrays)
+        codes, values = rank_integers(arrays, complete)
         dtype = dtypes[0] if len(dtypes) == 1 and dtypes[0] != values.dtype else None
         return codes, IdColumn(values, "integer", None if id_types.is_float(dtype) else dtype)
     columns, categorical = zip(*(id_types.plain(part) for part in parts), strict=True)
@@ -225,14 +226,19 @@ def _factorize(column, labels):
     return ranks[codes], distinct.take(order).reset_index(drop=True)
 
 
-def rank_integers(arrays: list[Array]) -> tuple[list[Array], Array]:
-    """Give the rank of every integer among the sorted distinct ones of all arrays, and these."""
+def rank_integers(arrays: list[Array], complete: bool = False) -> tuple[list[Array], Array]:
+    """Give the rank of every integer among the sorted distinct ones of all arrays, and these.
+
+    ``complete``: the last array has them all, so the others need not be looked through.
+    """
     xp = array_module(*arrays)
     dtype = arrays[0].dtype
     filled = [array for array in arrays if array.size]
     total = sum(array.size for array in filled)
     if not filled:
         return [array.astype(np.int32) for array in arrays], xp.empty(0, dtype=dtype)
+    if complete:
+        filled = arrays[-1:]
     low = min(int(array.min()) for array in filled)
     high = max(int(array.max()) for array in filled)
     span = high - low + 1
@@ -243,7 +249,7 @@ def rank_integers(arrays: list[Array]) -> tuple[list[Array], Array]:
         array if low == 0 else array.astype(wide, copy=False) - wide(low) for array in arrays
     ]
     present = xp.zeros(span, dtype=bool)
-    for offset in offsets:
+    for offset in offsets[-1:] if complete else offsets:
         present[offset] = True
     values = (xp.flatnonzero(present).astype(wide) + wide(low)).astype(dtype)
     if values.size == span:

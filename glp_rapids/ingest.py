@@ -181,7 +181,8 @@ def _ranked(edges, options, device):
         further = id_types.split_columns(options.vertices, len(edges.source), "vertices")
         ends.append(further)
         labels.append(("vertices",) * len(further))
-    codes, vertices = ids.rank(ends, labels, edges.kind, device)
+    complete = edges.complete and options.vertices is None
+    codes, vertices = ids.rank(ends, labels, edges.kind, device, complete)
     return codes[0], codes[1], vertices
 
 

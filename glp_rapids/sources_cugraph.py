@@ -13,10 +13,14 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from glp_rapids import device
+from glp_rapids.device import array_module, to_host
 from glp_rapids.edges import Edges, Options, refuse, refuse_direction
 
 LEAST = "26.10"
+PROBED = 8  # edges looked for one by one before all are
 
 
 def read(graph: Any, options: Options) -> Edges:
@@ -45,6 +49,8 @@ def _read_single(graph):
     source, destination, weight, *_ = pylibcugraph.decompress_to_edgelist(
         resource_handle=handle, graph=graph._plc_graph, do_expensive_check=False
     )
+    if graph.is_directed() and (graph.edgelist is not None or graph.adjlist is not None):
+        source, destination = as_put_in(source, destination, *_raw_edges(graph))
     if graph.renumbered:
         names = graph.renumber_map.implementation.df
         vertices = [names[name] for name in names.columns if name != "id"]
@@ -63,10 +69,48 @@ def _read_single(graph):
         "cudf",
         vertices,
         positional=bool(graph.renumbered),
+        complete=not graph.renumbered,
         symmetric=not graph.is_directed(),
         vertices_labels=("the vertices of the graph",) * len(vertices),
         weight_label="the weights of the graph",
     )
+
+
+def _raw_edges(graph):
+    """Give the ends of the edges as cuGraph was given them, as its own ids, in CuPy arrays."""
+    import cupy
+
+    if graph.edgelist is not None:
+        frame = graph.edgelist.edgelist_df
+        return frame["src"].to_cupy(), frame["dst"].to_cupy()
+    offsets, indices = graph.adjlist.offsets.to_cupy(), graph.adjlist.indices.to_cupy()
+    place = cupy.arange(indices.size)
+    return cupy.searchsorted(offsets, place, side="right") - 1, indices
+
+
+def as_put_in(source: Any, destination: Any, raw_source: Any, raw_destination: Any) -> tuple:
+    """Give the ends of directed edges the way round in which the graph was given them.
+
+    Where cuGraph holds a directed graph transposed (``store_transposed=True``, or after PageRank),
+    the first ``decompress_to_edgelist`` of cuGraph 26.10 gives it reversed: it transposes the
+    graph, but reads it as if it had not. An edge whose reverse is no edge tells.
+    """
+    xp = array_module(source)
+    ends = (to_host(raw[:PROBED]).tolist() for raw in (raw_source, raw_destination))
+    for u, v in zip(*ends, strict=True):
+        there = bool(((source == u) & (destination == v)).any())
+        back = bool(((source == v) & (destination == u)).any())
+        if there != back:
+            return (source, destination) if there else (destination, source)
+    # most edges go both ways: look at all
+    every = (source, destination, raw_source, raw_destination)
+    distinct, rank = xp.unique(xp.concatenate(every), return_inverse=True)
+    ends = np.cumsum([array.size for array in every])[:-1].tolist()
+    rows, columns, raw_rows, raw_columns = xp.split(rank.ravel().astype(np.int64), ends)
+    size = distinct.size
+    if bool(xp.isin(raw_rows * size + raw_columns, rows * size + columns).all()):
+        return source, destination
+    return destination, source
 
 
 def _own_arrays(graph):

@@ -13,6 +13,7 @@ import pytest
 from test_ingest import rows_of
 
 from glp_rapids.ingest import as_graph
+from glp_rapids.sources_cugraph import as_put_in
 
 PAIRS = np.array([(5, 3), (3, 9), (3, 5), (9, 3), (9, 9)])
 
@@ -108,3 +109,22 @@ def test_errors(cugraph):
     cugraph.decompress_to_edgelist = fail(RuntimeError("CUGRAPH_UNKNOWN_ERROR"))
     with pytest.raises(RuntimeError, match="CUGRAPH_UNKNOWN_ERROR"):
         as_graph(single(), device="cpu")
+
+
+@pytest.mark.parametrize("reciprocal", [0, 20, 200])
+def test_edges_come_back_the_way_round_they_went_in(reciprocal):
+    rng = np.random.default_rng(reciprocal)
+    pairs = {tuple(pair) for pair in rng.integers(0, 2**40, (20, 2)).tolist()}
+    both_ways = {tuple(pair) for pair in rng.integers(2**40, 2**41, (reciprocal, 2)).tolist()}
+    both_ways |= {(v, u) for u, v in both_ways} | {(7, 7)}
+    # the first ones do not tell which way round they are
+    raw = np.array([*both_ways, *pairs]).T
+    source, destination = np.array(sorted(both_ways | pairs)).T
+    for given in ((source, destination), (destination, source)):
+        got = as_put_in(*given, *raw)
+        assert [array.tolist() for array in got] == [source.tolist(), destination.tolist()]
+
+
+def test_edges_that_all_go_both_ways_stay():
+    source, destination = np.array([(0, 1), (1, 0), (2, 2)]).T
+    assert as_put_in(source, destination, source, destination) == (source, destination)
