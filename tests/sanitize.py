@@ -1,0 +1,73 @@
+"""Small runs of programs down every path of the kernels, for compute-sanitizer; run by hand.
+
+    compute-sanitizer --tool memcheck --report-api-errors no \\
+        --kernel-name kernel_substring=locals python tests/sanitize.py auto classic weighted
+
+and the same with ``--tool racecheck``. The first argument is a strategy, then the programs.
+"""
+
+import sys
+
+import numpy as np
+
+import glp_rapids
+from glp_rapids import as_graph
+from glp_rapids.bench.programs import Reworded
+from glp_rapids.propagation.kernels import auto_plan
+
+FEW = {"max_iter": 3, "classes": 2, "explore": 1}
+PROGRAMS = {
+    "classic": lambda graph, weighted, **o: glp_rapids.label_propagation(graph, **FEW, **o),
+    "weighted": lambda graph, weighted, **o: glp_rapids.label_propagation(weighted, **FEW, **o),
+    "layered": lambda graph, weighted, **o: glp_rapids.layered_label_propagation(
+        graph, gammas=[1], **FEW, **o
+    ),
+    "reworded": lambda graph, weighted, **o: glp_rapids.propagate(weighted, Reworded(), **FEW, **o),
+    "speaker": lambda graph, weighted, **o: glp_rapids.speaker_listener(
+        graph, max_iter=2, classes=2, **o
+    ),
+}
+# The largest degrees of the bins that warps serve, and from what degree on blocks share a row.
+PATHS = {
+    "as they are": None,
+    "many blocks": ((0, 0, 0, 0, 0), 16),
+    "warps": ((4096, 0, 0, 0, 0), 4096),
+    "a block": ((0, 0, 0, 0, 0), 4096),
+}
+
+
+def graphs():
+    """Give a graph with rows of every length, and the same with weights."""
+    rng = np.random.default_rng(3)
+    degrees = np.r_[[600, 400, 300, 200, 150], rng.integers(1, 40, 695)]
+    source = np.repeat(np.arange(degrees.size), degrees)
+    destination = rng.integers(0, degrees.size, source.size)
+    weights = rng.random(source.size).astype(np.float32) + 0.5
+    return (
+        as_graph((source, destination), device="gpu"),
+        as_graph((source, destination, weights), device="gpu"),
+    )
+
+
+def take(path):
+    """Send every row down one path of the persistent kernel."""
+    degrees, hub = path
+    auto_plan.TICKETS = tuple(
+        (degree, *sizes) for degree, (_, *sizes) in zip(degrees, auto_plan.TICKETS, strict=True)
+    )
+    auto_plan.HUB, auto_plan.SHARE_OF_WARP, auto_plan.SMALL_PIECE = hub, 1, 1
+    auto_plan.PIECE = 1 if hub < 4096 else 8
+
+
+def main(strategy, *programs):
+    """Run programs by one strategy."""
+    for name, path in PATHS.items() if strategy == "auto" else [("its own", None)]:
+        if path:
+            take(path)
+        for program in programs:
+            PROGRAMS[program](*graphs(), strategy=strategy)  # new graphs: plans stay on old ones
+            print(f"{name}: {program} ran", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
