@@ -252,8 +252,8 @@ class SlidingWindow:
         Returns
         -------
         frame
-            Of the caller's kind: source, destination (the names as given; ``0_source``, ... if the
-            ids have several columns), ``transfers`` (int64), ``amount`` (float64). Undirected
+            Of the caller's kind: ``source``, ``destination`` (``0_source``, ... if the ids have
+            several columns), ``transfers`` (int64), ``amount`` (float64). Undirected
             windows name the smaller id first.
         """
         if self._pairs is None:

@@ -3,11 +3,14 @@
 import doctest
 import importlib
 import inspect
+import subprocess
+import sys
 
 import pytest
 
 import glp_rapids
 from glp_rapids import datasets, fraud, plot
+from glp_rapids.device import gpu_available
 
 MODULES = (datasets, fraud, plot)
 
@@ -49,3 +52,18 @@ def test_public_functions_have_all_sections(name):
     if inspect.isfunction(thing):
         for section in ("Parameters", "Returns", "Raises", "Notes"):
             assert f"{section}\n{'-' * len(section)}" in text, f"{name} has no {section}"
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
+def test_examples_run_on_cudf():
+    pytest.importorskip("cudf", reason="cuDF is not installed")
+    # cudf.pandas puts cuDF in the place of pandas in a whole process, so it gets one of its own
+    command = [sys.executable, "-m", "cudf.pandas", "-m", "pytest", __file__, "-k", "examples_run"]
+    options = ["-W", "default", "-p", "no:cacheprovider", "--deselect", f"{__file__}::{NAME}"]
+    run = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-4000:]
+
+
+NAME = test_examples_run_on_cudf.__name__
