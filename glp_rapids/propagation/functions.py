@@ -105,7 +105,8 @@ def label_propagation(
     4 bytes an edge (8 or 12 with weights) and at the peak 40 to 54 bytes a vertex
     (`glp-rapids bench gpu`, five graphs); 22 a vertex that has neighbours stay on the graph for the
     next run of the same kind. On a CPU 4 bytes an edge
-    more without weights (a copy in the order of the classes), and 8 bytes a vertex for each thread.
+    more, 8 or 12 with weights (a copy in the order of the classes), and 8 bytes a vertex for each
+    thread.
     Votes are added in 64-bit fixed point. The
     framework is GLP's (SIGMOD 2021), semi-synchronous classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of

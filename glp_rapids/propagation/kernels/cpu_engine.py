@@ -35,8 +35,10 @@ class CpuEngine(SweepBySweep):
             weights = np.empty(0, np.int64)
         vertices = vertices.astype(index_type)
         indptr, indices = rows.indptr, rows.indices
-        if stamped and workload.classes > 1:
-            indptr, indices = rows_in_order(vertices, indptr, indices, self._threads)
+        if workload.classes > 1:
+            entries = (indices, weights)[: 1 if rows.weights is None else 2]
+            indptr, *entries = rows_in_order(vertices, indptr, entries, self._threads)
+            indices, weights = (*entries, weights)[:2]
         self._csr = vertices, indptr, indices, weights, readers.indptr, readers.indices
         self._tables = cpu.tables_for(
             number_of_vertices, workload.largest_degree, self._threads, index_type, stamped

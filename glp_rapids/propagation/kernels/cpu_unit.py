@@ -28,7 +28,7 @@ ONE = np.uint64(1)
 
 
 @njit(parallel=True, nogil=True, cache=True, error_model="numpy")
-def _copy_rows(threads, vertices, indptr, indices, starts, copy):
+def _copy_rows(threads, vertices, indptr, entries, starts, copy):
     for thread in prange(threads):
         first = vertices.size * thread // threads
         last = vertices.size * (thread + 1) // threads
@@ -37,23 +37,25 @@ def _copy_rows(threads, vertices, indptr, indices, starts, copy):
             j = indptr[np.uint64(vertices[np.uint64(position)])]
             end = starts[np.uint64(position + 1)]
             while k < end:
-                copy[np.uint64(k)] = indices[np.uint64(j)]
+                copy[np.uint64(k)] = entries[np.uint64(j)]
                 k += 1
                 j += 1
 
 
 def rows_in_order(
-    vertices: np.ndarray, indptr: np.ndarray, indices: np.ndarray, threads: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Copy the rows of ``vertices``, in their order."""
+    vertices: np.ndarray, indptr: np.ndarray, entries: tuple[np.ndarray, ...], threads: int
+) -> tuple[np.ndarray, ...]:
+    """Copy the rows of ``vertices``, in their order: where they start, then each of ``entries``."""
     degrees = np.diff(indptr)[vertices]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
     if threads == 1:  # a small graph is not worth compiled code
         moved = np.repeat(indptr[vertices] - starts[:-1], degrees)
-        return starts, indices[moved + np.arange(indices.size)]
-    copy = np.empty_like(indices)
-    _copy_rows(threads, vertices, indptr, indices, starts, copy)
-    return starts, copy
+        moved += np.arange(moved.size)
+        return starts, *(array[moved] for array in entries)
+    copies = tuple(np.empty_like(array) for array in entries)
+    for array, copy in zip(entries, copies, strict=True):
+        _copy_rows(threads, vertices, indptr, array, starts, copy)
+    return starts, *copies
 
 
 def build(compiled: Compiled, chunk: int) -> Callable:
