@@ -61,7 +61,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     """Make the kernel of one program.
 
     Launch: blocks of 256, as many as the device holds at once (three a multiprocessor), together.
-    Shared memory: 43 KB. Registers: 80, and 250 to 500 bytes of local memory a thread, by program.
+    Shared memory: 43 KB. Registers: 80, and 200 to 520 bytes of local memory a thread, by program.
     Any degree.
     """
     shared = common(compiled, index_type, target)
