@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from glp_rapids import device
 from glp_rapids.device import array_module, to_host
 from glp_rapids.edges import Edges, Options, refuse, refuse_direction
+from glp_rapids.frames import to_array
 
 LEAST = "26.10"
 PROBED = 8  # edges looked for one by one before all are
@@ -50,7 +52,7 @@ def _read_single(graph):
         resource_handle=handle, graph=graph._plc_graph, do_expensive_check=False
     )
     if graph.is_directed() and (graph.edgelist is not None or graph.adjlist is not None):
-        source, destination = as_put_in(source, destination, *_raw_edges(graph))
+        source, destination = as_put_in(source, destination, partial(_raw_edges, graph))
     if graph.renumbered:
         names = graph.renumber_map.implementation.df
         vertices = [names[name] for name in names.columns if name != "id"]
@@ -76,34 +78,32 @@ def _read_single(graph):
     )
 
 
-def _raw_edges(graph):
-    """Give the ends of the edges as cuGraph was given them, as its own ids, in CuPy arrays."""
-    import cupy
-
+def _raw_edges(graph, number):
+    """Give the first edges (None: all) as cuGraph was given them, by its own ids, in arrays."""
     if graph.edgelist is not None:
         frame = graph.edgelist.edgelist_df
-        return frame["src"].to_cupy(), frame["dst"].to_cupy()
-    offsets, indices = graph.adjlist.offsets.to_cupy(), graph.adjlist.indices.to_cupy()
-    place = cupy.arange(indices.size)
-    return cupy.searchsorted(offsets, place, side="right") - 1, indices
+        return tuple(to_array(frame[end][:number]) for end in ("src", "dst"))
+    offsets, indices = (to_array(part) for part in (graph.adjlist.offsets, graph.adjlist.indices))
+    indices = indices[:number]
+    place = array_module(indices).arange(indices.size)
+    return offsets.searchsorted(place, side="right") - 1, indices
 
 
-def as_put_in(source: Any, destination: Any, raw_source: Any, raw_destination: Any) -> tuple:
+def as_put_in(source: Any, destination: Any, raw_edges: Callable[[int | None], tuple]) -> tuple:
     """Give the ends of directed edges the way round in which the graph was given them.
 
-    Where cuGraph holds a directed graph transposed (``store_transposed=True``, or after PageRank),
-    the first ``decompress_to_edgelist`` of cuGraph 26.10 gives it reversed: it transposes the
-    graph, but reads it as if it had not. An edge whose reverse is no edge tells.
+    A directed graph that cuGraph 26.10 holds transposed, as with ``store_transposed=True``, comes
+    reversed out of its first ``decompress_to_edgelist``, which transposes the graph and then reads
+    it as if it had not. An edge whose reverse is no edge tells.
     """
     xp = array_module(source)
-    ends = (to_host(raw[:PROBED]).tolist() for raw in (raw_source, raw_destination))
-    for u, v in zip(*ends, strict=True):
+    for u, v in zip(*(to_host(ends).tolist() for ends in raw_edges(PROBED)), strict=True):
         there = bool(((source == u) & (destination == v)).any())
         back = bool(((source == v) & (destination == u)).any())
         if there != back:
             return (source, destination) if there else (destination, source)
     # most edges go both ways: look at all
-    every = (source, destination, raw_source, raw_destination)
+    every = (source, destination, *raw_edges(None))
     distinct, rank = xp.unique(xp.concatenate(every), return_inverse=True)
     ends = np.cumsum([array.size for array in every])[:-1].tolist()
     rows, columns, raw_rows, raw_columns = xp.split(rank.ravel().astype(np.int64), ends)

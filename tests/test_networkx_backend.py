@@ -1,24 +1,19 @@
-"""The NetworkX backend: NetworkX's own tests, and NetworkX as the twin of every function."""
+"""The NetworkX backend: NetworkX is the twin of every function that is served."""
 
 import doctest
 import importlib.metadata
 import inspect
-import json
 import math
-import os
 import random
-import subprocess
 import sys
-import tomllib
 from collections import Counter
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 from networkx.algorithms.community.quality import NotAPartition
+from test_networkx_entry_points import entry_points
 
-import glp_rapids
 from glp_rapids.networkx import communities as served
 from glp_rapids.networkx import graph as conversion
 from glp_rapids.networkx.backend import BackendInterface
@@ -27,14 +22,6 @@ from glp_rapids.networkx.info import info
 LABELS = ("fast_label_propagation_communities", "asyn_lpa_communities")
 NAMES = ("label_propagation_communities", *LABELS)
 CLASSES = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
-ROOT = Path(__file__).parents[1]
-
-
-def entry_points():
-    """The entry points for NetworkX that pyproject.toml declares: group to name to value."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    groups = project["entry-points"].items()
-    return {group: names for group, names in groups if group.startswith("networkx.")}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -122,86 +109,6 @@ def unsettled(graph, found, weight=None, everything=False):
     return [
         node for node, count in heard.items() if count and count[labels[node]] < max(count.values())
     ]
-
-
-def test_installed_entry_points_lead_to_the_backend():
-    try:
-        importlib.metadata.distribution("glp-rapids")
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("glp-rapids is not installed here, so it has no entry points")
-    for group, thing in (("networkx.backends", BackendInterface), ("networkx.backend_info", info)):
-        (found,) = importlib.metadata.entry_points(group=group, name="glp_rapids")
-        assert found.load() is thing
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """Variables for a process in which the package counts as installed."""
-    place = tmp_path_factory.mktemp("installed")
-    metadata = place / f"glp_rapids-{glp_rapids.__version__}.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.4\nName: glp-rapids\nVersion: {glp_rapids.__version__}\n"
-    )
-    lines = []
-    for group, names in entry_points().items():
-        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in names.items())]
-    (metadata / "entry_points.txt").write_text("\n".join(lines))
-    package = Path(glp_rapids.__file__).parents[1]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("NETWORKX_")}
-    return {**clean, "PYTHONPATH": os.pathsep.join([str(place), str(package)])}
-
-
-@pytest.mark.parametrize(
-    ("mode", "failures"),
-    [
-        ({"NETWORKX_BACKEND_PRIORITY": "glp_rapids"}, 0),
-        ({"NETWORKX_TEST_BACKEND": "glp_rapids", "NETWORKX_FALLBACK_TO_NX": "1"}, 0),
-        # NetworkX marks what a backend lacks: is_partition (4 tests), inter_community_edges
-        ({"NETWORKX_TEST_BACKEND": "glp_rapids"}, 5),
-    ],
-)
-def test_the_tests_of_networkx_pass(mode, failures, environment, tmp_path):
-    folder = "networkx.algorithms.community.tests"
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rx", "--pyargs"),
-            *(f"{folder}.test_label_propagation", f"{folder}.test_quality"),
-        ],
-        env={**environment, **mode, "NETWORKX_WARNINGS_TO_IGNORE": "cache"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    lacking = [line for line in done.stdout.splitlines() if line.startswith("XFAIL")]
-    assert len(lacking) == failures
-    assert not [
-        line for line in lacking if any(f"'{name}'" in line for name in info()["functions"])
-    ]
-
-
-def test_import_of_networkx_stays_light(environment, tmp_path):
-    script = """
-import json, sys, networkx
-before = [*sys.modules]
-assert "glp_rapids" in networkx.utils.backends.backend_info
-found = [*networkx.community.label_propagation_communities(networkx.path_graph(3))]
-print(json.dumps([before, [*sys.modules], [sorted(nodes) for nodes in found]]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**environment, "NETWORKX_BACKEND_PRIORITY": "glp_rapids"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    before, after, found = json.loads(done.stdout)
-    assert "glp_rapids.networkx.info" in before
-    assert not {"numpy", "numba", "pandas", "glp_rapids.networkx.backend"} & set(before)
-    assert "glp_rapids.networkx.backend" in after
-    assert found == [[0, 1, 2]]
 
 
 def test_what_is_announced_is_served_with_the_arguments_of_networkx():

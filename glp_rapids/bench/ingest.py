@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import time
-from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from tqdm import tqdm
 
 from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
-from glp_rapids.bench.timing import synchronise
+from glp_rapids.bench.timing import clocked
 from glp_rapids.device import array_module, gpu_available
 from glp_rapids.graph import Graph
 from glp_rapids.ingest import as_graph
@@ -48,7 +45,7 @@ def run(options: argparse.Namespace) -> Tables:
 
 def _measure(name: str, graph: Graph, repeats: int) -> Rows:
     device, entries, frame = graph.device, graph.number_of_edges, edge_frame(graph)
-    ours, found = _timed(lambda: as_graph(frame, device=device), repeats, device)
+    ours, found = clocked(lambda: as_graph(frame, device=device), repeats, device)
     row = {"graph": name, "from": type(frame).__module__.split(".")[0], "rows": len(frame),
            "vertices": found.number_of_vertices, "entries": entries, "ms": ours}  # fmt: skip
     del found
@@ -61,10 +58,10 @@ def _measure(name: str, graph: Graph, repeats: int) -> Rows:
         other.from_cudf_edgelist(frame, source="src", destination="dst")
         return other
 
-    their_ms, other = _timed(theirs, repeats, device)
+    their_ms, other = clocked(theirs, repeats, device)
     row |= {"cuGraph ms": their_ms, "of cuGraph": ours / their_ms, "wanted at most":
             WANTED_OF_CUGRAPH, "reached": ours <= WANTED_OF_CUGRAPH * their_ms}  # fmt: skip
-    ours, _ = _timed(lambda: as_graph(other, device=device), repeats, device)
+    ours, _ = clocked(lambda: as_graph(other, device=device), repeats, device)
     limit = WANTED_MS_PER_G_ENTRIES * entries / 1e9
     chained = {**row, "from": "cugraph.Graph", "ms": ours, "cuGraph ms": None, "of cuGraph": None,
                "wanted at most": limit, "reached": ours <= limit}  # fmt: skip
@@ -85,16 +82,3 @@ def edge_frame(graph: Graph) -> Any:
     import cudf
 
     return cudf.DataFrame(columns)
-
-
-def _timed(call: Callable[[], Any], repeats: int, device: str) -> tuple[float, Any]:
-    """Give the median of the milliseconds, and the last result."""
-    milliseconds, found = [], None
-    for _ in range(repeats + 1):
-        found = None  # two at a time need not fit
-        synchronise(device)
-        start = time.perf_counter()
-        found = call()
-        synchronise(device)
-        milliseconds.append(1e3 * (time.perf_counter() - start))
-    return median(milliseconds[1:]), found

@@ -43,20 +43,30 @@ def synchronise(device: DeviceName) -> None:
         cupy.cuda.Device().synchronize()
 
 
-def timed(call: Callable[[], Any], repeats: int, device: DeviceName) -> Timing:
-    """Time a call several times after one that warms up."""
-    calls, runs, found = [], [], None
+def clocked(call: Callable[[], Any], repeats: int, device: DeviceName) -> tuple[float, Any]:
+    """Give the median milliseconds of a call after one that warms up, and its last result."""
+    milliseconds, found = [], None
     for _ in range(repeats + 1):
         found = None  # two results at a time need not fit
         synchronise(device)
         start = time.perf_counter()
         found = call()
         synchronise(device)
-        calls.append(time.perf_counter() - start)
+        milliseconds.append(1e3 * (time.perf_counter() - start))
+    return median(milliseconds[1:]), found
+
+
+def timed(call: Callable[[], Any], repeats: int, device: DeviceName) -> Timing:
+    """Time a run of label propagation several times after one that warms up."""
+    runs = []
+
+    def reported() -> Any:
+        found = call()
         runs.append(found.attrs["glp"]["seconds"])
-    return Timing(
-        1e3 * median(runs[1:]), 1e3 * median(calls[1:]), found.attrs["glp"]["sweeps"], found
-    )
+        return found
+
+    call_ms, found = clocked(reported, repeats, device)
+    return Timing(1e3 * median(runs[1:]), call_ms, found.attrs["glp"]["sweeps"], found)
 
 
 def timed_sweeps(call: Callable[..., Any], repeats: int, device: DeviceName) -> Sweeps:

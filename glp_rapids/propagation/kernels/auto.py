@@ -140,7 +140,7 @@ class AutoEngine:
                 keys=filled(slots, -1, index_type),
                 votes=filled(slots, 0, shared.vote_type),
                 lacks=filled(slots if bounded else 1, 0, shared.vote_type),
-                touched=filled(slots, 0, np.int32),
+                touched=filled(slots if bounded else 1, 0, np.int32),
                 filled=filled(number_of_hubs, 0, np.int32),
             ),
             hubs=auto_sweep.Hubs(*(bound(plan.hub[name]) for name in auto_sweep.Hubs._fields)),

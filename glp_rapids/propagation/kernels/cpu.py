@@ -59,7 +59,7 @@ def build(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
     def evaluate(v, start, end, indices, weights, state, settings, scratch, errors):
         """Return (winner, score, tied); the winner is negative where nobody votes."""
         retain, tie_break, tie_seed, scale, limit = settings
-        # Unsigned indices spare a test of each for being negative, a third of the time.
+        # Unsigned indices spare a test of each for being negative.
         entry_label, entry_votes, entry_slot, slots, direct = scratch
         mask = slots.size - 1
         current = state.labels[np.uint64(v)]
