@@ -27,16 +27,16 @@ def merged_entries(
     """Give indptr and indices, every pair once; ``symmetric`` adds the reverse of each."""
     xp = array_module(source)
     bits = _bits(number_of_vertices)
-    keys = _keys(source, destination, bits)
+    keys = xp.empty(source.size * (2 if symmetric else 1), dtype=np.uint64)
+    _keys(source, destination, bits, keys[: source.size])
     if symmetric:
-        keys = xp.concatenate([keys, _keys(destination, source, bits)])
-    keys = xp.sort(keys)
-    if keys.size:
-        fresh = xp.empty(keys.size, dtype=bool)
-        fresh[0] = True
-        fresh[1:] = keys[1:] != keys[:-1]
-        if not fresh.all():  # what another library symmetrized holds no duplicates
-            keys = keys[fresh]
+        _keys(destination, source, bits, keys[source.size :])
+    keys.sort()
+    repeated = keys[1:] == keys[:-1]
+    if repeated.any():  # what another library symmetrized holds no duplicates
+        fresh = xp.ones(keys.size, dtype=bool)
+        xp.logical_not(repeated, out=fresh[1:])
+        keys = keys[fresh]
     return _split(keys, bits, number_of_vertices)
 
 
@@ -91,16 +91,25 @@ def _bits(number_of_vertices: int) -> int:
     return max(1, (number_of_vertices - 1).bit_length())
 
 
-def _keys(row: Array, column: Array, bits: int) -> Array:
-    keys = row.astype(np.uint64)
-    keys <<= np.uint64(bits)
-    keys |= column.astype(np.uint64)
+# Each step below reads and writes an array once: at 100 M entries that, and the allocations of what
+# lies between, cost as much as the sort.
+def _keys(row: Array, column: Array, bits: int, out: Array | None = None) -> Array:
+    shift = array_module(row).left_shift
+    keys = shift(_unsigned(row), np.uint64(bits), out=out, dtype=np.uint64)
+    keys |= _unsigned(column)
     return keys
+
+
+def _unsigned(indices: Array) -> Array:
+    return indices.view(f"u{indices.dtype.itemsize}")
 
 
 def _split(keys: Array, bits: int, number_of_vertices: int) -> tuple[Array, Array]:
     xp = array_module(keys)
-    indices = (keys & np.uint64((1 << bits) - 1)).astype(index_dtype(number_of_vertices))
-    keys = keys >> np.uint64(bits)
-    first = xp.arange(number_of_vertices + 1, dtype=np.uint64)
-    return xp.searchsorted(keys, first).astype(np.int64), indices
+    indices = xp.empty(keys.size, dtype=index_dtype(number_of_vertices))
+    xp.bitwise_and(keys, np.uint64((1 << bits) - 1), out=indices, casting="unsafe")
+    indptr = xp.empty(number_of_vertices + 1, dtype=np.int64)
+    first = xp.arange(number_of_vertices, dtype=np.uint64) << np.uint64(bits)
+    indptr[:-1] = xp.searchsorted(keys, first)
+    indptr[-1] = keys.size
+    return indptr, indices
