@@ -27,6 +27,7 @@ from glp_rapids.propagation.kernels.auto_common import (
 )
 from glp_rapids.propagation.kernels.auto_plan import FEW_AWAKE
 from glp_rapids.propagation.kernels.cuda_target import cuda, load_fresh
+from glp_rapids.propagation.kernels.cuda_target import meet as meet_all
 
 
 def build(target: Target) -> SimpleNamespace:
@@ -36,14 +37,7 @@ def build(target: Target) -> SimpleNamespace:
     @cuda.jit(device=True)
     def meet(run, goal):
         """Wait for all blocks of the grid; what they wrote is then seen by all."""
-        cuda.syncthreads()
-        if cuda.threadIdx.x == 0:
-            cuda.threadfence()
-            cuda.atomic.add(run.barrier, 0, np.int64(1))
-            while load_fresh(run.barrier, 0) < goal:
-                pass
-            cuda.threadfence()
-        cuda.syncthreads()
+        meet_all(run.barrier, 0, goal)
 
     @cuda.jit(device=True)
     def set_rule(here, run, course):

@@ -54,6 +54,19 @@ else:
         return cuda_types.int64(array, cuda_types.int64), generate
 
 
+@cuda.jit(device=True)
+def meet(words, barrier, goal):
+    """Wait for all blocks of the grid; what they wrote is then seen by all."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.threadfence()
+        cuda.atomic.add(words, barrier, np.int64(1))
+        while load_fresh(words, barrier) < goal:
+            pass
+        cuda.threadfence()
+    cuda.syncthreads()
+
+
 @functools.cache
 def gpu_target() -> Target:
     """Give the target that compiles for CUDA."""
@@ -117,7 +130,7 @@ def bound(array: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _small_grids_allowed() -> Iterator[None]:
+def small_grids_allowed() -> Iterator[None]:
     """Keep Numba from warning of small grids: a class of few vertices is no mistake."""
     if SIMULATED:
         yield
@@ -157,7 +170,7 @@ class Launcher:
             return
         key = id(kernel), blocks, threads
         if key not in self._configured:
-            with _small_grids_allowed():
+            with small_grids_allowed():
                 self._configured[key] = kernel[blocks, threads]
         if id(kernel) in self._compiled:
             self._configured[key](*arguments)
@@ -182,7 +195,7 @@ class Launcher:
         blocks = max(1, min(wanted, most))
         shape = id(kernel), blocks, threads
         if shape not in self._configured:
-            with _small_grids_allowed():
+            with small_grids_allowed():
                 self._configured[shape] = kernel[blocks, threads]
         launch = self._configured[shape]
         compiled.launch(arguments, launch.griddim, launch.blockdim, launch.stream, 0)

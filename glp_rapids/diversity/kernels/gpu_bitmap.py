@@ -1,0 +1,261 @@
+"""Ego-networks of up to 512 members: one block each, its adjacency as bits in shared memory.
+
+A row of bits holds whom a member knows. So a degree is a population count, the triangles over an
+edge are the population count of two rows' intersection, and peeling to a core or a truss is looking
+through the bits until nothing falls any more: nothing is sorted, queued or kept in global memory.
+That peeling may read what others are just clearing is harmless: whoever is cleared is in no core
+(truss) of what was there, and what was there never lacks any of the core (truss) itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.diversity.kernels.gpu_common import (
+    SCANNED,
+    cuda,
+    digest,
+    joined,
+    kernel,
+    place_in,
+    root_of,
+    summed_up,
+)
+
+COMPONENT, CORE, TRUSS = range(3)
+SCORE, EVERY, MEMBERS = range(3)
+# Threads of a block, members of the largest ego-network, blocks a multiprocessor at once (which
+# decides how many registers a thread gets).
+SIZES = ((32, 128, 28), (256, 512, 4))
+NOTHING = np.int32(1 << 30)
+ONE, ALL = np.uint32(1), np.uint32(0xFFFFFFFF)
+
+
+@cuda.jit(device=True)
+def bits_beyond(rows, member, word, stride):
+    """Give one word of a member's row, without those before the member and itself."""
+    bits = rows[member * stride + word]
+    if word < member >> 5:
+        return np.uint32(0)
+    if word == member >> 5:
+        # shifted twice, since a shift by 32 is not one
+        return np.uint32(bits & np.uint32(np.uint32(ALL << np.uint32(member & 31)) << ONE))
+    return bits
+
+
+@cuda.jit(device=True)
+def share_lookups(indptr, neighbours, size, sums, partial, thread, threads):
+    """Sum up how many lookups every member takes, so that threads can share them evenly."""
+    share = (size + threads - 1) // threads
+    own = np.int32(0)
+    for a in range(thread * share, min((thread + 1) * share, size)):
+        v = neighbours[a]
+        degree, rest = indptr[v + 1] - indptr[v], size - a - 1
+        own += np.int32(degree) if degree <= SCANNED * rest else rest
+        sums[a] = own
+    partial[thread] = own
+    summed_up(partial, thread, threads)
+    before = partial[thread] - own
+    for a in range(thread * share, min((thread + 1) * share, size)):
+        sums[a] += before
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def known_by(indptr, indices, neighbours, size, sums, lookup):
+    """Do one lookup: give two members who know each other, the smaller first; else (0, -1)."""
+    low, high = 0, size - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if sums[middle] > lookup:
+            high = middle
+        else:
+            low = middle + 1
+    a = low
+    i = lookup - sums[a - 1] if a > 0 else lookup
+    v = neighbours[a]
+    first, last = indptr[v], indptr[v + 1]
+    if last - first <= SCANNED * (size - a - 1):
+        w = indices[first + i]
+        if w > v:
+            place = place_in(neighbours, a + 1, size, w)
+            if place < size and neighbours[place] == w:
+                return a, place
+    else:
+        place = place_in(indices, first, last, neighbours[a + 1 + i])
+        if place < last and indices[place] == neighbours[a + 1 + i]:
+            return a, a + 1 + i
+    return 0, -1
+
+
+@cuda.jit(device=True)
+def drop_members(rows, alive, size, words, stride, level, changed, least, thread, threads):
+    """Clear members who know fewer than ``level`` others; note the least of those who stay."""
+    for a in range(thread, size, threads):
+        if (alive[a >> 5] >> np.uint32(a & 31)) & ONE:
+            degree = 0
+            for word in range(words):
+                degree += cuda.popc(rows[a * stride + word] & alive[word])
+            if degree < level:
+                cuda.atomic.and_(alive, a >> 5, ALL ^ np.uint32(ONE << np.uint32(a & 31)))
+                changed[0] = 1
+            else:
+                cuda.atomic.min(least, 0, np.int32(degree))
+
+
+@cuda.jit(device=True)
+def drop_edges(rows, size, words, stride, level, changed, least, first, step, word):
+    """Clear edges in fewer than ``level`` - 2 triangles; note the least of those that stay."""
+    for a in range(first, size, step):
+        bits = bits_beyond(rows, a, word, stride)
+        while bits:
+            b = 32 * word + cuda.ffs(bits) - 1
+            bits = np.uint32(bits & (bits - ONE))
+            support = 0
+            for other in range(words):
+                support += cuda.popc(rows[a * stride + other] & rows[b * stride + other])
+            if support < level - 2:
+                of_b, of_a = np.uint32(ONE << np.uint32(b & 31)), ONE << np.uint32(a & 31)
+                cuda.atomic.and_(rows, a * stride + word, ALL ^ of_b)
+                cuda.atomic.and_(rows, b * stride + (a >> 5), ALL ^ np.uint32(of_a))
+                changed[0] = 1
+            else:
+                cuda.atomic.min(least, 0, np.int32(support))
+
+
+@functools.cache
+def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) -> Any:
+    """Make the kernel of a model for ego-networks of up to ``largest`` members.
+
+    Launch: a block of ``threads`` for each of the vertices ``listed``. Shared memory: 4 KB for 128
+    members, 42 KB for 512. Registers: 56 to 70, none spilled. Degrees: any up to ``largest``.
+
+    What to give is the number of contexts for ``k`` (SCORE, into ``scores``), that for every k
+    (EVERY, from ``scores[offsets[ego]]`` on; for components how many there are of each size), or
+    the first member of each one's context (MEMBERS, into ``members`` from ``offsets[ego]`` on).
+    """
+    room = largest * ((-(-largest // 32)) | 1)
+    words_at_most = -(-largest // 32)
+
+    def ego_bitmap(indptr, indices, vertices, listed, k, output, scores, offsets, members):
+        neighbours = cuda.shared.array(largest, index_type)
+        rows = cuda.shared.array(room, np.uint32)
+        alive = cuda.shared.array(words_at_most, np.uint32)
+        parent = cuda.shared.array(largest, np.int32)
+        sums = cuda.shared.array(largest, np.int32)
+        partial = cuda.shared.array(threads, np.int32)
+        changed = cuda.shared.array(1, np.int32)
+        least = cuda.shared.array(1, np.int32)
+        counted = cuda.shared.array(1, np.int32)
+
+        thread = cuda.threadIdx.x
+        ego = listed[cuda.blockIdx.x]
+        u = vertices[ego]
+        start = indptr[u]
+        size = np.int32(indptr[u + 1] - start)
+        words = (size + 31) >> 5
+        stride = words | 1  # odd, so that rows begin in different banks
+        # A thread has the same word of every so many rows.
+        rows_at_once = threads // max(words, 1)
+        word = thread % max(words, 1)
+        first_row = thread // max(words, 1)
+        if first_row >= rows_at_once:
+            first_row = size
+
+        for i in range(thread, size, threads):
+            neighbours[i] = indices[start + i]
+        for i in range(thread, size * stride, threads):
+            rows[i] = 0
+        for i in range(thread, words, threads):
+            rest = size - 32 * i
+            alive[i] = ALL if rest >= 32 else (ONE << np.uint32(rest)) - ONE
+        cuda.syncthreads()
+
+        share_lookups(indptr, neighbours, size, sums, partial, thread, threads)
+        for lookup in range(thread, partial[threads - 1], threads):
+            a, b = known_by(indptr, indices, neighbours, size, sums, lookup)
+            if b >= 0:
+                cuda.atomic.or_(rows, a * stride + (b >> 5), ONE << np.uint32(b & 31))
+                cuda.atomic.or_(rows, b * stride + (a >> 5), ONE << np.uint32(a & 31))
+        cuda.syncthreads()
+
+        fewest = k if model == COMPONENT else 2  # members of a context; who is alone is in none
+        level = k
+        if output == EVERY:
+            level = 2 if model == TRUSS else 1
+        while True:
+            if thread == 0:
+                least[0] = NOTHING
+                counted[0] = 0
+            while model != COMPONENT:
+                cuda.syncthreads()
+                if thread == 0:
+                    changed[0] = 0
+                    least[0] = NOTHING
+                cuda.syncthreads()
+                if model == CORE:
+                    drop_members(
+                        rows, alive, size, words, stride, level, changed, least, thread, threads
+                    )
+                else:
+                    drop_edges(
+                        rows, size, words, stride, level, changed, least,
+                        first_row, rows_at_once, word,
+                    )  # fmt: skip
+                cuda.syncthreads()
+                if changed[0] == 0:
+                    break
+            if model == CORE:
+                for a in range(first_row, size, rows_at_once):
+                    if (alive[a >> 5] >> np.uint32(a & 31)) & ONE:
+                        rows[a * stride + word] &= alive[word]
+                    else:
+                        rows[a * stride + word] = 0
+
+            for a in range(thread, size, threads):
+                parent[a] = a
+                sums[a] = 0
+            cuda.syncthreads()
+            for a in range(first_row, size, rows_at_once):
+                bits = bits_beyond(rows, a, word, stride)
+                while bits:
+                    joined(parent, np.int32(a), np.int32(32 * word + cuda.ffs(bits) - 1))
+                    bits = np.uint32(bits & (bits - ONE))
+            cuda.syncthreads()
+            for a in range(thread, size, threads):
+                cuda.atomic.add(sums, root_of(parent, np.int32(a)), np.int32(1))
+            cuda.syncthreads()
+
+            if output == EVERY and model == COMPONENT:
+                # how many components have each size; whoever asked adds up
+                for a in range(thread, size, threads):
+                    if sums[a] > 0:
+                        cuda.atomic.add(scores, offsets[ego] + sums[a] - 1, np.int32(1))
+                break
+            if output == MEMBERS:
+                for a in range(thread, size, threads):
+                    root = root_of(parent, np.int32(a))
+                    members[offsets[ego] + a] = root if sums[root] >= fewest else np.int32(-1)
+                break
+            for a in range(thread, size, threads):
+                if sums[a] >= fewest:
+                    cuda.atomic.add(counted, 0, np.int32(1))
+            cuda.syncthreads()
+            if output == SCORE:
+                if thread == 0:
+                    scores[ego] = counted[0]
+                break
+            if least[0] == NOTHING:
+                break
+            # the same is left for every level up to the least that anything has
+            highest = least[0] + 2 if model == TRUSS else least[0]
+            for i in range(level + thread, highest + 1, threads):
+                scores[offsets[ego] + i - 1] = counted[0]
+            level = highest + 1
+            cuda.syncthreads()
+
+    key = f"{digest()} {threads} {largest} {blocks} {model} {index_type.__name__}"
+    return kernel(ego_bitmap, key, launch_bounds=(threads, blocks))

@@ -1,0 +1,129 @@
+"""What the CUDA kernels of ego-networks share: searching, union-find, launching.
+
+None of these kernels uses a warp's own instructions, so all of them also run in Numba's simulator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import threading
+from pathlib import Path
+from typing import Any
+
+from glp_rapids.propagation.kernels import cuda_target
+from glp_rapids.propagation.kernels.cuda_target import bound, cuda, kernel, multiprocessors
+
+__all__ = ["bound", "cuda", "kernel", "launch", "launch_together", "multiprocessors"]
+
+# Where a list is so many times as long as the other, the other's members are looked up in it; a
+# step of a search costs about as much as reading the next few members.
+SCANNED = 8
+
+_one_at_a_time = threading.Lock()
+_compiled: set[int] = set()
+_resident: dict[tuple, tuple[Any, int]] = {}
+
+
+@functools.cache
+def digest() -> str:
+    """Give the digest of what these kernels are made of, for their files on disk."""
+    here = Path(__file__).parent
+    files = [*sorted(here.glob("gpu_*.py")), Path(cuda_target.__file__)]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def launch(function: Any, blocks: int, threads: int, *arguments: Any) -> None:
+    """Launch a kernel on the current device, from any thread; nothing if there are no blocks."""
+    if blocks < 1:
+        return
+    arguments = tuple(bound(argument) for argument in arguments)
+    with _one_at_a_time:
+        with cuda_target.small_grids_allowed():
+            configured = function[int(blocks), threads]
+        if id(function) not in _compiled:  # the first launch compiles
+            configured(*arguments)
+            _compiled.add(id(function))
+            return
+    configured(*arguments)
+
+
+def launch_together(function: Any, wanted: int, threads: int, *arguments: Any) -> None:
+    """Launch blocks that wait for one another: ``wanted``, or as many as there is room for."""
+    if cuda_target.SIMULATED:
+        function[1, threads](*arguments)
+        return
+    arguments = tuple(bound(argument) for argument in arguments)
+    types = tuple(function.typeof_pyval(argument) for argument in arguments)
+    key = id(function), types, threads
+    with _one_at_a_time:
+        if key not in _resident:
+            compiled = function.compile(types)
+            _resident[key] = compiled, compiled.max_cooperative_grid_blocks(threads)
+    launch(function, max(1, min(wanted, _resident[key][1])), threads, *arguments)
+
+
+@contextlib.contextmanager
+def on(number: int | None):
+    """Make a GPU the current one of this thread, for CuPy and for Numba; None: leave it."""
+    if number is None:
+        yield
+        return
+    import cupy
+
+    with cupy.cuda.Device(number), cuda.gpus[number]:
+        yield
+
+
+@cuda.jit(device=True)
+def place_in(array, first, last, value):
+    """Give the first place in array[first:last], which ascends, that is not below a value."""
+    while first < last:
+        middle = (first + last) >> 1
+        if array[middle] < value:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@cuda.jit(device=True)
+def root_of(parent, node):
+    """Give the root of a node, and shorten the way there; the smallest node is the root."""
+    while True:
+        above = parent[node]
+        if above == node:
+            return node
+        further = parent[above]
+        if further == above:
+            return above
+        parent[node] = further
+        node = further
+
+
+@cuda.jit(device=True)
+def joined(parent, one, other):
+    """Join two sets; tell whether they were two. Any number of threads may do so at once."""
+    one, other = root_of(parent, one), root_of(parent, other)
+    while one != other:
+        if one < other:
+            one, other = other, one
+        found = cuda.atomic.cas(parent, one, one, other)
+        if found == one:
+            return True
+        one, other = root_of(parent, found), root_of(parent, other)
+    return False
+
+
+@cuda.jit(device=True)
+def summed_up(partial, thread, threads):
+    """Turn one number a thread into the sums up to and with it."""
+    cuda.syncthreads()
+    step = 1
+    while step < threads:
+        further = partial[thread - step] if thread >= step else 0
+        cuda.syncthreads()
+        partial[thread] += further
+        cuda.syncthreads()
+        step *= 2

@@ -1,0 +1,374 @@
+"""The GPU engine: small ego-networks as bits in shared memory, large ones and graphs as CSR.
+
+All ego-networks together are one graph, whose nodes are the entries of the rows and whose pieces
+are the ego-networks. So what cuts a graph down to a core or a truss cuts down all large
+ego-networks of a batch at once, whatever their sizes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import array_module, memory_free, to_host
+from glp_rapids.diversity.kernels import gpu_bitmap, gpu_join, gpu_peel, gpu_rows
+from glp_rapids.diversity.kernels.gpu_bitmap import EVERY, MEMBERS, SCORE
+from glp_rapids.diversity.kernels.gpu_common import launch, launch_together, multiprocessors, on
+from glp_rapids.sorting import rows_of
+
+Array = Any
+
+MODELS = {
+    "component": gpu_bitmap.COMPONENT,
+    "core": gpu_bitmap.CORE,
+    "truss": gpu_bitmap.TRUSS,
+}
+BYTES_A_NODE = 32
+# Of the ego-networks as a CSR: entries, and what peeling keeps for each.
+BYTES_AN_ENTRY = {"component": 0, "core": 4, "truss": 4 + 4 + 4 + 4 + 4 + 4 + 8}
+
+
+def _on_its_gpu(method: Callable) -> Callable:
+    @functools.wraps(method)
+    def run(self, *arguments, **options):
+        with on(self._number):
+            return method(self, *arguments, **options)
+
+    return run
+
+
+class GpuEngine:
+    """Ego-networks, cores and trusses of a simple undirected graph on one GPU."""
+
+    def __init__(
+        self, indptr: Array, indices: Array, *,
+        number: int | None = None, memory_limit: int | None = None,
+    ):  # fmt: skip
+        self.xp = array_module(indptr)
+        self.indptr, self.indices = indptr, indices
+        self.batches = 0
+        self._number, self._memory_limit = number, memory_limit
+
+    @_on_its_gpu
+    def scores(self, vertices: Array, k: int, model: str) -> Array:
+        """Give the score of every vertex asked for."""
+        scores = self.xp.zeros(vertices.size, np.int32)
+        hubs = self._small(vertices, k, model, SCORE, scores=scores)
+        for batch in self._batches(vertices, hubs, model):
+            root, size = self._contexts(batch, k, model)
+            first = self._first_members(root, size, k, model)
+            found = self.xp.bincount(batch.ego_of[first], minlength=batch.listed.size)
+            scores[batch.listed] = found.astype(np.int32)
+        return scores
+
+    @_on_its_gpu
+    def every_score(self, vertices: Array, model: str) -> tuple[Array, Array]:
+        """Give the scores for k = 1 up to the degree, and where each vertex's begin."""
+        xp = self.xp
+        offsets = self._offsets(vertices)
+        scores = xp.zeros(int(offsets[-1]), np.int32)
+        hubs = self._small(vertices, 1, model, EVERY, scores=scores, offsets=offsets)
+        if model == "component":
+            for batch in self._batches(vertices, hubs, model):
+                _, size = self._contexts(batch, 1, model)
+                root = xp.flatnonzero(size)
+                place = offsets[batch.listed][batch.ego_of[root]] + size[root] - 1
+                xp.add.at(scores, place, np.int32(1))
+            return offsets, self._summed_from_behind(scores, offsets)
+        for batch in self._batches(vertices, hubs, model):
+            self._add_every(batch, model, offsets[batch.listed], scores)
+        return offsets, scores
+
+    @_on_its_gpu
+    def members(self, vertices: Array, k: int, model: str) -> Array:
+        """Give the first member of the context of each node, as a place in the row; else -1."""
+        xp = self.xp
+        offsets = self._offsets(vertices)
+        members = xp.full(int(offsets[-1]), -1, np.int32)
+        hubs = self._small(vertices, k, model, MEMBERS, offsets=offsets, members=members)
+        for batch in self._batches(vertices, hubs, model):
+            root, size = self._contexts(batch, k, model)
+            counts = xp.zeros(root.size, bool)
+            counts[self._first_members(root, size, k, model)] = True
+            place = xp.arange(root.size) - batch.offsets[batch.ego_of]
+            first = root - batch.offsets[batch.ego_of]
+            members[offsets[batch.listed][batch.ego_of] + place] = xp.where(counts[root], first, -1)
+        return members
+
+    @_on_its_gpu
+    def ego_rows(self, vertices: Array) -> tuple[Array, Array]:
+        """Give the ego-networks as one CSR over their nodes."""
+        batch = self._batch(vertices, None)
+        return batch.indptr, self._filled(batch)
+
+    @_on_its_gpu
+    def common_neighbors(self) -> Array:
+        """Count what the two ends of every entry have in common."""
+        return self._common(self._whole())[self._edges(self._whole())]
+
+    @_on_its_gpu
+    def core_number(self, k: int | None = None) -> Array:
+        """Give core numbers; with ``k`` only whether they reach it."""
+        return self._cores(self.indptr, self.indices, k)
+
+    @_on_its_gpu
+    def trussness(self, k: int | None = None) -> Array:
+        """Give the trussness of every entry; with ``k`` only whether it reaches it."""
+        whole = self._whole()
+        edge = self._edges(whole)
+        return self._trusses(whole, edge, self._common(whole), k)[edge]
+
+    # ------------------------------------------------------------ small ego-networks
+
+    def _small(self, vertices, k, model, output, scores=None, offsets=None, members=None):
+        """Work on all ego-networks that fit shared memory; give the places of the others."""
+        xp = self.xp
+        scores = xp.zeros(1, np.int32) if scores is None else scores
+        members = xp.zeros(1, np.int32) if members is None else members
+        offsets = xp.zeros(1, np.int64) if offsets is None else offsets
+        degree = self._degrees(vertices)
+        smallest = 0
+        index_type = self.indices.dtype.type
+        for threads, largest, blocks in gpu_bitmap.SIZES:
+            listed = xp.flatnonzero((degree > smallest) & (degree <= largest))
+            kernel = gpu_bitmap.build(threads, largest, blocks, MODELS[model], index_type)
+            launch(
+                kernel, listed.size, threads, self.indptr, self.indices, vertices, listed,
+                np.int64(k), np.int64(output), scores, offsets, members,
+            )  # fmt: skip
+            smallest = largest
+        self.batches += 1
+        return xp.flatnonzero(degree > smallest)
+
+    # ------------------------------------------------------------ large ones
+
+    def _batches(self, vertices: Array, listed: Array, model: str) -> Iterator[SimpleNamespace]:
+        """Give the ego-networks listed, as many at once as memory allows."""
+        if not listed.size:
+            return
+        hubs = vertices[listed]
+        degree = to_host(self._degrees(hubs))
+        bytes_needed = degree * BYTES_A_NODE
+        entries = np.zeros_like(degree)
+        limit = self._memory_limit or memory_free("gpu") // 2
+        if BYTES_AN_ENTRY[model]:
+            # how large they are takes one count, itself in pieces that fit
+            for first, last in _pieces(degree * BYTES_A_NODE, max(limit, 1 << 20)):
+                batch = self._batch(hubs[first:last], None)
+                ends = to_host(batch.indptr[batch.offsets])
+                entries[first:last] = np.diff(ends)
+            bytes_needed = bytes_needed + entries * BYTES_AN_ENTRY[model]
+        if bytes_needed.max() > limit:
+            worst = int(bytes_needed.argmax())
+            raise MemoryError(
+                f"the ego-network of a vertex with {degree[worst]:,} neighbours and "
+                f"{entries[worst] // 2:,} edges among them needs {bytes_needed[worst]:,} bytes, "
+                f"and there are {limit:,}; raise memory_limit, or use device='cpu'"
+            )
+        for first, last in _pieces(bytes_needed, limit):
+            self.batches += 1
+            yield self._batch(hubs[first:last], listed[first:last], model != "component")
+
+    def _batch(self, vertices, listed, counted=True):
+        offsets = self._offsets(vertices)
+        ego_of = rows_of(offsets, self.xp.empty(int(offsets[-1]), np.int32))
+        batch = SimpleNamespace(vertices=vertices, listed=listed, offsets=offsets, ego_of=ego_of)
+        if counted:
+            counts = self._intersect(batch, gpu_rows.COUNT)
+            batch.indptr = self._running(counts)
+        return batch
+
+    def _whole(self):
+        """Give the whole graph as a batch: its nodes are its entries, its egos all vertices."""
+        xp = self.xp
+        number_of_vertices = self.indptr.size - 1
+        return SimpleNamespace(
+            vertices=xp.arange(number_of_vertices, dtype=self.indices.dtype),
+            offsets=self.indptr,
+            ego_of=rows_of(self.indptr, self.indices),
+            indptr=self.indptr,
+            indices=self.indices,
+            rows=None,
+        )
+
+    def _intersect(self, batch, action, places=None, result=None):
+        xp = self.xp
+        result = xp.zeros(batch.ego_of.size, np.int32) if result is None else result
+        places = xp.zeros(1, np.int64) if places is None else places
+        threads = gpu_rows.THREADS
+        launch(
+            gpu_rows.build_intersect(threads), -(-batch.ego_of.size // threads), threads,
+            self.indptr, self.indices, batch.vertices, batch.offsets, batch.ego_of,
+            np.int64(action), places, result,
+        )  # fmt: skip
+        return result
+
+    def _filled(self, batch):
+        result = self.xp.zeros(int(batch.indptr[-1]), np.int32)
+        return self._intersect(batch, gpu_rows.FILL, batch.indptr, result)
+
+    def _contexts(self, batch, k, model):
+        """Give the root of every node's context, and how many nodes each root stands for."""
+        xp = self.xp
+        parent = xp.arange(batch.ego_of.size, dtype=np.int32)
+        if model == "component":
+            self._intersect(batch, gpu_rows.JOIN, None, parent)
+        else:
+            indices, rows, level = self._levels(batch, k, model)
+            chosen = xp.flatnonzero((level >= k) & (rows < indices))
+            self._join(rows, indices, chosen, parent)
+        while True:
+            above = parent[parent]
+            if bool((above == parent).all()):
+                break
+            parent = above
+        return parent, xp.bincount(parent, minlength=max(parent.size, 1))
+
+    def _first_members(self, root, size, k, model):
+        return self.xp.flatnonzero(size >= (k if model == "component" else 2))
+
+    def _levels(self, batch, k, model):
+        """Give the entries of the ego-networks and the highest level that each is still in."""
+        xp = self.xp
+        indices = self._filled(batch)
+        rows = rows_of(batch.indptr, indices)
+        if model == "core":
+            core = self._cores(batch.indptr, indices, k)
+            return indices, rows, xp.minimum(core[rows], core[indices])
+        csr = SimpleNamespace(indptr=batch.indptr, indices=indices, ego_of=rows)
+        edge = self._edges(csr)
+        inner = GpuEngine(batch.indptr, indices)
+        support = inner._common(inner._whole())
+        return indices, rows, self._trusses(csr, edge, support, k)[edge]
+
+    def _add_every(self, batch, model, offsets, scores):
+        """Add the contexts of a batch for every k: members less the joins between them."""
+        xp = self.xp
+        indices, rows, level = self._levels(batch, None, model)
+        highest = xp.zeros(batch.ego_of.size, np.int32)
+        xp.maximum.at(highest, rows, level)
+        inside = xp.flatnonzero(highest)
+        xp.add.at(scores, offsets[batch.ego_of[inside]] + highest[inside] - 1, np.int32(1))
+        chosen = xp.flatnonzero((rows < indices) & (level > 0))
+        chosen = chosen[xp.argsort(-level[chosen])]
+        parent = xp.arange(batch.ego_of.size, dtype=np.int32)
+        falling = to_host(level[chosen])
+        ends = np.flatnonzero(np.diff(falling, append=-1)) + 1
+        first = 0
+        for last in ends.tolist():
+            self._join(
+                rows, indices, chosen[first:last], parent,
+                batch.ego_of, offsets, int(falling[last - 1]), scores,
+            )  # fmt: skip
+            first = last
+        self._sum_rows_from_behind(scores, offsets, xp.diff(batch.offsets))
+        if model == "truss":  # there is no 1-truss
+            scores[offsets] = 0
+
+    def _join(self, rows, indices, chosen, parent, ego_of=None, offsets=None, level=0, scores=None):
+        xp = self.xp
+        none = xp.zeros(0, np.int32)
+        launch(
+            gpu_join.build(gpu_join.THREADS), -(-chosen.size // gpu_join.THREADS), gpu_join.THREADS,
+            rows, indices, chosen, parent, none if ego_of is None else ego_of,
+            xp.zeros(1, np.int64) if offsets is None else offsets, np.int64(level),
+            none if scores is None else scores,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------ cores and trusses of any CSR
+
+    def _common(self, batch):
+        """Count the triangles over each edge, at the entry of its smaller end."""
+        return self._intersect(batch, gpu_rows.COUNT_UPPER)
+
+    def _edges(self, csr):
+        edge = self.xp.empty(csr.indices.size, _index_type(csr.indices.size))
+        threads = gpu_peel.THREADS
+        launch(
+            gpu_peel.build_edges(threads), -(-edge.size // threads), threads,
+            csr.indptr, csr.indices, csr.ego_of, edge,
+        )  # fmt: skip
+        return edge
+
+    def _control(self):
+        control = np.zeros(gpu_peel.WORDS, np.int64)
+        control[gpu_peel.LEAST :] = gpu_peel.NEVER
+        return self.xp.asarray(control)
+
+    def _cores(self, indptr, indices, k):
+        xp = self.xp
+        left = xp.diff(indptr).astype(np.int32)
+        core = xp.full(left.size, -1, np.int32)
+        lowest, highest = (0, gpu_peel.NEVER - 1) if k is None else (k - 1, k - 1)
+        if left.size:
+            threads, lanes = gpu_peel.THREADS, gpu_peel.LANES
+            launch_together(
+                gpu_peel.build_core(threads, lanes), multiprocessors() * 8, threads,
+                indptr, indices, left, core, xp.empty(left.size, _index_type(left.size)),
+                self._control(), np.int64(lowest), np.int64(highest),
+            )  # fmt: skip
+        return core
+
+    def _trusses(self, csr, edge, support, k):
+        xp = self.xp
+        size = edge.size
+        upper = edge == xp.arange(size, dtype=edge.dtype)
+        truss = xp.where(upper, np.int32(0), np.int32(-1))
+        lowest, highest = (0, gpu_peel.NEVER - 4) if k is None else (k - 3, k - 3)
+        edges = size // 2
+        if size:
+            threads, lanes = gpu_peel.THREADS, gpu_peel.LANES
+            launch_together(
+                gpu_peel.build_truss(threads, lanes), multiprocessors() * 8, threads,
+                csr.indptr, csr.indices, csr.ego_of, edge, support,
+                xp.full(size, gpu_peel.NEVER, np.int32), truss, xp.empty(edges, edge.dtype),
+                self._control(), np.int64(edges), np.int64(lowest), np.int64(highest),
+            )  # fmt: skip
+        return truss
+
+    # ------------------------------------------------------------ small things
+
+    def _degrees(self, vertices):
+        return self.indptr[vertices + 1] - self.indptr[vertices]
+
+    def _offsets(self, vertices):
+        return self._running(self._degrees(vertices))
+
+    def _running(self, sizes):
+        ends = self.xp.zeros(sizes.size + 1, np.int64)
+        ends[1:] = self.xp.cumsum(sizes)
+        return ends
+
+    def _summed_from_behind(self, scores, offsets):
+        self._sum_rows_from_behind(scores, offsets[:-1], self.xp.diff(offsets))
+        return scores
+
+    def _sum_rows_from_behind(self, scores, first, size):
+        """Let every place of these pieces hold the sum of what was there and after."""
+        xp = self.xp
+        ends = self._running(size)
+        if not int(ends[-1]):
+            return
+        row = rows_of(ends, xp.empty(int(ends[-1]), np.int32))
+        place = xp.arange(row.size) + (first - ends[:-1])[row]
+        running = self._running(scores[place])
+        scores[place] = (running[ends[1:]][row] - running[:-1]).astype(np.int32)
+
+
+def _index_type(size: int) -> Any:
+    return np.int32 if size < 2**31 else np.int64
+
+
+def _pieces(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut a list into runs whose sizes add up to at most the limit, one item at the least."""
+    first, total = 0, 0
+    for place, size in enumerate(sizes.tolist()):
+        if place > first and total + size > limit:
+            yield first, place
+            first, total = place, 0
+        total += size
+    yield first, len(sizes)

@@ -1,0 +1,74 @@
+"""Run the kernels of ego-networks in Numba's simulator; print how many results differ.
+
+Run by test_diversity_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+from numba.core import config
+
+from glp_rapids import as_graph
+from glp_rapids.diversity.kernels import (
+    cpu_engine,
+    gpu_bitmap,
+    gpu_engine,
+    gpu_join,
+    gpu_peel,
+    gpu_rows,
+)
+
+# Every simulated thread is a thread of the host.
+gpu_rows.THREADS = gpu_join.THREADS = 4
+gpu_peel.THREADS, gpu_peel.LANES = 4, 2
+WITH_HUBS, NO_HUBS = ((2, 3, 1), (4, 5, 1)), ((4, 64, 1),)
+
+
+def graphs():
+    rng = np.random.default_rng(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    pairs = [(i, j) for i in range(6) for j in range(i)] + [(6, 0), (6, 1), (7, 6), (7, 8)]
+    pairs = np.vstack([pairs, rng.integers(0, 10, (8, 2))])
+    yield as_graph(tuple(pairs.T), vertices=[11], device="cpu")
+
+
+def simple(graph):
+    rows = np.repeat(np.arange(graph.number_of_vertices), graph.degree)
+    proper = rows != graph.indices
+    indptr = np.r_[0, np.cumsum(np.bincount(rows[proper], minlength=graph.number_of_vertices))]
+    return indptr.astype(np.int64), graph.indices[proper]
+
+
+def results(engine, vertices):
+    for model in ("component", "core", "truss"):
+        yield f"scores {model}", engine.scores(vertices, 3, model)
+        yield f"members {model}", engine.members(vertices, 2, model)
+        yield f"every {model}", np.concatenate(engine.every_score(vertices, model))
+    yield "rows", np.concatenate(engine.ego_rows(vertices))
+    yield "common", engine.common_neighbors()
+    yield "core", engine.core_number()
+    yield "truss", engine.trussness()
+    yield "3-core", engine.core_number(3) >= 3
+    yield "4-truss", engine.trussness(4) >= 4
+
+
+def main():
+    assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
+    differing, compared = [], 0
+    for number, graph in enumerate(graphs()):
+        indptr, indices = simple(graph)
+        vertices = np.arange(indptr.size - 1)[::-1].copy()
+        expected = dict(results(cpu_engine.CpuEngine(indptr, indices), vertices))
+        for sizes in (WITH_HUBS, NO_HUBS):
+            gpu_bitmap.SIZES = sizes
+            engine = gpu_engine.GpuEngine(indptr, indices, memory_limit=1 << 14)
+            for name, found in results(engine, vertices):
+                compared += 1
+                if not np.array_equal(expected[name], found):
+                    differing.append(f"graph {number} {len(sizes)} sizes {name};")
+    print(*differing, f"{len(differing)} of {compared} differ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The kernels of ego-networks without a GPU: they compile everywhere, and run in the simulator."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from glp_rapids import as_graph
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+
+KERNELS = {"ego_bitmap": 6, "intersect": 1, "join_ends": 1, "find_edges": 1, "peel_core": 1,
+           "peel_truss": 1}  # fmt: skip
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Give a function that compiles, for a capability, whatever an engine would launch."""
+    try:
+        from cuda.bindings import nvrtc  # noqa: F401
+    except ImportError:
+        pytest.skip("NVIDIA's compilers are not installed (numba-cuda[cu13] brings them)")
+    from numba import cuda, typeof
+    from numba.cuda import dispatcher
+
+    from glp_rapids.diversity.kernels import gpu_engine
+
+    def run(capability, graph):
+        ptx = {}
+
+        def compile_instead(kernel, blocks, threads, *arguments):
+            signature = tuple(typeof(argument) for argument in arguments)
+            if (id(kernel), signature) not in ptx:
+                options = {
+                    name: value
+                    for name, value in kernel.targetoptions.items()
+                    if name == "launch_bounds"
+                }
+                code, _ = cuda.compile_ptx(
+                    kernel.py_func, signature, device=False, cc=capability, **options
+                )
+                ptx[id(kernel), signature] = kernel.py_func.__name__, code
+
+        current = SimpleNamespace(compute_capability=capability)
+        monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+        monkeypatch.setattr(gpu_engine, "launch", compile_instead)
+        monkeypatch.setattr(gpu_engine, "launch_together", compile_instead)
+        monkeypatch.setattr(gpu_engine, "multiprocessors", lambda: 1)
+        engine = gpu_engine.GpuEngine(graph.indptr, graph.indices, memory_limit=1 << 30)
+        vertices = np.arange(graph.number_of_vertices)
+        whole = engine._whole()
+        for model in gpu_engine.MODELS:
+            engine._small(vertices, 3, model, gpu_engine.SCORE)
+        edge = engine._edges(whole)
+        edge[:] = 0  # nothing was launched that would have filled it
+        engine._trusses(whole, edge, engine._common(whole), None)
+        engine._cores(graph.indptr, graph.indices, None)
+        engine._join(whole.ego_of, graph.indices, vertices, vertices.astype(np.int32))
+        return list(ptx.values())
+
+    return run
+
+
+CAPABILITIES = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)]
+
+
+@pytest.mark.parametrize(
+    ("capability", "index_type"),
+    [*((capability, np.int32) for capability in CAPABILITIES), ((9, 0), np.int64)],
+)
+def test_kernels_compile(compiled, capability, index_type):
+    star = np.array([(0, i) for i in range(1, 600)])
+    graph = as_graph((star[:, 0], star[:, 1]), device="cpu")
+    graph = SimpleNamespace(
+        indptr=graph.indptr,
+        indices=graph.indices.astype(index_type),
+        number_of_vertices=graph.number_of_vertices,
+    )
+    found = compiled(capability, graph)
+    names = [name for name, _ in found]
+    assert {name: names.count(name) for name in names} == KERNELS
+    assert all(f".target sm_{capability[0]}{capability[1]}" in code for _, code in found)
+
+
+def test_the_simulator_gives_the_results_of_a_cpu():
+    script = Path(__file__).with_name("simulate_diversity.py")
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
+    )
+    run = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.stdout == "0 of 30 differ\n", run.stdout + run.stderr[-2000:]
