@@ -19,6 +19,14 @@ _HOMES = {
     "speaker_listener": "propagation.functions",
     "seeded_label_propagation": "propagation.functions",
     "random_below": "propagation.scalar",
+    "structural_diversity": "diversity.search",
+    "top_structural_diversity": "diversity.search",
+    "ego_networks": "diversity.ego",
+    "core_number": "diversity.whole",
+    "k_core": "diversity.whole",
+    "trussness": "diversity.whole",
+    "k_truss": "diversity.whole",
+    "triangle_count": "diversity.whole",
     "modularity": "metrics",
     "coverage": "metrics",
     "nmi": "metrics",
@@ -33,6 +41,14 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
+    from glp_rapids.diversity.ego import ego_networks as ego_networks
+    from glp_rapids.diversity.search import structural_diversity as structural_diversity
+    from glp_rapids.diversity.search import top_structural_diversity as top_structural_diversity
+    from glp_rapids.diversity.whole import core_number as core_number
+    from glp_rapids.diversity.whole import k_core as k_core
+    from glp_rapids.diversity.whole import k_truss as k_truss
+    from glp_rapids.diversity.whole import triangle_count as triangle_count
+    from glp_rapids.diversity.whole import trussness as trussness
     from glp_rapids.fraud import SlidingWindow as SlidingWindow
     from glp_rapids.fraud import account_scores as account_scores
     from glp_rapids.fraud import cluster_members as cluster_members

@@ -1,4 +1,4 @@
-"""Data to try things on: what `generators` and `synthetic` make up, published graphs by name.
+"""Data to try things on: what `generators` and `synthetic*` make up, published graphs by name.
 
 The named graphs are read from a folder of files; nothing is downloaded.
 """
@@ -16,6 +16,7 @@ import pandas as pd
 
 from glp_rapids.generators import blacklist, transactions
 from glp_rapids.synthetic import kronecker, rmat, road_grid
+from glp_rapids.synthetic_social import social
 from glp_rapids.synthetic_web import web_like
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "load",
     "rmat",
     "road_grid",
+    "social",
     "transactions",
     "web_like",
 ]

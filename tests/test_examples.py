@@ -90,6 +90,17 @@ def test_chaining_has_louvain_finish_what_label_propagation_began(tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_diverse_people_tells_a_clump_from_many_circles(tmp_path):
+    out = printed(tmp_path, "-W", "error", EXAMPLES / "diverse_people.py", 5_000, "x.png")
+    lines = out.splitlines()
+    assert "5,000 people, 33,725 friendships; frames of" in lines[0]
+    assert " ".join(lines[3].split()) == "530 8 10 10 7 6 5 4 4 4"
+    clump, circles = (line.split() for line in lines[-2:])
+    assert clump[2] == circles[2] == "55"  # as many friends
+    assert (clump[-1], circles[-1]) == ("1", "7")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_give_the_stored_outputs(path, tmp_path):

@@ -2,8 +2,11 @@
 
 import gzip
 
+import networkx as nx
 import numpy as np
+import pytest
 import reference
+from scipy import sparse
 
 
 def csr(n, edges, weights=None):
@@ -138,3 +141,66 @@ def test_seeded_scores_converge_to_the_linear_system():
     rest = np.eye(10) - system[np.ix_(free, free)]
     expected = np.linalg.solve(rest, system[np.ix_(free, known)].sum(axis=1))
     np.testing.assert_allclose(np.array(scores)[free], expected, rtol=1e-9)
+
+
+def as_subgraph(graph):
+    """A subgraph of the twins as {vertex: its neighbours} that networkx answers to as well."""
+    return {v: set(graph[v]) for v in graph}
+
+
+@pytest.fixture(
+    scope="module", params=[(1, 0), (9, 0.3), (14, 0.6), (24, 0.25), (24, 0.5), (40, 0.2)], ids=str
+)
+def two_forms(request):
+    """A random graph as networkx has it and as lists of neighbour sets."""
+    graph = nx.gnp_random_graph(*request.param, seed=5)
+    return graph, [set(graph[v]) for v in graph]
+
+
+def test_ego_networks_are_induced_subgraphs(two_forms):
+    graph, neighbours = two_forms
+    for v in graph:
+        expected = as_subgraph(graph.subgraph(graph[v]))
+        assert reference.ego_network(neighbours, v) == expected
+        assert expected == as_subgraph(nx.ego_graph(graph, v, center=False))
+
+
+@pytest.mark.parametrize("model", ["component", "core", "truss"])
+def test_contexts_are_those_of_networkx(two_forms, model):
+    graph, neighbours = two_forms
+    for v in graph:
+        ego = graph.subgraph(graph[v]).copy()
+        place = {u: i for i, u in enumerate(sorted(ego))}
+        ones = nx.to_numpy_array(ego, nodelist=sorted(ego), dtype=np.float32)
+        matrix = sparse.csr_array(ones)
+        of_matrix = reference.matrix_contexts(matrix, 9, model)
+        for k in range(2 if model == "truss" else 1, 10):
+            if model == "component":
+                sets = [part for part in nx.connected_components(ego) if len(part) >= k]
+            else:
+                left = nx.k_core(ego, k) if model == "core" else nx.k_truss(ego, k)
+                sets = nx.connected_components(left)
+            found = reference.social_contexts(reference.ego_network(neighbours, v), k, model)
+            assert found == sorted(map(sorted, sets))
+            first = {u: place[context[0]] for context in found for u in context}
+            assert of_matrix[k - 1].tolist() == [first.get(u, -1) for u in sorted(ego)]
+
+
+def test_cores_trusses_and_triangles_are_those_of_networkx(two_forms):
+    graph, neighbours = two_forms
+    assert reference.core_numbers(neighbours) == list(nx.core_number(graph).values())
+    assert reference.triangle_counts(neighbours) == list(nx.triangles(graph).values())
+    trussness = reference.trussness(neighbours)
+    assert set(trussness) == {(min(edge), max(edge)) for edge in graph.edges}
+    whole = dict(enumerate(neighbours))
+    for k in range(2, 12):
+        edges = {(min(edge), max(edge)) for edge in nx.k_truss(graph, k).edges}
+        assert {edge for edge, t in trussness.items() if t >= k} == edges
+        assert reference.core(whole, k) == as_subgraph(nx.k_core(graph, k))
+
+
+def test_entries_make_neighbour_sets_without_loops():
+    indptr, indices, _ = csr(4, [(0, 0), (0, 1), (1, 2), (1, 2)])
+    assert reference.neighbour_sets(indptr, indices) == [{1}, {0, 2}, {1}, set()]
+    one_way = np.array([0, 1, 2, 2]), np.array([1, 2])
+    assert reference.neighbour_sets(*one_way) == [{1}, {0, 2}, {1}]

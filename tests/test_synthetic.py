@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from glp_rapids import as_graph, label_propagation, modularity, synthetic
-from glp_rapids.datasets import kronecker, rmat, road_grid, web_like
+from glp_rapids.datasets import kronecker, rmat, road_grid, social, web_like
 from glp_rapids.device import gpu_available, to_host
 
 MAKERS = {
@@ -15,6 +16,8 @@ MAKERS = {
     "a road": lambda **options: road_grid(1, 50, **options),
     "web_like": lambda **options: web_like(3_000, **options),
     "a page": lambda **options: web_like(1, **options),
+    "social": lambda **options: social(3_000, **options),
+    "a hermit": lambda **options: social(1, **options),
 }
 
 
@@ -125,6 +128,43 @@ def test_edges_per_vertex_are_as_asked():
     assert 2.5 < many / few < 5
 
 
+@pytest.fixture(scope="module")
+def friends():
+    """Friendships of 50,000 people as a matrix of zeros and ones."""
+    source, destination = social(50_000, device="cpu")
+    proper = source != destination
+    source, destination = source[proper], destination[proper]
+    entries = np.ones(2 * source.size, np.int32)
+    rows, columns = np.append(source, destination), np.append(destination, source)
+    matrix = sparse.csr_matrix((entries, (rows, columns)), shape=(50_000, 50_000))
+    matrix.data[:] = 1
+    return matrix
+
+
+def test_friendships_have_the_shape_of_livejournal(friends):
+    degree = np.diff(friends.indptr)
+    assert 16 < degree.mean() < 20
+    assert 6 <= np.median(degree) <= 11
+    assert (degree == 0).mean() < 0.001
+    assert 500 < degree.max() < 2_000
+    corners = friends.multiply(friends @ friends).sum(axis=1).A1 / 2
+    assert 40 < corners.sum() / 3 / 50_000 < 80
+    several = degree > 1
+    clustering = corners[several] / (degree[several] * (degree[several] - 1) / 2)
+    assert 0.25 < clustering.mean() < 0.32
+
+
+def test_friends_fall_into_circles(friends):
+    degree = np.diff(friends.indptr)
+    circles = []
+    for person in np.flatnonzero((degree >= 20) & (degree < 40))[::40]:
+        known = friends.indices[friends.indptr[person] : friends.indptr[person + 1]]
+        _, part = sparse.csgraph.connected_components(friends[known][:, known], directed=False)
+        circles.append(np.count_nonzero(np.bincount(part) >= 4))
+    assert 1.4 < np.mean(circles) < 2.4
+    assert np.mean(np.array(circles) >= 2) > 0.4
+
+
 @pytest.mark.parametrize(
     ("make", "options"),
     [
@@ -137,6 +177,9 @@ def test_edges_per_vertex_are_as_asked():
         (road_grid, {"removed": 1.5}),
         (web_like, {"vertices": 0}),
         (web_like, {"edges_per_vertex": 0}),
+        (social, {"people": 0}),
+        (social, {"people": (1 << 31) + 1}),
+        (social, {"seed": -1}),
     ],
 )
 def test_impossible_graphs_are_refused(make, options):

@@ -19,6 +19,7 @@ BENCHES = {
     "cpu": "speed on a CPU, NetworKit's PLP beside it; ingest; user-defined programs",
     "gpu": "speed on a GPU beside the ceiling of its memory; strategies; variants",
     "ingest": "edge frames and cuGraph's graphs into ours, cuGraph's own conversion beside it",
+    "diversity": "ego-networks: all, the best, several devices; cores and trusses beside cuGraph's",
     "tradeoff": "time against modularity over classes and explore, also as a picture",
 }
 

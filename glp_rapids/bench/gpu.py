@@ -42,8 +42,9 @@ WEIGHT_SEED = 0x3E16
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
     parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME",
-                        help="kron-SCALE-FACTOR, rmat-SCALE-FACTOR, web[-PAGES], road[-SIDE], a "
-                        "name of glp_rapids.datasets, or a file of edges")  # fmt: skip
+                        help="kron-SCALE-FACTOR, rmat-SCALE-FACTOR, web[-PAGES], road[-SIDE], "
+                        "social[-PEOPLE], a name of glp_rapids.datasets, "
+                        "or a file of edges")  # fmt: skip
     for option, names in {"--strategies": STRATEGIES, "--variants": VARIANTS}.items():
         parser.add_argument(option, nargs="+", default=names[:1], choices=[*names, "all"],
                             metavar="NAME", help=f"compare {', '.join(names)}, or all")  # fmt: skip

@@ -32,8 +32,8 @@ def load(name: str, device: DeviceName | None = None) -> Graph:
     """Give a graph symmetrised and without loops.
 
     By a name of `datasets`; ``rmat-S-F`` or ``kron-S-F`` (scale S, factor F), ``web`` or ``web-N``
-    (N pages), ``road`` or ``road-R`` (R by R), which are made where they shall live; or by the path
-    of a file.
+    (N pages), ``road`` or ``road-R`` (R by R), ``social`` or ``social-N`` (N people), which are
+    made where they shall live; or by the path of a file.
     """
     device = choose(device)
     for pattern, make in _MADE.items():
@@ -60,6 +60,10 @@ def _made_web(device: DeviceName, pages: int = 1_380_000) -> tuple[Any, Any, int
     return *datasets.web_like(pages, device=device), pages
 
 
+def _made_social(device: DeviceName, people: int = 4_000_000) -> tuple[Any, Any, int]:
+    return *datasets.social(people, device=device), people
+
+
 _MADE: dict[str, Callable[..., tuple[Any, Any, int]]] = {
     r"rmat-(\d+)-(\d+)": lambda device, scale, factor: (
         *datasets.rmat(scale, factor, device=device),
@@ -71,6 +75,7 @@ _MADE: dict[str, Callable[..., tuple[Any, Any, int]]] = {
     ),
     r"web(?:-(\d+))?": _made_web,
     r"road(?:-(\d+))?": _made_road,
+    r"social(?:-(\d+))?": _made_social,
 }
 
 

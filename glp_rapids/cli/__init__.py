@@ -1,4 +1,4 @@
-"""The command line: ``glp-rapids demo | label-propagation | fraud | doctor | bench``.
+"""The command line: ``glp-rapids demo | label-propagation | diversity | fraud | doctor | bench``.
 
 One subcommand a module, each with ``add_options(parser)`` and ``run(options)``; a module imports
 what it works with only when it runs, so that ``--help`` is there at once. What goes wrong with the
@@ -18,13 +18,17 @@ from glp_rapids import __version__
 COMMANDS = {
     "demo": "make a million transactions with planted fraud rings, and find the rings",
     "label-propagation": "find communities in a file of edges",
+    "diversity": "find who has friends in many separate circles, in a file of edges",
     "fraud": "find suspicious clusters in a file of transactions, given a blacklist",
     "doctor": "say which GPU and libraries are here, what is wrong with them, and the mend",
     "bench": "measure quality and speed, other libraries beside this one",
 }
 BAD_INPUT = 2
 
-DESCRIPTION = "Label propagation on tables of edges: exact, repeatable, on GPUs and on CPUs."
+DESCRIPTION = (
+    "Label propagation and structural diversity on tables of edges: exact, repeatable, on GPUs "
+    "and on CPUs."
+)
 EPILOG = """\
 start here:
   glp-rapids demo                          # finds fraud in made-up transactions, in seconds
@@ -32,6 +36,7 @@ start here:
 
 then with your data (a GPU is used where there is one):
   glp-rapids label-propagation edges.csv --source from --destination to --output communities.csv
+  glp-rapids diversity friends.csv --k 4 --model truss --top 100 --output diverse.csv
   glp-rapids fraud transactions.parquet --seeds blacklist.txt --days 30 --output members.csv
 
 `glp-rapids COMMAND --help` has more examples.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
-from glp_rapids.cli import files
+from glp_rapids.cli import edge_files, files
 
 EPILOG = """\
 examples:
@@ -22,16 +21,12 @@ examples:
 The same file and --seed give the same communities, on a GPU and on a CPU. Without --output the
 communities go to stdout as CSV, or, on a terminal, their first rows; the summary goes to stderr.
 """
-HEAD = 10
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     parser.epilog = EPILOG
-    parser.add_argument("edges", type=Path, metavar="EDGES", help=f"{files.FORMATS}; also *.gz")
-    columns = parser.add_argument_group("the file")
-    columns.add_argument("--source", default="src", metavar="COLUMN", help="default: src")
-    columns.add_argument("--destination", default="dst", metavar="COLUMN", help="default: dst")
+    columns = edge_files.add_options(parser)
     columns.add_argument("--weight", metavar="COLUMN", help="default: every edge weighs one")
     columns.add_argument("--directed", action="store_true", help="an edge goes one way only")
     columns.add_argument(
@@ -51,8 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="resolutions of layered (default 1), the larger the finer",
     )  # fmt: skip
     run.add_argument("--seed", type=int, default=0, help="of the random orders (default 0)")
-    run.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
-    run.add_argument("--output", type=Path, metavar="FILE", help="*.csv, *.tsv or *.parquet")
+    edge_files.add_device_and_output(run)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -61,38 +55,10 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
     if options.output is not None:
         files.checked_ending(options.output)
-    graph = _graph(options)
-    _say(f"graph       {graph.number_of_vertices:,} vertices, "
-         f"{_edges(graph):,} edges, on the {graph.device}")  # fmt: skip
+    graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
     found = _propagate(graph, options)
     _summarise(graph, found, options.variant)
-    if options.output is not None:
-        files.write_table(found, options.output)
-        _say(f"written     {options.output} ({len(found):,} rows: {', '.join(found.columns)})")
-    elif sys.stdout.isatty():
-        print(found.head(HEAD).to_string(index=False))
-        _say(f"... {max(len(found) - HEAD, 0):,} rows more; all of them: --output FILE")
-    else:
-        found.to_csv(sys.stdout, index=False)
-
-
-def _graph(options: argparse.Namespace) -> Any:
-    from glp_rapids import as_graph
-
-    ends = [options.source, options.destination]
-    weight = [options.weight] if options.weight else []
-    header = ends + weight if options.no_header else None
-    frame = files.read_table(options.edges, ends, header=header)
-    files.check_columns(frame, options.edges, source=options.source,
-                        destination=options.destination, weight=options.weight)  # fmt: skip
-    return as_graph(
-        frame,
-        source=options.source,
-        destination=options.destination,
-        weight=options.weight,
-        directed=options.directed,
-        device=options.device,
-    )
+    edge_files.put_out(found, options.output)
 
 
 def _propagate(graph: Any, options: argparse.Namespace) -> Any:
@@ -126,22 +92,5 @@ def _summarise(graph: Any, found: Any, variant: str) -> None:
             line += f"; {len(part) / max(members, 1):.2f} communities a vertex"
         elif graph.number_of_edges:
             line += f"; modularity {modularity(graph, part[['vertex', 'partition']]):.4f}"
-        _say(f"found       {line}")
-        _say(f"run         {layer['sweeps']} sweeps in {layer['seconds']:.3f} s")
-
-
-def _edges(graph: Any) -> int:
-    """Count an undirected edge once."""
-    if graph.directed:
-        return graph.number_of_edges
-    import numpy as np
-
-    from glp_rapids.device import to_host
-
-    row = np.repeat(np.arange(graph.number_of_vertices), to_host(graph.degree))
-    loops = int((row == to_host(graph.indices)).sum())
-    return (graph.number_of_edges + loops) // 2
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+        edge_files.say(f"found       {line}")
+        edge_files.say(f"run         {layer['sweeps']} sweeps in {layer['seconds']:.3f} s")

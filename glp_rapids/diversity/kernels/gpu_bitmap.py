@@ -3,8 +3,6 @@
 A row of bits holds whom a member knows. So a degree is a population count, the triangles over an
 edge are the population count of two rows' intersection, and peeling to a core or a truss is looking
 through the bits until nothing falls any more: nothing is sorted, queued or kept in global memory.
-That peeling may read what others are just clearing is harmless: whoever is cleared is in no core
-(truss) of what was there, and what was there never lacks any of the core (truss) itself.
 """
 
 from __future__ import annotations
@@ -18,10 +16,8 @@ from glp_rapids.diversity.kernels.gpu_common import (
     SCANNED,
     cuda,
     digest,
-    joined,
     kernel,
     place_in,
-    root_of,
     summed_up,
 )
 
@@ -92,38 +88,93 @@ def known_by(indptr, indices, neighbours, size, sums, lookup):
 
 
 @cuda.jit(device=True)
-def drop_members(rows, alive, size, words, stride, level, changed, least, thread, threads):
+def drop_members(rows, alive, falling, size, words, stride, level, changed, least, thread, threads):
     """Clear members who know fewer than ``level`` others; note the least of those who stay."""
+    for word in range(thread, words, threads):
+        falling[word] = 0
+    cuda.syncthreads()
     for a in range(thread, size, threads):
         if (alive[a >> 5] >> np.uint32(a & 31)) & ONE:
             degree = 0
             for word in range(words):
                 degree += cuda.popc(rows[a * stride + word] & alive[word])
             if degree < level:
-                cuda.atomic.and_(alive, a >> 5, ALL ^ np.uint32(ONE << np.uint32(a & 31)))
+                cuda.atomic.or_(falling, a >> 5, ONE << np.uint32(a & 31))
                 changed[0] = 1
             else:
                 cuda.atomic.min(least, 0, np.int32(degree))
+    cuda.syncthreads()
+    for word in range(thread, words, threads):
+        alive[word] &= ALL ^ falling[word]
 
 
 @cuda.jit(device=True)
 def drop_edges(rows, size, words, stride, level, changed, least, first, step, word):
-    """Clear edges in fewer than ``level`` - 2 triangles; note the least of those that stay."""
-    for a in range(first, size, step):
-        bits = bits_beyond(rows, a, word, stride)
-        while bits:
-            b = 32 * word + cuda.ffs(bits) - 1
-            bits = np.uint32(bits & (bits - ONE))
-            support = 0
-            for other in range(words):
-                support += cuda.popc(rows[a * stride + other] & rows[b * stride + other])
-            if support < level - 2:
-                of_b, of_a = np.uint32(ONE << np.uint32(b & 31)), ONE << np.uint32(a & 31)
-                cuda.atomic.and_(rows, a * stride + word, ALL ^ of_b)
-                cuda.atomic.and_(rows, b * stride + (a >> 5), ALL ^ np.uint32(of_a))
-                changed[0] = 1
-            else:
-                cuda.atomic.min(least, 0, np.int32(support))
+    """Clear edges in fewer than ``level`` - 2 triangles; note the least of those that stay.
+
+    Some rows at a time, and what falls is cleared when all of these have been looked through.
+    """
+    for begin in range(0, size, step):
+        a = begin + first
+        falling = np.uint32(0)
+        if a < size:
+            bits = bits_beyond(rows, a, word, stride)
+            while bits:
+                bit = cuda.ffs(bits) - 1
+                b = 32 * word + bit
+                bits = np.uint32(bits & (bits - ONE))
+                support = 0
+                for other in range(words):
+                    support += cuda.popc(rows[a * stride + other] & rows[b * stride + other])
+                if support < level - 2:
+                    falling = np.uint32(falling | (ONE << np.uint32(bit)))
+                else:
+                    cuda.atomic.min(least, 0, np.int32(support))
+        cuda.syncthreads()
+        if falling:
+            changed[0] = 1
+            cuda.atomic.and_(rows, a * stride + word, np.uint32(ALL ^ falling))
+        while falling:
+            b = 32 * word + cuda.ffs(falling) - 1
+            falling = np.uint32(falling & (falling - ONE))
+            cuda.atomic.and_(rows, b * stride + (a >> 5), ALL ^ np.uint32(ONE << np.uint32(a & 31)))
+        cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def find_roots(
+    rows, size, words, stride, root, lower, again, first, step, word, thread, threads
+):  # fmt: skip
+    """Give every member the first one of its component, as ``root``.
+
+    Of the roots on both sides of an edge the greater goes below the smaller (the smallest there
+    is), until no edge joins two: a few rounds. Reading and writing take turns.
+    """
+    for a in range(thread, size, threads):
+        root[a] = a
+        lower[a] = a
+    while True:
+        cuda.syncthreads()
+        if thread == 0:
+            again[0] = 0
+        cuda.syncthreads()
+        for a in range(first, size, step):
+            bits = bits_beyond(rows, a, word, stride)
+            mine = root[a]
+            while bits:
+                other = root[32 * word + cuda.ffs(bits) - 1]
+                bits = np.uint32(bits & (bits - ONE))
+                if mine != other:
+                    cuda.atomic.min(lower, max(mine, other), min(mine, other))
+                    again[0] = 1
+        cuda.syncthreads()
+        if again[0] == 0:
+            return
+        for a in range(thread, size, threads):
+            top = root[a]
+            while lower[top] != top:
+                top = lower[top]
+            root[a] = top
 
 
 @functools.cache
@@ -144,7 +195,9 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
         neighbours = cuda.shared.array(largest, index_type)
         rows = cuda.shared.array(room, np.uint32)
         alive = cuda.shared.array(words_at_most, np.uint32)
-        parent = cuda.shared.array(largest, np.int32)
+        falling = cuda.shared.array(words_at_most, np.uint32)
+        root = cuda.shared.array(largest, np.int32)
+        lower = cuda.shared.array(largest, np.int32)
         sums = cuda.shared.array(largest, np.int32)
         partial = cuda.shared.array(threads, np.int32)
         changed = cuda.shared.array(1, np.int32)
@@ -198,8 +251,9 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                 cuda.syncthreads()
                 if model == CORE:
                     drop_members(
-                        rows, alive, size, words, stride, level, changed, least, thread, threads
-                    )
+                        rows, alive, falling, size, words, stride, level,
+                        changed, least, thread, threads,
+                    )  # fmt: skip
                 else:
                     drop_edges(
                         rows, size, words, stride, level, changed, least,
@@ -215,18 +269,15 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                     else:
                         rows[a * stride + word] = 0
 
+            find_roots(
+                rows, size, words, stride, root, lower, changed,
+                first_row, rows_at_once, word, thread, threads,
+            )  # fmt: skip
             for a in range(thread, size, threads):
-                parent[a] = a
                 sums[a] = 0
             cuda.syncthreads()
-            for a in range(first_row, size, rows_at_once):
-                bits = bits_beyond(rows, a, word, stride)
-                while bits:
-                    joined(parent, np.int32(a), np.int32(32 * word + cuda.ffs(bits) - 1))
-                    bits = np.uint32(bits & (bits - ONE))
-            cuda.syncthreads()
             for a in range(thread, size, threads):
-                cuda.atomic.add(sums, root_of(parent, np.int32(a)), np.int32(1))
+                cuda.atomic.add(sums, root[a], np.int32(1))
             cuda.syncthreads()
 
             if output == EVERY and model == COMPONENT:
@@ -237,8 +288,8 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                 break
             if output == MEMBERS:
                 for a in range(thread, size, threads):
-                    root = root_of(parent, np.int32(a))
-                    members[offsets[ego] + a] = root if sums[root] >= fewest else np.int32(-1)
+                    first = root[a]
+                    members[offsets[ego] + a] = first if sums[first] >= fewest else np.int32(-1)
                 break
             for a in range(thread, size, threads):
                 if sums[a] >= fewest:

@@ -102,6 +102,7 @@ class GpuEngine:
     @_on_its_gpu
     def ego_rows(self, vertices: Array) -> tuple[Array, Array]:
         """Give the ego-networks as one CSR over their nodes."""
+        self.batches += 1
         batch = self._batch(vertices, None)
         return batch.indptr, self._filled(batch)
 

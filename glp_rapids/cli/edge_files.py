@@ -1,0 +1,78 @@
+"""What commands on a file of edges have in common: its options, the graph, where results go."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glp_rapids.cli import files
+
+if TYPE_CHECKING:
+    from glp_rapids.graph import Graph
+
+HEAD = 10
+
+
+def add_options(parser: argparse.ArgumentParser) -> Any:
+    """Add the file and its columns; give their group, for what only one command has."""
+    parser.add_argument("edges", type=Path, metavar="EDGES", help=f"{files.FORMATS}; also *.gz")
+    columns = parser.add_argument_group("the file")
+    columns.add_argument("--source", default="src", metavar="COLUMN", help="default: src")
+    columns.add_argument("--destination", default="dst", metavar="COLUMN", help="default: dst")
+    return columns
+
+
+def add_device_and_output(parser: Any) -> None:
+    """Add where to run, and the file of the result."""
+    parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="*.csv, *.tsv or *.parquet")
+
+
+def read_graph(
+    options: argparse.Namespace, *, weight: str | None = None, directed: bool = False
+) -> Graph:
+    """Read the file as the options say, and say what is in it."""
+    from glp_rapids import as_graph
+
+    ends, named = [options.source, options.destination], [weight] if weight else []
+    header = ends + named if options.no_header else None
+    frame = files.read_table(options.edges, ends, header=header)
+    files.check_columns(frame, options.edges, source=options.source,
+                        destination=options.destination, weight=weight)  # fmt: skip
+    graph = as_graph(frame, source=options.source, destination=options.destination,
+                     weight=weight, directed=directed, device=options.device)  # fmt: skip
+    say(f"graph       {graph.number_of_vertices:,} vertices, {_edges(graph):,} edges, "
+        f"on the {graph.device}")  # fmt: skip
+    return graph
+
+
+def put_out(frame: Any, path: Path | None) -> None:
+    """Write a result to its file; without one to stdout, on a terminal its first rows."""
+    if path is not None:
+        files.write_table(frame, path)
+        say(f"written     {path} ({len(frame):,} rows: {', '.join(frame.columns)})")
+    elif sys.stdout.isatty():
+        print(frame.head(HEAD).to_string(index=False))
+        say(f"... {max(len(frame) - HEAD, 0):,} rows more; all of them: --output FILE")
+    else:
+        frame.to_csv(sys.stdout, index=False)
+
+
+def _edges(graph: Graph) -> int:
+    """Count an undirected edge once."""
+    if graph.directed:
+        return graph.number_of_edges
+    import numpy as np
+
+    from glp_rapids.device import to_host
+
+    row = np.repeat(np.arange(graph.number_of_vertices), to_host(graph.degree))
+    loops = int((row == to_host(graph.indices)).sum())
+    return (graph.number_of_edges + loops) // 2
+
+
+def say(line: str) -> None:
+    """Print beside the result, which may go into a pipe."""
+    print(line, file=sys.stderr)

@@ -1,0 +1,234 @@
+"""The engines that work for one call of a public function, asked as if they were one.
+
+One GPU is asked once for all vertices, in the caller's thread: there is nothing to balance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import array_module, gpu_of, memory_in_use
+from glp_rapids.diversity.balance import Worker, costs, units_of, work
+from glp_rapids.diversity.kernels import engine_of
+from glp_rapids.diversity.simple import rows_between
+from glp_rapids.graph import CSR, Graph
+
+Array = Any
+
+# The more units, the better the balance; but a GPU is not filled by few vertices.
+UNITS_A_WORKER = {"cpu": 32, "gpu": 12}
+# What a unit should cost at the least, for a call not to be what costs most; as `costs` estimates.
+LEAST_COST = {"cpu": 1 << 16, "gpu": 1 << 22}
+
+
+def check_devices(devices: Any, graph: Graph) -> list[Any] | None:
+    """Check ``devices=``: numbers of GPUs, or an item for each thread."""
+    if devices is None:
+        return None
+    if isinstance(devices, str | bytes) or not hasattr(devices, "__iter__"):
+        raise TypeError(
+            "devices must be a list, of GPU numbers or with an item for each thread of a CPU, "
+            f"not {devices!r}"
+        )
+    devices = list(devices)
+    if not devices:
+        raise ValueError("devices must name one at least, not []; None takes what there is")
+    if graph.device == "cpu":
+        return devices
+    import cupy
+
+    there = cupy.cuda.runtime.getDeviceCount()
+    for device in devices:
+        if isinstance(device, bool) or not isinstance(device, int | np.integer):
+            raise TypeError(f"devices must be numbers of GPUs, not {device!r}")
+        if not 0 <= device < there:
+            raise ValueError(f"devices must be numbers of GPUs, in 0..{there - 1}, not {device}")
+    if len(set(devices)) < len(devices):
+        raise ValueError(f"devices must name each GPU once, not {devices}")
+    return [int(device) for device in devices]
+
+
+def engine_for(graph: Graph, csr: CSR, number: int | None = None, limit: int | None = None) -> Any:
+    """Give an engine for the simple graph: one kept on the graph, or a new one with a limit."""
+    make = partial(engine_of, csr, graph.device, number, limit)
+    return make() if limit else graph.keep(("diversity engine", number), make)
+
+
+def workers_of(
+    graph: Graph, csr: CSR, devices: Sequence[Any] | None, memory_limit: int | None
+) -> list[Worker]:
+    """Make the workers: one GPU or several, or threads that share an engine and its limit."""
+    if graph.device == "cpu":
+        if devices is None:
+            from numba import get_num_threads
+
+            devices = range(get_num_threads())
+        # each thread may have an ego-network in hand
+        limit = memory_limit and max(memory_limit // len(devices), 1)
+        shared = engine_for(graph, csr, None, limit)
+        return [Worker(f"thread {device}", shared) for device in devices]
+    import cupy
+
+    if devices is None:
+        device = cupy.cuda.Device()
+        engine = engine_for(graph, csr, None, memory_limit)
+        return [Worker(f"gpu {device.id}", engine, settle=device.synchronize)]
+    workers = []
+    for number in devices:
+        with (device := cupy.cuda.Device(number)):
+            here = csr
+            if gpu_of(csr.indptr) != number:
+                here = graph.keep(("simple", number), partial(_copied, csr))
+            engine = engine_for(graph, here, number, memory_limit)
+        scope = partial(cupy.cuda.Device, number)
+        workers.append(Worker(f"gpu {number}", engine, scope, device.synchronize))
+    return workers
+
+
+def _copied(csr: CSR) -> CSR:
+    """Copy the rows to the current GPU from another."""
+    import cupy
+
+    cupy.cuda.Device(gpu_of(csr.indptr)).synchronize()  # its own stream does not wait for this one
+    copy = CSR(cupy.array(csr.indptr), cupy.array(csr.indices), None)
+    cupy.cuda.Device().synchronize()
+    return copy
+
+
+class Team:
+    """The workers of one call, asked like an engine; vertices and answers are where the graph is.
+
+    Parameters
+    ----------
+    graph, csr
+        The graph, which keeps engines, and its simple CSR.
+    devices, memory_limit
+        As the public functions take them; checked.
+    tell
+        Called with the number of vertices of each unit that is done; None: nobody wants to know.
+    steal
+        False: each worker does what it was given, which shows what stealing is good for.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        csr: CSR,
+        *,
+        devices: Sequence[Any] | None = None,
+        memory_limit: int | None = None,
+        tell: Callable[[int], None] | None = None,
+        steal: bool = True,
+    ) -> None:
+        self._graph, self._csr, self._xp = graph, csr, array_module(csr.indptr)
+        self._tell, self._steal, self._memory_limit = tell, steal, memory_limit
+        self._chosen = devices is not None
+        self.workers = workers_of(graph, csr, devices, memory_limit)
+        self._engines = list({id(worker.engine): worker.engine for worker in self.workers}.values())
+        self._batches_before = sum(engine.batches for engine in self._engines)
+
+    def scores(self, vertices: Array, k: int, model: str) -> Array:
+        """Give the score of every vertex."""
+        order, found = self._map("scores", vertices, k, model)
+        if order is None:
+            return found
+        scores = self._xp.empty_like(found)
+        scores[order] = found
+        return scores
+
+    def members(self, vertices: Array, k: int, model: str) -> Array:
+        """Give of every entry of the vertices' rows the first member of its context, or -1."""
+        return self._rows(vertices, *self._map("members", vertices, k, model))
+
+    def every_score(self, vertices: Array, model: str) -> tuple[Array, Array]:
+        """Give where each vertex's scores begin, and these for k = 1 up to its degree."""
+        scores = self._rows(vertices, *self._map("every_score", vertices, model))
+        return self._offsets(vertices), scores
+
+    def report(self) -> dict[str, Any]:
+        """Say how it went, for ``attrs``."""
+        workers = [worker for worker in self.workers if self._chosen or worker.units]
+        workers = workers or self.workers[:1]
+        busy = [worker.seconds for worker in workers]
+        names = ("name", "seconds", "units", "stolen")
+        return {
+            "device": self._graph.device,
+            "batches": sum(engine.batches for engine in self._engines) - self._batches_before,
+            "devices": [{name: getattr(worker, name) for name in names} for worker in workers],
+            "balance": max(busy) * len(busy) / sum(busy) if any(busy) else 1.0,
+            "peak_memory": memory_in_use(self._graph.device),
+        }
+
+    def _map(self, method: str, vertices: Array, *arguments: Any) -> tuple[Array | None, Array]:
+        """Ask for all vertices; give their places in the order of the answer (None: as asked)."""
+        if not vertices.size:
+            return None, self._xp.empty(0, dtype=np.int32)
+        vertices = vertices.astype(self._csr.indices.dtype, copy=False)
+
+        def call(engine: Any, unit: Array) -> Array:
+            found = getattr(engine, method)(unit, *arguments)
+            return found[1] if isinstance(found, tuple) else found
+
+        if len(self.workers) == 1 and self._tell is None:
+            with self.workers[0].scope():
+                found = self.workers[0].do(call, vertices)
+            return None, self._brought([found])[0]
+        places, found = self._shared(call, vertices, arguments[-1])
+        return self._xp.concatenate(places), self._xp.concatenate(self._brought(found))
+
+    def _shared(self, call: Callable, vertices: Array, model: str) -> tuple[list, list]:
+        """Share the vertices out; give the places of those of each unit, and the answers."""
+        cost = costs(self._graph, self._csr, vertices, model)
+        worth = int(float(cost.sum()) / LEAST_COST[self._graph.device])
+        workers = self.workers if self._chosen else self.workers[: worth + 1]
+        number = max(len(workers), min(worth, UNITS_A_WORKER[self._graph.device] * len(workers)))
+        places, unit_costs = units_of(cost, number)
+        units = [vertices[unit] for unit in places]
+        self._settle()
+        options = {"steal": self._steal, "tell": self._tell or (lambda items: None)}
+        try:
+            return places, work(workers, call, units, unit_costs, **options)
+        except MemoryError:
+            if self._graph.device == "gpu" or not self._memory_limit or len(self.workers) == 1:
+                raise
+            # what threads cannot hold side by side, one may hold alone
+            engine = engine_for(self._graph, self._csr, None, self._memory_limit)
+            self._engines.append(engine)
+            self.workers[0].engine = engine
+            return places, work(self.workers[:1], call, units, unit_costs, **options)
+
+    def _brought(self, found: list[Array]) -> list[Array]:
+        """Bring answers to where the graph is."""
+        brought = [self._xp.asarray(part) for part in found]
+        if any(one is not other for one, other in zip(brought, found, strict=True)):
+            self._settle()  # only then may the memory there be used again
+        return brought
+
+    def _settle(self) -> None:
+        """Wait for the GPU of the graph: others read what it wrote, or write what it reads."""
+        if self._graph.device == "gpu":
+            import cupy
+
+            cupy.cuda.Device(gpu_of(self._csr.indptr)).synchronize()
+
+    def _rows(self, vertices: Array, order: Array | None, found: Array) -> Array:
+        """Put rows that came in some order into that of the vertices."""
+        if order is None:
+            return found
+        xp = self._xp
+        offsets = self._offsets(vertices)
+        moved = self._offsets(vertices[order])
+        row = rows_between(moved, self._csr.indices.dtype)
+        rows = xp.empty_like(found)
+        rows[(offsets[order] - moved[:-1])[row] + xp.arange(row.size)] = found
+        return rows
+
+    def _offsets(self, vertices: Array) -> Array:
+        offsets = self._xp.zeros(vertices.size + 1, dtype=np.int64)
+        degree = self._csr.indptr[vertices + 1] - self._csr.indptr[vertices]
+        offsets[1:] = self._xp.cumsum(degree)
+        return offsets

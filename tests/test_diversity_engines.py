@@ -1,0 +1,244 @@
+"""The engines of structural diversity, on ego-networks of every size and on real graphs.
+
+A GPU does ego-networks of at most 32 members by lanes, of at most 128 by warps, of at most 512 by
+blocks, and larger ones together, so here are some on either side of those.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+import reference
+from graphs import GRAPHS, edges
+from scipy import sparse
+
+from glp_rapids import as_graph, datasets
+from glp_rapids.device import array_module, to_host
+from glp_rapids.diversity.kernels import engine_of
+from glp_rapids.diversity.simple import simple
+
+MODELS = ("component", "core", "truss")
+models = pytest.mark.parametrize("model", MODELS)
+BOUNDARIES = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 511, 512, 513, 600)
+HUBS = (700, 1025, 2000, 5000)
+
+
+def engine(graph, device, **options):
+    return engine_of(simple(graph, graph.directed), device, **options)
+
+
+def blocks(rng, start, size):
+    """Groups of random size and density among ``size`` vertices, some joined, some alone."""
+    pairs, here = [], 0
+    while here < size:
+        width = int(min(rng.integers(1, 60), size - here))
+        dense = np.triu(rng.random((width, width)) < rng.choice([0.1, 0.3, 0.6, 1.0]), 1)
+        pairs += (np.argwhere(dense) + start + here).tolist()
+        here += width
+    some = rng.integers(0, size, (size // 20, 2)) + start
+    return pairs + some.tolist()
+
+
+@functools.cache
+def graph_of_hubs(degrees, seed):
+    """Per degree a hub over groups of its own; and the indices of the hubs and of some others."""
+    rng = np.random.default_rng(seed)
+    pairs, start, hubs = [], 0, []
+    for degree in degrees:
+        hubs.append(start)
+        pairs += [(start, start + i) for i in range(1, degree + 1)]
+        pairs += blocks(rng, start + 1, degree)
+        start += degree + 1
+    # the members of an ego-network lie all over the graph
+    names = rng.permutation(start)
+    some = rng.choice(start, 60, replace=False)
+    chosen = np.unique(np.concatenate([names[hubs], some]))
+    return edges(names[np.array(pairs)].tolist()), rng.permutation(chosen)
+
+
+@functools.cache
+def dense_graph(degree, density, seed):
+    """A hub over a random graph, and a hub over half of that and the first hub."""
+    rng = np.random.default_rng(seed)
+    pairs = np.argwhere(np.triu(rng.random((degree, degree)) < density, 1)).tolist()
+    pairs += [(degree, i) for i in range(degree)]
+    pairs += [(degree + 1, i) for i in range(degree // 2, degree - 1)]
+    names = rng.permutation(degree + 2)
+    return edges(names[np.array(pairs)].tolist()), np.concatenate([names[-2:], names[:2]])
+
+
+@functools.cache
+def real_graph(name, device):
+    frame = datasets.load(name)
+    return as_graph(frame[["src", "dst"]], directed=frame.attrs["directed"], device=device)
+
+
+def expectations(graph, vertices, model, largest):
+    """Per vertex the `matrix_contexts` of its ego-network."""
+    rows = simple(graph, graph.directed)
+    indptr, indices = to_host(rows.indptr), to_host(rows.indices)
+    ones = np.ones(indices.size, dtype=np.float32)
+    matrix = sparse.csr_array((ones, indices, indptr), (indptr.size - 1,) * 2)
+    found = []
+    for v in map(int, vertices):
+        members = indices[indptr[v] : indptr[v + 1]]
+        ego = matrix[members][:, members]
+        found.append(reference.matrix_contexts(ego, largest, model))
+    return found
+
+
+def check(graph, vertices, model, ks, device):
+    """Scores, every score and members of the chosen ego-networks, all at once."""
+    found = engine(graph, device)
+    asked = found.xp.asarray(vertices)
+    expected = expectations(graph, vertices, model, ks[-1])
+    scores = np.array([[(a == np.arange(len(a))).sum() for a in firsts] for firsts in expected])
+    offsets, every = (to_host(array) for array in found.every_score(asked, model))
+    degrees = [len(firsts[0]) for firsts in expected]
+    assert np.array_equal(np.diff(offsets), degrees)
+    for k in range(1, ks[-1] + 1):
+        there = np.array(degrees) >= k
+        assert np.array_equal(every[offsets[:-1][there] + k - 1], scores[there, k - 1]), k
+        assert not scores[~there, k - 1].any()
+    for k in ks:
+        if k > 1 or model != "truss":
+            assert np.array_equal(to_host(found.scores(asked, k, model)), scores[:, k - 1]), k
+            members = np.concatenate([firsts[k - 1] for firsts in expected])
+            assert np.array_equal(to_host(found.members(asked, k, model)), members), k
+
+
+@models
+@pytest.mark.parametrize("seed", [0, 1])
+def test_ego_networks_of_every_size(model, seed, device):
+    given, vertices = graph_of_hubs(BOUNDARIES, seed)
+    check(as_graph(**given, device=device), vertices, model, range(1, 13), device)
+
+
+@models
+@pytest.mark.parametrize(
+    ("degree", "density"),
+    [(31, 0.9), (32, 0.7), (33, 0.95), (127, 0.5), (128, 0.6), (129, 0.7), (512, 0.15), (513, 0.2)],
+)
+def test_dense_ego_networks(model, degree, density, device):
+    given, vertices = dense_graph(degree, density, degree)
+    graph = as_graph(**given, device=device)
+    critical = int(degree * density**2) + 2
+    check(graph, vertices, model, range(max(1, critical - 12), critical + 9, 3), device)
+
+
+@models
+def test_ego_networks_of_hubs(model, device):
+    given, vertices = graph_of_hubs(HUBS, 2)
+    check(as_graph(**given, device=device), vertices, model, range(1, 9), device)
+
+
+SOCIAL = (
+    "com-dblp", "facebook_combined", "email-Eu-core", "email-Enron", "ca-CondMat", "wiki-Vote"
+)  # fmt: skip
+
+
+@models
+@pytest.mark.parametrize("name", SOCIAL)
+def test_random_vertices_of_social_graphs(name, model, data, device):
+    graph = real_graph(name, device)
+    n = graph.number_of_vertices
+    vertices = np.random.default_rng(17).choice(n, min(500, n), replace=False)
+    check(graph, vertices, model, range(1, 9), device)
+
+
+@models
+def test_any_vertices_in_any_order_and_any_batches(model, device):
+    given, _ = graph_of_hubs(BOUNDARIES, 1)
+    graph = as_graph(**given, device=device)
+    n = graph.number_of_vertices
+    whole = engine(graph, device)
+    xp = whole.xp
+    every = xp.arange(n)
+    scores, members = whole.scores(every, 3, model), whole.members(every, 3, model)
+    offsets, of_all_k = whole.every_score(every, model)
+    assert np.array_equal(to_host(offsets), to_host(whole.indptr))
+    rng = np.random.default_rng(5)
+    for size, limit in [(0, None), (1, None), (n // 2, None), (n, None), (n, 2**22), (n, 2**24)]:
+        vertices = xp.asarray(rng.permutation(n)[:size])
+        part = engine(graph, device, memory_limit=limit)
+        entries = [slice(int(offsets[v]), int(offsets[v + 1])) for v in vertices]
+        try:
+            found = part.scores(vertices, 3, model)
+            found_members = part.members(vertices, 3, model)
+            found_offsets, found_of_all_k = part.every_score(vertices, model)
+        except MemoryError as error:
+            assert "memory_limit" in str(error)  # noqa: PT017
+            assert limit is not None
+            continue
+        assert xp.array_equal(found, scores[vertices])
+        assert found.dtype == found_members.dtype == found_of_all_k.dtype == np.int32
+        empty = [xp.zeros(0, dtype=np.int32)]
+        assert xp.array_equal(found_members, xp.concatenate(empty + [members[e] for e in entries]))
+        expected = xp.concatenate(empty + [of_all_k[e] for e in entries])
+        assert xp.array_equal(found_of_all_k, expected)
+        assert found_offsets.dtype == np.int64
+        assert xp.array_equal(xp.diff(found_offsets), xp.diff(offsets)[vertices])
+
+
+@pytest.mark.parametrize("name", [*GRAPHS, "hubs"])
+def test_ego_rows_and_numbers_of_entries(name, device):
+    given = graph_of_hubs(BOUNDARIES[:-3], 0)[0] if name == "hubs" else GRAPHS[name]()
+    graph = as_graph(**given, device=device)
+    found = engine(graph, device)
+    indptr, indices = to_host(found.indptr), to_host(found.indices)
+    neighbours = reference.neighbour_sets(indptr, indices)
+    n = len(neighbours)
+    rows = np.repeat(np.arange(n), np.diff(indptr)).tolist()
+    entries = list(zip(rows, indices.tolist(), strict=True))
+    assert entries == [(u, v) for u in range(n) for v in sorted(neighbours[u])]
+    common = [len(neighbours[u] & neighbours[v]) for u, v in entries]
+    assert to_host(found.common_neighbors()).tolist() == common
+    if name != "hubs":
+        numbers, of_edges = reference.core_numbers(neighbours), reference.trussness(neighbours)
+        of_edges = [of_edges[min(edge), max(edge)] for edge in entries]
+        assert to_host(found.core_number()).tolist() == numbers
+        assert to_host(found.trussness()).tolist() == of_edges
+        for k in (2, 3, 5):
+            clamped = to_host(found.core_number(k))
+            assert np.array_equal(clamped >= k, np.array(numbers, dtype=int) >= k)
+            assert np.array_equal(to_host(found.trussness(k)) >= k, np.array(of_edges, int) >= k)
+    vertices = np.random.default_rng(2).permutation(n)[: n // 2 + 1]
+    ego_indptr, ego_indices = found.ego_rows(found.xp.asarray(vertices))
+    expected, start = [], 0
+    for v in map(int, vertices):
+        place = {u: start + i for i, u in enumerate(sorted(neighbours[v]))}
+        start += len(place)
+        expected += [sorted(place[w] for w in neighbours[u] & neighbours[v]) for u in place]
+    assert np.array_equal(
+        to_host(ego_indptr), [0, *np.cumsum([len(row) for row in expected], dtype=int)]
+    )
+    assert to_host(ego_indices).tolist() == [node for row in expected for node in row]
+    assert array_module(ego_indices) is found.xp
+
+
+@models
+def test_k_beyond_every_degree(model, device):
+    found = engine(as_graph(**GRAPHS["clique"](), device=device), device)
+    vertices = found.xp.arange(12)
+    for k in (11, 12, 13, 10**6):
+        scores, members = found.scores(vertices, k, model), found.members(vertices, k, model)
+        inside = k <= {"component": 11, "core": 10, "truss": 11}[model]
+        assert to_host(scores).tolist() == [int(inside)] * 12
+        assert set(to_host(members).tolist()) == ({0} if inside else {-1})
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@models
+@pytest.mark.parametrize("name", [*SOCIAL, "cnr-2000"])
+def test_a_gpu_gives_what_a_cpu_gives(name, model, data):
+    pytest.importorskip("cupy")
+    on_cpu, on_gpu = (engine(real_graph(name, where), where) for where in ("cpu", "gpu"))
+    degrees = np.diff(on_cpu.indptr)
+    # the largest ego-networks of a web take a CPU minutes
+    vertices = np.flatnonzero(degrees <= 2000 if name == "cnr-2000" else degrees >= 0)
+    for k in (2, 4, 6):
+        expected = on_cpu.scores(vertices, k, model)
+        assert np.array_equal(on_gpu.scores(on_gpu.xp.asarray(vertices), k, model).get(), expected)
+    expected = on_cpu.members(vertices, 4, model)
+    assert np.array_equal(on_gpu.members(on_gpu.xp.asarray(vertices), 4, model).get(), expected)

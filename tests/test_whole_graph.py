@@ -1,0 +1,245 @@
+"""Cores, trusses and triangles of the whole graph, beside the twins and other libraries."""
+
+import igraph
+import networkit
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+from graphs import GRAPHS, clique, edge_frames, edges, path, power_law_pairs
+from hypothesis import given
+from pandas.testing import assert_frame_equal
+from scipy import sparse
+
+from glp_rapids import (
+    as_graph,
+    core_number,
+    datasets,
+    k_core,
+    k_truss,
+    triangle_count,
+    trussness,
+)
+
+FUNCTIONS = {
+    "core_number": core_number,
+    "k_core": k_core,
+    "trussness": trussness,
+    "k_truss": lambda graph, **options: k_truss(graph, 3, **options),
+    "triangle_count": triangle_count,
+}
+functions = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+# a clique of 7, one of 5 and one of 4 in a chain, with a tail
+CHAIN = edges(
+    [*clique(range(7)), *clique(range(6, 11)), *clique(range(10, 14)), (13, 14), (14, 15)]
+)
+
+
+def edge_frame(graph, pairs, columns=None):
+    """Edges of vertex indices, u < v, as the library should give them."""
+    u, v = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    ends = graph.external_columns(u, "src") | graph.external_columns(v, "dst")
+    found = graph.frame(ends | (columns or {}), u)
+    return found[[*ends, *(columns or {})]]
+
+
+def weights_of(graph, pairs):
+    """The weight of every edge of an undirected graph."""
+    graph = graph.to("cpu")
+    entry = {}
+    for u in range(graph.number_of_vertices):
+        for i in range(graph.indptr[u], graph.indptr[u + 1]):
+            entry[u, int(graph.indices[i])] = graph.weights[i]
+    weights = [entry[pair] for pair in pairs]
+    return {"weight": np.array(weights, dtype=graph.weights.dtype)}
+
+
+def check(given, device):
+    graph = as_graph(**given, device=device)
+    options = {**given, "symmetrize": graph.directed, "device": device}
+    host = graph.to("cpu")
+    neighbours = reference.neighbour_sets(host.indptr, host.indices)
+    numbers = reference.core_numbers(neighbours)
+    whole = dict(enumerate(neighbours))
+    of_edges = dict(sorted(reference.trussness(neighbours).items()))
+    weighted = graph.weights is not None and not graph.directed
+
+    found = core_number(**options)
+    expected = graph.frame({"core_number": np.array(numbers, dtype=np.int64)})
+    assert_frame_equal(found, expected, check_dtype=False)
+    counts = np.array(reference.triangle_counts(neighbours), dtype=np.int64)
+    expected = graph.frame({"counts": counts})
+    assert_frame_equal(triangle_count(**options), expected, check_dtype=False)
+    found = trussness(**options)
+    expected = edge_frame(graph, list(of_edges), {"trussness": np.array([*of_edges.values()], int)})
+    assert_frame_equal(found, expected, check_dtype=False)
+
+    for k in [None, *range(6), 10**12]:
+        left = reference.core(whole, max(numbers, default=0) if k is None else k)
+        pairs = [pair for pair in of_edges if pair[0] in left and pair[1] in left]
+        columns = weights_of(graph, pairs) if weighted else None
+        found = k_core(**options, k=k)
+        assert_frame_equal(
+            found if columns else found.drop(columns="weight", errors="ignore"),
+            edge_frame(graph, pairs, columns),
+            check_dtype=False,
+        )
+    for k in [*range(2, 7), 10**12]:
+        pairs = [pair for pair, t in of_edges.items() if t >= k]
+        columns = weights_of(graph, pairs) if weighted else None
+        found = k_truss(**options, k=k)
+        assert_frame_equal(
+            found if columns else found.drop(columns="weight", errors="ignore"),
+            edge_frame(graph, pairs, columns),
+            check_dtype=False,
+        )
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_all_is_as_the_twins_say(name, device):
+    check(GRAPHS[name](), device)
+
+
+@given(edge_frames() | edge_frames(8, 90))
+def test_all_is_as_the_twins_say_on_any_graph(device, given):
+    check(given, device)
+
+
+def test_cliques_in_a_chain(device):
+    found = core_number(**CHAIN, device=device)
+    assert found["core_number"].tolist() == [6] * 7 + [4] * 4 + [3] * 3 + [1] * 2
+    found = trussness(**CHAIN, device=device)
+    assert found["trussness"].value_counts().to_dict() == {7: 21, 5: 10, 4: 6, 2: 2}
+    assert len(k_core(**CHAIN, device=device)) == 21
+    assert len(k_truss(**CHAIN, k=4, device=device)) == 37
+    expected = [15] * 6 + [15 + 6] + [6] * 3 + [6 + 3] + [3] * 3 + [0] * 2
+    assert triangle_count(**CHAIN, device=device)["counts"].tolist() == expected
+
+
+def hub_pairs():
+    """A hub of degree 5000, one of 700 beside it, dense groups below them, and a long path."""
+    rng = np.random.default_rng(3)
+    pairs = [(0, i) for i in range(1, 5001)] + [(1, i) for i in range(2, 701)] + path(700)
+    for start, size in [(10, 20), (200, 60), (650, 100)]:
+        dense = np.argwhere(np.triu(rng.random((size, size)) < 0.3, 1)) + start
+        pairs += dense.tolist()
+    names = rng.permutation(5500)
+    return [(int(names[u]), int(names[v])) for u, v in pairs]
+
+
+@pytest.mark.parametrize(
+    "pairs", [hub_pairs(), power_law_pairs(3000, 30000, 7)], ids=["hub", "core"]
+)
+def test_all_of_larger_graphs_is_as_the_twins_say(pairs, device):
+    check(edges(pairs), device)
+
+
+REAL = ["com-dblp", "facebook_combined", "email-Enron", "ca-CondMat", "wiki-Vote"]
+LARGE = ["cnr-2000", "web-NotreDame", "uk-2007-100k", "road-usa"]
+
+
+@pytest.mark.parametrize(
+    "name", [*REAL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
+)
+def test_real_graphs_are_as_others_say(name, data, device):
+    graph = as_graph(datasets.load(name)[["src", "dst"]], device=device)
+    host, n = graph.to("cpu"), graph.number_of_vertices
+    rows = np.repeat(np.arange(n), np.diff(host.indptr))
+    pairs = np.column_stack([rows, host.indices])[rows < host.indices]
+    numbers = np.array(igraph.Graph(n=n, edges=pairs).coreness())
+    assert np.array_equal(core_number(graph, device=device)["core_number"], numbers)
+    for k in (None, 2, 7):
+        inside = (numbers >= (numbers.max() if k is None else k))[pairs].all(axis=1)
+        expected = pd.DataFrame(
+            {
+                name: graph.external(end[inside])
+                for name, end in zip(["src", "dst"], pairs.T, strict=True)
+            }
+        )
+        assert_frame_equal(k_core(graph, k, device=device), expected)
+    theirs = networkit.GraphFromCoo(tuple(np.ascontiguousarray(pairs.T)), n=n)
+    coefficient = networkit.centrality.LocalClusteringCoefficient(theirs, turbo=True).run().scores()
+    degree = np.bincount(pairs.ravel(), minlength=n)
+    expected = np.rint(coefficient * degree * (degree - 1) / 2)
+    assert np.array_equal(triangle_count(graph, device=device)["counts"], expected)
+
+
+@pytest.mark.parametrize("name", ["facebook_combined", "ca-CondMat", "wiki-Vote"])
+def test_trusses_of_real_graphs_are_those_of_the_twin(name, data, device):
+    graph = as_graph(datasets.load(name)[["src", "dst"]], device=device)
+    found = trussness(graph, device=device)
+    host, n = graph.to("cpu"), graph.number_of_vertices
+    ones = np.ones(host.indices.size, dtype=np.float32)
+    matrix = sparse.csr_array((ones, host.indices, host.indptr), (n, n))
+    matrix.setdiag(0)
+    matrix.eliminate_zeros()
+    for k in (3, 4, 6, 11, 20):
+        matrix = reference.matrix_truss(matrix, k)
+        u, v = sparse.triu(matrix).tocsr().nonzero()
+        expected = edge_frame(graph, np.column_stack([u, v]))
+        assert_frame_equal(k_truss(graph, k, device=device), expected)
+        kept = found[found["trussness"] >= k].drop(columns="trussness")
+        assert_frame_equal(kept.reset_index(drop=True), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*REAL, *LARGE, "email-Eu-core"])
+@functions
+def test_a_gpu_gives_what_a_cpu_gives(function, name, data):
+    pytest.importorskip("cupy")
+    frame = datasets.load(name)[["src", "dst"]]
+    expected = function(as_graph(frame, device="cpu"), device="cpu")
+    found = function(as_graph(frame, device="gpu"), device="gpu")
+    assert_frame_equal(found, expected)
+
+
+@functions
+def test_order_and_duplicates_of_rows_do_not_show(function, device):
+    pairs = power_law_pairs(200, 1500, 4)
+    frame = edges(pairs)["graph"]
+    expected = function(frame, device=device)
+    shuffled = pd.concat([frame, frame[::2]]).sample(frac=1, random_state=3)
+    assert_frame_equal(function(shuffled, device=device), expected)
+    assert function(frame, device=device).attrs["glp"]["device"] == device
+
+
+@functions
+def test_directed_graphs_are_symmetrized_only_when_asked(function, device):
+    frame = CHAIN["graph"]
+    expected = function(frame, device=device)
+    options = {"directed": True, "device": device}
+    assert_frame_equal(function(frame, symmetrize=True, **options), expected)
+    with pytest.raises(ValueError, match=r"directed.*symmetrize=True"):
+        function(frame, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong", "error", "words"),
+    [
+        (k_core, -1, ValueError, "k must.*not -1"),
+        (k_core, 2.5, (ValueError, TypeError), r"k must.*integer.*2\.5"),
+        (k_core, "3", TypeError, "k must.*integer.*'3'"),
+        (k_truss, 1, ValueError, "k must.*2.*not 1"),
+        (k_truss, -5, ValueError, "k must.*not -5"),
+        (k_truss, None, (ValueError, TypeError), "k must.*integer.*None"),
+        (k_truss, 3.0, (ValueError, TypeError), r"k must.*integer.*3\.0"),
+        (k_truss, True, (ValueError, TypeError), "k must.*integer.*True"),
+    ],
+)
+def test_a_wrong_k_is_refused(call, wrong, error, words):
+    with pytest.raises(error, match=words):
+        call(**CHAIN, k=wrong, device="cpu")
+
+
+@pytest.mark.gpu
+@functions
+def test_cudf_in_cudf_out(function):
+    cudf = pytest.importorskip("cudf")
+    for name in ("several columns", "strings", "beyond int32", "weighted"):
+        given = GRAPHS[name]()
+        expected = function(**given, device="cpu")
+        given["graph"] = cudf.from_pandas(given["graph"])
+        found = function(**given)
+        assert isinstance(found, cudf.DataFrame)
+        assert_frame_equal(found.to_pandas(), expected, check_dtype=False)
