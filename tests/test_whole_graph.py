@@ -1,7 +1,5 @@
 """Cores, trusses and triangles of the whole graph, beside the twins and other libraries."""
 
-import igraph
-import networkit
 import numpy as np
 import pandas as pd
 import pytest
@@ -142,6 +140,7 @@ LARGE = ["cnr-2000", "web-NotreDame", "uk-2007-100k", "road-usa"]
     "name", [*REAL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
 )
 def test_real_graphs_are_as_others_say(name, data, device):
+    igraph, networkit = (pytest.importorskip(peer) for peer in ("igraph", "networkit"))
     graph = as_graph(datasets.load(name)[["src", "dst"]], device=device)
     host, n = graph.to("cpu"), graph.number_of_vertices
     rows = np.repeat(np.arange(n), np.diff(host.indptr))

@@ -26,7 +26,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     WAKING,
 )
 from glp_rapids.propagation.kernels.auto_plan import FEW_AWAKE
-from glp_rapids.propagation.kernels.cuda_target import cuda, load_fresh
+from glp_rapids.propagation.kernels.cuda_target import cuda
 from glp_rapids.propagation.kernels.cuda_target import meet as meet_all
 
 
