@@ -102,8 +102,8 @@ def gpu_of(data: Any) -> int | None:
         return None
     try:
         pointer = data.__cuda_array_interface__["data"][0]
-    except (AttributeError, NotImplementedError, TypeError, ValueError):
-        return None  # on the host, of strings, or without any data
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
+        return None  # on the host, of strings, without any data, or a proxy of any of these
     if not pointer:
         return None
     import cupy

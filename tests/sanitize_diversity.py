@@ -35,6 +35,7 @@ def results(engine, vertices):
         yield f"every score, {model}", engine.every_score(vertices, model)[1]
     yield "ego rows", engine.ego_rows(vertices)[1]
     yield "common neighbours", engine.common_neighbors()
+    yield "triangles", engine.triangle_counts()
     yield "core numbers", engine.core_number()
     yield "trussness", engine.trussness()
 

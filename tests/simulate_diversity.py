@@ -20,7 +20,8 @@ from glp_rapids.diversity.kernels import (
 )
 
 # Every simulated thread is a thread of the host.
-gpu_rows.THREADS = gpu_join.THREADS = 4
+gpu_join.THREADS = 4
+gpu_rows.SHORT, gpu_rows.LONG, gpu_rows.LARGEST_SHORT = (4, 4), (8, 1), 3
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
 WITH_HUBS, NO_HUBS = ((2, 3, 1), (4, 5, 1)), ((4, 64, 1),)
 
@@ -46,6 +47,7 @@ def results(engine, vertices):
         yield f"every {model}", np.concatenate(engine.every_score(vertices, model))
     yield "rows", np.concatenate(engine.ego_rows(vertices))
     yield "common", engine.common_neighbors()
+    yield "triangles", engine.triangle_counts()
     yield "core", engine.core_number()
     yield "truss", engine.trussness()
     yield "3-core", engine.core_number(3) >= 3

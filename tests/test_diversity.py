@@ -161,45 +161,6 @@ def test_what_cannot_be_among_the_best_is_not_evaluated(model, device):
     assert best.attrs["glp"]["pruned"] > 300
 
 
-@models
-def test_batches_change_nothing(model, device):
-    graph = as_graph(**SHAPES["power law"], device=device)
-    k = 3
-    expected = (
-        structural_diversity(graph, k, model, device=device),
-        structural_diversity(graph, None, model, device=device),
-        *top_structural_diversity(graph, 50, k, model, device=device),
-    )
-    batches = []
-    for limit in [2**i for i in range(12, 31, 2)]:
-        options = {"model": model, "memory_limit": limit, "device": device}
-        try:
-            found = (
-                structural_diversity(graph, k, **options),
-                structural_diversity(graph, None, **options),
-                *top_structural_diversity(graph, 50, k, **options),
-            )
-        except MemoryError as error:
-            assert "memory_limit" in str(error)  # noqa: PT017
-            continue
-        assert_same(found, expected)
-        batches.append(found[0].attrs["glp"]["batches"])
-    assert batches
-    assert device == "cpu" or max(batches) > 3
-
-
-@models
-def test_an_ego_network_beyond_memory_is_refused(model, device):
-    options = {"model": model, "memory_limit": 1, "device": device}
-    for call in (
-        lambda: structural_diversity(EDGES, 3, **options),
-        lambda: structural_diversity(EDGES, None, **options),
-        lambda: top_structural_diversity(EDGES, 1, 3, **options),
-    ):
-        with pytest.raises(MemoryError, match="memory_limit"):
-            call()
-
-
 def several(device):
     """Lists for devices=."""
     if device == "cpu":
@@ -229,7 +190,7 @@ def test_several_devices_are_as_one(shape, model, device):
         for frame in found:
             facts = frame.attrs["glp"]
             assert len(facts["devices"]) == len(devices)
-            assert facts["balance"] >= 1
+            assert facts["balance"] > 0.999
             for worker in facts["devices"]:
                 assert {"name", "seconds", "units", "stolen"} <= set(worker)
 

@@ -1,7 +1,7 @@
 """The engines of structural diversity, on ego-networks of every size and on real graphs.
 
-A GPU does ego-networks of at most 32 members by lanes, of at most 128 by warps, of at most 512 by
-blocks, and larger ones together, so here are some on either side of those.
+A GPU takes ego-networks of at most 128 members by warps, of at most 512 by blocks, and larger ones
+together, and packs members by 32; so here are some on either side of those numbers.
 """
 
 import functools
@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import reference
 from graphs import GRAPHS, edges
+from pandas.testing import assert_frame_equal
 from scipy import sparse
 
-from glp_rapids import as_graph, datasets
+from glp_rapids import as_graph, datasets, structural_diversity, top_structural_diversity
 from glp_rapids.device import array_module, to_host
 from glp_rapids.diversity.kernels import engine_of
 from glp_rapids.diversity.simple import simple
@@ -147,40 +148,101 @@ def test_random_vertices_of_social_graphs(name, model, data, device):
 
 
 @models
+@pytest.mark.parametrize("name", ["email-Eu-core", "ca-CondMat"])
+def test_the_best_of_social_graphs_however_found(name, model, data, device):
+    graph = real_graph(name, device)
+    options = {"model": model, "symmetrize": graph.directed, "device": device}
+    several = [0, 1] if device == "cpu" else [0]
+    for k in (2, 4):
+        every = structural_diversity(graph, k, **options)
+        assert_frame_equal(structural_diversity(graph, k, devices=several, **options), every)
+        ranked = every.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+        for t in (1, 10, 300):
+            found = top_structural_diversity(graph, t, k, **options)
+            assert_frame_equal(found[0], ranked[:t], check_dtype=False)
+            counts = found[1].drop_duplicates(["vertex", "context"])["vertex"].value_counts()
+            positive = found[0][found[0]["score"] > 0].set_index("vertex")["score"]
+            assert counts.to_dict() == positive.to_dict()
+            for other in ({"prune": False}, {"devices": several}):
+                for one, same in zip(
+                    top_structural_diversity(graph, t, k, **options, **other), found, strict=True
+                ):
+                    assert_frame_equal(one, same)
+
+
+@models
 def test_any_vertices_in_any_order_and_any_batches(model, device):
     given, _ = graph_of_hubs(BOUNDARIES, 1)
     graph = as_graph(**given, device=device)
     n = graph.number_of_vertices
     whole = engine(graph, device)
-    xp = whole.xp
-    every = xp.arange(n)
-    scores, members = whole.scores(every, 3, model), whole.members(every, 3, model)
-    offsets, of_all_k = whole.every_score(every, model)
-    assert np.array_equal(to_host(offsets), to_host(whole.indptr))
+    every = whole.xp.arange(n)
+    offsets, of_all_k = map(to_host, whole.every_score(every, model))
+    scores, members = (to_host(ask(every, 3, model)) for ask in (whole.scores, whole.members))
+    assert np.array_equal(offsets, to_host(whole.indptr))
     rng = np.random.default_rng(5)
-    for size, limit in [(0, None), (1, None), (n // 2, None), (n, None), (n, 2**22), (n, 2**24)]:
-        vertices = xp.asarray(rng.permutation(n)[:size])
+    for size, limit in [(1, None), (n // 2, None), (n, None), (n, 2**22), (n, 2**24)]:
+        vertices = rng.permutation(n)[:size]
+        asked = whole.xp.asarray(vertices)
         part = engine(graph, device, memory_limit=limit)
-        entries = [slice(int(offsets[v]), int(offsets[v + 1])) for v in vertices]
         try:
-            found = part.scores(vertices, 3, model)
-            found_members = part.members(vertices, 3, model)
-            found_offsets, found_of_all_k = part.every_score(vertices, model)
+            found, found_members = part.scores(asked, 3, model), part.members(asked, 3, model)
+            found_offsets, found_of_all_k = part.every_score(asked, model)
         except MemoryError as error:
             assert "memory_limit" in str(error)  # noqa: PT017
             assert limit is not None
             continue
-        assert xp.array_equal(found, scores[vertices])
         assert found.dtype == found_members.dtype == found_of_all_k.dtype == np.int32
-        empty = [xp.zeros(0, dtype=np.int32)]
-        assert xp.array_equal(found_members, xp.concatenate(empty + [members[e] for e in entries]))
-        expected = xp.concatenate(empty + [of_all_k[e] for e in entries])
-        assert xp.array_equal(found_of_all_k, expected)
         assert found_offsets.dtype == np.int64
-        assert xp.array_equal(xp.diff(found_offsets), xp.diff(offsets)[vertices])
+        rows = np.concatenate([np.arange(*offsets[v : v + 2]) for v in vertices])
+        assert np.array_equal(to_host(found), scores[vertices])
+        assert np.array_equal(to_host(found_members), members[rows])
+        assert np.array_equal(to_host(found_of_all_k), of_all_k[rows])
+        assert np.array_equal(np.diff(to_host(found_offsets)), np.diff(offsets)[vertices])
 
 
-@pytest.mark.parametrize("name", [*GRAPHS, "hubs"])
+@models
+def test_batches_change_nothing(model, device):
+    given, _ = graph_of_hubs((*range(514, 640, 9), 90), 4)
+    graph = as_graph(**given, device=device)
+
+    def results(**options):
+        options |= {"model": model, "device": device}
+        return (
+            structural_diversity(graph, 3, **options),
+            structural_diversity(graph, None, **options),
+            *top_structural_diversity(graph, 30, 3, **options),
+        )
+
+    expected, batches = results(), []
+    for exponent in range(13, 27):
+        try:
+            found = results(memory_limit=2**exponent)
+        except MemoryError as error:
+            assert "memory_limit" in str(error)  # noqa: PT017
+            continue
+        for frame, other in zip(found, expected, strict=True):
+            assert_frame_equal(frame, other)
+        batches.append(found[0].attrs["glp"]["batches"])
+    assert batches
+    assert device == "cpu" or batches[0] > 3
+
+
+@models
+def test_an_ego_network_beyond_memory_is_refused(model, device):
+    given, _ = graph_of_hubs((600,), 4)
+    options = {"model": model, "memory_limit": 1, "device": device}
+    for k in (3, None):
+        with pytest.raises(MemoryError, match="memory_limit"):
+            structural_diversity(**given, k=k, **options)
+    with pytest.raises(MemoryError, match="memory_limit"):
+        top_structural_diversity(**given, t=1, k=3, **options)
+
+
+WITH_EDGES = set(GRAPHS) - {"empty", "one vertex", "only isolated", "one self-loop"}
+
+
+@pytest.mark.parametrize("name", [*sorted(WITH_EDGES), "hubs"])
 def test_ego_rows_and_numbers_of_entries(name, device):
     given = graph_of_hubs(BOUNDARIES[:-3], 0)[0] if name == "hubs" else GRAPHS[name]()
     graph = as_graph(**given, device=device)

@@ -140,6 +140,7 @@ LARGE = ["cnr-2000", "web-NotreDame", "uk-2007-100k", "road-usa"]
     "name", [*REAL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
 )
 def test_real_graphs_are_as_others_say(name, data, device):
+    igraph, networkit = map(pytest.importorskip, ("igraph", "networkit"))
     igraph, networkit = (pytest.importorskip(peer) for peer in ("igraph", "networkit"))
     graph = as_graph(datasets.load(name)[["src", "dst"]], device=device)
     host, n = graph.to("cpu"), graph.number_of_vertices

@@ -55,17 +55,22 @@ class Worker:
 # ---------------------------------------------------------------- cutting, packing, stealing
 
 
-def units_of(cost: Array, number: int) -> tuple[list[Array], list[float]]:
+def units_of(cost: Array, number: int, alike: bool = False) -> tuple[list[Array], list[float]]:
     """Cut items, given by their positive cost, into about so many units of about equal cost.
 
     A unit is the places of its items; also gives what each costs. An item that costs as much as a
     unit should is one of its own. The others stay in order: neighbouring vertices have neighbours
     in common, which are then in the cache, and a mixture evens out what the model misjudges.
+
+    ``alike``: by falling cost instead, so that few units have the most expensive items: as a GPU
+    likes it, which does these in another way, many at a time.
     """
     xp = array_module(cost)
     step = float(cost.sum()) / number
     heavy = xp.flatnonzero(cost >= step)
     light = xp.flatnonzero(cost < step)
+    if alike:
+        heavy, light = heavy[:0], xp.argsort(-cost)
     units = [heavy[i : i + 1] for i in range(heavy.size)]
     totals = to_host(cost[heavy]).tolist()
     if light.size:
@@ -182,6 +187,10 @@ def work(
 # ---------------------------------------------------------------- what a vertex costs
 
 
+# What edges ** 1.5 make up of the cost of all trusses, for every part of the linear terms.
+POWER_TO_LINEAR = {"cpu": 1.0, "gpu": 0.25}
+
+
 def costs(graph: Graph, csr: CSR, vertices: Array, model: str) -> Array:
     """Estimate what each vertex costs: linear terms, for truss also edges ** 1.5.
 
@@ -196,7 +205,8 @@ def costs(graph: Graph, csr: CSR, vertices: Array, model: str) -> Array:
         return linear
     xp = array_module(degree)
     power = (xp.minimum(degree * (degree - 1), read) / 2) ** 1.5
-    return linear + power * (linear.sum() / xp.maximum(power.sum(), 1))
+    share = POWER_TO_LINEAR[graph.device]
+    return linear + power * (share * linear.sum() / xp.maximum(power.sum(), 1))
 
 
 def entries_read(graph: Graph, csr: CSR) -> Array:

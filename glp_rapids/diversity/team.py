@@ -20,7 +20,7 @@ from glp_rapids.graph import CSR, Graph
 Array = Any
 
 # The more units, the better the balance; but a GPU is not filled by few vertices.
-UNITS_A_WORKER = {"cpu": 32, "gpu": 12}
+UNITS_A_WORKER = {"cpu": 32, "gpu": 6}
 # What a unit should cost at the least, for a call not to be what costs most; as `costs` estimates.
 LEAST_COST = {"cpu": 1 << 16, "gpu": 1 << 22}
 
@@ -186,7 +186,7 @@ class Team:
         worth = int(float(cost.sum()) / LEAST_COST[self._graph.device])
         workers = self.workers if self._chosen else self.workers[: worth + 1]
         number = max(len(workers), min(worth, UNITS_A_WORKER[self._graph.device] * len(workers)))
-        places, unit_costs = units_of(cost, number)
+        places, unit_costs = units_of(cost, number, alike=self._graph.device == "gpu")
         units = [vertices[unit] for unit in places]
         self._settle()
         options = {"steal": self._steal, "tell": self._tell or (lambda items: None)}

@@ -11,6 +11,7 @@ import numpy as np
 
 from glp_rapids.device import memory_free
 from glp_rapids.diversity.kernels import cpu, cpu_ego
+from glp_rapids.diversity.simple import row_sums
 
 _MODELS = {"component": cpu_ego.COMPONENT, "core": cpu_ego.CORE, "truss": cpu_ego.TRUSS}
 
@@ -79,6 +80,11 @@ class CpuEngine:
         """Count the common neighbours of the ends of every entry."""
         self.batches += 1
         return cpu.triangles_of_edges(*self._oriented())[self._edge()]
+
+    def triangle_counts(self) -> np.ndarray:
+        """Count the triangles that each vertex is a corner of."""
+        # each is counted over both edges at this corner
+        return row_sums(self.indptr, self.common_neighbors()) // 2
 
     def core_number(self, k: int | None = None) -> np.ndarray:
         """Give the core number of every vertex; with k, k inside the k-core and less elsewhere."""

@@ -22,7 +22,7 @@ __all__ = ["bound", "cuda", "kernel", "launch", "launch_together", "multiprocess
 SCANNED = 8
 
 _one_at_a_time = threading.Lock()
-_compiled: set[int] = set()
+_compiled: set[tuple] = set()
 _resident: dict[tuple, tuple[Any, int]] = {}
 
 
@@ -34,6 +34,10 @@ def digest() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
+def _current_device() -> int:
+    return 0 if cuda_target.SIMULATED else cuda.get_current_device().id
+
+
 def launch(function: Any, blocks: int, threads: int, *arguments: Any) -> None:
     """Launch a kernel on the current device, from any thread; nothing if there are no blocks."""
     if blocks < 1:
@@ -42,9 +46,10 @@ def launch(function: Any, blocks: int, threads: int, *arguments: Any) -> None:
     with _one_at_a_time:
         with cuda_target.small_grids_allowed():
             configured = function[int(blocks), threads]
-        if id(function) not in _compiled:  # the first launch compiles
+        key = id(function), _current_device()
+        if key not in _compiled:  # the first launch compiles, and on each device it loads
             configured(*arguments)
-            _compiled.add(id(function))
+            _compiled.add(key)
             return
     configured(*arguments)
 
@@ -56,7 +61,7 @@ def launch_together(function: Any, wanted: int, threads: int, *arguments: Any) -
         return
     arguments = tuple(bound(argument) for argument in arguments)
     types = tuple(function.typeof_pyval(argument) for argument in arguments)
-    key = id(function), types, threads
+    key = id(function), types, threads, _current_device()
     with _one_at_a_time:
         if key not in _resident:
             compiled = function.compile(types)
@@ -86,6 +91,19 @@ def place_in(array, first, last, value):
         else:
             last = middle
     return first
+
+
+@cuda.jit(device=True)
+def last_begun(offsets, place):
+    """Give the row of a place: the last of the rows that begin at ``offsets`` up to there."""
+    first, last = 0, offsets.size - 1
+    while first < last:
+        middle = (first + last) >> 1
+        if offsets[middle] <= place:
+            first = middle + 1
+        else:
+            last = middle
+    return first - 1
 
 
 @cuda.jit(device=True)

@@ -109,7 +109,17 @@ class GpuEngine:
     @_on_its_gpu
     def common_neighbors(self) -> Array:
         """Count what the two ends of every entry have in common."""
-        return self._common(self._whole())[self._edges(self._whole())]
+        whole = self._whole()
+        _, edge = self._edges(whole)
+        return self._common(whole)[edge]
+
+    @_on_its_gpu
+    def triangle_counts(self) -> Array:
+        """Count the triangles that each vertex is a corner of."""
+        corners = self.xp.zeros(self.indptr.size - 1, np.int64)
+        self._intersect(self._whole(), gpu_rows.CORNERS, result=_nothing(self.xp), corners=corners)
+        corners //= 2  # each was counted over both edges at this corner
+        return corners
 
     @_on_its_gpu
     def core_number(self, k: int | None = None) -> Array:
@@ -120,16 +130,16 @@ class GpuEngine:
     def trussness(self, k: int | None = None) -> Array:
         """Give the trussness of every entry; with ``k`` only whether it reaches it."""
         whole = self._whole()
-        edge = self._edges(whole)
-        return self._trusses(whole, edge, self._common(whole), k)[edge]
+        rows, edge = self._edges(whole)
+        return self._trusses(whole, rows, edge, self._common(whole), k)[edge]
 
     # ------------------------------------------------------------ small ego-networks
 
     def _small(self, vertices, k, model, output, scores=None, offsets=None, members=None):
         """Work on all ego-networks that fit shared memory; give the places of the others."""
         xp = self.xp
-        scores = xp.zeros(1, np.int32) if scores is None else scores
-        members = xp.zeros(1, np.int32) if members is None else members
+        scores = _nothing(xp) if scores is None else scores
+        members = _nothing(xp) if members is None else members
         offsets = xp.zeros(1, np.int64) if offsets is None else offsets
         degree = self._degrees(vertices)
         smallest = 0
@@ -185,27 +195,34 @@ class GpuEngine:
 
     def _whole(self):
         """Give the whole graph as a batch: its nodes are its entries, its egos all vertices."""
-        xp = self.xp
-        number_of_vertices = self.indptr.size - 1
         return SimpleNamespace(
-            vertices=xp.arange(number_of_vertices, dtype=self.indices.dtype),
+            vertices=self.xp.arange(self.indptr.size - 1, dtype=self.indices.dtype),
             offsets=self.indptr,
-            ego_of=rows_of(self.indptr, self.indices),
             indptr=self.indptr,
             indices=self.indices,
-            rows=None,
         )
 
-    def _intersect(self, batch, action, places=None, result=None):
+    def _intersect(self, batch, action, places=None, result=None, corners=None):
         xp = self.xp
-        result = xp.zeros(batch.ego_of.size, np.int32) if result is None else result
+        nodes = int(batch.offsets[-1])
+        result = xp.zeros(nodes, np.int32) if result is None else result
         places = xp.zeros(1, np.int64) if places is None else places
-        threads = gpu_rows.THREADS
-        launch(
-            gpu_rows.build_intersect(threads), -(-batch.ego_of.size // threads), threads,
-            self.indptr, self.indices, batch.vertices, batch.offsets, batch.ego_of,
-            np.int64(action), places, result,
+        corners = xp.zeros(1, np.int64) if corners is None else corners
+        # only a node whose ego has that many can be a long one
+        size = xp.diff(batch.offsets)
+        long = int(size[size > gpu_rows.LARGEST_SHORT].sum())
+        listed, number = xp.empty(max(long, 1), np.int64), xp.zeros(1, np.int64)
+        arguments = (
+            self.indptr, self.indices, batch.vertices, batch.offsets, np.int64(action), places,
+            result, corners, listed, number, np.int64(gpu_rows.LARGEST_SHORT),
         )  # fmt: skip
+        threads, together = gpu_rows.SHORT
+        launch(gpu_rows.build_intersect(threads, together), -(-nodes // together), threads,
+               *arguments)  # fmt: skip
+        if long:
+            threads, together = gpu_rows.LONG
+            launch(gpu_rows.build_intersect(threads, together), int(number[0]), threads,
+                   *arguments)  # fmt: skip
         return result
 
     def _filled(self, batch):
@@ -240,11 +257,8 @@ class GpuEngine:
         if model == "core":
             core = self._cores(batch.indptr, indices, k)
             return indices, rows, xp.minimum(core[rows], core[indices])
-        csr = SimpleNamespace(indptr=batch.indptr, indices=indices, ego_of=rows)
-        edge = self._edges(csr)
         inner = GpuEngine(batch.indptr, indices)
-        support = inner._common(inner._whole())
-        return indices, rows, self._trusses(csr, edge, support, k)[edge]
+        return indices, rows, inner.trussness(k)
 
     def _add_every(self, batch, model, offsets, scores):
         """Add the contexts of a batch for every k: members less the joins between them."""
@@ -287,13 +301,15 @@ class GpuEngine:
         return self._intersect(batch, gpu_rows.COUNT_UPPER)
 
     def _edges(self, csr):
+        """Give every entry's row, and the entry of its edge's smaller end."""
+        rows = self.xp.empty(csr.indices.size, csr.indices.dtype)
         edge = self.xp.empty(csr.indices.size, _index_type(csr.indices.size))
         threads = gpu_peel.THREADS
         launch(
             gpu_peel.build_edges(threads), -(-edge.size // threads), threads,
-            csr.indptr, csr.indices, csr.ego_of, edge,
+            csr.indptr, csr.indices, rows, edge,
         )  # fmt: skip
-        return edge
+        return rows, edge
 
     def _control(self):
         control = np.zeros(gpu_peel.WORDS, np.int64)
@@ -314,7 +330,7 @@ class GpuEngine:
             )  # fmt: skip
         return core
 
-    def _trusses(self, csr, edge, support, k):
+    def _trusses(self, csr, rows, edge, support, k):
         xp = self.xp
         size = edge.size
         upper = edge == xp.arange(size, dtype=edge.dtype)
@@ -325,7 +341,7 @@ class GpuEngine:
             threads, lanes = gpu_peel.THREADS, gpu_peel.LANES
             launch_together(
                 gpu_peel.build_truss(threads, lanes), multiprocessors() * 8, threads,
-                csr.indptr, csr.indices, csr.ego_of, edge, support,
+                csr.indptr, csr.indices, rows, edge, support,
                 xp.full(size, gpu_peel.NEVER, np.int32), truss, xp.empty(edges, edge.dtype),
                 self._control(), np.int64(edges), np.int64(lowest), np.int64(highest),
             )  # fmt: skip
@@ -358,6 +374,10 @@ class GpuEngine:
         place = xp.arange(row.size) + (first - ends[:-1])[row]
         running = self._running(scores[place])
         scores[place] = (running[ends[1:]][row] - running[:-1]).astype(np.int32)
+
+
+def _nothing(xp: Any) -> Array:
+    return xp.zeros(1, np.int32)
 
 
 def _index_type(size: int) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.diversity.kernels.gpu_common import cuda, digest, kernel, place_in
+from glp_rapids.diversity.kernels.gpu_common import cuda, digest, kernel, last_begun, place_in
 from glp_rapids.propagation.kernels.cuda_target import load_fresh, meet
 
 THREADS = 256
@@ -183,12 +183,16 @@ def build_truss(threads: int, lanes: int) -> Any:
 
 @functools.cache
 def build_edges(threads: int) -> Any:
-    """Make the kernel that finds the entry of each edge's smaller end; a thread an entry."""
+    """Make the kernel that finds each entry's row, and the entry of its edge's smaller end.
+
+    Launch: a thread an entry. Any degrees.
+    """
 
     def find_edges(indptr, indices, rows, edge):
         entry = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         if entry < indices.size:
-            u, v = rows[entry], indices[entry]
+            u, v = last_begun(indptr, entry), indices[entry]
+            rows[entry] = u
             edge[entry] = entry if u < v else place_in(indices, indptr[v], indptr[v + 1], u)
 
     return kernel(find_edges, f"{digest()} {threads}")

@@ -1,8 +1,8 @@
 """Intersections of rows: how many neighbours two share, which, or joining who know each other.
 
 A *node* is a member of an ego-network: the j-th entry of the rows of some vertices. ``vertices``
-and ``offsets`` say whose rows these are and where each begins among the nodes, ``ego_of`` the place
-of each node's vertex among the vertices. For all vertices of a graph, nodes are its entries.
+and ``offsets`` say whose rows these are and where each begins among the nodes. For all vertices of
+a graph, nodes are its entries.
 """
 
 from __future__ import annotations
@@ -17,69 +17,92 @@ from glp_rapids.diversity.kernels.gpu_common import (
     digest,
     joined,
     kernel,
+    last_begun,
     place_in,
     summed_up,
 )
 
-COUNT, COUNT_UPPER, FILL, JOIN = range(4)
-THREADS = 32  # and as many nodes a block
+COUNT, COUNT_UPPER, CORNERS, FILL, JOIN = range(5)
+# Threads of a block and the nodes it serves: many short ones, or one long one. Long is a node for
+# which so much is to be looked up; on a web graph with hubs that know each other, 32 of these in
+# one small block took twenty times as long as all others together.
+SHORT, LONG, LARGEST_SHORT = (32, 32), (256, 1), 256
 ONE = np.uint32(1)
 
 
 @functools.cache
-def build_intersect(threads: int) -> Any:
+def build_intersect(threads: int, nodes_a_block: int) -> Any:
     """Make the kernel that intersects each node's row with that of its ego.
 
-    Launch: blocks of ``threads`` (up to 32), each for as many nodes. The lookups of all nodes of a
-    block are shared evenly among its threads, the shorter row being looked up in the longer.
-    Shared memory: 1.7 KB. Registers: 32. Degrees: any.
+    Launch: blocks of ``threads``, each for as many nodes, or each for one of those ``listed``. The
+    lookups of a block are shared evenly among its threads, the shorter row being looked up in the
+    longer. If each has many nodes, those of more than ``largest`` lookups are listed instead.
+    Shared memory: 1.7 KB. Degrees: any.
 
     COUNT: how many an ego and its member have in common, into ``result``. COUNT_UPPER: only where
-    the member comes after the ego, for graphs in which the other way round is the same. FILL: the
-    nodes in common, ascending, into ``result`` from ``places[node]`` on. JOIN: each pair of nodes
-    joined in ``result``, a union-find's parents.
+    the member comes after the ego, for graphs in which the other way round is the same. CORNERS:
+    the same, added up for both in ``corners``. FILL: the nodes in common, ascending, into
+    ``result`` from ``places[node]`` on. JOIN: each pair of nodes joined in ``result``, a
+    union-find's parents.
     """
+    words = max(threads // 32, 1)
+    many = nodes_a_block > 1
 
-    def intersect(indptr, indices, vertices, offsets, ego_of, action, places, result):
-        sums = cuda.shared.array(threads, np.int64)
-        own_first = cuda.shared.array(threads, np.int64)
-        own_size = cuda.shared.array(threads, np.int64)
-        other_first = cuda.shared.array(threads, np.int64)
-        other_size = cuda.shared.array(threads, np.int64)
-        base = cuda.shared.array(threads, np.int64)
-        found = cuda.shared.array(threads, np.int32)
-        hits = cuda.shared.array(1, np.uint32)
+    def intersect(
+        indptr, indices, vertices, offsets, action, places, result, corners,
+        listed, number_listed, largest,
+    ):  # fmt: skip
+        sums = cuda.shared.array(nodes_a_block, np.int64)
+        nodes = cuda.shared.array(nodes_a_block, np.int64)
+        egos = cuda.shared.array(nodes_a_block, np.int64)
+        own_first = cuda.shared.array(nodes_a_block, np.int64)
+        own_size = cuda.shared.array(nodes_a_block, np.int64)
+        other_first = cuda.shared.array(nodes_a_block, np.int64)
+        other_size = cuda.shared.array(nodes_a_block, np.int64)
+        found = cuda.shared.array(nodes_a_block, np.int32)
+        hits = cuda.shared.array(words, np.uint32)
 
         thread = cuda.threadIdx.x
-        first_node = np.int64(cuda.blockIdx.x) * threads
-        node = first_node + thread
-        lookups = np.int64(0)
-        found[thread] = 0
-        if node < ego_of.size:
-            ego = ego_of[node]
-            u = vertices[ego]
-            start, size = indptr[u], indptr[u + 1] - indptr[u]
-            v = indices[start + node - offsets[ego]]
-            other, degree = indptr[v], indptr[v + 1] - indptr[v]
-            own_first[thread], own_size[thread] = start, size
-            other_first[thread], other_size[thread] = other, degree
-            base[thread] = offsets[ego]
-            if action != COUNT_UPPER or v > u:
-                lookups = min(size, degree)
-        sums[thread] = lookups
-        summed_up(sums, thread, threads)
-        total = sums[threads - 1]
+        last_node = offsets[offsets.size - 1]
+        if thread < nodes_a_block:
+            node = np.int64(cuda.blockIdx.x) * nodes_a_block + thread
+            if not many:
+                node = listed[cuda.blockIdx.x]
+            lookups = np.int64(0)
+            found[thread] = 0
+            nodes[thread] = node
+            if node < last_node:
+                ego = last_begun(offsets, node)
+                u = vertices[ego]
+                start, size = indptr[u], indptr[u + 1] - indptr[u]
+                v = indices[start + node - offsets[ego]]
+                other, degree = indptr[v], indptr[v + 1] - indptr[v]
+                own_first[thread], own_size[thread] = start, size
+                other_first[thread], other_size[thread] = other, degree
+                egos[thread] = ego
+                if v > u or action not in (COUNT_UPPER, CORNERS):
+                    lookups = min(size, degree)
+                if many and lookups > largest:
+                    lookups = 0
+                    listed[cuda.atomic.add(number_listed, 0, np.int64(1))] = node
+                    nodes[thread] = last_node  # it is not this block's any more
+            sums[thread] = lookups
+        if many:
+            summed_up(sums, thread, threads)
+        else:
+            cuda.syncthreads()
+        total = sums[nodes_a_block - 1]
 
         round_first = np.int64(0)
         while round_first < total:
             if action == FILL:
-                if thread == 0:
-                    hits[0] = 0
+                if thread < words:
+                    hits[thread] = 0
                 cuda.syncthreads()
             lookup = round_first + thread
             which, position = 0, np.int64(-1)
             if lookup < total:
-                low, high = 0, threads - 1
+                low, high = 0, nodes_a_block - 1
                 while low < high:
                     middle = (low + high) >> 1
                     if sums[middle] > lookup:
@@ -102,30 +125,41 @@ def build_intersect(threads: int) -> Any:
                         position = place - first
             if action == FILL:
                 if position >= 0:
-                    cuda.atomic.or_(hits, 0, ONE << np.uint32(thread))
+                    cuda.atomic.or_(hits, thread >> 5, ONE << np.uint32(thread & 31))
                 cuda.syncthreads()
                 if position >= 0:
                     # those of the same node before this one: from the first thread that serves it
                     begun = sums[which - 1] - round_first if which > 0 else -round_first
-                    begun = np.uint32(max(begun, np.int64(0)))
-                    earlier = hits[0] & np.uint32((ONE << np.uint32(thread)) - ONE)
-                    rank = cuda.popc(np.uint32(earlier >> begun)) + found[which]
-                    result[places[first_node + which] + rank] = base[which] + position
+                    begun = max(begun, np.int64(0))
+                    rank = found[which]
+                    for word in range(begun >> 5, (thread >> 5) + 1):
+                        earlier = hits[word]
+                        if word == thread >> 5:
+                            earlier &= np.uint32((ONE << np.uint32(thread & 31)) - ONE)
+                        if word == begun >> 5:
+                            earlier = np.uint32(earlier >> np.uint32(begun & 31))
+                        rank += cuda.popc(np.uint32(earlier))
+                    result[places[nodes[which]] + rank] = offsets[egos[which]] + position
                 cuda.syncthreads()
                 if position >= 0:
                     cuda.atomic.add(found, which, np.int32(1))
                 cuda.syncthreads()
             elif position >= 0:
                 if action == JOIN:
-                    other_node = base[which] + position
-                    if other_node > first_node + which:
-                        joined(result, np.int32(first_node + which), np.int32(other_node))
+                    node, other_node = nodes[which], offsets[egos[which]] + position
+                    if other_node > node:
+                        joined(result, np.int32(node), np.int32(other_node))
                 else:
                     cuda.atomic.add(found, which, np.int32(1))
             round_first += threads
-        if action in (COUNT, COUNT_UPPER):
-            cuda.syncthreads()
-            if node < ego_of.size:
-                result[node] = found[thread]
+        cuda.syncthreads()
+        if thread < nodes_a_block and nodes[thread] < last_node:
+            if action in (COUNT, COUNT_UPPER):
+                result[nodes[thread]] = found[thread]
+            elif action == CORNERS and found[thread] > 0:
+                u = vertices[egos[thread]]
+                v = indices[own_first[thread] + nodes[thread] - offsets[egos[thread]]]
+                cuda.atomic.add(corners, u, np.int64(found[thread]))
+                cuda.atomic.add(corners, v, np.int64(found[thread]))
 
-    return kernel(intersect, f"{digest()} {threads}")
+    return kernel(intersect, f"{digest()} {threads} {nodes_a_block}")
