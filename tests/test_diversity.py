@@ -1,6 +1,7 @@
 """Structural diversity: the scores and contexts of the twin, however they are computed."""
 
 import functools
+import json
 
 import networkx as nx
 import numpy as np
@@ -124,6 +125,9 @@ SHAPES = {
     "random": edges(random_pairs(60, 400, 1)),
     "hub": edges([*[(0, i) for i in range(1, 700)], *path(300), *clique(range(400, 412))]),
     "clique": edges(clique(range(30))),
+    "guests": edges(
+        [*clique(range(60)), *((60 + i, member) for i in range(30) for member in (i % 15, 15 + i))]
+    ),
     "none": edges([], vertices=range(9)),
 }
 
@@ -200,6 +204,7 @@ def test_the_result_says_how_it_came(device):
     every = structural_diversity(EDGES, None, "core", device=device)
     for frame in (structural_diversity(EDGES, 3, "core", device=device), best, contexts, every):
         facts = frame.attrs["glp"]
+        assert json.loads(json.dumps(facts)) == facts
         assert facts["device"] == device
         assert facts["model"] == "core"
         assert facts["k"] == (None if frame is every else 3)

@@ -139,7 +139,7 @@ def test_batches_change_nothing(device):
     expected = ego_networks(graph, device=device)
     arrays = ego_networks(graph, arrays=True, device=device)
     batches = []
-    for limit in [2**i for i in range(12, 31, 2)]:
+    for limit in [2**i for i in range(12, 31)]:
         try:
             found = ego_networks(graph, memory_limit=limit, device=device)
             found_arrays = ego_networks(graph, memory_limit=limit, arrays=True, device=device)
@@ -151,7 +151,7 @@ def test_batches_change_nothing(device):
             one, other = getattr(found_arrays, name), getattr(arrays, name)
             assert array_module(one).array_equal(one, other)
         batches.append(found.attrs["glp"]["batches"])
-    assert batches
+    assert batches[0] > 2
     with pytest.raises(MemoryError, match="memory_limit"):
         ego_networks(graph, memory_limit=1, device=device)
 

@@ -28,8 +28,8 @@ MODELS = {
     "truss": gpu_bitmap.TRUSS,
 }
 BYTES_A_NODE = 32
-# Of the ego-networks as a CSR: entries, and what peeling keeps for each.
-BYTES_AN_ENTRY = {"component": 0, "core": 4, "truss": 4 + 4 + 4 + 4 + 4 + 4 + 8}
+# Of the ego-networks as a CSR: an entry and its row, and what peeling keeps or makes of each.
+BYTES_AN_ENTRY = {"component": 0, "core": 32, "truss": 48}
 
 
 def _on_its_gpu(method: Callable) -> Callable:
@@ -166,12 +166,14 @@ class GpuEngine:
         bytes_needed = degree * BYTES_A_NODE
         entries = np.zeros_like(degree)
         limit = self._memory_limit or memory_free("gpu") // 2
+        batch, all_at_once = None, False
         if BYTES_AN_ENTRY[model]:
             # how large they are takes one count, itself in pieces that fit
             for first, last in _pieces(degree * BYTES_A_NODE, max(limit, 1 << 20)):
-                batch = self._batch(hubs[first:last], None)
+                batch = self._batch(hubs[first:last], listed[first:last])
                 ends = to_host(batch.indptr[batch.offsets])
                 entries[first:last] = np.diff(ends)
+                all_at_once = last - first == listed.size
             bytes_needed = bytes_needed + entries * BYTES_AN_ENTRY[model]
         if bytes_needed.max() > limit:
             worst = int(bytes_needed.argmax())
@@ -180,6 +182,10 @@ class GpuEngine:
                 f"{entries[worst] // 2:,} edges among them needs {bytes_needed[worst]:,} bytes, "
                 f"and there are {limit:,}; raise memory_limit, or use device='cpu'"
             )
+        if all_at_once and bytes_needed.sum() <= limit:  # and what was counted is the batch
+            self.batches += 1
+            yield batch
+            return
         for first, last in _pieces(bytes_needed, limit):
             self.batches += 1
             yield self._batch(hubs[first:last], listed[first:last], model != "component")
