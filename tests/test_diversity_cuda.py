@@ -65,12 +65,10 @@ def compiled(monkeypatch):
     return run
 
 
-CAPABILITIES = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)]
-
-
+# Nothing in these kernels depends on the generation, so the ends of the range and one between do.
 @pytest.mark.parametrize(
     ("capability", "index_type"),
-    [*((capability, np.int32) for capability in CAPABILITIES), ((9, 0), np.int64)],
+    [((7, 5), np.int32), ((9, 0), np.int64), ((10, 0), np.int32)],
 )
 def test_kernels_compile(compiled, capability, index_type):
     star = np.array([(0, i) for i in range(1, 600)])

@@ -159,7 +159,7 @@ def test_the_best_of_social_graphs_however_found(name, model, data, device):
         ranked = every.sort_values("score", ascending=False, kind="stable", ignore_index=True)
         for t in (1, 10, 300):
             found = top_structural_diversity(graph, t, k, **options)
-            assert_frame_equal(found[0], ranked[:t], check_dtype=False)
+            assert_frame_equal(found[0], ranked[:t])
             counts = found[1].drop_duplicates(["vertex", "context"])["vertex"].value_counts()
             positive = found[0][found[0]["score"] > 0].set_index("vertex")["score"]
             assert counts.to_dict() == positive.to_dict()

@@ -64,7 +64,7 @@ def best_vertices(
         if left.size:
             left = left[: int(xp.searchsorted(left, best[-1:])[0])]
         size *= 2
-    return best % n, n - best // n, evaluated
+    return best % n, (n - best // n).astype(np.int32), evaluated
 
 
 def _rank(score: Array, vertex: Array, n: int) -> Array:

@@ -131,8 +131,7 @@ def ego_networks(
     clock = Clock()
     csr = simple(graph, symmetrize)
     whose = _checked(graph, vertices)
-    engine = engine_for(graph, csr, None, memory_limit)
-    before = engine.batches
+    engine = engine_for(graph, csr)  # whose own limit is for peeling, too
     limit = memory_limit or memory_free(graph.device) // 2
     batches = _batches(graph, csr, whose, engine, limit)
     if arrays:
@@ -148,7 +147,7 @@ def ego_networks(
     facts = {
         "device": graph.device,
         "seconds": clock(),
-        "batches": engine.batches - before,
+        "batches": len(parts),
         "peak_memory": memory_in_use(graph.device),
     }
     return set_attributes(to_frame(columns, graph.vertices.kind), facts)

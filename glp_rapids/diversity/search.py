@@ -67,7 +67,8 @@ def structural_diversity(
     symmetrize : bool, default False
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
     memory_limit : int, optional
-        Bytes to work in, on each GPU; None: what is free. The less there is, the more batches.
+        Bytes to work in, on each GPU; None: what is free, of a GPU half of it. The less there is,
+        the more batches.
     devices : list, optional
         Numbers of the GPUs to work on; None: the current one. On a CPU a list of anything, an item
         for each thread; None: as many threads as Numba uses.
@@ -125,12 +126,13 @@ def structural_diversity(
     about = model_of(model)
     if k is not None:
         check_integer("k", k, about.least_k, f" for model={model!r}")
+        k = int(k)
     check_memory_limit(memory_limit)
     check_progress(progress)
     graph = as_graph(graph, **edges)
     clock = Clock()
-    csr = simple(graph, symmetrize)
     devices = check_devices(devices, graph)
+    csr = simple(graph, symmetrize)
     everyone = _everyone(graph)
     with telling(progress, everyone.size) as tell:
         team = Team(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
@@ -140,7 +142,13 @@ def structural_diversity(
         else:
             scores = team.scores(everyone, _level(k, everyone.size, about), model)
             vertex, columns = None, {"score": scores}
-    facts = {"model": model, "k": k, "evaluated": everyone.size, "pruned": 0, **team.report()}
+    facts = {
+        "model": model,
+        "k": k if k is None else int(k),
+        "evaluated": everyone.size,
+        "pruned": 0,
+        **team.report(),
+    }
     frame = graph.frame(columns, vertex)
     return set_attributes(frame, {**facts, "seconds": clock()})
 
@@ -228,22 +236,23 @@ def top_structural_diversity(
     about = model_of(model)
     check_integer("k", k, about.least_k, f" for model={model!r}")
     check_integer("t", t, 1)
+    k, t = int(k), int(t)
     check_truth(contexts=contexts, prune=prune)
     check_memory_limit(memory_limit)
     check_progress(progress)
     graph = as_graph(graph, **edges)
     clock = Clock()
-    csr = simple(graph, symmetrize)
     devices = check_devices(devices, graph)
-    number_of_vertices = csr.number_of_vertices
+    number_of_vertices = graph.number_of_vertices
     if t > number_of_vertices:
         raise ValueError(f"t must be at most {number_of_vertices}, the number of vertices, not {t}")
+    csr = simple(graph, symmetrize)
     level = _level(k, number_of_vertices, about)
     with telling(progress, number_of_vertices) as tell:
         team = Team(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
         bound = csr.degree // about.fewest_members(level)
         best, scores, evaluated = best_vertices(
-            bound, int(t), lambda vertices: team.scores(vertices, level, model), prune=prune
+            bound, t, lambda vertices: team.scores(vertices, level, model), prune=prune
         )
     frames = [graph.frame({"score": scores}, best)]
     if contexts:
@@ -251,7 +260,7 @@ def top_structural_diversity(
         columns = {"context": context, **graph.external_columns(member, "member")}
         frames.append(graph.frame(columns, vertex))
     pruned = number_of_vertices - evaluated
-    facts = {"model": model, "k": k, "evaluated": evaluated, "pruned": pruned, **team.report()}
+    facts = {"model": model, "k": int(k), "evaluated": evaluated, "pruned": pruned, **team.report()}
     for frame in frames:
         set_attributes(frame, {**facts, "seconds": clock()})
     return tuple(frames) if contexts else frames[0]
@@ -265,7 +274,7 @@ def _everyone(graph: Graph) -> Array:
 
 def _level(k: int, number_of_vertices: int, about: Model) -> int:
     """Give k, or if it is beyond any graph of so many vertices something that is so, too."""
-    return max(min(int(k), number_of_vertices), about.least_k)
+    return max(min(k, number_of_vertices), about.least_k)
 
 
 def _every_k(offsets: Array, scores: Array, least_k: int) -> dict[str, Array]:

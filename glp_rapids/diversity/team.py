@@ -76,7 +76,9 @@ def workers_of(
     if devices is None:
         device = cupy.cuda.Device()
         engine = engine_for(graph, csr, None, memory_limit)
-        return [Worker(f"gpu {device.id}", engine, settle=device.synchronize)]
+        # the thread of a worker begins on GPU 0
+        scope = partial(cupy.cuda.Device, device.id)
+        return [Worker(f"gpu {device.id}", engine, scope, device.synchronize)]
     workers = []
     for number in devices:
         with (device := cupy.cuda.Device(number)):
@@ -189,13 +191,24 @@ class Team:
         places, unit_costs = units_of(cost, number, alike=self._graph.device == "gpu")
         units = [vertices[unit] for unit in places]
         self._settle()
-        options = {"steal": self._steal, "tell": self._tell or (lambda items: None)}
+        told = 0
+
+        def tell(further: int) -> None:
+            nonlocal told
+            told += further
+            if self._tell:
+                self._tell(further)
+
+        options = {"steal": self._steal, "tell": tell}
         try:
             return places, work(workers, call, units, unit_costs, **options)
         except MemoryError:
             if self._graph.device == "gpu" or not self._memory_limit or len(self.workers) == 1:
                 raise
-            # what threads cannot hold side by side, one may hold alone
+            # what threads cannot hold side by side, one may hold alone, from the start
+            tell(-told)
+            for worker in self.workers:
+                worker.seconds, worker.units, worker.stolen = 0.0, 0, 0
             engine = engine_for(self._graph, self._csr, None, self._memory_limit)
             self._engines.append(engine)
             self.workers[0].engine = engine

@@ -116,7 +116,7 @@ class CpuEngine:
         self.batches += 1
         vertices = np.ascontiguousarray(vertices, np.int64)
         graph = *self._symmetric, *self._oriented()
-        limit = memory_free("cpu") if self._memory_limit is None else self._memory_limit
+        limit = min(self._memory_limit or memory_free("cpu"), np.iinfo(np.int64).max)
         place = cpu_ego.first_above(limit, vertices, graph)
         if place >= 0:
             vertex = vertices[place]

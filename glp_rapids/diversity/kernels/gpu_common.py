@@ -15,7 +15,7 @@ from typing import Any
 from glp_rapids.propagation.kernels import cuda_target
 from glp_rapids.propagation.kernels.cuda_target import bound, cuda, kernel, multiprocessors
 
-__all__ = ["bound", "cuda", "kernel", "launch", "launch_together", "multiprocessors"]
+__all__ = ["cuda", "kernel", "launch", "launch_together", "multiprocessors", "on"]
 
 # Where a list is so many times as long as the other, the other's members are looked up in it; a
 # step of a search costs about as much as reading the next few members.

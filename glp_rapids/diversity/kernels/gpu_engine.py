@@ -22,12 +22,9 @@ from glp_rapids.sorting import rows_of
 
 Array = Any
 
-MODELS = {
-    "component": gpu_bitmap.COMPONENT,
-    "core": gpu_bitmap.CORE,
-    "truss": gpu_bitmap.TRUSS,
-}
+MODELS = {"component": gpu_bitmap.COMPONENT, "core": gpu_bitmap.CORE, "truss": gpu_bitmap.TRUSS}
 BYTES_A_NODE = 32
+MOST_NODES = np.iinfo(np.int32).max  # of a batch: that its nodes have numbers of 32 bits
 # Of the ego-networks as a CSR: an entry and its row, and what peeling keeps or makes of each.
 BYTES_AN_ENTRY = {"component": 0, "core": 32, "truss": 48}
 
@@ -78,7 +75,8 @@ class GpuEngine:
                 root = xp.flatnonzero(size)
                 place = offsets[batch.listed][batch.ego_of[root]] + size[root] - 1
                 xp.add.at(scores, place, np.int32(1))
-            return offsets, self._summed_from_behind(scores, offsets)
+            self._sum_rows_from_behind(scores, offsets[:-1], xp.diff(offsets))
+            return offsets, scores
         for batch in self._batches(vertices, hubs, model):
             self._add_every(batch, model, offsets[batch.listed], scores)
         return offsets, scores
@@ -109,6 +107,7 @@ class GpuEngine:
     @_on_its_gpu
     def common_neighbors(self) -> Array:
         """Count what the two ends of every entry have in common."""
+        self.batches += 1
         whole = self._whole()
         _, edge = self._edges(whole)
         return self._common(whole)[edge]
@@ -116,6 +115,7 @@ class GpuEngine:
     @_on_its_gpu
     def triangle_counts(self) -> Array:
         """Count the triangles that each vertex is a corner of."""
+        self.batches += 1
         corners = self.xp.zeros(self.indptr.size - 1, np.int64)
         self._intersect(self._whole(), gpu_rows.CORNERS, result=_nothing(self.xp), corners=corners)
         corners //= 2  # each was counted over both edges at this corner
@@ -124,11 +124,13 @@ class GpuEngine:
     @_on_its_gpu
     def core_number(self, k: int | None = None) -> Array:
         """Give core numbers; with ``k`` only whether they reach it."""
+        self.batches += 1
         return self._cores(self.indptr, self.indices, k)
 
     @_on_its_gpu
     def trussness(self, k: int | None = None) -> Array:
         """Give the trussness of every entry; with ``k`` only whether it reaches it."""
+        self.batches += 1
         whole = self._whole()
         rows, edge = self._edges(whole)
         return self._trusses(whole, rows, edge, self._common(whole), k)[edge]
@@ -165,7 +167,7 @@ class GpuEngine:
         degree = to_host(self._degrees(hubs))
         bytes_needed = degree * BYTES_A_NODE
         entries = np.zeros_like(degree)
-        limit = self._memory_limit or memory_free("gpu") // 2
+        limit = min(self._memory_limit or memory_free("gpu") // 2, MOST_NODES * BYTES_A_NODE)
         batch, all_at_once = None, False
         if BYTES_AN_ENTRY[model]:
             # how large they are takes one count, itself in pieces that fit
@@ -177,15 +179,17 @@ class GpuEngine:
             bytes_needed = bytes_needed + entries * BYTES_AN_ENTRY[model]
         if bytes_needed.max() > limit:
             worst = int(bytes_needed.argmax())
+            edges = f" and {entries[worst] // 2:,} edges among them" if entries[worst] else ""
             raise MemoryError(
-                f"the ego-network of a vertex with {degree[worst]:,} neighbours and "
-                f"{entries[worst] // 2:,} edges among them needs {bytes_needed[worst]:,} bytes, "
-                f"and there are {limit:,}; raise memory_limit, or use device='cpu'"
+                f"the ego-network of a vertex with {degree[worst]:,} neighbours{edges} needs "
+                f"{bytes_needed[worst]:,} bytes, and there are {limit:,}; raise memory_limit, or "
+                "use device='cpu'"
             )
         if all_at_once and bytes_needed.sum() <= limit:  # and what was counted is the batch
             self.batches += 1
             yield batch
             return
+        batch = None  # its memory is wanted
         for first, last in _pieces(bytes_needed, limit):
             self.batches += 1
             yield self._batch(hubs[first:last], listed[first:last], model != "component")
@@ -277,13 +281,16 @@ class GpuEngine:
         chosen = xp.flatnonzero((rows < indices) & (level > 0))
         chosen = chosen[xp.argsort(-level[chosen])]
         parent = xp.arange(batch.ego_of.size, dtype=np.int32)
-        falling = to_host(level[chosen])
-        ends = np.flatnonzero(np.diff(falling, append=-1)) + 1
+        falling = level[chosen]
+        last = xp.ones(falling.size, bool)
+        xp.not_equal(falling[1:], falling[:-1], out=last[:-1])
+        last_of_level = xp.flatnonzero(last)
+        levels = to_host(falling[last_of_level]).tolist()
         first = 0
-        for last in ends.tolist():
+        for last, height in zip((to_host(last_of_level) + 1).tolist(), levels, strict=True):
             self._join(
                 rows, indices, chosen[first:last], parent,
-                batch.ego_of, offsets, int(falling[last - 1]), scores,
+                batch.ego_of, offsets, height, scores,
             )  # fmt: skip
             first = last
         self._sum_rows_from_behind(scores, offsets, xp.diff(batch.offsets))
@@ -366,10 +373,6 @@ class GpuEngine:
         ends[1:] = self.xp.cumsum(sizes)
         return ends
 
-    def _summed_from_behind(self, scores, offsets):
-        self._sum_rows_from_behind(scores, offsets[:-1], self.xp.diff(offsets))
-        return scores
-
     def _sum_rows_from_behind(self, scores, first, size):
         """Let every place of these pieces hold the sum of what was there and after."""
         xp = self.xp
@@ -392,10 +395,9 @@ def _index_type(size: int) -> Any:
 
 def _pieces(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
     """Cut a list into runs whose sizes add up to at most the limit, one item at the least."""
-    first, total = 0, 0
-    for place, size in enumerate(sizes.tolist()):
-        if place > first and total + size > limit:
-            yield first, place
-            first, total = place, 0
-        total += size
-    yield first, len(sizes)
+    ends = np.cumsum(sizes)
+    first, before = 0, 0
+    while first < sizes.size:
+        last = max(first + 1, int(np.searchsorted(ends, before + limit, side="right")))
+        yield first, last
+        first, before = last, int(ends[last - 1])

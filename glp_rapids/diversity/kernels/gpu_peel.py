@@ -51,9 +51,8 @@ def _taken_from(left, who, level):
 def build_core(threads: int, lanes: int) -> Any:
     """Make the kernel that peels vertices by degree.
 
-    Launch: as many blocks as there is room for, together; 56 registers. ``left``: the
-    degrees; ``core``: -1, and in the end the level at which a vertex fell, or highest + 1. Any
-    degrees.
+    Launch: as many blocks as there is room for, together; 56 registers. ``left``: the degrees;
+    ``core``: -1, and in the end the level at which a vertex fell, or highest + 1. Any degrees.
     """
 
     def peel_core(indptr, indices, left, core, queue, control, lowest, highest):
@@ -105,10 +104,10 @@ def build_truss(threads: int, lanes: int) -> Any:
     """Make the kernel that peels edges by the triangles over them.
 
     Launch: as many blocks as there is room for, together; 67 registers. An edge is the entry of its
-    smaller end;
-    ``edge`` gives it for both entries. ``left``: the triangles over each edge; ``fell``: NEVER, and
-    while it runs the round in which an edge fell; ``truss``: 0 for edges, -1 for their other
-    entries, and in the end an edge's trussness, or highest + 3. Levels are numbers of triangles.
+    smaller end; ``edge`` gives it for both entries. ``left``: the triangles over each edge;
+    ``fell``: NEVER, and while it runs the round in which an edge fell; ``truss``: 0 for edges, -1
+    for their other entries, and in the end an edge's trussness, or highest + 3. Levels are numbers
+    of triangles.
 
     Of a triangle whose edges fall in one round the smallest of these takes from the others.
     """

@@ -37,7 +37,7 @@ def build_intersect(threads: int, nodes_a_block: int) -> Any:
     Launch: blocks of ``threads``, each for as many nodes, or each for one of those ``listed``. The
     lookups of a block are shared evenly among its threads, the shorter row being looked up in the
     longer. If each has many nodes, those of more than ``largest`` lookups are listed instead.
-    Shared memory: 1.7 KB. Degrees: any.
+    Shared memory: 2 KB. Degrees: any.
 
     COUNT: how many an ego and its member have in common, into ``result``. COUNT_UPPER: only where
     the member comes after the ego, for graphs in which the other way round is the same. CORNERS:
