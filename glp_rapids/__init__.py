@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Graph": "graph",
     "as_graph": "ingest",
+    "read_webgraph": "compressed.webgraph",
     "Program": "propagation.program",
     "propagate": "propagation.functions",
     "label_propagation": "propagation.functions",
@@ -41,6 +42,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
+    from glp_rapids.compressed.webgraph import read_webgraph as read_webgraph
     from glp_rapids.diversity.ego import ego_networks as ego_networks
     from glp_rapids.diversity.search import structural_diversity as structural_diversity
     from glp_rapids.diversity.search import top_structural_diversity as top_structural_diversity

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from glp_rapids import datasets
+from glp_rapids.compressed.webgraph import read_webgraph
 from glp_rapids.device import DeviceName, array_module, choose, to_host
 from glp_rapids.graph import Graph
 from glp_rapids.ingest import as_graph
+from glp_rapids.sorting_cpu import rows_of
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,14 @@ def _without_loops(source: Any, destination: Any, vertices: int, device: DeviceN
 
 
 def _read(path: Path, device: DeviceName) -> Graph:
-    """Read edges: a table with columns src and dst, or without names; or the CSR of a .npz."""
+    """Read edges: a table with columns src and dst, or without names; a CSR; a WebGraph."""
     from glp_rapids.cli import files
 
+    if path.suffix == ".graph":
+        graph = read_webgraph(path, device="cpu")
+        return _without_loops(
+            rows_of(graph.indptr, graph.indices), graph.indices, graph.number_of_vertices, device
+        )
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             if missing := {"indptr", "indices"} - set(arrays):

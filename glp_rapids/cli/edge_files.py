@@ -17,7 +17,8 @@ HEAD = 10
 
 def add_options(parser: argparse.ArgumentParser) -> Any:
     """Add the file and its columns; give their group, for what only one command has."""
-    parser.add_argument("edges", type=Path, metavar="EDGES", help=f"{files.FORMATS}; also *.gz")
+    parser.add_argument("edges", type=Path, metavar="EDGES",
+                        help=f"{files.FORMATS}; also *.gz; or *.graph, of WebGraph")  # fmt: skip
     columns = parser.add_argument_group("the file")
     columns.add_argument("--source", default="src", metavar="COLUMN", help="default: src")
     columns.add_argument("--destination", default="dst", metavar="COLUMN", help="default: dst")
@@ -34,6 +35,24 @@ def read_graph(
     options: argparse.Namespace, *, weight: str | None = None, directed: bool = False
 ) -> Graph:
     """Read the file as the options say, and say what is in it."""
+    if options.edges.suffix == ".graph":
+        graph = _read_webgraph(options, weight, directed)
+    else:
+        graph = _read_table(options, weight, directed)
+    say(f"graph       {graph.number_of_vertices:,} vertices, {_edges(graph):,} edges, "
+        f"on the {graph.device}")  # fmt: skip
+    return graph
+
+
+def _read_webgraph(options: argparse.Namespace, weight: str | None, directed: bool) -> Graph:
+    from glp_rapids import read_webgraph
+
+    if weight is not None:
+        raise ValueError(f"{options.edges} holds no weights; leave --weight out")
+    return read_webgraph(options.edges, directed=directed, device=options.device)
+
+
+def _read_table(options: argparse.Namespace, weight: str | None, directed: bool) -> Graph:
     from glp_rapids import as_graph
 
     ends, named = [options.source, options.destination], [weight] if weight else []
@@ -41,11 +60,8 @@ def read_graph(
     frame = files.read_table(options.edges, ends, header=header)
     files.check_columns(frame, options.edges, source=options.source,
                         destination=options.destination, weight=weight)  # fmt: skip
-    graph = as_graph(frame, source=options.source, destination=options.destination,
-                     weight=weight, directed=directed, device=options.device)  # fmt: skip
-    say(f"graph       {graph.number_of_vertices:,} vertices, {_edges(graph):,} edges, "
-        f"on the {graph.device}")  # fmt: skip
-    return graph
+    return as_graph(frame, source=options.source, destination=options.destination,
+                    weight=weight, directed=directed, device=options.device)  # fmt: skip
 
 
 def put_out(frame: Any, path: Path | None) -> None:
@@ -64,12 +80,10 @@ def _edges(graph: Graph) -> int:
     """Count an undirected edge once."""
     if graph.directed:
         return graph.number_of_edges
-    import numpy as np
+    from glp_rapids.adjacency import ordering
 
-    from glp_rapids.device import to_host
-
-    row = np.repeat(np.arange(graph.number_of_vertices), to_host(graph.degree))
-    loops = int((row == to_host(graph.indices)).sum())
+    rows = ordering(graph.indices).rows_of(graph.indptr, graph.indices)
+    loops = int((rows == graph.indices).sum())
     return (graph.number_of_edges + loops) // 2
 
 
