@@ -119,8 +119,17 @@ def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) 
         parts = [outcome.labels for outcome in outcomes]
         columns = graph.external_columns(xp.concatenate([*parts, empty]), "partition")
     frame = graph.frame({"gamma": gamma, **columns}, vertex=vertex)
-    reports = [outcome.report for outcome in outcomes]
-    total = {
+    return set_attributes(frame, _in_all(graph, gammas, [outcome.report for outcome in outcomes]))
+
+
+def ordering(graph: Graph, gammas: list, place: Any, reports: list[dict]) -> Frame:
+    """Give ``vertex, position`` of the order that layers made."""
+    return set_attributes(graph.frame({"position": place}), _in_all(graph, gammas, reports))
+
+
+def _in_all(graph: Graph, gammas: list, reports: list[dict]) -> dict[str, Any]:
+    """Report on the runs of all layers together, and on each."""
+    return {
         "sweeps": sum(report["sweeps"] for report in reports),
         "seconds": sum(report["seconds"] for report in reports),
         "device": graph.device,
@@ -128,7 +137,6 @@ def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) 
             dict(report, gamma=gamma) for gamma, report in zip(gammas, reports, strict=True)
         ],
     }
-    return set_attributes(frame, total)
 
 
 def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
