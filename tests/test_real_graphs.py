@@ -11,8 +11,6 @@ from glp_rapids import as_graph, datasets
 from glp_rapids.bench.gpu import weighted
 from glp_rapids.bench.programs import Reworded
 
-# the largest one takes the CPU minutes a variant
-NAMES = [name for name in datasets.NAMES if name != "road-usa"]
 FEW = {"max_iter": 6}
 SYNC = {"update": "sync", "explore": 0, "tol": 0.0, "max_iter": 4}
 
@@ -57,7 +55,7 @@ def weighted_graph_of(name, device):
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", datasets.NAMES)
 def test_a_gpu_gives_the_labels_of_a_cpu(name, run, data):
     if not glp_rapids.device.gpu_available():
         pytest.skip("no CUDA device with CuPy and numba-cuda here")
