@@ -259,8 +259,12 @@ def test_progress_is_told(device, capsys):
     top_structural_diversity(**SHAPES["power law"], t=3, k=3, progress=heard.append, device=device)
     assert heard
     assert all(isinstance(fact, dict) for fact in heard)
-    structural_diversity(**SHAPES["power law"], k=3, progress=True, device=device)
+    n = as_graph(**SHAPES["power law"], device="cpu").number_of_vertices
+    assert {"evaluated": n, "vertices": n} in heard
     structural_diversity(**SHAPES["power law"], k=3, device=device)
+    assert capsys.readouterr().err == ""
+    structural_diversity(**SHAPES["power law"], k=3, progress=True, device=device)
+    assert f"{n}/{n}" in capsys.readouterr().err
 
 
 @pytest.mark.gpu

@@ -181,7 +181,8 @@ def test_any_vertices_in_any_order_and_any_batches(model, device):
     scores, members = (to_host(ask(every, 3, model)) for ask in (whole.scores, whole.members))
     assert np.array_equal(offsets, to_host(whole.indptr))
     rng = np.random.default_rng(5)
-    for size, limit in [(1, None), (n // 2, None), (n, None), (n, 2**22), (n, 2**24)]:
+    worked = []
+    for size, limit in [(1, None), (n // 2, None), (n, None), (n, 2**22), (n, 2**24), (n, 2**32)]:
         vertices = rng.permutation(n)[:size]
         asked = whole.xp.asarray(vertices)
         part = engine(graph, device, memory_limit=limit)
@@ -199,6 +200,8 @@ def test_any_vertices_in_any_order_and_any_batches(model, device):
         assert np.array_equal(to_host(found_members), members[rows])
         assert np.array_equal(to_host(found_of_all_k), of_all_k[rows])
         assert np.array_equal(np.diff(to_host(found_offsets)), np.diff(offsets)[vertices])
+        worked.append(limit)
+    assert worked[-1] == 2**32  # with a limit, too
 
 
 @models

@@ -21,6 +21,7 @@ Array = Any
 
 # The more units, the better the balance; but a GPU is not filled by few vertices.
 UNITS_A_WORKER = {"cpu": 32, "gpu": 6}
+ALIKE = {"cpu": False, "gpu": True}  # whether a unit is cut by cost; see `units_of`
 # What a unit should cost at the least, for a call not to be what costs most; as `costs` estimates.
 LEAST_COST = {"cpu": 1 << 16, "gpu": 1 << 22}
 
@@ -188,7 +189,7 @@ class Team:
         worth = int(float(cost.sum()) / LEAST_COST[self._graph.device])
         workers = self.workers if self._chosen else self.workers[: worth + 1]
         number = max(len(workers), min(worth, UNITS_A_WORKER[self._graph.device] * len(workers)))
-        places, unit_costs = units_of(cost, number, alike=self._graph.device == "gpu")
+        places, unit_costs = units_of(cost, number, ALIKE[self._graph.device])
         units = [vertices[unit] for unit in places]
         self._settle()
         told = 0

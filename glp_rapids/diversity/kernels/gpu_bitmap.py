@@ -93,7 +93,6 @@ def drop_members(rows, alive, falling, size, words, stride, level, changed, leas
     for word in range(thread, words, threads):
         falling[word] = 0
     cuda.syncthreads()
-    smallest = NOTHING
     for a in range(thread, size, threads):
         if (alive[a >> 5] >> np.uint32(a & 31)) & ONE:
             degree = 0
@@ -103,9 +102,7 @@ def drop_members(rows, alive, falling, size, words, stride, level, changed, leas
                 cuda.atomic.or_(falling, a >> 5, ONE << np.uint32(a & 31))
                 changed[0] = 1
             else:
-                smallest = min(smallest, np.int32(degree))
-    # once a thread: one word of shared memory takes what many say one after another
-    cuda.atomic.min(least, 0, smallest)
+                cuda.atomic.min(least, 0, np.int32(degree))
     cuda.syncthreads()
     for word in range(thread, words, threads):
         alive[word] &= ALL ^ falling[word]
@@ -117,7 +114,6 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
 
     Some rows at a time, and what falls is cleared when all of these have been looked through.
     """
-    smallest = NOTHING
     for begin in range(0, size, step):
         a = begin + first
         falling = np.uint32(0)
@@ -133,7 +129,7 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
                 if support < level - 2:
                     falling = np.uint32(falling | (ONE << np.uint32(bit)))
                 else:
-                    smallest = min(smallest, np.int32(support))
+                    cuda.atomic.min(least, 0, np.int32(support))
         cuda.syncthreads()
         if falling:
             changed[0] = 1
@@ -143,7 +139,6 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
             falling = np.uint32(falling & (falling - ONE))
             cuda.atomic.and_(rows, b * stride + (a >> 5), ALL ^ np.uint32(ONE << np.uint32(a & 31)))
         cuda.syncthreads()
-    cuda.atomic.min(least, 0, smallest)
 
 
 @cuda.jit(device=True)
@@ -187,7 +182,7 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
     """Make the kernel of a model for ego-networks of up to ``largest`` members.
 
     Launch: a block of ``threads`` for each of the vertices ``listed``. Shared memory: 5 KB for 128
-    members, 44 KB for 512. Registers: 56 to 70, none spilled. Degrees: any up to ``largest``.
+    members, 44 KB for 512. Registers: 51 to 70, none spilled. Degrees: any up to ``largest``.
 
     What to give is the number of contexts for ``k`` (SCORE, into ``scores``), that for every k
     (EVERY, from ``scores[offsets[ego]]`` on; for components how many there are of each size), or
