@@ -26,7 +26,7 @@ class CompilingLauncher:
         """Compile the persistent kernel, and say that it did the sweeps, which changed nothing."""
         bounds = threads, auto_common.BLOCKS_A_MULTIPROCESSOR
         self._compile(kernel, arguments, launch_bounds=bounds)
-        run, course = arguments[4], arguments[8]
+        run, course = arguments[4], arguments[9]
         run.control[0] += course.sweeps
 
     def _compile(self, kernel, arguments, **options):

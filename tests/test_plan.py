@@ -51,7 +51,7 @@ def hubs_of_many_sizes():
 
 def check(rows, classes, limits):
     """Check a plan from end to end; give it."""
-    plan = make_plan(rows, classes, limits)
+    plan = make_plan(rows.indptr, rows.indices.size, rows.indices.dtype, classes, limits)
     assert plan.meta.shape == (classes, META)
     assert plan.entries_a_class == -(-rows.indices.size // classes)
     check_lists(plan, rows, classes)

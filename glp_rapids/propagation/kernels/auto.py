@@ -9,11 +9,12 @@ longer than the sweeps.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Course
 from glp_rapids.propagation.kernels import auto_common, auto_sweep
@@ -41,12 +42,14 @@ DRAWN, BARRIER, CONTROL, CHANGED = 0, 2, 3, 6
 _built: dict[tuple, tuple] = {}
 
 
-def _kernels(compiled: Compiled, index_type: Any) -> tuple:
+def kernels_of(
+    compiled: Compiled, index_type: Any, compressed: SimpleNamespace | None = None
+) -> tuple:
     """Give the kernels of a program and what they share, built once a process."""
-    key = compiled.digest, index_type, auto_common.TABLE
+    key = compiled.digest, index_type, auto_common.TABLE, compressed and compressed.digest
     if key not in _built:
         _built[key] = (
-            *auto_sweep.build(compiled, index_type, gpu_target()),
+            *auto_sweep.build(compiled, index_type, gpu_target(), compressed),
             common(compiled, index_type, gpu_target()),
             Launcher(compiled),
         )
@@ -65,6 +68,7 @@ class Workspace:
     run: Any
     rows: Any
     readers: Any
+    stream: Any
     words: Any
     active: Any
     errors: Any
@@ -75,16 +79,15 @@ class AutoEngine:
     """Run one program on one graph with a GPU."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
-        self._xp = array_module(workload.rows.indptr)
+        self._xp = array_module(fields["labels"])
         self._workload, self._compiled, self._fields = workload, compiled, fields
-        index_type = workload.rows.indices.dtype.type
-        kernels = _kernels(compiled, index_type)
-        self._propagate, self._start, self._shared, self._launch = kernels
+        self._propagate, self._start, self._shared, self._launch = self._kernels()
         score_size = 0 if compiled.traits.default_update else 1
         # One run at a time has them: who finds none makes others.
         self._key = (
-            "workspace", workload.classes, workload.skip, score_size, self._shared.vote_type,
-            self._shared.score_type, self._shared.online, auto_common.TABLE,
+            "workspace", workload.classes, workload.skip, self._shared.index_type, score_size,
+            self._shared.vote_type, self._shared.score_type, self._shared.online,
+            auto_common.TABLE,
         )  # fmt: skip
         kept = workload.kept
         self._workspace = kept.pop(self._key, None)
@@ -103,9 +106,36 @@ class AutoEngine:
         self._kept_words = np.array([0, -1, 1], np.int64)
         self._bad = False
 
+    def _kernels(self) -> tuple:
+        return kernels_of(self._compiled, self._workload.rows.indices.dtype.type)
+
+    def _plan(self, limits: Limits) -> Plan:
+        rows = self._workload.rows
+        return make_plan(
+            rows.indptr, rows.indices.size, rows.indices.dtype, self._workload.classes, limits
+        )
+
+    def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
+        """Give what the kernel reads: the rows, who reads a row, and compressed lists (none)."""
+        xp, rows, readers = self._xp, self._workload.rows, self._workload.readers
+        weights = rows.weights
+        if weights is None or weights.size == 0:
+            weights = xp.zeros(1, np.int64 if weights is None else weights.dtype)
+        weights = bound(weights)
+        none = xp.zeros(1, rows.indices.dtype)
+        return (
+            Rows(bound(rows.indptr), bound(rows.indices if rows.indices.size else none), weights),
+            Rows(
+                bound(readers.indptr),
+                bound(readers.indices if readers.indices.size else none),
+                weights,
+            ),
+            (np.int64(0),),
+        )
+
     def _new_workspace(self) -> Workspace:
         xp, workload, shared = self._xp, self._workload, self._shared
-        rows, readers, index_type = workload.rows, workload.readers, shared.index_type
+        index_type = shared.index_type
         bounded = shared.online and self._compiled.traits.default_update
         limits = Limits(
             blocks=multiprocessors() * auto_common.BLOCKS_A_MULTIPROCESSOR,
@@ -114,17 +144,12 @@ class AutoEngine:
             handed_over=auto_common.HANDED_OVER if bounded else None,
             pruned=shared.online,
         )
-        plan = make_plan(rows, workload.classes, limits)
+        plan = self._plan(limits)
+        rows, readers, stream = self._rows(plan)
 
         def filled(size: int, value: int, dtype: Any) -> Any:
             return bound(xp.full(max(size, 1), value, dtype=dtype))
 
-        weights = rows.weights
-        if weights is None or weights.size == 0:
-            weights = xp.zeros(1, np.int64 if weights is None else weights.dtype)
-        weights = bound(weights)
-        indices = rows.indices if rows.indices.size else xp.zeros(1, index_type)
-        readers_of = readers.indices if readers.indices.size else xp.zeros(1, index_type)
         slots, number_of_hubs = plan.table_slots, plan.hub["position"].size
         pieces, listed = plan.hub["piece_hub"].size, plan.vertices.size
         words = xp.zeros(CHANGED + LARGEST_LAUNCH, np.int64)
@@ -161,8 +186,9 @@ class AutoEngine:
                 barrier=bound(words[BARRIER:CONTROL]),
                 control=bound(words[CONTROL:CHANGED]),
             ),
-            rows=Rows(bound(rows.indptr), bound(indices), weights),
-            readers=Rows(bound(readers.indptr), bound(readers_of), weights),
+            rows=rows,
+            readers=readers,
+            stream=stream,
             words=words,
             active=active,
             errors=errors,
@@ -199,12 +225,12 @@ class AutoEngine:
         if done > before and course.explored is not None and course.explored < done - before:
             # The least change so far still counts, though its sweep has no place any more.
             words[CHANGED] = min(course.changed[course.explored : done - before + 1])
-        workspace.words[:] = to_device(words, self._workload.rows.device)
+        workspace.words[:] = to_device(words, device_of(self._fields["labels"]))
         blocks = -(-workspace.plan.entries_a_class // (2 * THREADS))
         self._launch.together(
             self._propagate, max(blocks, multiprocessors()), THREADS,
             workspace.lists, workspace.tables, workspace.hubs, workspace.pieces, workspace.run,
-            workspace.rows, workspace.readers, self._bound, how, self._numbers,
+            workspace.rows, workspace.readers, workspace.stream, self._bound, how, self._numbers,
         )  # fmt: skip
         words = to_host(workspace.words)
         self._kept_words = words[CONTROL:CHANGED].copy()
@@ -221,6 +247,7 @@ class AutoEngine:
         plain = self._compiled.traits.plain
         return auto_sweep.Course(
             classes=np.int64(workload.classes),
+            strips=np.int64(self._workspace.plan.strips),
             sweeps=np.int64(sweeps),
             dropped=np.int64(dropped),
             explore=np.int64(options.explore),

@@ -41,8 +41,8 @@ DEFERRED = 512  # rows of a warp that did not fit its slice of the table, a bloc
 HUBS, PUT_OFF, DONE = range(3)
 
 
-def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
-    """Make ``evaluate``; all threads of the grid call it together."""
+def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, Any]:
+    """Make ``evaluate``, which all threads of the grid call together, and ``needed``."""
     keeps_score = not compiled.traits.default_update
     few4, few8 = auto_few.build_few(shared, 4), auto_few.build_few(shared, 8)
     lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared)
@@ -305,4 +305,4 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> Any:
             cuda.syncthreads()
         return goal
 
-    return evaluate
+    return evaluate, needed

@@ -4,6 +4,9 @@ Vertices are listed by class and, inside a class, by falling degree, so that lon
 and short ones fill the gaps; where a row starts and ends is listed beside, so that a class reads
 neighbouring memory. A path serves a range of degrees; warps draw tickets for runs of vertices.
 The plan depends on the graph and the number of classes alone, and is read-only.
+
+Where only so many entries may be at hand at a time, a class is cut into strips of neighbouring
+vertices, and a strip is to the plan what a class is elsewhere: a group.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.kernels.auto_common import SHORT, THREADS
 
@@ -55,13 +58,14 @@ META = BATCHES + 2
 class Plan:
     """A graph's plan, on the device of the graph."""
 
-    vertices: Any  # who has neighbours, class after class, by falling degree
+    vertices: Any  # who has neighbours, group after group, by falling degree
     starts: Any  # int64: where their rows start
     degrees: Any  # as vertices
-    meta: Any  # int64 [classes, META]
+    meta: Any  # int64 [groups, META]
     hub: dict[str, Any]  # int64 arrays about the hubs, see `_hubs`
     table_slots: int  # of the hubs' tables in global memory
-    entries_a_class: int  # about: classes are drawn by a hash
+    entries_a_class: int  # or group; about: classes are drawn by a hash
+    strips: int = 1  # groups of a class
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,13 @@ class Limits:
     pruned: bool = True  # whether a sketch spares a block to read a row again
 
 
-def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
-    """List the vertices and cut the long rows."""
-    xp = array_module(rows.indptr)
-    entries = -(-rows.indices.size // classes)
+def make_plan(
+    indptr: Any, number_of_edges: int, dtype: Any, classes: int, limits: Limits, strips: int = 1
+) -> Plan:
+    """List the vertices, of type ``dtype``, and cut the long rows."""
+    xp = array_module(indptr)
+    groups = classes * strips
+    entries = -(-number_of_edges // groups)
     # A block takes a row alone if its table has room for any labels, or if that takes no longer
     # than twice its share of the class.
     single = min(limits.slots * 3 // 4 - THREADS, HUB)
@@ -91,10 +98,10 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
     degrees[-1] = min(degrees[-1], longest)
     while degrees[-1] < single:
         degrees.append(min(max(2 * degrees[-1], 1), single))
-    key = _keys(rows.indptr, classes, np.array(degrees), xp)
+    key = _keys(indptr, classes, strips, number_of_edges, np.array(degrees), xp)
     bins = len(degrees) + 1
-    counts = to_host(xp.bincount(key, minlength=classes * bins)).reshape(classes, bins)
-    vertices, starts, degree = _listed(rows, key, counts, xp)
+    counts = to_host(xp.bincount(key, minlength=groups * bins)).reshape(groups, bins)
+    vertices, starts, degree = _listed(indptr, dtype, key, counts, xp)
     counts = counts[:, :-1]  # the last bin: no neighbours
     ends = np.cumsum(counts.ravel()).reshape(counts.shape)
     begins = ends - counts
@@ -106,7 +113,7 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
     meta = np.column_stack([bounds, tickets, batches[:-1], batches[1:]])
 
     def there(array: np.ndarray) -> Any:
-        return to_device(np.ascontiguousarray(array, dtype=np.int64), rows.device)
+        return to_device(np.ascontiguousarray(array, dtype=np.int64), device_of(indptr))
 
     return Plan(
         vertices=vertices,
@@ -116,13 +123,16 @@ def make_plan(rows: Any, classes: int, limits: Limits) -> Plan:
         hub={name: there(array if array.size else np.zeros(1)) for name, array in hub.items()},
         table_slots=table_slots,
         entries_a_class=entries,
+        strips=strips,
     )
 
 
-def _keys(indptr: Any, classes: int, degrees: np.ndarray, xp: Any) -> Any:
-    """Give each vertex's place in the order: class, then degree bins from hubs down to none."""
+def _keys(
+    indptr: Any, classes: int, strips: int, number_of_edges: int, degrees: np.ndarray, xp: Any
+) -> Any:
+    """Give each vertex's place in the order: class, strip, degree bins from hubs down to none."""
     number_of_vertices, bins = indptr.size - 1, degrees.size + 1
-    dtype = np.uint16 if classes * bins <= 1 << 16 else np.int32
+    dtype = np.uint16 if classes * strips * bins <= 1 << 16 else np.int32
     key = xp.empty(number_of_vertices, dtype)
     limits = xp.asarray(degrees)
     for first, last in _parts(0, number_of_vertices, number_of_vertices):
@@ -131,18 +141,21 @@ def _keys(indptr: Any, classes: int, degrees: np.ndarray, xp: Any) -> Any:
         if classes > 1:
             index = xp.arange(first, last, dtype=np.int64)
             group = scalar.mix_array(index, scalar.CLASS_SEED) % np.uint64(classes)
-            place += group.astype(np.int64) * bins
+            place += group.astype(np.int64) * (strips * bins)
+        if strips > 1:
+            strip = indptr[first:last] // -(-number_of_edges // strips)
+            place += xp.minimum(strip, strips - 1) * bins
         key[first:last] = place
     return key
 
 
-def _listed(rows: Any, key: Any, counts: np.ndarray, xp: Any) -> tuple[Any, Any, Any]:
+def _listed(indptr: Any, dtype: Any, key: Any, counts: np.ndarray, xp: Any) -> tuple[Any, Any, Any]:
     """List the vertices that have neighbours, their rows' starts and degrees.
 
     By key, and ascending in each: a part of the vertices at a time is sorted and handed out, for
     to sort all at once takes more memory than the lists.
     """
-    dtype, bins = rows.indices.dtype, counts.shape[1]
+    bins = counts.shape[1]
     with_neighbours = counts.copy()
     with_neighbours[:, -1] = 0
     ends = np.cumsum(with_neighbours.ravel())
@@ -160,8 +173,8 @@ def _listed(rows: Any, key: Any, counts: np.ndarray, xp: Any) -> tuple[Any, Any,
         keep = part % bins != bins - 1
         place, here = place[keep], first + order[keep]
         vertices[place] = here
-        starts[place] = rows.indptr[here]
-        degrees[place] = rows.indptr[here + 1] - rows.indptr[here]
+        starts[place] = indptr[here]
+        degrees[place] = indptr[here + 1] - indptr[here]
     return vertices, starts, degrees
 
 

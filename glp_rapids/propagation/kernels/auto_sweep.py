@@ -1,7 +1,8 @@
 """The persistent kernel: sweeps, classes, evaluation, update and the decision to stop.
 
 One cooperative launch does as many sweeps as are asked for. A class is one evaluation and one
-update, with a barrier of the whole grid after each; the host is not asked in between.
+update, with a barrier of the whole grid after each; the host is not asked in between. On a
+compressed graph each group of a class (a strip of it, or all) is decoded before it is evaluated.
 
 A barrier empties the first-level cache, so whatever is spilled from registers or looked up per
 class costs a trip to the second level, hundreds of times a run. What a class needs to know is
@@ -11,6 +12,7 @@ therefore kept in shared memory, and fetched for the next class while one is upd
 from __future__ import annotations
 
 from collections import namedtuple
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from glp_rapids.propagation.kernels import (
     auto_common,
     auto_course,
     auto_evaluate,
+    auto_fetch,
     auto_update,
 )
 from glp_rapids.propagation.kernels.auto_common import (
@@ -52,29 +55,35 @@ Pieces = namedtuple("Pieces", "label heard tied bound arrived")
 Run = namedtuple("Run", "active tied winner winner_score changed drawn barrier control")
 Course = namedtuple(
     "Course",
-    "classes sweeps dropped explore stops few patience retain tie_break seed skip distinct once "
-    "wholesale awake",
+    "classes strips sweeps dropped explore stops few patience retain tie_break seed skip distinct "
+    "once wholesale awake",
 )
 
 
-def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
-    """Make the kernel of one program.
+def build(
+    compiled: Compiled, index_type: Any, target: Target, compressed: SimpleNamespace | None = None
+) -> Any:
+    """Make the kernel of one program; for ``compressed`` lists of a scheme, see `auto_fetch`.
 
     Launch: blocks of 256, as many as the device holds at once (three a multiprocessor), together.
     Shared memory: 43 KB. Registers: 80, and 200 to 520 bytes of local memory a thread, by program.
     Any degree.
     """
     shared = common(compiled, index_type, target)
-    update, sum_of_lanes = auto_update.build(compiled, index_type), shared.sum_of_lanes
+    fetched = compressed is not None
+    update, sum_of_lanes = auto_update.build(compiled, index_type, fetched), shared.sum_of_lanes
     course_of = auto_course.build(target)
     meet, set_rule, judge = course_of.meet, course_of.set_rule, course_of.judge
-    evaluate = auto_evaluate.build(compiled, shared, meet)
+    evaluate, needed = auto_evaluate.build(compiled, shared, meet)
+    fetch = None
+    if fetched:
+        fetch = auto_fetch.build(compressed.functions, needed, index_type, compressed)
     State = compiled.state_type
     vote_type, score_type = shared.vote_type, shared.score_type
     word_type, wipe = shared.word_type, shared.wipe
     slots, highs, two_classes = shared.slots, shared.highs, 2 * META
 
-    def propagate(lists, tables, hubs, pieces, run, rows, readers, fields, course, numbers):
+    def propagate(lists, tables, hubs, pieces, run, rows, readers, stream, fields, course, numbers):
         here = Here(
             now=cuda.shared.array(NOW, np.int64),
             meta=cuda.shared.array(two_classes, np.int64),
@@ -122,11 +131,19 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             state = State(
                 *(fields[:1] + (np.int64(here.now[SWEEPS] + 1),) + fields[2:])  # noqa: RUF005
             )
-            for group in range(course.classes):
+            groups = course.classes * course.strips
+            strip, first = np.int64(0), np.int64(0)
+            for group in range(groups):
                 if thread == 0:
-                    here.now[DISTINCT] = course.distinct and here.now[SWEEPS] + group == 0
+                    here.now[DISTINCT] = (
+                        course.distinct and here.now[SWEEPS] == 0 and group < course.strips
+                    )
                     here.changes[0] = 0
                 cuda.syncthreads()
+                if fetched:
+                    fetch(group, meta, here, lists, stream, rows, run)
+                    meet(run, goal)
+                    goal += blocks
                 goal = evaluate(
                     goal, meta, here, lists, tables, hubs, pieces, run, rows, state, numbers
                 )
@@ -134,14 +151,20 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
                 goal += blocks
                 if cuda.blockIdx.x == 0 and thread < 2:
                     run.drawn[thread] = 0
-                # What the next class needs to know is on its way while this one is updated.
-                following = group + 1 if group + 1 < course.classes else 0
+                # What the next group needs to know is on its way while this one is updated.
+                following = group + 1 if group + 1 < groups else 0
                 if thread < META:
                     here.meta[META - meta + thread] = lists.meta[following, thread]
+                if strip == 0:
+                    first = here.meta[meta + BOUNDS]
+                strip += 1
+                if fetched and strip < course.strips:
+                    meta = META - meta
+                    continue  # a class is updated as a whole
+                strip = np.int64(0)
                 changes = update(
-                    here.meta[meta + BOUNDS], here.meta[meta + BOUNDS + 4],
-                    here.meta[meta + BOUNDS + BINS + 2], lists.vertices, readers, run, here, state,
-                    numbers.scale,
+                    first, here.meta[meta + BOUNDS + 4], here.meta[meta + BOUNDS + BINS + 2],
+                    lists, readers, run, here, state, numbers.scale,
                 )  # fmt: skip
                 meta = META - meta
                 changes = sum_of_lanes(changes)
@@ -175,6 +198,8 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     pick_label = compiled.pick_label
     blocks = auto_common.BLOCKS_A_MULTIPROCESSOR
     digest = f"{compiled.digest} {index_type.__name__} {blocks} {auto_common.TABLE}"
+    if fetched:
+        digest += f" {compressed.digest}"
     return (
         kernel(propagate, digest, launch_bounds=(THREADS, blocks)),
         kernel(start, digest),

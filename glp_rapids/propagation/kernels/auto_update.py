@@ -20,10 +20,10 @@ TOGETHER = 4  # readers looked up before the first is written
 NARROW, MIDDLE = 8, 512  # readers that a thread, and a warp, wakes; a block wakes more
 
 
-def build(compiled: Compiled, index_type: Any) -> Any:
+def build(compiled: Compiled, index_type: Any, fetched: bool = False) -> Any:
     """Make the update of a class; all threads of the grid call it together.
 
-    Shared memory: 1 KB.
+    ``fetched``: readers are the vertex's own row, where the plan has put it. Shared memory: 1 KB.
     """
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
@@ -58,7 +58,7 @@ def build(compiled: Compiled, index_type: Any) -> Any:
             j += TOGETHER * step
 
     @cuda.jit(device=True)
-    def update(first, long_end, last, vertices, readers, run, here, state, scale):
+    def update(first, long_end, last, lists, readers, run, here, state, scale):
         """Update the vertices at positions first..last; return a thread's count of changes.
 
         Up to ``long_end`` rows are long, the longest first: neighbours go to different warps.
@@ -79,7 +79,7 @@ def build(compiled: Compiled, index_type: Any) -> Any:
             label, v = index_type(-1), index_type(0)
             if position < end_of_part:
                 label = winner[np.uint64(position)]
-                v = vertices[np.uint64(position)]
+                v = lists.vertices[np.uint64(position)]
             differs = False
             before = index_type(-1)
             after = label
@@ -106,7 +106,10 @@ def build(compiled: Compiled, index_type: Any) -> Any:
                 differs = after != before
                 if differs:
                     changes += 1
-                    if waking:
+                    if waking and fetched:
+                        start = lists.starts[np.uint64(position)]
+                        end = start + np.int64(lists.degrees[np.uint64(position)])
+                    elif waking:
                         start = readers.indptr[np.uint64(v)]
                         end = readers.indptr[np.uint64(v + 1)]
             if counted:
