@@ -93,6 +93,7 @@ def drop_members(rows, alive, falling, size, words, stride, level, changed, leas
     for word in range(thread, words, threads):
         falling[word] = 0
     cuda.syncthreads()
+    smallest = NOTHING
     for a in range(thread, size, threads):
         if (alive[a >> 5] >> np.uint32(a & 31)) & ONE:
             degree = 0
@@ -102,7 +103,9 @@ def drop_members(rows, alive, falling, size, words, stride, level, changed, leas
                 cuda.atomic.or_(falling, a >> 5, ONE << np.uint32(a & 31))
                 changed[0] = 1
             else:
-                cuda.atomic.min(least, 0, np.int32(degree))
+                smallest = min(smallest, np.int32(degree))
+    # once a thread: one word of shared memory takes what many say one after another
+    cuda.atomic.min(least, 0, smallest)
     cuda.syncthreads()
     for word in range(thread, words, threads):
         alive[word] &= ALL ^ falling[word]
@@ -114,6 +117,7 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
 
     Some rows at a time, and what falls is cleared when all of these have been looked through.
     """
+    smallest = NOTHING
     for begin in range(0, size, step):
         a = begin + first
         falling = np.uint32(0)
@@ -129,7 +133,7 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
                 if support < level - 2:
                     falling = np.uint32(falling | (ONE << np.uint32(bit)))
                 else:
-                    cuda.atomic.min(least, 0, np.int32(support))
+                    smallest = min(smallest, np.int32(support))
         cuda.syncthreads()
         if falling:
             changed[0] = 1
@@ -139,6 +143,7 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
             falling = np.uint32(falling & (falling - ONE))
             cuda.atomic.and_(rows, b * stride + (a >> 5), ALL ^ np.uint32(ONE << np.uint32(a & 31)))
         cuda.syncthreads()
+    cuda.atomic.min(least, 0, smallest)
 
 
 @cuda.jit(device=True)
