@@ -82,6 +82,15 @@ def device_of(array: Any) -> DeviceName:
     return "cpu" if array_module(array) is np else "gpu"
 
 
+def module_on(device: DeviceName) -> ModuleType:
+    """Give the module whose arrays live on a device: numpy or cupy."""
+    if device == "cpu":
+        return np
+    import cupy
+
+    return cupy
+
+
 def to_host(array: Any) -> np.ndarray:
     """Bring an array to the host; one that is there already is not copied."""
     return array.get() if device_of(array) == "gpu" else np.asarray(array)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
+
 from glp_rapids import adjacency
 from glp_rapids.device import DeviceName, array_module, choose, device_of, to_device
 from glp_rapids.frames import Column, Frame, Kind, to_frame
@@ -49,9 +51,25 @@ class CSR:
         return device_of(self.indptr)
 
     @property
+    def index_dtype(self) -> np.dtype:
+        """The type of a vertex index: int32, or int64 where needed."""
+        return self.indices.dtype
+
+    @property
     def degree(self) -> Array:
         """Entries of every row, int64."""
         return self.indptr[1:] - self.indptr[:-1]
+
+    @property
+    def ascends(self) -> bool:
+        """Whether the entries of a row ascend: always."""
+        return True
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight; 1 where there is none."""
+        weights = self.weights
+        return 1.0 if weights is None or weights.size == 0 else float(weights.max())
 
 
 @dataclass(frozen=True, eq=False)

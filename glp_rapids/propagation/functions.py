@@ -277,7 +277,7 @@ def _ordering(graph: Graph, run_options: Options, gammas: list[float]) -> Frame:
         outcome = run(graph, Layered(gamma), run_options)
         vertices = ordering.with_layer(vertices, outcome.labels)
         reports.append(outcome.report)
-    place = ordering.positions(vertices, graph.indices.dtype)
+    place = ordering.positions(vertices, graph.index_dtype)
     return _results().ordering(graph, gammas, place, reports)
 
 

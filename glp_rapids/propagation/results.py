@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames import Frame, Kind, set_attributes, to_series, without_proxy
 from glp_rapids.graph import CSR, Graph
 from glp_rapids.propagation.scalar import fixed_point_scale
@@ -106,12 +106,12 @@ def _partition(graph: Graph, labels: Any, renumber: bool) -> dict[str, Any]:
 
 def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) -> Frame:
     """Give ``vertex, gamma, partition``, gamma after gamma."""
-    xp = array_module(graph.indptr)
+    xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
     vertex = xp.tile(xp.arange(number_of_vertices), len(gammas))
     values = np.asarray(gammas, dtype=None if gammas else np.int64)
     gamma = xp.repeat(xp.asarray(values), number_of_vertices)
-    empty = xp.empty(0, dtype=graph.indices.dtype)
+    empty = xp.empty(0, dtype=graph.index_dtype)
     if renumber:
         parts = [renumbered(outcome.labels) for outcome in outcomes]
         columns = {"partition": xp.concatenate([*parts, empty])}
@@ -161,7 +161,7 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
     frequency = count / heard[vertex].astype(np.float64)
     kept = (rank < max_labels) & ((rank == 0) | (frequency >= threshold))
     vertex, label, frequency = vertex[kept], label[kept], frequency[kept]
-    partition = xp.empty(label.size, dtype=graph.indices.dtype)
+    partition = xp.empty(label.size, dtype=graph.index_dtype)
     if label.size:
         # By the smallest vertex of each, and by the label where two share that vertex.
         by_label = xp.lexsort(xp.stack([label, vertex]))
@@ -208,7 +208,7 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
     except TypeError:
         raise TypeError("labels of seeds must be of one type that can be sorted") from None
     codes = names.get_indexer(values)
-    labels = np.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
+    labels = np.full(graph.number_of_vertices, -1, dtype=graph.index_dtype)
     labels[index] = codes
     if (labels[index] != codes).any():
         where = int(np.argmax(labels[index] != codes))

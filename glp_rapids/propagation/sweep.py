@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from glp_rapids.device import array_module, memory_in_use, to_device, to_host
+from glp_rapids.compressed.csr import CompressedCSR, readers_of, rows_of
+from glp_rapids.device import memory_in_use, module_on, to_device, to_host
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.course import Course
 from glp_rapids.propagation.program import Program, initial_state
 
 if TYPE_CHECKING:
-    from glp_rapids.graph import Graph
+    from glp_rapids.compressed.graph import CompressedGraph
+    from glp_rapids.graph import CSR, Graph
 
 UPDATES = ("semi", "sync")
 DIRECTIONS = ("in", "out", "both")
@@ -52,7 +54,7 @@ class Options:
     tol: float | None = None
     seed: int = 0
     skip_inactive: bool = True
-    strategy: Literal["auto", "shared+warp", "shared", "global", "sort"] = "auto"
+    strategy: Literal["auto", "shared+warp", "shared", "global", "sort", "decode"] = "auto"
     progress: bool | Callable[[dict], None] = False
     stops: bool = True  # by its own criterion, before max_iter
 
@@ -60,7 +62,7 @@ class Options:
         _one_of("update", self.update, UPDATES)
         _one_of("tie_break", self.tie_break, tuple(scalar.TIE_BREAKS))
         _one_of("direction", self.direction, DIRECTIONS)
-        _one_of("strategy", self.strategy, STRATEGIES)
+        _one_of("strategy", self.strategy, (*STRATEGIES, "decode"))
         _integer("classes", self.classes, 1, 65536)
         _integer("explore", self.explore, 0, None)
         _integer("max_iter", self.max_iter, 0, (1 << 31) - 1)
@@ -96,14 +98,15 @@ def _integer(name: str, value: Any, low: int, high: int | None) -> None:
 class Workload:
     """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes.
 
-    ``once``: a row holds a neighbour once, whose vote is for its label. ``distinct``: the first
-    class of the first sweep hears every label once. In ``kept``, which stays on the graph, an
-    engine may leave what the next run on the same rows can use.
+    ``rows`` and ``readers`` are both a `CSR` or both a `CompressedCSR`, as the engine was chosen.
+    ``once``: a row ascends and holds a neighbour once, whose vote is for its label. ``distinct``:
+    the first class of the first sweep hears every label once. In ``kept``, which stays on the
+    graph, an engine may leave what the next run on the same rows can use.
     """
 
-    graph: Graph
-    rows: Any
-    readers: Any
+    graph: Graph | CompressedGraph
+    rows: CSR | CompressedCSR
+    readers: CSR | CompressedCSR
     classes: int
     skip: bool
     scale: float
@@ -131,28 +134,29 @@ class Engine(Protocol):
 class Outcome:
     """What a run leaves behind."""
 
-    graph: Graph
+    graph: Graph | CompressedGraph
     labels: Any
     state: dict[str, Any]
     report: dict[str, Any] = field(default_factory=dict)
 
 
-def run(graph: Graph, program: Program, options: Options) -> Outcome:
+def run(graph: Graph | CompressedGraph, program: Program, options: Options) -> Outcome:
     """Run a program on a graph, on the device where the graph lives."""
     begin = time.perf_counter()
     # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compilation import compile_program
     from glp_rapids.propagation.kernels import engine_of
 
-    xp = array_module(graph.indptr)
+    rows = rows_of(graph, options.direction)
+    xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
     state = initial_state(program, graph, lambda array: to_device(array, graph.device))
     labels = state.pop("labels", None)
     own_names = labels is None
     if own_names:
-        labels = xp.arange(number_of_vertices, dtype=graph.indices.dtype)
+        labels = xp.arange(number_of_vertices, dtype=rows.index_dtype)
     else:
-        labels = _first_labels(labels, number_of_vertices, graph.indices.dtype)
+        labels = _first_labels(labels, number_of_vertices, rows.index_dtype)
     fields = {"labels": labels, "sweep": np.int64(0), "seed": np.int64(options.seed)}
     if program.count_volumes:
         said = labels[labels >= 0]
@@ -160,8 +164,8 @@ def run(graph: Graph, program: Program, options: Options) -> Outcome:
         fields["volume"] = volume
     fields.update(state)
 
-    engine_class, target = engine_of(graph.device, options.strategy)
-    rows = graph.rows(options.direction)
+    compressed = isinstance(rows, CompressedCSR)
+    engine_class, target = engine_of(graph.device, options.strategy, compressed)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = _workload(graph, rows, program, compiled.traits, options, own_names)
     course = Course(options, number_of_vertices)
@@ -216,17 +220,19 @@ def _host_types(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _extremes(rows: Any) -> tuple[int, float]:
+def _extremes(rows: CSR | CompressedCSR) -> tuple[int, float]:
     """Give the largest degree and the largest weight."""
-    degrees = rows.indptr[1:] - rows.indptr[:-1]
-    largest_degree = int(degrees.max()) if degrees.size else 0
-    if rows.weights is None or rows.weights.size == 0:
-        return largest_degree, 1.0
-    return largest_degree, float(rows.weights.max())
+    degrees = rows.degree
+    return (int(degrees.max()) if degrees.size else 0), rows.heaviest
 
 
 def _workload(
-    graph: Graph, rows: Any, program: Program, traits: Any, options: Options, own_names: bool
+    graph: Graph | CompressedGraph,
+    rows: CSR | CompressedCSR,
+    program: Program,
+    traits: Any,
+    options: Options,
+    own_names: bool,
 ) -> Workload:
     which = options.direction if graph.directed else None
     largest_degree, heaviest = graph.keep(("extremes", which), partial(_extremes, rows))
@@ -244,19 +250,23 @@ def _workload(
             f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "
             f"{heaviest:g}, largest degree {largest_degree}); divide the weights or use floats"
         )
-    skip = traits.skip_inactive and options.skip_inactive
-    once = traits.default_load and (not graph.directed or options.direction != "both")
+    skip, readers = traits.skip_inactive and options.skip_inactive, rows
+    if skip:
+        # Without them everybody is evaluated, which shows only in what a program does of its own.
+        readers = readers_of(graph, options.direction, make=not traits.plain)
+        skip = readers is not None
+    distinct = traits.default_load and (not graph.directed or options.direction != "both")
     return Workload(
         graph=graph,
         rows=rows,
-        readers=graph.readers(options.direction) if skip else rows,
+        readers=readers if skip else rows,
         classes=options.classes if options.update == "semi" else 1,
         skip=skip,
         scale=scale,
         largest_amount=largest_amount,
         largest_degree=largest_degree,
-        once=once,
-        distinct=once and own_names and traits.default_pick and traits.growing_scores,
+        once=distinct and rows.ascends,
+        distinct=distinct and own_names and traits.default_pick and traits.growing_scores,
         kept=graph.keep(("kept", which), dict),
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.device import array_module
+from glp_rapids.device import module_on
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.scalar import random_below
 
@@ -61,9 +61,9 @@ class SpeakerListener(Program):
 
     def initial_state(self, graph: Graph) -> Mapping[str, Any]:
         """Start every memory with the vertex itself."""
-        xp = array_module(graph.indptr)
+        xp = module_on(graph.device)
         shape = (graph.number_of_vertices, self.sweeps + 1)
-        memory = xp.full(shape, -1, dtype=graph.indices.dtype)
+        memory = xp.full(shape, -1, dtype=graph.index_dtype)
         memory[:, 0] = xp.arange(shape[0], dtype=memory.dtype)
         return {"memory": memory, "heard": xp.ones(shape[0], dtype=np.int32)}
 
@@ -98,21 +98,18 @@ class Seeded(Program):
 
     def initial_state(self, graph: Graph) -> Mapping[str, Any]:
         """Give the seeds strength 1 and hop 0, and silence to everyone else."""
-        xp = array_module(graph.indptr)
+        xp = module_on(graph.device)
         is_seed = self.labels >= 0
         # A weight of 0 has nothing to divide: who hears or says nothing has no use for a norm.
         heard_norm = xp.sqrt(xp.where(self.heard_weight > 0, self.heard_weight, 1.0))
         said_norm = xp.sqrt(xp.where(self.said_weight > 0, self.said_weight, 1.0))
-        heaviest = 1.0
-        if graph.weights is not None and graph.weights.size:
-            heaviest = float(graph.weights.max())
         # The normalized matrix has norm 1, so the strengths stay below a geometric series.
         growth = self.sweeps + 1.0
         if self.damping < 1:
             growth = min(growth, 1 / (1 - self.damping))
         strongest = np.sqrt(float(is_seed.sum())) * growth
         loudest = strongest / (float(said_norm.min()) if said_norm.size else 1.0)
-        self.largest_amount = max(2 * heaviest * loudest, np.finfo(np.float64).tiny)
+        self.largest_amount = max(2 * graph.heaviest * loudest, np.finfo(np.float64).tiny)
         return {
             "labels": self.labels,
             "heard_norm": heard_norm,

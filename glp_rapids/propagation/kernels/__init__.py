@@ -25,6 +25,13 @@ def _baseline(strategy: str) -> tuple[Any, Any]:
     return partial(BaselineEngine, STRATEGIES[strategy]), gpu_target()
 
 
+def _compressed_on_cpu() -> tuple[Any, Any]:
+    from glp_rapids.propagation.compilation import cpu_target
+    from glp_rapids.propagation.kernels.cpu_compressed import CompressedCpuEngine
+
+    return CompressedCpuEngine, cpu_target()
+
+
 GPU_ENGINES = {
     "auto": _auto,
     "shared+warp": partial(_baseline, "shared+warp"),
@@ -34,9 +41,21 @@ GPU_ENGINES = {
 }
 
 
-def engine_of(device: str, strategy: str = "auto") -> tuple[Any, Any]:
+# Those for compressed graphs: "auto" decodes what a sweep needs, "decode" everything beforehand.
+COMPRESSED_GPU_ENGINES = {}
+
+
+def engine_of(device: str, strategy: str = "auto", compressed: bool = False) -> tuple[Any, Any]:
     """Give what makes a device's engine, and the target that compiles for it.
 
-    Nothing is imported before. A CPU has one engine, whatever the strategy.
+    Nothing is imported before. A CPU has one engine for plain and one for compressed graphs,
+    whatever the strategy.
     """
-    return GPU_ENGINES[strategy]() if device == "gpu" else _cpu()
+    if device == "cpu":
+        return _compressed_on_cpu() if compressed else _cpu()
+    engines = COMPRESSED_GPU_ENGINES if compressed else GPU_ENGINES
+    if strategy not in engines:
+        sort = "a compressed" if compressed else "a plain"
+        choices = ", ".join(repr(choice) for choice in engines)
+        raise ValueError(f"strategy of {sort} graph must be one of {choices}, not {strategy!r}")
+    return engines[strategy]()
