@@ -1,0 +1,266 @@
+"""External vertex ids to sections of a file and back, exactly, whatever their type; no pickle.
+
+A column of ids is a table entry (``kind`` and what that needs) and one or two sections. The dtype
+that the caller had is a name, or, if it was categorical, the categories, a column of their own.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import importlib.util
+import re
+import sys
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids import frames, id_types
+from glp_rapids.device import DeviceName, gpu_available, to_device
+from glp_rapids.frames import Kind
+from glp_rapids.ids import IdColumn, VertexIds
+
+Array = Any
+Sections = dict[str, Array]
+
+_UNITS = ("s", "ms", "us", "ns")
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_POINTS = {"datetime": "M", "timedelta": "m"}
+_TEXTS = {"string": "text", "decimal": "decimal", "bytes": "bytes"}  # kind of each family
+_NUMPY = re.compile(r"[<|]([iu][1248]|O|[mM]8\[(s|ms|us|ns)\])")
+_EXTENSION = re.compile(
+    r"U?Int(8|16|32|64)|category|str|string\[(python|pyarrow)\]|datetime64\[(s|ms|us|ns), [^]]+\]"
+)
+
+
+def saved_ids(ids: VertexIds) -> tuple[dict[str, Any], Sections]:
+    """Give the table entry and the sections of the ids, or raise a TypeError: not of this type."""
+    sections: Sections = {}
+    columns = [_saved_column(column, f"ids{i}", sections) for i, column in enumerate(ids.columns)]
+    return {"frame": ids.kind, "columns": columns}, sections
+
+
+def restored_ids(entry: Any, sections: Sections, size: int, device: DeviceName) -> VertexIds:
+    """Give the ids of a table entry, or raise a ValueError that says what is wrong with it.
+
+    Ids are taken out of ``sections``, so that what is left is nobody's.
+    """
+    if not isinstance(entry, dict) or not isinstance(entry.get("columns"), list):
+        raise ValueError("there is no list of id columns")
+    kind = _kind_here(entry.get("frame"))
+    try:
+        columns = [
+            _restored_column(column, f"ids{i}", sections, kind, device)
+            for i, column in enumerate(entry["columns"])
+        ]
+    # what is asked of NumPy and pandas below fails in many ways when a file says nonsense
+    except (ArithmeticError, LookupError, TypeError, ImportError, AttributeError) as error:
+        raise ValueError(f"they are not as they are said to be: {error!r:.200}") from error
+    if not columns:
+        raise ValueError("there is no column of them")
+    if any(len(column.values) != size for column in columns):
+        lengths = ", ".join(f"{len(column.values):,}" for column in columns)
+        raise ValueError(f"there are {lengths}, and {size:,} vertices")
+    return VertexIds(tuple(columns), kind)
+
+
+def check_sorted(ids: VertexIds) -> None:
+    """Raise a ValueError unless the ids ascend, none twice; of several columns the first decides.
+
+    That finds nulls too, and that the caller's dtype can be given back is tried on one id.
+    """
+    rising, equal = False, True
+    for column in ids.columns:
+        before, after = column.values[:-1], column.values[1:]
+        if isinstance(column.values, pd.Series):
+            if column.values.isna().any():
+                raise ValueError("there is a null among them")
+            before, after = (part.reset_index(drop=True) for part in (before, after))
+        rising = rising | equal & np.asarray(after > before, dtype=bool)
+        equal = equal & np.asarray(after == before, dtype=bool)
+    if not np.all(rising):
+        raise ValueError(
+            f"the one at {int(np.argmin(rising)) + 1:,} is out of order or there twice"
+        )
+    for column in ids.columns:
+        try:
+            column.take(np.arange(min(len(column.values), 1)), "pandas")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"they cannot be given back as {column.dtype}: {error}") from error
+
+
+def _kind_here(kind: Any) -> Kind:
+    """Give the kind of frames that a result comes in, which is pandas wherever cuDF is not."""
+    if kind not in ("pandas", "cudf", "cudf.pandas"):
+        raise ValueError(f"there are no frames of the kind {kind!r:.40}")
+    if not gpu_available() or importlib.util.find_spec("cudf") is None:
+        return "pandas"
+    return kind if kind != "cudf.pandas" or "cudf.pandas" in sys.modules else "pandas"
+
+
+def _saved_column(column: IdColumn, name: str, sections: Sections) -> dict[str, Any]:
+    entry = _saved_values(column.values, column.family, name, sections)
+    dtype = column.dtype
+    if dtype is not None:
+        dtype = dtype.to_pandas() if hasattr(dtype, "to_pandas") else dtype
+        if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is not None:
+            categories = pd.Series(dtype.categories)
+            family = id_types.id_family(categories, "the categories") or "empty"
+            values = frames.to_array(categories) if family == "integer" else categories
+            saved = _saved_values(values, family, f"{name}.categories", sections)
+            entry["caller"] = saved | {"ordered": bool(dtype.ordered)}
+        else:
+            entry["caller"] = _name_of(dtype)
+    return entry
+
+
+def _restored_column(entry, name, sections, kind, device) -> IdColumn:
+    values, family = _restored_values(entry, name, sections)
+    caller = entry.get("caller")
+    if isinstance(caller, dict):
+        categories, _ = _restored_values(caller, f"{name}.categories", sections)
+        dtype = pd.CategoricalDtype(categories, caller["ordered"] is True)
+    else:
+        dtype = None if caller is None else _dtype_of(caller)
+    if family == "integer":
+        return IdColumn(to_device(values, device), family, dtype)
+    return IdColumn(
+        frames.to_series(values, "pandas" if kind == "pandas" else "cudf"), family, dtype
+    )
+
+
+def _saved_values(values: Any, family: str, name: str, sections: Sections) -> dict[str, Any]:
+    """Put values into sections; give what has to be known to read them."""
+    if family == "integer":
+        sections[name] = values
+        return {"kind": "integer", "family": family}
+    if hasattr(values, "to_pandas"):
+        values = values.to_pandas()
+    entry = {"family": family, "series": _name_of(values.dtype)}
+    if family == "empty":
+        return entry | {"kind": "empty"}
+    if family.startswith("datetime"):
+        points = pd.DatetimeIndex(values)
+        sections[name] = points.asi8
+        zone = None if points.tz is None else str(points.tz)
+        if zone is not None and points.tz_convert(zone).dtype != points.dtype:
+            _refuse(family)
+        return entry | {"kind": "datetime", "unit": points.unit, "zone": zone}
+    if family.startswith("timedelta"):
+        spans = pd.TimedeltaIndex(values)
+        sections[name] = spans.asi8
+        return entry | {"kind": "timedelta", "unit": spans.unit}
+    if family == "date":
+        days = np.fromiter((day.toordinal() for day in values), dtype=np.int32, count=len(values))
+        sections[name] = days - np.int32(_EPOCH)
+        return entry | {"kind": "date"}
+    if family not in _TEXTS:
+        _refuse(family)
+    pieces = values.tolist()
+    if family != "bytes":
+        pieces = [str(piece).encode(errors="surrogatepass") for piece in pieces]
+    offsets = np.zeros(len(pieces) + 1, dtype=np.int64)
+    np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
+    sections[f"{name}.offsets"] = offsets
+    sections[name] = np.frombuffer(b"".join(pieces), dtype=np.uint8)
+    return entry | {"kind": _TEXTS[family]}
+
+
+def _restored_values(entry: dict, name: str, sections: Sections) -> tuple[Any, str]:
+    """Give values, and their family, of an entry."""
+    kind, family = entry["kind"], entry["family"]
+    if not isinstance(family, str) or (kind == "integer") != (family == "integer"):
+        raise ValueError(f"a column of the kind {kind!r:.40} cannot hold {family!r:.40} ids")
+    if kind == "integer":
+        values = sections.pop(name)
+        if values.dtype.kind == "f":
+            raise ValueError(f"section {name} holds {values.dtype}, not integers")
+        return values, family
+    if kind == "empty":
+        values = pd.Series([], dtype=object)
+    elif kind in _TEXTS.values():
+        values = _split(sections.pop(name), sections.pop(f"{name}.offsets"), kind)
+    elif kind == "date":
+        days = sections.pop(name).tolist()
+        values = _objects([datetime.date.fromordinal(day + _EPOCH) for day in days])
+    elif kind in _POINTS and entry["unit"] in _UNITS:
+        values = sections.pop(name).astype(np.int64, copy=False)
+        values = pd.Series(values.view(f"{_POINTS[kind]}8[{entry['unit']}]"))
+        if kind == "datetime" and entry["zone"] is not None:
+            values = values.dt.tz_localize("UTC").dt.tz_convert(entry["zone"])
+    else:
+        raise ValueError(f"there is no column of the kind {kind!r:.40}")
+    dtype = _dtype_of(entry["series"])
+    return (values if values.dtype == dtype else values.astype(dtype)), family
+
+
+def _split(text: np.ndarray, offsets: np.ndarray, kind: str) -> pd.Series:
+    """Cut bytes into ids."""
+    offsets = offsets.astype(np.int64, copy=False)
+    rising = bool((offsets[1:] >= offsets[:-1]).all())
+    if not offsets.size or offsets[0] != 0 or offsets[-1] != text.size or not rising:
+        raise ValueError("the offsets of the texts do not ascend from 0 to the end of the text")
+    whole: Any = text.tobytes()
+    places = offsets.tolist()
+    if kind == "bytes":
+        return _objects([whole[a:b] for a, b in pairwise(places)])
+    if whole.isascii():
+        whole = whole.decode()
+        pieces = [whole[a:b] for a, b in pairwise(places)]
+    else:
+        pieces = [whole[a:b].decode(errors="surrogatepass") for a, b in pairwise(places)]
+    return _objects([decimal.Decimal(piece) for piece in pieces] if kind == "decimal" else pieces)
+
+
+def _objects(values: list) -> pd.Series:
+    return pd.Series(values, dtype=object)
+
+
+def _name_of(dtype: Any) -> str:
+    """Give the name from which `_dtype_of` makes a dtype again."""
+    if isinstance(dtype, np.dtype):
+        name = f"numpy:{dtype.newbyteorder('<').str}"
+    elif isinstance(dtype, pd.ArrowDtype):
+        name = f"arrow:{dtype.pyarrow_dtype}"
+    elif isinstance(dtype, pd.StringDtype):
+        name = "pandas:" + ("str" if dtype.na_value is not pd.NA else f"string[{dtype.storage}]")
+    else:
+        name = f"pandas:{dtype}"
+    try:
+        known = _dtype_of(name) == dtype
+    except (ValueError, TypeError):
+        known = False
+    if not known:
+        _refuse(str(dtype))
+    return name
+
+
+def _dtype_of(name: Any) -> Any:
+    """Give the dtype of a name; where a library that it needs is missing, the nearest there is."""
+    library, _, name = name.partition(":")
+    if library == "numpy" and _NUMPY.fullmatch(name):
+        return np.dtype(name)
+    if library == "pandas" and _EXTENSION.fullmatch(name):
+        try:
+            return pd.api.types.pandas_dtype(name)
+        except ImportError:
+            return np.dtype(object)
+    if library == "arrow":
+        try:
+            import pyarrow
+
+            return pd.ArrowDtype(pyarrow.type_for_alias(name))
+        except ImportError:
+            return np.dtype(object)
+        except ValueError:
+            return pd.ArrowDtype.construct_from_string(f"{name}[pyarrow]")
+    raise ValueError(f"there is no dtype {name!r:.40} for them")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise TypeError(
+        f"vertex ids of the type {what} cannot be saved: integers, strings, bytes, decimals, dates "
+        "and points in time can; cast them, as with astype('str'), before the graph is compressed"
+    )
