@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 
-from glp_rapids.compressed import bits, schemes
+from glp_rapids.compressed import bits, entropy, schemes
 from glp_rapids.compressed.layout import GROUP, WIDTH_BITS
 from glp_rapids.propagation.compilation import Target
 
@@ -20,9 +21,22 @@ ZERO, ONE = np.int64(0), np.int64(1)
 NONE = np.int64(np.iinfo(np.int64).max)  # beyond every id
 
 
-SCHEMES: dict[str, Callable[[Target], SimpleNamespace]] = {
-    "cgr": schemes.cgr,
-    "packed": schemes.packed,
+def _of_intervals(coding: Callable[[Target], SimpleNamespace], target: Target) -> SimpleNamespace:
+    """Give the functions on parts that are intervals and residuals, coded in some way."""
+    scheme = coding(target)
+    return SimpleNamespace(
+        read_number=scheme.read_number,
+        number_size=scheme.number_size,
+        write_number=scheme.write_number,
+        **vars(_readers(scheme, target)),
+        **vars(_writers(scheme, target)),
+    )
+
+
+PARTS: dict[str, Callable[[Target], SimpleNamespace]] = {
+    "cgr": partial(_of_intervals, schemes.cgr),
+    "packed": partial(_of_intervals, schemes.packed),
+    "entropy": entropy.build,
 }
 
 
@@ -49,6 +63,11 @@ def build(scheme: str, target: Target) -> SimpleNamespace:
         Where a part of a longer list begins; part number ``number of parts``: where the list ends.
     ``skip_list(words, tables, bit, degree, settings)``
         The bit behind any list.
+    ``skip_part(words, tables, bit, count, settings)``
+        The bit behind a part.
+
+    Of parts that are intervals and residuals (not under "entropy", which has runs instead):
+
     ``open_part(words, tables, bit, count, settings)``
         The number of intervals of a part, their bit, the number of residuals, their bit.
     ``read_interval(words, tables, bit, v, number, beyond, settings)``
@@ -58,31 +77,109 @@ def build(scheme: str, target: Target) -> SimpleNamespace:
         The first residual of a part that has any, and the scheme's gap cursor behind it, to be
         used as: ``gap, cursor = next_gap(words, tables, cursor, settings)``, and then the next
         residual is the one before + gap + 1. ``end_of_gaps(cursor)`` gives a cursor's bit.
+
+    For writers; under "entropy" ``tables`` are then those of `entropy.codes_of`:
+
     ``part_size(tables, indices, first, last, v, settings)``
         The bits of a part of ``indices[first:last]``.
     ``write_part(words, tables, bit, indices, first, last, v, settings)``
         Put it into words of zeros; give the bit behind it.
     ``raw_size``, ``write_raw``
         The same with a list that is left raw, without ``tables`` and ``v``.
-    ``number_size``, ``write_number``, ``write_bits``, ``bit_length``
-        Of the scheme, and of `glp_rapids.compressed.bits`.
+    ``read_number``, ``number_size``, ``write_number``
+        Of the scheme.
+    ``read_bits``, ``write_bits``, ``bit_length``
+        Of `glp_rapids.compressed.bits`.
     """
-    scheme = SCHEMES[scheme](target)
-    read, write = _readers(scheme, target), _writers(scheme, target)
-    return SimpleNamespace(**vars(read), **vars(write))
+    parts = PARTS[scheme](target)
+    return SimpleNamespace(**vars(parts), **vars(_lists(parts, target)))
 
 
-def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
+def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
+    """Give the functions on whole lists, made of those on parts."""
     code = bits.build(target)
     device = target.device_function
-    unfold, read_bits, open_window, take = code.unfold, code.read_bits, code.open_window, code.take
-    read_number, next_gap = scheme.read_number, scheme.next_gap
-    open_gaps, end_of_gaps, skip_gaps = scheme.open_gaps, scheme.end_of_gaps, scheme.skip_gaps
+    read_bits, open_window, take = code.read_bits, code.open_window, code.take
+    read_number, read_part, skip_part = parts.read_number, parts.read_part, parts.skip_part
+    write_bits = code.write_bits
     width_bits = np.int64(WIDTH_BITS)
 
     @device
     def read_degree(words, tables, bit, settings):
         return read_number(words, tables, bit, settings.degree)
+
+    @device
+    def read_raw(words, bit, degree, settings, out, place):
+        window, have, word = open_window(words, bit)
+        for i in range(place, place + degree):
+            value, window, have, word = take(words, window, have, word, settings.id_bits)
+            out[i] = np.int64(value)
+        return bit + degree * settings.id_bits
+
+    @device
+    def read_list(words, tables, bit, v, degree, settings, out, place):
+        if degree == 0:
+            return bit
+        if degree <= settings.raw_below:
+            return read_raw(words, bit, degree, settings, out, place)
+        return read_part(words, tables, bit, v, degree, settings, out, place)
+
+    @device
+    def directory(words, bit, degree, settings):
+        parts = (degree + settings.segment - ONE) >> settings.segment_shift
+        width = np.int64(read_bits(words, bit, width_bits))
+        bit += width_bits
+        return width, bit, bit + parts * width, parts
+
+    @device
+    def part_bit(words, bit, degree, part, settings):
+        width, entries, parts_bit, _parts = directory(words, bit, degree, settings)
+        if part == 0:
+            return parts_bit
+        return parts_bit + np.int64(read_bits(words, entries + (part - ONE) * width, width))
+
+    @device
+    def skip_list(words, tables, bit, degree, settings):
+        if degree == 0:
+            return bit
+        if degree <= settings.raw_below:
+            return bit + degree * settings.id_bits
+        if degree > settings.segment:
+            width, entries, parts_bit, parts = directory(words, bit, degree, settings)
+            return parts_bit + np.int64(read_bits(words, entries + (parts - ONE) * width, width))
+        return skip_part(words, tables, bit, degree, settings)
+
+    @device
+    def raw_size(degree, settings):
+        return degree * settings.id_bits
+
+    @device
+    def write_raw(words, bit, indices, first, last, settings):
+        for i in range(first, last):
+            bit = write_bits(words, bit, np.uint64(indices[i]), settings.id_bits)
+        return bit
+
+    return SimpleNamespace(
+        read_degree=read_degree,
+        read_list=read_list,
+        read_raw=read_raw,
+        directory=directory,
+        part_bit=part_bit,
+        skip_list=skip_list,
+        raw_size=raw_size,
+        write_raw=write_raw,
+        write_bits=write_bits,
+        read_bits=read_bits,
+        bit_length=code.bit_length,
+    )
+
+
+def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
+    code = bits.build(target)
+    device = target.device_function
+    unfold = code.unfold
+    read_number, next_gap = scheme.read_number, scheme.next_gap
+    open_gaps, end_of_gaps, skip_gaps = scheme.open_gaps, scheme.end_of_gaps, scheme.skip_gaps
 
     @device
     def open_part(words, tables, bit, count, settings):
@@ -148,58 +245,16 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
         return end_of_gaps(cursor)
 
     @device
-    def read_raw(words, bit, degree, settings, out, place):
-        window, have, word = open_window(words, bit)
-        for i in range(place, place + degree):
-            value, window, have, word = take(words, window, have, word, settings.id_bits)
-            out[i] = np.int64(value)
-        return bit + degree * settings.id_bits
-
-    @device
-    def read_list(words, tables, bit, v, degree, settings, out, place):
-        if degree == 0:
-            return bit
-        if degree <= settings.raw_below:
-            return read_raw(words, bit, degree, settings, out, place)
-        return read_part(words, tables, bit, v, degree, settings, out, place)
-
-    @device
-    def directory(words, bit, degree, settings):
-        parts = (degree + settings.segment - ONE) >> settings.segment_shift
-        width = np.int64(read_bits(words, bit, width_bits))
-        bit += width_bits
-        return width, bit, bit + parts * width, parts
-
-    @device
-    def part_bit(words, bit, degree, part, settings):
-        width, entries, parts_bit, _parts = directory(words, bit, degree, settings)
-        if part == 0:
-            return parts_bit
-        return parts_bit + np.int64(read_bits(words, entries + (part - ONE) * width, width))
-
-    @device
-    def skip_list(words, tables, bit, degree, settings):
-        if degree == 0:
-            return bit
-        if degree <= settings.raw_below:
-            return bit + degree * settings.id_bits
-        if degree > settings.segment:
-            width, entries, parts_bit, parts = directory(words, bit, degree, settings)
-            return parts_bit + np.int64(read_bits(words, entries + (parts - ONE) * width, width))
-        _intervals, _bit, residuals, bit = open_part(words, tables, bit, degree, settings)
+    def skip_part(words, tables, bit, count, settings):
+        _intervals, _bit, residuals, bit = open_part(words, tables, bit, count, settings)
         if residuals <= 0:
             return bit
         _x, bit = read_number(words, tables, bit, settings.first)
         return skip_gaps(words, tables, bit, residuals - ONE, settings)
 
     return SimpleNamespace(
-        read_degree=read_degree,
-        read_list=read_list,
         read_part=read_part,
-        read_raw=read_raw,
-        directory=directory,
-        part_bit=part_bit,
-        skip_list=skip_list,
+        skip_part=skip_part,
         open_part=open_part,
         read_interval=read_interval,
         open_residuals=open_residuals,
@@ -211,7 +266,7 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
 def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
     code = bits.build(target)
     device = target.device_function
-    fold, bit_length, write_bits = code.fold, code.bit_length, code.write_bits
+    fold, bit_length = code.fold, code.bit_length
     number_size, write_number = scheme.number_size, scheme.write_number
     gap_size, last_gaps_size, write_gap = scheme.gap_size, scheme.last_gaps_size, scheme.write_gap
     grouped, group = scheme.grouped, np.int64(GROUP)
@@ -337,23 +392,4 @@ def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
             i, run = next_residual(indices, i + ONE, run, last, shortest)
         return bit
 
-    @device
-    def raw_size(degree, settings):
-        return degree * settings.id_bits
-
-    @device
-    def write_raw(words, bit, indices, first, last, settings):
-        for i in range(first, last):
-            bit = write_bits(words, bit, np.uint64(indices[i]), settings.id_bits)
-        return bit
-
-    return SimpleNamespace(
-        part_size=part_size,
-        write_part=write_part,
-        raw_size=raw_size,
-        write_raw=write_raw,
-        number_size=number_size,
-        write_number=write_number,
-        write_bits=write_bits,
-        bit_length=bit_length,
-    )
+    return SimpleNamespace(part_size=part_size, write_part=write_part)
