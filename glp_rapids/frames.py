@@ -115,24 +115,27 @@ def to_array(column: Column) -> Any:
     return (column if plain is None else column.astype(plain)).to_cupy(copy=False)
 
 
-def to_series(values: Column, kind: Kind) -> Any:
-    """Give a column as a Series of the library of ``kind``, with the default index."""
+def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
+    """Give a column as a Series of the library of ``kind``, with the default index.
+
+    ``copy=False``: nobody else has the values, and the Series may be of their memory.
+    """
     if kind == "pandas":
         if is_cudf(values, "Series"):
             values = values.to_pandas()
         if isinstance(values, pd.Series):
             return values.reset_index(drop=True)
         # What comes from a GPU is nobody else's; an array of the host may be part of the graph.
-        return pd.Series(to_host(values), copy=array_module(values) is np)
+        return pd.Series(to_host(values), copy=copy and array_module(values) is np)
     if isinstance(values, np.ndarray):
         values = to_device(values, "gpu")
     # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
-    return library(kind).Series(values.copy()).reset_index(drop=True)
+    return library(kind).Series(values.copy() if copy else values).reset_index(drop=True)
 
 
-def to_frame(columns: dict[str, Column], kind: Kind) -> Frame:
-    """Make a frame of the caller's kind."""
-    series = {name: to_series(values, kind) for name, values in columns.items()}
+def to_frame(columns: dict[str, Column], kind: Kind, copy: bool = True) -> Frame:
+    """Make a frame of the caller's kind; ``copy`` as `to_series` takes it."""
+    series = {name: to_series(values, kind, copy) for name, values in columns.items()}
     if kind == "pandas" and series:
         return _joined(series)
     frame = library(kind).DataFrame(series)

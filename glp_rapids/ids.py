@@ -37,7 +37,7 @@ class IdColumn:
             return self._all(kind)
         index = to_device(index, device_of_column(self.values))
         taken = self.values[index] if self.family == "integer" else self.values.take(index)
-        return self._as_series(taken, kind)
+        return self._as_series(taken, kind, copy=False)  # what was taken is a copy
 
     def _all(self, kind: Kind) -> Any:
         if kind != "pandas":  # a copy on the GPU takes no time, but memory if it stays
@@ -46,8 +46,8 @@ class IdColumn:
             self._kept[kind] = self._as_series(self.values, kind)
         return frames.to_series(self._kept[kind], kind)
 
-    def _as_series(self, values: Column, kind: Kind) -> Any:
-        series = frames.to_series(values, kind)
+    def _as_series(self, values: Column, kind: Kind, copy: bool = True) -> Any:
+        series = frames.to_series(values, kind, copy)
         return series if self.dtype is None else series.astype(self.dtype)
 
 

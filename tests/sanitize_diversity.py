@@ -38,6 +38,10 @@ def results(engine, vertices):
     yield "triangles", engine.triangle_counts()
     yield "core numbers", engine.core_number()
     yield "trussness", engine.trussness()
+    yield "edges", engine.edges()[1]
+    yield "edges of the 4-core", engine.edges(4, ends=engine.core_number())[1]
+    truss = engine.trussness(4, once=True)
+    yield "edges of the 4-truss", engine.edges(4, entries=truss, place=True)[2]
 
 
 def main():

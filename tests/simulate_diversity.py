@@ -13,6 +13,7 @@ from glp_rapids import as_graph
 from glp_rapids.diversity.kernels import (
     cpu_engine,
     gpu_bitmap,
+    gpu_edges,
     gpu_engine,
     gpu_join,
     gpu_peel,
@@ -23,6 +24,7 @@ from glp_rapids.diversity.kernels import (
 gpu_join.THREADS = 4
 gpu_rows.SHORT, gpu_rows.LONG, gpu_rows.LARGEST_SHORT = (4, 4), (8, 1), 3
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
+gpu_edges.THREADS, gpu_edges.STEPS = 4, 3
 WITH_HUBS, NO_HUBS = ((2, 3, 1), (4, 5, 1)), ((4, 64, 1),)
 
 
@@ -54,6 +56,11 @@ def results(engine, vertices, whole):
     yield "truss", engine.trussness()
     yield "3-core", engine.core_number(3) >= 3
     yield "4-truss", engine.trussness(4) >= 4
+    yield "edges", np.concatenate(engine.edges(place=True))
+    truss, core = engine.trussness(4, once=True), engine.core_number()
+    yield "edges of the 4-truss", np.concatenate(engine.edges(4, entries=truss, place=True))
+    yield "edges of the 2-core", np.concatenate(engine.edges(2, ends=core)[:2])
+    yield "edges of the 99-core", np.concatenate(engine.edges(99, ends=core)[:2])
 
 
 def main():

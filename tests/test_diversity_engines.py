@@ -266,7 +266,17 @@ def test_ego_rows_and_numbers_of_entries(name, device):
         for k in (2, 3, 5):
             clamped = to_host(found.core_number(k))
             assert np.array_equal(clamped >= k, np.array(numbers, dtype=int) >= k)
-            assert np.array_equal(to_host(found.trussness(k)) >= k, np.array(of_edges, int) >= k)
+            inside = np.array(of_edges, int) >= k
+            assert np.array_equal(to_host(found.trussness(k)) >= k, inside)
+            source = np.array(rows, dtype=int)
+            upper = source < indices
+            for part in (
+                found.edges(k, entries=found.trussness(k, once=True), place=True),
+                found.edges(k, entries=found.xp.asarray(np.array(of_edges, int)), place=True),
+            ):
+                expected = source[upper & inside], indices[upper & inside]
+                assert np.array_equal(list(map(to_host, part[:2])), expected)
+                assert np.array_equal(to_host(part[2]), np.flatnonzero(upper & inside))
     vertices = np.random.default_rng(2).permutation(n)[: n // 2 + 1]
     ego_indptr, ego_indices = found.ego_rows(found.xp.asarray(vertices))
     expected, start = [], 0

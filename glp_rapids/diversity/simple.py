@@ -9,7 +9,6 @@ import numpy as np
 
 from glp_rapids.adjacency import compressed_rows, ordering
 from glp_rapids.device import array_module
-from glp_rapids.frames import Frame, to_frame
 from glp_rapids.graph import CSR, Graph
 
 Array = Any
@@ -89,35 +88,3 @@ def row_sums(indptr: Array, values: Array) -> Array:
     running = xp.zeros(values.size + 1, dtype=np.int64)
     running[1:] = xp.cumsum(values, dtype=np.int64)
     return running[indptr[1:]] - running[indptr[:-1]]
-
-
-def edge_frame(
-    graph: Graph, csr: CSR, kept: Array | None = None, *, weighted: bool = False, **columns: Array
-) -> Frame:
-    """Give edges as ``src, dst``, each once, src before dst in the order of the vertices.
-
-    Parameters
-    ----------
-    kept
-        Which entries count, the same for both entries of an edge; None: all.
-    weighted
-        Add the column ``weight`` if the graph has weights.
-    columns
-        Further columns, one value an entry.
-    """
-    xp = array_module(csr.indices)
-    rows = ordering(csr.indices).rows_of(csr.indptr, csr.indices)
-    upper = rows < csr.indices
-    if kept is not None:
-        upper &= kept
-    entry = xp.flatnonzero(upper)
-    if weighted and graph.weights is not None:
-        columns["weight"] = weights(graph)
-    return to_frame(
-        {
-            **graph.external_columns(rows[entry], "src"),
-            **graph.external_columns(csr.indices[entry], "dst"),
-            **{name: values[entry] for name, values in columns.items()},
-        },
-        graph.vertices.kind,
-    )

@@ -11,16 +11,17 @@ import numpy as np
 
 from glp_rapids.device import array_module, memory_in_use
 from glp_rapids.diversity.arguments import Clock, check_integer
-from glp_rapids.diversity.simple import edge_frame, simple
+from glp_rapids.diversity.simple import simple, weights
 from glp_rapids.diversity.team import engine_for
-from glp_rapids.frames import set_attributes
+from glp_rapids.frames import set_attributes, to_frame
 from glp_rapids.ingest import as_graph
 from glp_rapids.options import EdgeOptions
-from glp_rapids.sorting import rows_of
 
 if TYPE_CHECKING:
     from glp_rapids.frames import Frame
     from glp_rapids.graph import CSR, Graph
+
+Array = Any
 
 
 class _Run:
@@ -43,6 +44,40 @@ class _Run:
             "peak_memory": memory_in_use(device),
         }
         return set_attributes(frame, facts)
+
+    def edge_frame(
+        self,
+        least: int = 0,
+        *,
+        weighted: bool = False,
+        columns: dict[str, Array] | None = None,
+        **values: Array,
+    ) -> Frame:
+        """Give edges as ``src, dst``, each once, src before dst in the order of the vertices.
+
+        Parameters
+        ----------
+        least, values
+            Which ones, as ``edges`` of the engine takes it; by default all.
+        weighted
+            Add the column ``weight`` if the graph has weights.
+        columns
+            Further columns, one value an entry, of which that of the smaller end counts.
+        """
+        columns = dict(columns or {})
+        if weighted and self.graph.weights is not None:
+            columns["weight"] = weights(self.graph)
+        source, destination, entry = self.engine.edges(least, **values, place=bool(columns))
+        external = self.graph.external_columns
+        return to_frame(
+            {
+                **external(source, "src"),
+                **external(destination, "dst"),
+                **{name: of_entry[entry] for name, of_entry in columns.items()},
+            },
+            self.graph.vertices.kind,
+            copy=False,
+        )
 
     def level(self, k: int) -> int:
         """Give k, or if it is beyond any graph of this size something that is so, too."""
@@ -148,15 +183,13 @@ def k_core(
     if k is None:
         number = _core_number(run)
         k = int(number.max()) if number.size else 0
-        inside = number >= k
+        frame = run.edge_frame(k, ends=number, weighted=True)
     elif k <= 1 or not run.csr.indices.size:  # every edge, or none
-        return run.reported(edge_frame(run.graph, run.csr, weighted=True), k=int(k))
+        frame = run.edge_frame(weighted=True)
     else:
         level = run.level(k)
-        inside = run.engine.core_number(level) >= level
-    rows = rows_of(run.csr.indptr, run.csr.indices)
-    kept = inside[rows] & inside[run.csr.indices]
-    return run.reported(edge_frame(run.graph, run.csr, kept, weighted=True), k=int(k))
+        frame = run.edge_frame(level, ends=run.engine.core_number(level), weighted=True)
+    return run.reported(frame, k=int(k))
 
 
 def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
@@ -206,8 +239,8 @@ def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptio
     run = _Run(graph, symmetrize, edges)
     found = run.xp.empty(0, dtype=np.int32)
     if run.csr.indices.size:
-        found = run.engine.trussness()
-    return run.reported(edge_frame(run.graph, run.csr, trussness=found))
+        found = run.engine.trussness(once=True)
+    return run.reported(run.edge_frame(columns={"trussness": found}))
 
 
 def k_truss(graph: Any, k: int, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
@@ -255,11 +288,13 @@ def k_truss(graph: Any, k: int, *, symmetrize: bool = False, **edges: Unpack[Edg
     """
     check_integer("k", k, 2)
     run = _Run(graph, symmetrize, edges)
-    kept = None  # every edge
-    if k > 2 and run.csr.indices.size:
+    if k <= 2 or not run.csr.indices.size:  # every edge, or none
+        frame = run.edge_frame(weighted=True)
+    else:
         level = run.level(k)
-        kept = run.engine.trussness(level) >= level
-    return run.reported(edge_frame(run.graph, run.csr, kept, weighted=True), k=int(k))
+        found = run.engine.trussness(level, once=True)
+        frame = run.edge_frame(level, entries=found, weighted=True)
+    return run.reported(frame, k=int(k))
 
 
 def triangle_count(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:

@@ -12,6 +12,7 @@ import numpy as np
 from glp_rapids.device import memory_free
 from glp_rapids.diversity.kernels import cpu, cpu_ego
 from glp_rapids.diversity.simple import row_sums
+from glp_rapids.sorting_cpu import rows_of
 
 _MODELS = {"component": cpu_ego.COMPONENT, "core": cpu_ego.CORE, "truss": cpu_ego.TRUSS}
 
@@ -91,13 +92,38 @@ class CpuEngine:
         self.batches += 1
         return cpu.core(*self._symmetric, self._level(k))[0]
 
-    def trussness(self, k: int | None = None) -> np.ndarray:
-        """Give the trussness of every entry; with k, k inside the k-truss and less elsewhere."""
+    def trussness(self, k: int | None = None, *, once: bool = False) -> np.ndarray:
+        """Give the trussness of every entry; with k, k inside the k-truss and less elsewhere.
+
+        ``once``: whoever asks reads it only at the entry of an edge's smaller end.
+        """
         self.batches += 1
         edge = self._edge()
         no_matrix = np.empty((0, 0), np.uint64), np.empty((0, 0), np.uint32)
         rows = *self._symmetric, edge
         return cpu.truss(*self._oriented(), rows, no_matrix, self._level(k))[0][edge]
+
+    def edges(
+        self,
+        least: int = 0,
+        *,
+        entries: np.ndarray | None = None,
+        ends: np.ndarray | None = None,
+        place: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Give every edge once: its smaller end, its greater end and its entry there.
+
+        Only those of a value of at least ``least``: that of this entry, or those of both ends.
+        """
+        rows = rows_of(self.indptr, self.indices)
+        wanted = rows < self.indices
+        if entries is not None:
+            wanted &= entries >= least
+        elif ends is not None:
+            inside = ends >= least
+            wanted &= inside[rows] & inside[self.indices]
+        entry = np.flatnonzero(wanted)
+        return rows[entry], self.indices[entry], entry
 
     def _oriented(self) -> tuple[np.ndarray, np.ndarray]:
         with self._lock:

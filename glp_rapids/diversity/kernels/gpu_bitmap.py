@@ -187,7 +187,7 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
     """Make the kernel of a model for ego-networks of up to ``largest`` members.
 
     Launch: a block of ``threads`` for each of the vertices ``listed``. Shared memory: 5 KB for 128
-    members, 44 KB for 512. Registers: 51 to 70, none spilled. Degrees: any up to ``largest``.
+    members, 44 KB for 512. Registers: 51 to 72, none spilled. Degrees: any up to ``largest``.
 
     What to give is the number of contexts for ``k`` (SCORE, into ``scores``), that for every k
     (EVERY, from ``scores[offsets[ego]]`` on; for components how many there are of each size), or

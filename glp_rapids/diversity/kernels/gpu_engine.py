@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.device import array_module, memory_free, to_host
-from glp_rapids.diversity.kernels import gpu_bitmap, gpu_join, gpu_peel, gpu_rows
+from glp_rapids.diversity.kernels import gpu_bitmap, gpu_edges, gpu_join, gpu_peel, gpu_rows
 from glp_rapids.diversity.kernels.gpu_bitmap import EVERY, MEMBERS, SCORE
 from glp_rapids.diversity.kernels.gpu_common import launch, launch_together, multiprocessors, on
 from glp_rapids.sorting import rows_of
@@ -128,12 +129,49 @@ class GpuEngine:
         return self._cores(self.indptr, self.indices, k)
 
     @_on_its_gpu
-    def trussness(self, k: int | None = None) -> Array:
-        """Give the trussness of every entry; with ``k`` only whether it reaches it."""
+    def trussness(self, k: int | None = None, *, once: bool = False) -> Array:
+        """Give the trussness of every entry; with ``k`` only whether it reaches it.
+
+        ``once``: only at the entry of an edge's smaller end, with less than any at the other.
+        """
         self.batches += 1
         whole = self._whole()
         rows, edge = self._edges(whole)
-        return self._trusses(whole, rows, edge, self._common(whole), k)[edge]
+        truss = self._trusses(whole, rows, edge, self._common(whole), k)
+        return truss if once else truss[edge]
+
+    @_on_its_gpu
+    def edges(
+        self, least: int = 0, *, entries: Array | None = None, ends: Array | None = None,
+        place: bool = False,
+    ) -> tuple[Array, Array, Array | None]:  # fmt: skip
+        """Give every edge once: its smaller end, its greater end and, if asked, its entry there.
+
+        Only those of a value of at least ``least``: that of this entry, or those of both ends.
+        """
+        xp, size = self.xp, self.indices.size
+        threads, steps = gpu_edges.THREADS, gpu_edges.STEPS
+        blocks = -(-size // (threads * steps))
+        wanted, values = gpu_edges.ALL, _nothing(xp)
+        if entries is not None:
+            wanted, values = gpu_edges.ENTRIES, entries
+        elif ends is not None:
+            wanted, values = gpu_edges.ENDS, ends
+        none, no_entry = (xp.empty(0, t) for t in (self.indices.dtype, _index_type(size)))
+        begin = xp.zeros(blocks + 1, np.int64)
+        pick = partial(
+            launch, gpu_edges.build_pick(threads, steps), blocks, threads,
+            self.indptr, self.indices, np.int64(wanted), values, np.int64(least),
+        )  # fmt: skip
+        pick(begin, none, none, no_entry)
+        begin = xp.cumsum(begin)
+        number = int(begin[-1])
+        if not number:
+            return none, none, no_entry
+        source, destination = xp.empty(number, none.dtype), xp.empty(number, none.dtype)
+        entry = xp.empty(number, no_entry.dtype) if place else no_entry
+        pick(begin, source, destination, entry)
+        return source, destination, entry
 
     # ------------------------------------------------------------ small ego-networks
 
@@ -220,8 +258,8 @@ class GpuEngine:
         corners = xp.zeros(1, np.int64) if corners is None else corners
         # only a node whose ego has that many can be a long one
         size = xp.diff(batch.offsets)
-        long = int(size[size > gpu_rows.LARGEST_SHORT].sum())
-        listed, number = xp.empty(max(long, 1), np.int64), xp.zeros(1, np.int64)
+        long = int((size * (size > gpu_rows.LARGEST_SHORT)).sum())
+        listed, number = xp.empty(max(long, 1), _index_type(nodes)), xp.zeros(1, np.int64)
         arguments = (
             self.indptr, self.indices, batch.vertices, batch.offsets, np.int64(action), places,
             result, corners, listed, number, np.int64(gpu_rows.LARGEST_SHORT),
@@ -346,8 +384,7 @@ class GpuEngine:
     def _trusses(self, csr, rows, edge, support, k):
         xp = self.xp
         size = edge.size
-        upper = edge == xp.arange(size, dtype=edge.dtype)
-        truss = xp.where(upper, np.int32(0), np.int32(-1))
+        truss = xp.where(rows < csr.indices, np.int32(0), np.int32(-1))
         lowest, highest = (0, gpu_peel.NEVER - 4) if k is None else (k - 3, k - 3)
         edges = size // 2
         if size:
