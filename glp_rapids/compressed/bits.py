@@ -27,7 +27,7 @@ from glp_rapids.propagation.compilation import Target
 
 ZERO, ONE = np.uint32(0), np.uint32(1)
 WIDE_ONE = np.uint64(1)
-ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+ALL, LOW = np.uint64(0xFFFF_FFFF_FFFF_FFFF), np.uint64(0xFFFF_FFFF)
 
 
 def _own(target: Target) -> tuple[Any, Any, Any]:
@@ -98,7 +98,7 @@ def build(target: Target) -> SimpleNamespace:
         Put a number; give the bit behind it.
     ``open_window(words, bit)``
         A window for reading on and on from a bit: its bits (uint64), how many those are (uint32)
-        and the next word's place, which are given to and come back from:
+        and the next word's place (uint64), which are given to and come back from:
     ``fill(words, window, have, place)``
         The window with 32 bits or more.
     ``code_in(low, code)``
@@ -134,18 +134,19 @@ def build(target: Target) -> SimpleNamespace:
     @device
     def window_32(words, bit):
         """Give the 32 bits at a bit."""
-        place = bit >> np.int64(5)
-        both = np.uint64(words[place]) | (np.uint64(words[place + 1]) << np.uint64(32))
-        return np.uint32(both >> np.uint64(bit & np.int64(31)))
+        place = np.uint64(bit) >> np.uint64(5)
+        both = np.uint64(words[place]) | (np.uint64(words[place + WIDE_ONE]) << np.uint64(32))
+        return np.uint32((both >> np.uint64(bit & np.int64(31))) & LOW)
 
     @device
     def window_64(words, bit):
         """Give the 64 bits at a bit."""
-        place, offset = bit >> np.int64(5), np.uint64(bit & np.int64(31))
-        window = np.uint64(words[place]) | (np.uint64(words[place + 1]) << np.uint64(32))
+        place, offset = np.uint64(bit) >> np.uint64(5), np.uint64(bit & np.int64(31))
+        window = np.uint64(words[place]) | (np.uint64(words[place + WIDE_ONE]) << np.uint64(32))
         window >>= offset
         if offset > 0:
-            window |= np.uint64(words[place + 2]) << (np.uint64(64) - offset)
+            last = np.uint64(words[place + np.uint64(2)])
+            window |= last << (np.uint64(64) - offset)
         return window
 
     @device
@@ -224,15 +225,15 @@ def build(target: Target) -> SimpleNamespace:
 
     @device
     def open_window(words, bit):
-        place, offset = bit >> np.int64(5), np.uint32(bit & np.int64(31))
+        place, offset = np.uint64(bit) >> np.uint64(5), np.uint32(bit & np.int64(31))
         window = np.uint64(words[place]) >> np.uint64(offset)
-        return window, np.uint32(np.uint32(32) - offset), place + np.int64(1)
+        return window, np.uint32(np.uint32(32) - offset), place + WIDE_ONE
 
     @device
     def fill(words, window, have, place):
         if have < 32:
             window |= np.uint64(words[place]) << np.uint64(have)
-            place += np.int64(1)
+            place += WIDE_ONE
             have = np.uint32(have + np.uint32(32))
         return window, have, place
 
@@ -273,14 +274,14 @@ def build(target: Target) -> SimpleNamespace:
 
     @device
     def write_bits(words, bit, value, width):
-        place, offset = bit >> np.int64(5), np.uint64(bit & np.int64(31))
+        place, offset = np.uint64(bit) >> np.uint64(5), np.uint64(bit & np.int64(31))
         shifted = value << offset
-        put(words, place, np.uint32(shifted & np.uint64(0xFFFF_FFFF)))
+        put(words, place, np.uint32(shifted & LOW))
         after = np.int64(offset) + width
         if after > 32:
-            put(words, place + np.int64(1), np.uint32(shifted >> np.uint64(32)))
+            put(words, place + WIDE_ONE, np.uint32(shifted >> np.uint64(32)))
         if after > 64:
-            put(words, place + np.int64(2), np.uint32(value >> (np.uint64(64) - offset)))
+            put(words, place + np.uint64(2), np.uint32(value >> (np.uint64(64) - offset)))
         return bit + width
 
     @device

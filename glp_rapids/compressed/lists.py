@@ -113,7 +113,7 @@ def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
         window, have, word = open_window(words, bit)
         for i in range(place, place + degree):
             value, window, have, word = take(words, window, have, word, settings.id_bits)
-            out[i] = np.int64(value)
+            out[np.uint64(i)] = np.int64(value)
         return bit + degree * settings.id_bits
 
     @device
@@ -156,7 +156,7 @@ def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
     @device
     def write_raw(words, bit, indices, first, last, settings):
         for i in range(first, last):
-            bit = write_bits(words, bit, np.uint64(indices[i]), settings.id_bits)
+            bit = write_bits(words, bit, np.uint64(indices[np.uint64(i)]), settings.id_bits)
         return bit
 
     return SimpleNamespace(
@@ -224,7 +224,7 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
             )
         for i in range(place, place + count):
             if residual < start:
-                out[i] = residual
+                out[np.uint64(i)] = residual
                 residuals -= ONE
                 if residuals > 0:
                     gap, cursor = next_gap(words, tables, cursor, settings)
@@ -232,7 +232,7 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
                 else:
                     residual = NONE
             else:
-                out[i] = start
+                out[np.uint64(i)] = start
                 start += ONE
                 if start == beyond:
                     number += ONE
@@ -275,7 +275,10 @@ def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
     def end_of_run(indices, i, last):
         """Give the place behind the consecutive ids that begin at place i."""
         i += ONE
-        while i < last and np.int64(indices[i]) == np.int64(indices[i - ONE]) + ONE:
+        while (
+            i < last
+            and np.int64(indices[np.uint64(i)]) == np.int64(indices[np.uint64(i - ONE)]) + ONE
+        ):
             i += ONE
         return i
 
@@ -301,7 +304,7 @@ def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
     @device
     def interval_numbers(indices, i, v, number, beyond, settings):
         """Give the code of the start of the interval at place i, and the number in that code."""
-        start = np.int64(indices[i])
+        start = np.int64(indices[np.uint64(i)])
         if number == 0:
             return settings.first, fold(start - v)
         return settings.start, start - beyond - ONE
@@ -317,11 +320,11 @@ def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
                 start_code, x = interval_numbers(indices, i, v, intervals, beyond, settings)
                 size += number_size(tables, x, start_code)
                 size += number_size(tables, end - i - shortest, settings.length)
-                beyond = np.int64(indices[i]) + end - i
+                beyond = np.int64(indices[np.uint64(i)]) + end - i
                 intervals += ONE
                 i = end
             while i < end:
-                this = np.int64(indices[i])
+                this = np.int64(indices[np.uint64(i)])
                 if residuals == 0:
                     size += number_size(tables, fold(this - v), settings.first)
                 else:
@@ -353,7 +356,7 @@ def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
                 start_code, x = interval_numbers(indices, i, v, number, beyond, settings)
                 bit = write_number(words, tables, bit, x, start_code)
                 bit = write_number(words, tables, bit, end - i - shortest, settings.length)
-                beyond = np.int64(indices[i]) + end - i
+                beyond = np.int64(indices[np.uint64(i)]) + end - i
                 number += ONE
             i = end
         return bit
@@ -363,7 +366,7 @@ def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
         """Give the bits of the largest of the next 32 gaps, from the residual at place i on."""
         largest, number = ZERO, ZERO
         while i < last and number < group:
-            this = np.int64(indices[i])
+            this = np.int64(indices[np.uint64(i)])
             largest = max(largest, this - before - ONE)
             before = this
             number += ONE
@@ -378,13 +381,13 @@ def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
         i, run = next_residual(indices, first, first, last, shortest)
         if i == last:
             return bit
-        before, number, state = np.int64(indices[i]), ZERO, ZERO
+        before, number, state = np.int64(indices[np.uint64(i)]), ZERO, ZERO
         bit = write_number(words, tables, bit, fold(before - v), settings.first)
         i, run = next_residual(indices, i + ONE, run, last, shortest)
         while i < last:
             if grouped and number & (group - ONE) == 0:
                 state = group_width(indices, i, run, last, before, shortest)
-            this = np.int64(indices[i])
+            this = np.int64(indices[np.uint64(i)])
             gap = this - before - ONE
             bit, state = write_gap(words, tables, bit, gap, number, state, settings)
             before = this

@@ -15,6 +15,7 @@ from glp_rapids.propagation.compilation import Target
 
 ZERO, ONE = np.int64(0), np.int64(1)
 NO_WIDTH = np.uint32(0)
+LOW = np.uint64(0xFFFF_FFFF)
 
 
 def cgr(target: Target) -> SimpleNamespace:
@@ -68,14 +69,14 @@ def cgr(target: Target) -> SimpleNamespace:
 
     @device
     def end_of_gaps(cursor):
-        return (cursor[2] << np.int64(5)) - np.int64(cursor[1])
+        return np.int64(cursor[2] << np.uint64(5)) - np.int64(cursor[1])
 
     @device
     def next_gap(words, tables, cursor, settings):
         window, have, place = fill(words, cursor[0], cursor[1], cursor[2])
-        x, used = code_in(np.uint32(window & np.uint64(0xFFFF_FFFF)), settings.gap)
+        x, used = code_in(np.uint32(window & LOW), settings.gap)
         if used == 0:
-            bit = (place << np.int64(5)) - np.int64(have)
+            bit = np.int64(place << np.uint64(5)) - np.int64(have)
             far, bit = read_far(words, bit, settings.gap)
             window, have, place = open_window(words, bit)
             return far, (window, have, place, NO_WIDTH, NO_WIDTH)

@@ -1,0 +1,165 @@
+"""From compressed rows back to a CSR, or to some of its rows.
+
+A thread reads a list; of a list that is cut, a part.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.compressed import lists
+from glp_rapids.compressed.encode import cut_lists, row_of_part
+from glp_rapids.compressed.layout import BLOCK, CompressedRows, Settings
+from glp_rapids.compressed.running import each
+from glp_rapids.device import array_module
+from glp_rapids.propagation.compilation import Target
+
+Array = Any
+
+
+class Skimming(NamedTuple):
+    """What `skim` works on."""
+
+    settings: Settings
+    tables: Array
+    words: Array
+    block_starts: Array
+    offsets: Array
+    degrees: Array
+
+
+class Decoding(NamedTuple):
+    """What `decode_rows` works on."""
+
+    settings: Settings
+    tables: Array
+    words: Array
+    offsets: Array
+    vertices: Array  # whose lists; none: all
+    cut: Array  # the places in ``vertices`` of those whose lists are cut into parts
+    first_part: Array  # of each of these, and the number of parts
+    starts: Array
+    out: Array
+
+
+def skim(rows: CompressedRows) -> tuple[Array, Array]:
+    """Give the bit where each list begins (int64) and its degree; a thread reads 32 lists."""
+    xp, n = array_module(rows.words), rows.number_of_vertices
+    offsets, degrees = xp.empty(n, np.int64), xp.empty(n, rows.index_dtype)
+    work = Skimming(rows.settings, rows.tables, rows.words, rows.block_starts, offsets, degrees)
+    each(functions, rows.layout.scheme, "skim_block", rows.block_bytes.size, work, rows.device)
+    return offsets, degrees
+
+
+def decode(rows: CompressedRows) -> tuple[Array, Array]:
+    """Give the CSR that was compressed.
+
+    Parameters
+    ----------
+    rows : CompressedRows
+        On either device.
+
+    Returns
+    -------
+    indptr : int64 array of n + 1
+        Where the rows start.
+    indices : int32 or int64 array of m
+        The entries.
+    """
+    xp, n = array_module(rows.words), rows.number_of_vertices
+    indptr = xp.zeros(n + 1, np.int64)
+    xp.cumsum(rows.degrees, dtype=np.int64, out=indptr[1:])
+    indices = xp.empty(rows.number_of_edges, rows.index_dtype)
+    decode_rows(rows, None, indices, indptr)
+    return indptr, indices
+
+
+def decode_rows(rows: CompressedRows, vertices: Array | None, out: Array, starts: Array) -> None:
+    """Write some lists out, each where it is wanted.
+
+    Parameters
+    ----------
+    rows : CompressedRows
+        On either device.
+    vertices : int array or None
+        Whose lists; None: all of them.
+    out : int32 or int64 array
+        Where to.
+    starts : int64 array
+        ``out[starts[i]]`` becomes the first entry of the list of ``vertices[i]``. There may be
+        more than there are vertices, as in an ``indptr``.
+    """
+    xp = array_module(rows.words)
+    degrees = rows.degrees if vertices is None else rows.degrees[vertices]
+    if degrees.size == 0:
+        return
+    cut, first_part = cut_lists(degrees, rows.settings)
+    every = xp.empty(0, rows.index_dtype)
+    work = Decoding(
+        settings=rows.settings,
+        tables=rows.tables,
+        words=rows.words,
+        offsets=rows.offsets,
+        vertices=every if vertices is None else vertices,
+        cut=cut,
+        first_part=first_part,
+        starts=starts,
+        out=out,
+    )
+    each(functions, rows.layout.scheme, "read_list", degrees.size, work, rows.device)
+    each(functions, rows.layout.scheme, "read_part", int(first_part[-1]), work, rows.device)
+
+
+@functools.cache
+def functions(scheme: str, target: Target) -> SimpleNamespace:
+    """Give the compiled functions that take an item and a `Skimming` or `Decoding`."""
+    on_lists = lists.build(scheme, target)
+    device = target.device_function
+    read_degree, skip_list = on_lists.read_degree, on_lists.skip_list
+    read_list_of, read_part_of = on_lists.read_list, on_lists.read_part
+    part_bit = on_lists.part_bit
+    find_row = device(row_of_part)
+
+    @device
+    def skim_block(block, work):
+        settings = work.settings
+        bit = work.block_starts[block]
+        for v in range(block * BLOCK, min((block + 1) * BLOCK, work.offsets.size)):
+            work.offsets[v] = bit
+            degree, bit = read_degree(work.words, work.tables, bit, settings)
+            work.degrees[v] = degree
+            bit = skip_list(work.words, work.tables, bit, degree, settings)
+
+    @device
+    def vertex_of(work, i):
+        return np.int64(work.vertices[i]) if work.vertices.size > 0 else i
+
+    @device
+    def read_list(i, work):
+        settings = work.settings
+        v = vertex_of(work, i)
+        degree, bit = read_degree(work.words, work.tables, work.offsets[v], settings)
+        if degree <= max(settings.raw_below, settings.segment):
+            read_list_of(
+                work.words, work.tables, bit, v, degree, settings, work.out, work.starts[i]
+            )
+
+    @device
+    def read_part(part, work):
+        settings = work.settings
+        row = find_row(work.first_part, part)
+        i = work.cut[row]
+        v = vertex_of(work, i)
+        degree, bit = read_degree(work.words, work.tables, work.offsets[v], settings)
+        number = part - work.first_part[row]
+        before = number << settings.segment_shift
+        count = min(settings.segment, degree - before)
+        bit = part_bit(work.words, bit, degree, number, settings)
+        place = work.starts[i] + before
+        read_part_of(work.words, work.tables, bit, v, count, settings, work.out, place)
+
+    return SimpleNamespace(skim_block=skim_block, read_list=read_list, read_part=read_part)

@@ -1,0 +1,116 @@
+"""Do a scalar function's work for every item: on all cores, or with a GPU thread an item.
+
+A function takes the number of an item and a named tuple of all it works on.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit
+
+from glp_rapids.device import DeviceName
+from glp_rapids.propagation import compilation
+from glp_rapids.propagation.compilation import DigestCache, Target, cpu_target
+
+Functions = Callable[[str, Target], SimpleNamespace]
+
+CHUNK = 64  # items; two that work on one word are fewer apart
+THREADS = 256  # of a block
+FEW = 1 << 10  # items that are done before another thread has begun
+
+_first_launch = threading.Lock()
+
+
+@functools.cache
+def digest() -> str:
+    """Give the digest of what the functions are made of, for their files on disk."""
+    here = Path(__file__).parent
+    files = [*sorted(here.glob("*.py")), Path(compilation.__file__)]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def each(
+    functions: Functions, scheme: str, name: str, items: int, work: Any, device: DeviceName
+) -> None:
+    """Call a function with the numbers 0 to ``items`` - 1, all at once.
+
+    Parameters
+    ----------
+    functions : callable
+        Gives the compiled functions by name, for a scheme and a target.
+    scheme, name : str
+        Which of them.
+    items : int
+        How many.
+    work : NamedTuple
+        What the function gets beside an item's number; arrays that live on ``device``. On a CPU
+        items of which one is 64 or more behind the other may write into one word only if it is the
+        same thread's: so two are never that far apart.
+    device : {"cpu", "gpu"}
+        Where.
+    """
+    if items < 1:
+        return
+    if device == "gpu":
+        _on_gpu(functions, scheme, name, items, work)
+        return
+    span = _span(functions, scheme, name)
+    threads = numba.get_num_threads() if items >= FEW else 1
+    with ThreadPoolExecutor(threads) as pool:
+        # Neighbouring chunks may meet in a word, so first the even ones and then the odd ones.
+        for turn in range(2):
+            run = [
+                pool.submit(span, np.int64(turn + 2 * thread), np.int64(2 * threads), items, work)
+                for thread in range(threads)
+            ]
+            for future in run:
+                future.result()
+
+
+@functools.cache
+def _span(functions: Functions, scheme: str, name: str) -> Any:
+    function = getattr(functions(scheme, cpu_target()), name)
+
+    def span(first, step, items, work):
+        for chunk in range(first, (items + CHUNK - 1) // CHUNK, step):
+            for item in range(chunk * CHUNK, min(items, (chunk + 1) * CHUNK)):
+                function(item, work)
+
+    compiled = njit(nogil=True, error_model="numpy")(span)
+    key = f"{digest()} {functions.__module__} {scheme} {name}"
+    compiled._cache = DigestCache(span, key)
+    return compiled
+
+
+@functools.cache
+def _kernel(functions: Functions, scheme: str, name: str) -> Any:
+    from glp_rapids.propagation.kernels.cuda_target import cuda, gpu_target, kernel
+
+    function = getattr(functions(scheme, gpu_target()), name)
+
+    def all_items(items, work):
+        item = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
+        if item < items:
+            function(item, work)
+
+    return kernel(all_items, f"{digest()} {functions.__module__} {scheme} {name}")
+
+
+def _on_gpu(functions: Functions, scheme: str, name: str, items: int, work: Any) -> None:
+    from glp_rapids.propagation.kernels.cuda_target import bound, small_grids_allowed
+
+    function = _kernel(functions, scheme, name)
+    work = type(work)(*(bound(one) if hasattr(one, "dtype") else one for one in work))
+    # The first launch compiles, and on each device it loads.
+    with _first_launch, small_grids_allowed():
+        function[(items + THREADS - 1) // THREADS, THREADS](np.int64(items), work)
