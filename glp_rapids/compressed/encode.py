@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed import lists
+from glp_rapids.compressed import code_tables, lists
 from glp_rapids.compressed.layout import (
     BLOCK,
     PADDING,
@@ -38,7 +38,7 @@ class Encoding(NamedTuple):
     """What the functions work on."""
 
     settings: Settings
-    tables: Array
+    tables: Array  # for writing
     indptr: Array
     indices: Array
     bits: Array  # of every list; later where it begins
@@ -51,7 +51,7 @@ class Encoding(NamedTuple):
     problems: Array
 
 
-def encode(csr: CSR, layout: Layout, tables: Array | None = None) -> CompressedRows:
+def encode(csr: CSR, layout: Layout) -> CompressedRows:
     """Compress the rows of a CSR where it lives.
 
     Parameters
@@ -60,8 +60,6 @@ def encode(csr: CSR, layout: Layout, tables: Array | None = None) -> CompressedR
         Rows ascend without duplicates; weights are not looked at.
     layout : Layout
         How.
-    tables : uint32 array, optional
-        Of the scheme "entropy".
 
     Returns
     -------
@@ -82,11 +80,14 @@ def encode(csr: CSR, layout: Layout, tables: Array | None = None) -> CompressedR
     xp, device = array_module(csr.indptr), csr.device
     n, m = csr.number_of_vertices, csr.number_of_edges
     scalars = settings(layout, n)
-    tables = xp.zeros(1, np.uint32) if tables is None else tables
     cut, first_part = cut_lists(csr.degree, scalars)
+    tables = codes = xp.zeros(1, np.uint32)
+    if layout.scheme == "entropy":
+        own = code_tables.tables_of(code_tables.count(csr, scalars, cut, first_part))
+        tables, codes = xp.asarray(own), xp.asarray(code_tables.codes_of(own))
     work = Encoding(
         settings=scalars,
-        tables=tables,
+        tables=codes,
         indptr=csr.indptr,
         indices=csr.indices,
         bits=xp.empty(n, np.int64),

@@ -29,7 +29,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from glp_rapids.compressed import bits, huffman
+from glp_rapids.compressed import bits
 from glp_rapids.propagation.compilation import Target
 
 DIRECT = 8
@@ -41,18 +41,15 @@ SYMBOLS = 256
 FIELDS = {"degree": 1, "lower": 24, "gap": 8 * 8 * 2, "length": 8 * 8}
 """How many contexts the symbols of a kind have."""
 
-MOST_TABLES = {"degree": 1, "lower": 8, "gap": 16, "length": 8}
-"""More would take a multiprocessor's cache from what is read through it."""
-
 CONTEXTS = sum(FIELDS.values())
 DEGREE, LOWER, GAP, LENGTH = (int(first) for first in np.cumsum([0, *FIELDS.values()])[:-1])
 
-_LENGTH_BITS, _FLAG_BITS, _TOP_BITS, _EXTRA_BITS = 4, 1, 3, 6
-_TOP = _LENGTH_BITS + _FLAG_BITS
-_EXTRA = _TOP + _TOP_BITS
-_USED_BITS = _EXTRA + _EXTRA_BITS
+LENGTH_BITS, FLAG_BITS, TOP_BITS, EXTRA_BITS = 4, 1, 3, 6
+TOP_AT = LENGTH_BITS + FLAG_BITS
+EXTRA_AT = TOP_AT + TOP_BITS
 
 ZERO, ONE = np.int64(0), np.int64(1)
+ONE_32 = np.uint32(1)
 LAST_CLASS = np.int64(7)
 
 
@@ -76,7 +73,7 @@ def build(target: Target) -> SimpleNamespace:
     ``skip_part(words, tables, bit, count, settings)``
         The bit behind a part.
     ``part_size(codes, indices, first, last, v, settings)``
-        The bits of a part; ``codes`` are those of `codes_of`.
+        The bits of a part; ``codes`` are those of `code_tables.codes_of`.
     ``write_part(words, codes, bit, indices, first, last, v, settings)``
         Put a part into words of zeros; give the bit behind it.
     ``number_size(codes, x, context)``, ``write_number(words, codes, bit, x, context)``
@@ -89,7 +86,7 @@ def build(target: Target) -> SimpleNamespace:
     open_window, fill, take = code.open_window, code.fill, code.take
     bit_length, write_bits = code.bit_length, code.write_bits
     add = _add(target)
-    half, low_half = np.int64(1), np.uint32(0xFFFF)
+    low_half = np.uint32(0xFFFF)
 
     @device
     def lower_context(count):
@@ -114,20 +111,23 @@ def build(target: Target) -> SimpleNamespace:
     @device
     def next_number(words, tables, window, have, place, context):
         window, have, place = fill(words, window, have, place)
-        head = tables[context]
-        string = np.int64(window) & ((ONE << np.int64(head & np.uint32(15))) - ONE)
-        at = np.int64(head >> np.uint32(4)) + string
-        entry = (tables[at >> half] >> np.uint32((at & half) << np.int64(4))) & low_half
+        head = tables[np.uint64(context)]
+        string = np.uint32(window) & np.uint32((ONE_32 << (head & np.uint32(15))) - ONE_32)
+        at = np.uint32((head >> np.uint32(4)) + string)
+        entry = tables[np.uint64(at >> ONE_32)] >> ((at & ONE_32) << np.uint32(4))
         length = np.uint32(entry & np.uint32(15))
+        more = np.uint32(entry >> np.uint32(LENGTH_BITS)) & ONE_32
+        top = np.uint64(entry >> np.uint32(TOP_AT)) & np.uint64((1 << TOP_BITS) - 1)
+        extra = np.uint32(entry >> np.uint32(EXTRA_AT)) & np.uint32((1 << EXTRA_BITS) - 1)
         window >>= np.uint64(length)
         have = np.uint32(have - length)
-        x = np.int64((entry >> np.uint32(_TOP)) & np.uint32((1 << _TOP_BITS) - 1))
-        extra = np.int64(entry >> np.uint32(_EXTRA))
-        if extra > 0:
-            rest, window, have, place = take(words, window, have, place, extra)
-            x = (x << extra) | np.int64(rest)
-        more = (entry >> np.uint32(_LENGTH_BITS)) & np.uint32(1)
-        return x, more, window, have, place
+        if extra > have:  # of 32 bits or more
+            rest, window, have, place = take(words, window, have, place, np.int64(extra))
+            return np.int64(top << np.uint64(extra) | rest), more, window, have, place
+        rest = window & ((np.uint64(1) << np.uint64(extra)) - np.uint64(1))
+        window >>= np.uint64(extra)
+        have = np.uint32(have - extra)
+        return np.int64(top << np.uint64(extra) | rest), more, window, have, place
 
     @device
     def bit_at(have, place):
@@ -225,6 +225,8 @@ def build(target: Target) -> SimpleNamespace:
     @device
     def count_symbol(counts, codes, bit, context, x, more):
         symbol, _extra = split(x, more)
+        # Rows are counted before anybody looks whether they ascend.
+        symbol = min(symbol, np.int64(SYMBOLS - 1))
         add(counts, context * np.int64(SYMBOLS) + symbol)
         return bit
 
@@ -345,56 +347,3 @@ def _add(target: Target):
             cuda.atomic.add(counts, place, 1)
 
     return target.device_function(add)
-
-
-def tables_of(counts: np.ndarray) -> np.ndarray:
-    """Give the tables for so many symbols of every context: ``counts[context, symbol]``."""
-    heads, entries = np.zeros(CONTEXTS, np.int64), []
-    begin = 2 * CONTEXTS
-    first = 0
-    for name, contexts in FIELDS.items():
-        own = counts[first : first + contexts]
-        group_of = huffman.share(own, MOST_TABLES[name])
-        for group in range(int(group_of.max()) + 1):
-            total = own[group_of == group].sum(axis=0)
-            lengths = huffman.best_lengths(total)
-            symbols = huffman.symbols_by_bits(lengths, total)
-            of_group = first + np.flatnonzero(group_of == group)
-            heads[of_group] = begin << 4 | (symbols.size.bit_length() - 1)
-            entries.append(_entries(symbols, lengths))
-            begin += symbols.size
-        first += contexts
-    halves = np.concatenate([*entries, np.zeros(begin & 1, np.uint16)])
-    return np.concatenate((heads.astype(np.uint32), halves.astype("<u2").view("<u4")))
-
-
-def _entries(symbols: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    number, flag = symbols >> 1, symbols & 1
-    beyond = number - DIRECT
-    extra = np.where(beyond < 0, 0, (beyond >> 1) + 2)
-    top = np.where(beyond < 0, number, 2 | (beyond & 1))
-    entries = lengths[symbols] | flag << _LENGTH_BITS | top << _TOP | extra << _EXTRA
-    return entries.astype(np.uint16)
-
-
-def codes_of(tables: np.ndarray) -> np.ndarray:
-    """Give what an encoder needs of tables, uint32.
-
-    For every context where its code begins; there, for every symbol, its bits as they lie in the
-    stream (16 bits) and how many they are (16 bits).
-    """
-    heads = tables[:CONTEXTS]
-    halves = tables.view("<u2")
-    each, code_of = np.unique(heads, return_inverse=True)
-    codes = np.zeros((each.size, SYMBOLS), np.uint32)
-    for code, head in enumerate(each):
-        begin, size = int(head) >> 4, 1 << (int(head) & 15)
-        entries = halves[begin : begin + size].astype(np.uint32)
-        lengths, flags = entries & 15, entries >> _LENGTH_BITS & 1
-        top, extra = entries >> _TOP & ((1 << _TOP_BITS) - 1), entries >> _EXTRA
-        number = np.where(extra == 0, top, DIRECT + 2 * (extra - 2) + (top & 1))
-        strings = np.arange(size, dtype=np.uint32)
-        word = strings & ((1 << lengths) - 1) | lengths << 16
-        codes[code, 2 * number + flags] = word
-    starts = CONTEXTS + SYMBOLS * code_of
-    return np.concatenate((starts.astype(np.uint32), codes.ravel()))

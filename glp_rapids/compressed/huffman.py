@@ -74,11 +74,12 @@ def symbols_by_bits(lengths: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def best_lengths(counts: np.ndarray) -> np.ndarray:
-    """Give the lengths for which the coded symbols and the table together are the smallest."""
+    """Give the lengths for which the coded symbols and the table together are the smallest.
+
+    At most ``2**LONGEST`` symbols occur.
+    """
     used = int(np.count_nonzero(counts))
     least = max(used - 1, 0).bit_length()
-    if least > LONGEST:
-        return code_lengths(counts, least)
     choices = [code_lengths(counts, longest) for longest in range(least, LONGEST + 1)]
     sizes = [int(counts @ each) + (_ENTRY_BITS << int(each.max())) for each in choices]
     return choices[int(np.argmin(sizes))]
