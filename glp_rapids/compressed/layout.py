@@ -25,7 +25,7 @@ A part is a list for itself, of ascending ids of which those of intervals are le
                            the code ``first``; later ones as gaps, the distance from the one before
                            less 1
 
-Gaps are in the code ``gap`` under the scheme "cgr". Under "packed" they come in groups of 32, the
+Gaps are in the code ``gap`` under the scheme "cgr". Under "packed" they come in groups of 8, the
 last of the rest: 6 bits for a width, then the gaps in that width, which is that of the largest.
 A distance d is folded to 2d if d >= 0 and to -2d - 1 if d < 0.
 """
@@ -45,7 +45,7 @@ Array = Any
 SCHEMES = ("cgr", "packed", "entropy")
 
 BLOCK = 32  # vertices
-GROUP = 32  # gaps that share a width
+GROUP = 8  # gaps that share a width
 WIDTH_BITS = 6
 PADDING = 2  # words behind the stream, so that 64 bits may be read anywhere in it
 

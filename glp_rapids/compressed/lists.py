@@ -363,7 +363,7 @@ def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
 
     @device
     def group_width(indices, i, run, last, before, shortest):
-        """Give the bits of the largest of the next 32 gaps, from the residual at place i on."""
+        """Give the bits of the largest of the next 8 gaps, from the residual at place i on."""
         largest, number = ZERO, ZERO
         while i < last and number < group:
             this = np.int64(indices[np.uint64(i)])

@@ -41,7 +41,7 @@ def cgr(target: Target) -> SimpleNamespace:
     ``write_gap(words, tables, bit, gap, number, state, settings)``
         The bit behind a gap, once written, and the state for the next one.
     ``grouped``
-        Whether gaps come in groups of 32: then the state, at the first of a group, is the width of
+        Whether gaps come in groups of 8: then the state, at the first of a group, is the width of
         the largest.
     """
     code = bits.build(target)
