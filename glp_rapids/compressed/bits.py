@@ -194,23 +194,25 @@ def build(target: Target) -> SimpleNamespace:
     @device
     def read_far(words, bit, code):
         window = window_64(words, bit)
-        zeros = np.int64(trailing_zeros(window)) & np.int64(63)
-        bit += zeros + np.int64(1)
+        zeros = np.uint64(trailing_zeros(window)) & np.uint64(63)
+        bit += np.int64(zeros) + np.int64(1)
         if code == 0:
-            length = np.int64(read_bits(words, bit, zeros) & np.uint64(63))
-            length = ((np.int64(1) << (zeros & np.int64(7))) + length - np.int64(1)) & np.int64(63)
-            value = read_bits(words, bit + zeros, length) + (WIDE_ONE << np.uint64(length))
-            return np.int64(value - WIDE_ONE), bit + zeros + length
-        spread = zeros * np.int64(code)
-        width = spread + np.int64(code) - np.int64(1)
-        power = WIDE_ONE << np.uint64(spread & np.int64(63))
+            one = WIDE_ONE << (zeros & np.uint64(7))  # of a length, which is 64 at most
+            length = (window >> (zeros + WIDE_ONE)) & (one - WIDE_ONE)
+            length = (length + one - WIDE_ONE) & np.uint64(63)
+            bit += np.int64(zeros)
+            value = window_64(words, bit) & mask(length)
+            return np.int64(value + (WIDE_ONE << length) - WIDE_ONE), bit + np.int64(length)
+        spread = zeros * np.uint64(code)
+        width = spread + np.uint64(code) - WIDE_ONE
+        power = WIDE_ONE << (spread & np.uint64(63))
         # What a number of 63 bits leaves of a width beyond 64 is zeros.
-        value = read_bits(words, bit, min(width, np.int64(64)))
-        bit += width
+        value = window_64(words, bit) & mask(width)
+        bit += np.int64(width)
         if value < power:
             return np.int64(value + power - WIDE_ONE), bit
-        value = (value << WIDE_ONE) | read_bits(words, bit, np.int64(1))
-        return np.int64(value - WIDE_ONE), bit + np.int64(1)
+        last = np.uint64(window_32(words, bit)) & WIDE_ONE
+        return np.int64(value + value + last - WIDE_ONE), bit + np.int64(1)
 
     @device
     def read_code(words, bit, code):

@@ -196,13 +196,9 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
 
     @device
     def read_interval(words, tables, bit, v, number, beyond, settings):
-        if number == 0:
-            x, bit = read_number(words, tables, bit, settings.first)
-            start = v + unfold(x)
-        else:
-            x, bit = read_number(words, tables, bit, settings.start)
-            start = beyond + x + ONE
+        x, bit = read_number(words, tables, bit, settings.first if number == 0 else settings.start)
         length, bit = read_number(words, tables, bit, settings.length)
+        start = v + unfold(x) if number == 0 else beyond + x + ONE
         return start, start + length + settings.min_interval, bit
 
     @device
@@ -213,16 +209,20 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
     @device
     def read_part(words, tables, bit, v, count, settings, out, place):
         intervals, interval_bit, residuals, bit = open_part(words, tables, bit, count, settings)
-        # One entry an iteration, so that lanes with parts of their own stay together.
-        residual, start, beyond, number = NONE, NONE, NONE, ZERO
-        cursor = open_gaps(words, bit)
+        residual, cursor = NONE, open_gaps(words, bit)
         if residuals > 0:
             residual, cursor = open_residuals(words, tables, bit, v, settings)
-        if intervals > 0:
-            start, beyond, interval_bit = read_interval(
-                words, tables, interval_bit, v, number, beyond, settings
-            )
+        start, beyond, number = ZERO, ZERO, ZERO
+        # One entry an iteration, so that lanes with parts of their own stay together.
         for i in range(place, place + count):
+            if start == beyond:
+                if number < intervals:
+                    start, beyond, interval_bit = read_interval(
+                        words, tables, interval_bit, v, number, beyond, settings
+                    )
+                    number += ONE
+                else:
+                    start = NONE
             if residual < start:
                 out[np.uint64(i)] = residual
                 residuals -= ONE
@@ -234,14 +234,6 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
             else:
                 out[np.uint64(i)] = start
                 start += ONE
-                if start == beyond:
-                    number += ONE
-                    if number < intervals:
-                        start, beyond, interval_bit = read_interval(
-                            words, tables, interval_bit, v, number, beyond, settings
-                        )
-                    else:
-                        start = NONE
         return end_of_gaps(cursor)
 
     @device
