@@ -12,21 +12,26 @@ merchant out.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
 from glp_rapids import frames
+from glp_rapids.compressed.csr import is_compressed
 from glp_rapids.cores import Groups, connected_core, counts, exact_sums, induced, inside, masked
-from glp_rapids.device import array_module, to_device
+from glp_rapids.device import array_module, module_on, to_device
 from glp_rapids.frames import Frame
 from glp_rapids.graph import Graph
-from glp_rapids.ingest import as_graph
+from glp_rapids.ingest import as_any_graph, as_graph
 from glp_rapids.options import EdgeOptions
 from glp_rapids.propagation.functions import label_propagation, seeded_label_propagation
 from glp_rapids.propagation.results import row_weights
 from glp_rapids.sorting import rows_of
 from glp_rapids.window import Change, SlidingWindow
+
+if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
 
 __all__ = [
     "Change",
@@ -117,7 +122,7 @@ def account_scores(
     >>> account_scores(transfers, ["a"])["score"].round(2).tolist()
     [1.0, 0.91, 0.45]
     """
-    prepared, _ = _prepared(graph, edges)
+    prepared, _ = _prepared(graph, edges, as_any_graph)
     index = _seed_index(prepared, seeds, absent)
     return _score_frame(prepared, index, damping, max_iter)
 
@@ -197,7 +202,7 @@ def find_clusters(
     for name, share in {"minimum_score": minimum_score, "minimum_share": minimum_share}.items():
         if not isinstance(share, int | float | np.number) or not 0 <= share <= 1:
             raise ValueError(f"{name} must be a number in [0, 1], not {share!r}")
-    prepared, values = _prepared(graph, edges)
+    prepared, values = _prepared(graph, edges, as_graph)
     seed_index = _seed_index(prepared, seeds, absent)
     scores = _score_frame(prepared, seed_index, damping, max_iter)
     xp = array_module(prepared.indptr)
@@ -323,7 +328,9 @@ def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -
     return find_clusters(graph, seeds, **options).members
 
 
-def _prepared(graph: Any, edges: dict[str, Any]) -> tuple[Graph, Graph | None]:
+def _prepared(
+    graph: Any, edges: dict[str, Any], convert: Callable[..., Graph | CompressedGraph]
+) -> tuple[Graph | CompressedGraph, Graph | None]:
     """Give the graph of transfers and, of a window, that of amounts."""
     values = None
     if isinstance(graph, SlidingWindow):
@@ -331,15 +338,15 @@ def _prepared(graph: Any, edges: dict[str, Any]) -> tuple[Graph, Graph | None]:
             raise TypeError(f"a SlidingWindow takes no {next(iter(edges))}=: it has its own")
         prepared, values = graph.graph("transfers"), graph.graph("amount")
     else:
-        if not isinstance(graph, Graph) and edges.get("weight") is None:
+        if not (isinstance(graph, Graph) or is_compressed(graph)) and edges.get("weight") is None:
             edges = {"multigraph": "keep", **edges}
-        prepared = as_graph(graph, **edges)
+        prepared = convert(graph, **edges)
     if prepared.directed:
         raise ValueError("the graph is directed; clusters and scores need directed=False")
     return prepared, values
 
 
-def _seed_index(graph: Graph, seeds: Any, absent: str) -> Array:
+def _seed_index(graph: Graph | CompressedGraph, seeds: Any, absent: str) -> Array:
     if absent not in ("raise", "drop"):
         raise ValueError(f"absent must be 'raise' or 'drop', not {absent!r}")
     if isinstance(seeds, set | frozenset | dict):
@@ -357,8 +364,10 @@ def _seed_index(graph: Graph, seeds: Any, absent: str) -> Array:
     return graph.vertex_index(seeds, "seeds")
 
 
-def _score_frame(graph: Graph, seed_index: Array, damping: float, max_iter: int) -> Frame:
-    xp = array_module(graph.indptr)
+def _score_frame(
+    graph: Graph | CompressedGraph, seed_index: Array, damping: float, max_iter: int
+) -> Frame:
+    xp = module_on(graph.device)
     is_seed = xp.zeros(graph.number_of_vertices, dtype=bool)
     is_seed[seed_index] = True
     reached = seeded_label_propagation(

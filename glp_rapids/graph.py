@@ -65,12 +65,6 @@ class CSR:
         """Whether the entries of a row ascend: always."""
         return True
 
-    @property
-    def heaviest(self) -> float:
-        """The largest weight; 1 where there is none."""
-        weights = self.weights
-        return 1.0 if weights is None or weights.size == 0 else float(weights.max())
-
 
 @dataclass(frozen=True, eq=False)
 class Graph(CSR):

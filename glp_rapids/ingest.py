@@ -6,13 +6,15 @@ ids; `adjacency` builds the CSR from the ranks. The caller's data is only ever r
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
 
 from glp_rapids import adjacency, frames, id_types, ids, sources
+from glp_rapids.compressed.csr import is_compressed
 from glp_rapids.device import (
     DeviceName,
     array_module,
@@ -22,7 +24,10 @@ from glp_rapids.device import (
     to_device,
 )
 from glp_rapids.graph import Graph, is_symmetric
-from glp_rapids.options import ColumnNames
+from glp_rapids.options import ColumnNames, EdgeOptions
+
+if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
 
 Array = Any
 
@@ -48,8 +53,9 @@ def as_graph(
         ``(src, dst)`` or ``(src, dst, weight)`` of one length; as a square SciPy or CuPy sparse
         matrix, whose rows are the vertices 0..n-1 and whose stored values, unless boolean, are the
         weights; or a graph of networkx, cuGraph (with its weights, if it has any; a MultiGraph
-        with its duplicates) or this library. A dask frame and a cugraph.Graph over several GPUs
-        are gathered: on the caller's one GPU if they are of cuDF, else in host memory.
+        with its duplicates) or this library, where a `CompressedGraph` is decoded. A dask frame
+        and a cugraph.Graph over several GPUs are gathered: on the caller's one GPU if they are of
+        cuDF, else in host memory.
     source, destination : str or list of str
         The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
         strings, dates, categories, or any one type that can be sorted.
@@ -108,15 +114,29 @@ def as_graph(
     2     cy       1
     3    dan       0
     """
+    options = source, destination, weight, directed, vertices, multigraph, device
+    found = _converted(graph, *options)
+    return found.to_graph() if is_compressed(found) else found
+
+
+def as_any_graph(graph: Any, **edges: Unpack[EdgeOptions]) -> Graph | CompressedGraph:
+    """Do what `as_graph` does, but leave a `CompressedGraph` compressed."""
+    arguments = inspect.signature(as_graph).bind(graph, **edges)
+    arguments.apply_defaults()
+    return _converted(*arguments.args, **arguments.kwargs)
+
+
+def _converted(graph, source, destination, weight, directed, vertices, multigraph, device):
     if multigraph not in ("merge", "keep"):
         raise ValueError(f"multigraph must be 'merge' or 'keep', not {multigraph!r}")
     if not isinstance(directed, bool | np.bool_):
         raise TypeError(f"directed must be True or False, not {directed!r}")
     device = choose(device)
     options = sources.Options(source, destination, weight, bool(directed), vertices)
-    if isinstance(graph, Graph):
-        sources.refuse(options, "a glp_rapids.Graph", "vertices", "it has its own")
-        sources.refuse(options, "a glp_rapids.Graph", "weight", "it has its own")
+    if isinstance(graph, Graph) or is_compressed(graph):
+        name = f"a glp_rapids.{type(graph).__name__}"
+        sources.refuse(options, name, "vertices", "it has its own")
+        sources.refuse(options, name, "weight", "it has its own")
         sources.refuse_direction(graph.directed, options)
         return graph.to(device)
     edges = None

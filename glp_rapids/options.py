@@ -33,5 +33,5 @@ class SweepOptions(EdgeOptions, total=False):
     direction: Literal["in", "out", "both"]
     seed: int
     skip_inactive: bool
-    strategy: Literal["auto", "shared+warp", "shared", "global", "sort"]
+    strategy: Literal["auto", "shared+warp", "shared", "global", "sort", "decode"]
     progress: bool | Callable[[dict], None]

@@ -56,7 +56,7 @@ def compile_run(monkeypatch, run, graph, capability, strategies=None):
     from glp_rapids.propagation.kernels import baselines
 
     engine_of = kernels.engine_of
-    monkeypatch.setattr(kernels, "engine_of", lambda device, strategy, _: engine_of("gpu", strategy))
+    monkeypatch.setattr(kernels, "engine_of", lambda _, strategy, __: engine_of("gpu", strategy))
     with cuda_offline.compiling(monkeypatch, capability) as ptx:
         for strategy in strategies or baselines.STRATEGIES:
             RUNS[run](graph, strategy=strategy)

@@ -77,13 +77,13 @@ class CompressedCSR:
     @property
     def degree(self) -> Array:
         """Entries in the list of every vertex, int64."""
-        degrees = self.lists.degrees.astype(np.int64)
-        return degrees if self.order is None else degrees[self.place]
+        return self.degrees.astype(np.int64)
 
     @property
-    def heaviest(self) -> float:
-        """The largest weight; 1 where there is none."""
-        return heaviest(self.weights)
+    def degrees(self) -> Array:
+        """Entries in the list of every vertex, in ``index_dtype``."""
+        degrees = self.lists.degrees
+        return degrees if self.order is None else degrees[self.place]
 
     @property
     def entry_starts(self) -> Array:
@@ -132,9 +132,9 @@ def rows_of(graph: Graph | CompressedGraph, direction: str) -> CSR | CompressedC
     if direction not in ("in", "out", "both"):
         raise ValueError(f"direction must be 'in', 'out' or 'both', not {direction!r}")
     if not graph.directed or direction == "out":
-        return graph.keep("rows", partial(_own_lists, graph))
+        return graph.keep("rows", partial(_lists, graph))
     if direction == "in":
-        return graph.keep("rows in", partial(_transposed, graph))
+        return rows_of(graph.transpose(), "out")
     return graph.keep("rows both", lambda: graph.to_graph().rows("both"))
 
 
@@ -154,14 +154,10 @@ def readers_of(
         return rows_of(graph, direction)
     if direction == "in":
         return rows_of(graph, "out")
-    if not make and "rows in" not in graph._derived:
+    if not make and "transpose" not in graph._derived:
         return None
     return rows_of(graph, "in")
 
 
-def _own_lists(graph):
+def _lists(graph):
     return CompressedCSR(graph.lists, graph.weights, graph.order)
-
-
-def _transposed(graph):
-    raise NotImplementedError  # waits for compressed.graph

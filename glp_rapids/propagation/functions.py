@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from glp_rapids.compressed.csr import readers_of, rows_of
 from glp_rapids.options import EdgeOptions, SweepOptions
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.sweep import Options, run
 from glp_rapids.propagation.variants import Classic, Layered, Seeded, SpeakerListener
 
 if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
     from glp_rapids.frames import Frame
     from glp_rapids.graph import Graph
 
@@ -30,9 +32,11 @@ def _results() -> ModuleType:
     return results
 
 
-def _prepared(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[Graph, Options]:
+def _prepared(
+    graph: Any, options: SweepOptions, **defaults: Any
+) -> tuple[Graph | CompressedGraph, Options]:
     """Split the keywords, check those of the run before the graph is even looked at, convert."""
-    from glp_rapids.ingest import as_graph
+    from glp_rapids.ingest import as_any_graph
 
     names = EdgeOptions.__annotations__
     edges = {name: value for name, value in options.items() if name in names}
@@ -41,7 +45,7 @@ def _prepared(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[Graph
         known = ", ".join(sorted(SweepOptions.__annotations__))
         raise TypeError(f"unknown option {unknown[0]!r}; there are {known}")
     run_options = Options(**{**defaults, **others})
-    return as_graph(graph, **edges), run_options
+    return as_any_graph(graph, **edges), run_options
 
 
 def label_propagation(
@@ -268,11 +272,11 @@ def layered_label_propagation(
     return _results().layers(prepared, gammas, outcomes, renumber)
 
 
-def _ordering(graph: Graph, run_options: Options, gammas: list[float]) -> Frame:
+def _ordering(graph: Graph | CompressedGraph, run_options: Options, gammas: list[float]) -> Frame:
     """Let every layer, the finest first, put its clusters together."""
     from glp_rapids.propagation import ordering
 
-    vertices, reports = ordering.by_degree(graph.rows(run_options.direction)), []
+    vertices, reports = ordering.by_degree(rows_of(graph, run_options.direction)), []
     for gamma in gammas:
         outcome = run(graph, Layered(gamma), run_options)
         vertices = ordering.with_layer(vertices, outcome.labels)
@@ -416,8 +420,8 @@ def seeded_label_propagation(
     prepared, run_options = _prepared(graph, options, explore=0, update="sync", stops=False)
     labels, names = _results().seed_labels(prepared, seeds)
     reach = max_iter if max_hops is None else int(max_hops)
-    heard = _results().row_weights(prepared.rows(run_options.direction))
-    said = _results().row_weights(prepared.readers(run_options.direction))
+    heard = _results().row_weights(rows_of(prepared, run_options.direction))
+    said = _results().row_weights(readers_of(prepared, run_options.direction))
     program = Seeded(labels, heard, said, damping, reach, max_iter)
     outcome = run(prepared, program, run_options)
     return _results().reached(outcome, names)

@@ -14,17 +14,20 @@ layers come finest first, so that the coarsest decides first; the other way roun
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from glp_rapids.device import array_module
-from glp_rapids.graph import CSR
+from glp_rapids.device import array_module, module_on
+
+if TYPE_CHECKING:
+    from glp_rapids.compressed.csr import CompressedCSR
+    from glp_rapids.graph import CSR
 
 Array = Any
 
 
-def by_degree(rows: CSR) -> Array:
+def by_degree(rows: CSR | CompressedCSR) -> Array:
     """List the vertices, most entries first; of equals the smaller index."""
-    return array_module(rows.indptr).argsort(-rows.degree, kind="stable")
+    return module_on(rows.device).argsort(-rows.degree, kind="stable")
 
 
 def with_layer(order: Array, labels: Array) -> Array:

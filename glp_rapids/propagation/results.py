@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from glp_rapids.compressed.csr import CompressedCSR, heaviest
 from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames import Frame, Kind, set_attributes, to_series, without_proxy
 from glp_rapids.graph import CSR, Graph
@@ -171,27 +172,42 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
     return set_attributes(frame, outcome.report)
 
 
-def row_weights(rows: CSR) -> Any:
+def row_weights(rows: CSR | CompressedCSR) -> Any:
     """Sum the weights of each row without its self-loop, the same to the last bit everywhere."""
-    xp = array_module(rows.indptr)
-    degree = rows.indptr[1:] - rows.indptr[:-1]
-    owner = xp.repeat(
-        xp.arange(degree.size, dtype=rows.indices.dtype), to_host(degree) if xp is np else degree
-    )
     scale = 1.0
+    if rows.weights is not None and rows.weights.dtype.kind == "f":
+        largest_degree = int(rows.degree.max()) if rows.number_of_vertices else 0
+        scale = fixed_point_scale(heaviest(rows.weights), largest_degree)
+    if isinstance(rows, CompressedCSR):
+        from glp_rapids.compressed.reading import pieces
+
+        sums = module_on(rows.device).zeros(rows.number_of_vertices, np.int64)
+        for first, last, piece in pieces(rows):
+            sums[first:last] = _row_sums(piece, first, scale)
+        sums = sums if rows.order is None else sums[rows.place]
+    else:
+        sums = _row_sums(rows, 0, scale)
+    return sums.astype(np.float64) / scale
+
+
+def _row_sums(rows: CSR, first: int, scale: float) -> Any:
+    """Give the sums of rows, of which row 0 is that of vertex ``first``, in fixed point."""
+    xp = array_module(rows.indptr)
+    degree = rows.degree
+    owner = xp.repeat(
+        xp.arange(first, first + degree.size, dtype=rows.indices.dtype),
+        to_host(degree) if xp is np else degree,
+    )
     if rows.weights is None:
         amounts = xp.ones(rows.indices.size, dtype=np.int64)
     elif rows.weights.dtype.kind == "f":
-        heaviest = float(rows.weights.max()) if rows.weights.size else 0.0
-        largest_degree = int(degree.max()) if degree.size else 0
-        scale = fixed_point_scale(heaviest, largest_degree)
         amounts = xp.rint(rows.weights.astype(np.float64) * scale).astype(np.int64)
     else:
         amounts = rows.weights.astype(np.int64)
     amounts[owner == rows.indices] = 0
     # Integers wrap around, so differences of running sums are exact whatever the total.
     running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(amounts)])
-    return (running[rows.indptr[1:]] - running[rows.indptr[:-1]]).astype(np.float64) / scale
+    return running[rows.indptr[1:]] - running[rows.indptr[:-1]]
 
 
 def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from glp_rapids.compressed.csr import CompressedCSR, readers_of, rows_of
+from glp_rapids.compressed.csr import CompressedCSR, heaviest, readers_of, rows_of
 from glp_rapids.device import memory_in_use, module_on, to_device, to_host
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.course import Course
@@ -223,7 +223,7 @@ def _host_types(fields: dict[str, Any]) -> dict[str, Any]:
 def _extremes(rows: CSR | CompressedCSR) -> tuple[int, float]:
     """Give the largest degree and the largest weight."""
     degrees = rows.degree
-    return (int(degrees.max()) if degrees.size else 0), rows.heaviest
+    return (int(degrees.max()) if degrees.size else 0), heaviest(rows.weights)
 
 
 def _workload(

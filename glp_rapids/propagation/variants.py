@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glp_rapids.compressed.csr import heaviest
 from glp_rapids.device import module_on
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.scalar import random_below
@@ -109,7 +110,7 @@ class Seeded(Program):
             growth = min(growth, 1 / (1 - self.damping))
         strongest = np.sqrt(float(is_seed.sum())) * growth
         loudest = strongest / (float(said_norm.min()) if said_norm.size else 1.0)
-        self.largest_amount = max(2 * graph.heaviest * loudest, np.finfo(np.float64).tiny)
+        self.largest_amount = max(2 * heaviest(graph.weights) * loudest, np.finfo(np.float64).tiny)
         return {
             "labels": self.labels,
             "heard_norm": heard_norm,

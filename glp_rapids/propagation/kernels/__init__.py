@@ -27,9 +27,21 @@ def _baseline(strategy: str) -> tuple[Any, Any]:
 
 def _compressed_on_cpu() -> tuple[Any, Any]:
     from glp_rapids.propagation.compilation import cpu_target
-    from glp_rapids.propagation.kernels.cpu_compressed import CompressedCpuEngine
+    from glp_rapids.propagation.kernels.cpu_compressed import compressed_engine
 
-    return CompressedCpuEngine, cpu_target()
+    return compressed_engine, cpu_target()
+
+
+def _compressed_auto() -> tuple[Any, Any]:
+    from glp_rapids.propagation.kernels.auto_compressed import CompressedEngine, gpu_target
+
+    return CompressedEngine, gpu_target()
+
+
+def _compressed_decode() -> tuple[Any, Any]:
+    from glp_rapids.propagation.kernels.auto_compressed import DecodeEngine, gpu_target
+
+    return DecodeEngine, gpu_target()
 
 
 GPU_ENGINES = {
@@ -42,7 +54,7 @@ GPU_ENGINES = {
 
 
 # Those for compressed graphs: "auto" decodes what a sweep needs, "decode" everything beforehand.
-COMPRESSED_GPU_ENGINES = {}
+COMPRESSED_GPU_ENGINES = {"auto": _compressed_auto, "decode": _compressed_decode}
 
 
 def engine_of(device: str, strategy: str = "auto", compressed: bool = False) -> tuple[Any, Any]:

@@ -22,6 +22,7 @@ from numba import njit, prange
 from glp_rapids.propagation.compilation import Compiled, DigestCache
 from glp_rapids.propagation.kernels import cpu_unit
 
+EVERYTHING = (True, True, True)  # the phases of a class: evaluate, update, count volumes
 SHORT = 8  # labels searched one by one before the table of slots is used
 # Entries. An empty parallel region took 2 microseconds on two idle cores, but milliseconds where
 # another process held one of them; a class has two, and a small graph is done before that.
@@ -32,6 +33,8 @@ CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough
 def build(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
     """Compile the sweep for one program; the result is cached in memory and on disk.
 
+    A class that is not in memory as a whole is swept piece by piece, in ``phases``: all pieces
+    are evaluated before any is updated, and all updated before volumes count.
     ``stamped``: votes all count one and the table of stamps fits (see `cpu_unit`).
     """
     traits = compiled.traits
@@ -219,34 +222,37 @@ def build(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
         return changed
 
     def sweep(
-        threads, class_indptr, vertices, indptr, indices, weights, readers_indptr, readers, fields,
-        flags, settings, tables, active, tied, winners, old, counts, errors,
+        threads, phases, class_indptr, vertices, indptr, indices, weights, readers_indptr, readers,
+        fields, flags, settings, tables, active, tied, winners, old, counts, errors,
     ):
         skip, _ = flags
+        evaluates, updates, recounts = phases
         scale = settings[3]
         changed_by = np.zeros(threads, np.int64)
         for group in range(class_indptr.size - 1):
             first, last = class_indptr[group], class_indptr[group + 1]
             chunks = (last - first + CHUNK - 1) // CHUNK
-            for thread in prange(threads):
-                state = State(*fields)
-                scratch = scratch_of(tables, thread)
-                for chunk in range(thread, chunks, threads):
-                    low = first + chunk * CHUNK
-                    counts[chunk] = evaluate_chunk(
-                        low, min(low + CHUNK, last), vertices, indptr, indices, weights, state,
-                        flags, settings, scratch, active, tied, winners, errors[thread],
-                    )
-            for thread in prange(threads):
-                state = State(*fields)
-                for chunk in range(thread, chunks, threads):
-                    if counts[chunk] > 0:
+            if evaluates:
+                for thread in prange(threads):
+                    state = State(*fields)
+                    scratch = scratch_of(tables, thread)
+                    for chunk in range(thread, chunks, threads):
                         low = first + chunk * CHUNK
-                        changed_by[thread] += update_chunk(
-                            low, low + counts[chunk], readers_indptr, readers, state, scale, skip,
-                            active, winners, old,
+                        counts[chunk] = evaluate_chunk(
+                            low, min(low + CHUNK, last), vertices, indptr, indices, weights, state,
+                            flags, settings, scratch, active, tied, winners, errors[thread],
                         )
-            if counted:
+            if updates:
+                for thread in prange(threads):
+                    state = State(*fields)
+                    for chunk in range(thread, chunks, threads):
+                        if counts[chunk] > 0:
+                            low = first + chunk * CHUNK
+                            changed_by[thread] += update_chunk(
+                                low, low + counts[chunk], readers_indptr, readers, state, scale,
+                                skip, active, winners, old,
+                            )
+            if counted and recounts:
                 labels = fields[0]
                 volume = fields[volume_field]
                 for chunk in range(chunks):

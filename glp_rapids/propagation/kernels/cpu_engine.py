@@ -13,46 +13,37 @@ from glp_rapids.propagation.kernels.cpu_unit import LARGEST_TABLE, rows_in_order
 from glp_rapids.propagation.sweep import Workload, class_lists
 
 
-class CpuEngine(SweepBySweep):
-    """Run one program on one graph with all cores."""
+class CpuRun(SweepBySweep):
+    """What runs on plain and on compressed rows have in common."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
-        rows, readers = workload.rows, workload.readers
-        number_of_vertices = rows.indptr.size - 1
+        rows = workload.rows
+        number_of_vertices, self._index_type = rows.number_of_vertices, rows.index_dtype
         self._workload, self._compiled, self._fields = workload, compiled, fields
-        self._threads = cpu.threads_for(rows.indices.size)
+        self._threads = cpu.threads_for(rows.number_of_edges)
         stamped = (
             compiled.traits.unit_votes
             and compiled.traits.default_score
             and number_of_vertices <= LARGEST_TABLE
         )
         self._kernel = cpu.sweep_kernel(compiled, self._threads > 1, stamped)
-        self._class_indptr, vertices = class_lists(number_of_vertices, workload.classes, np)
-        index_type = rows.indices.dtype
-        score_type = np.float64 if compiled.traits.real_scores else np.int64
-        weights = rows.weights
-        if weights is None:
-            weights = np.empty(0, np.int64)
-        vertices = vertices.astype(index_type)
-        indptr, indices = rows.indptr, rows.indices
-        if workload.classes > 1:
-            entries = (indices, weights)[: 1 if rows.weights is None else 2]
-            indptr, *entries = rows_in_order(vertices, indptr, entries, self._threads)
-            indices, weights = (*entries, weights)[:2]
-        self._csr = vertices, indptr, indices, weights, readers.indptr, readers.indices
         self._tables = cpu.tables_for(
-            number_of_vertices, workload.largest_degree, self._threads, index_type, stamped
+            number_of_vertices, workload.largest_degree, self._threads, self._index_type, stamped
         )
         self._active = np.ones(number_of_vertices, np.uint8)
         self._tied = np.zeros(number_of_vertices, np.uint8)
-        self._winners = (
-            np.empty(number_of_vertices, index_type),
-            np.empty(number_of_vertices, index_type),
-            np.empty(number_of_vertices, score_type),
-        )
-        self._old = np.empty(number_of_vertices, index_type)
-        self._counts = np.empty(number_of_vertices // cpu.CHUNK + 1, np.int64)
         self._errors = np.zeros((self._threads, 1), np.int64)
+
+    def _make_lists(self, size: int) -> None:
+        """Make room for the winners of so many vertices, and for what they said before."""
+        score_type = np.float64 if self._compiled.traits.real_scores else np.int64
+        self._winners = (
+            np.empty(size, self._index_type),
+            np.empty(size, self._index_type),
+            np.empty(size, score_type),
+        )
+        self._old = np.empty(size, self._index_type)
+        self._counts = np.empty(size // cpu.CHUNK + 1, np.int64)
 
     def start(self) -> None:
         """Let every vertex say its first label."""
@@ -63,22 +54,48 @@ class CpuEngine(SweepBySweep):
             labels = self._fields["labels"]
             self._fields["volume"][:] = np.bincount(labels[labels >= 0], minlength=labels.size)
 
-    def sweep(self, rule: Rule) -> int:
-        """Do one sweep; return how many vertices now say another label."""
-        self._fields["sweep"] = np.int64(rule.sweep)
+    def _skips(self, rule: Rule) -> bool:
+        """Tell whether a sweep leaves out who sleeps, and wakes whom a change concerns."""
         # At first nearly every label changes: waking everyone at once is cheaper than one by one.
-        wholesale = rule.sweep == 1
-        flags = (self._workload.skip and not wholesale, rule.revisit_tied)
-        settings = (
+        return self._workload.skip and rule.sweep > 1
+
+    def _settings(self, rule: Rule) -> tuple:
+        return (
             rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed),
             np.float64(self._workload.scale), np.float64(self._workload.largest_amount),
-        )
-        return int(self._kernel(
-            self._threads, self._class_indptr, *self._csr, tuple(self._fields.values()), flags,
-            settings, self._tables, self._active, self._tied, self._winners, self._old,
-            self._counts, self._errors,
-        ))
+        )  # fmt: skip
 
     def bad_amounts(self) -> bool:
         """Tell whether a program returned amounts that are not finite or too large."""
         return bool(self._errors.any())
+
+
+class CpuEngine(CpuRun):
+    """Run one program on one graph with all cores."""
+
+    def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
+        super().__init__(workload, compiled, fields)
+        rows, readers = workload.rows, workload.readers
+        number_of_vertices = rows.number_of_vertices
+        self._class_indptr, vertices = class_lists(number_of_vertices, workload.classes, np)
+        vertices = vertices.astype(self._index_type)
+        weights = rows.weights
+        if weights is None:
+            weights = np.empty(0, np.int64)
+        indptr, indices = rows.indptr, rows.indices
+        if workload.classes > 1:
+            entries = (indices, weights)[: 1 if rows.weights is None else 2]
+            indptr, *entries = rows_in_order(vertices, indptr, entries, self._threads)
+            indices, weights = (*entries, weights)[:2]
+        self._csr = vertices, indptr, indices, weights, readers.indptr, readers.indices
+        self._make_lists(number_of_vertices)
+
+    def sweep(self, rule: Rule) -> int:
+        """Do one sweep; return how many vertices now say another label."""
+        self._fields["sweep"] = np.int64(rule.sweep)
+        return int(self._kernel(
+            self._threads, cpu.EVERYTHING, self._class_indptr, *self._csr,
+            tuple(self._fields.values()), (self._skips(rule), rule.revisit_tied),
+            self._settings(rule), self._tables, self._active, self._tied, self._winners, self._old,
+            self._counts, self._errors,
+        ))  # fmt: skip
