@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+import secrets
 import types
 import warnings
 from collections import namedtuple
@@ -22,6 +24,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import binding as llvm
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from glp_rapids.propagation import scalar
@@ -34,6 +37,11 @@ from glp_rapids.propagation.program import (
     functions_of,
     traits_of,
 )
+
+# Numba tells functions of one name apart by counting them, from one on in every process. So code
+# that two processes kept on disk may call two functions by one name, and a third process that loads
+# both would run one function in the place of the other. Here each process counts from elsewhere.
+FunctionIdentity._unique_ids = itertools.count(secrets.randbits(48) + 1)
 
 
 @functools.cache
