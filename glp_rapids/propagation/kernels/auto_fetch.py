@@ -6,7 +6,7 @@ decoded. So labels are computed next to the codes, as in CGLP+ (GLP, TKDE'24, se
 graph is never there as a whole.
 
 Lists of up to one part are decoded by a lane each. Of longer ones a warp takes 32 parts, a lane
-each; where these begin is listed with the plan, so nobody walks through a hub.
+each, listed with the plan, so nobody walks through a hub.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.propagation.kernels.auto_common import ALL, LANES, WARPS
+from glp_rapids.propagation.kernels.auto_common import LANES, WARPS
 from glp_rapids.propagation.kernels.auto_plan import BINS, BOUNDS
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
-# The compressed lists: bits, tables of codes, where each list begins; of long lists 32 parts each:
-# the position in the plan, the first part and its first bit, by group; the stored place of each
-# vertex and the vertex at each place (one entry: the same); where each list's weights begin, and
-# what their codes stand for (one entry: they are no codes).
+# The compressed lists: bits, tables of codes, where each list begins; long lists by 32 parts each:
+# the position in the plan and the first part, by group; the place of each vertex's list and the
+# vertex of each place; where each list's weights begin, and what they stand for if they are codes.
 Stream = namedtuple(
     "Stream",
-    "words tables offsets settings position part bit group_items place order first_weight weights "
+    "words tables offsets settings position part group_items place order first_weight weights "
     "values",
 )
 
@@ -39,8 +38,7 @@ def build(functions: SimpleNamespace, needed: Any, index_type: Any, how: SimpleN
     than the vertices, ``weighted``, and have weights as codes (``coded``).
     """
     read_degree, read_list = functions.read_degree, functions.read_list
-    read_part, directory = functions.read_part, functions.directory
-    read_bits = functions.read_bits
+    read_part, part_bit = functions.read_part, functions.part_bit
     ordered, weighted, coded = how.ordered, how.weighted, how.coded
 
     @cuda.jit(device=True)
@@ -78,6 +76,7 @@ def build(functions: SimpleNamespace, needed: Any, index_type: Any, how: SimpleN
         warp = np.int64(cuda.blockIdx.x) * WARPS + cuda.threadIdx.x // LANES
         warps = np.int64(cuda.gridDim.x) * WARPS
         segment = stream.settings.segment
+        longest = max(segment, stream.settings.raw_below)  # of lists in one piece
         item = stream.group_items[np.uint64(group)] + warp
         last = stream.group_items[np.uint64(group + 1)]
         while item < last:
@@ -90,25 +89,13 @@ def build(functions: SimpleNamespace, needed: Any, index_type: Any, how: SimpleN
                 _, bit = read_degree(
                     stream.words, stream.tables, stream.offsets[np.uint64(v)], stream.settings
                 )
-                width, bit, parts = directory(stream.words, bit, degree, stream.settings)
-                length = np.int64(0)
-                if part < parts:
-                    length = np.int64(read_bits(stream.words, bit - (parts - part) * width, width))
-                # the running sum of the lengths before
-                total = length
-                distance = np.int32(1)
-                while distance < LANES:
-                    other = cuda.shfl_up_sync(ALL, total, distance)
-                    if lane >= distance:
-                        total += other
-                    distance = np.int32(2 * distance)
-                if part < parts:
-                    begin = part * segment
+                begin = part * segment
+                if begin < degree:
+                    bit = part_bit(stream.words, bit, degree, part, stream.settings)
                     count = min(segment, degree - begin)
                     start = lists.starts[np.uint64(position)] + begin
                     read_part(
-                        stream.words, stream.tables,
-                        stream.bit[np.uint64(item)] + total - length, v, count, stream.settings,
+                        stream.words, stream.tables, bit, v, count, stream.settings,
                         rows.indices, start,
                     )  # fmt: skip
                     finish(rows, stream, start, weights_of(stream, v), count, begin)
@@ -119,7 +106,7 @@ def build(functions: SimpleNamespace, needed: Any, index_type: Any, how: SimpleN
             if position < last:
                 v = lists.vertices[np.uint64(position)]
                 degree = np.int64(lists.degrees[np.uint64(position)])
-                if degree <= segment and needed(position, v, here, run):
+                if degree <= longest and needed(position, v, here, run):
                     v = stored(stream, v)
                     start = lists.starts[np.uint64(position)]
                     _, bit = read_degree(

@@ -71,7 +71,9 @@ def build(
     """
     shared = common(compiled, index_type, target)
     fetched = compressed is not None
-    update, sum_of_lanes = auto_update.build(compiled, index_type, fetched), shared.sum_of_lanes
+    own_readers = fetched and compressed.own_readers
+    update = auto_update.build(compiled, index_type, own_readers)
+    sum_of_lanes = shared.sum_of_lanes
     course_of = auto_course.build(target)
     meet, set_rule, judge = course_of.meet, course_of.set_rule, course_of.judge
     evaluate, needed = auto_evaluate.build(compiled, shared, meet)

@@ -1,0 +1,193 @@
+"""Compressed graphs: bits an entry, encoding, and label propagation on them beside the plain graph.
+
+Entries are those of the CSR, two per undirected edge, loops left out. Sweeps are synchronous and
+leave nothing out; runs to convergence take the defaults. "of plain" is the plain graph's time over
+the compressed one's. "decode" is the two-kernel way (CGLP): all is decoded, then labels propagate.
+Memory is what CuPy holds at the most from the compressed graph to its result; its bound is the
+compressed size and a tenth, and 60 bytes a vertex. Medians of the repeats after a warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from glp_rapids.bench import subjects, timing
+from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.compressed.graph import CompressedGraph, compress
+from glp_rapids.device import gpu_available, to_host
+from glp_rapids.graph import Graph
+
+GRAPHS = ("web", "cnr-2000", "uk-2007-100k")
+SCHEMES = ("cgr", "packed", "entropy")
+STRATEGIES = ("auto", "decode")
+WANTED_SHARE = {"packed": 0.6, "cgr": 0.25}  # of the plain sweep's rate
+WANTED_OVER_DECODE = 1.4
+WANTED_ENCODING = 1.0  # G entries a second
+RAW = 32  # lists of up to so many are left raw by the paper
+BYTES_A_VERTEX, SLACK = 60, 1.1
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME",
+                        help="as for bench gpu, or WebGraph's .graph files")  # fmt: skip
+    parser.add_argument("--schemes", nargs="+", default=SCHEMES, choices=SCHEMES, metavar="NAME",
+                        help=f"of {', '.join(SCHEMES)}")  # fmt: skip
+    parser.add_argument("--order", choices=("llp", "degree", "bfs"), help="before compression")
+    parser.add_argument("--sweeps", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Give the tables, a row a graph and scheme."""
+    device = options.device or ("gpu" if gpu_available() else "cpu")
+    tables: Tables = {}
+    for name in tqdm(options.graphs, desc="compressed", leave=False, disable=None):
+        graph = subjects.load(name, device)
+        for title, rows in measure(name, graph, options).items():
+            tables.setdefault(title, []).extend(rows)
+        del graph
+    return tables
+
+
+def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
+    """Measure one graph, where it lives."""
+    device, repeats = graph.device, options.repeats
+    sizes: Rows = []
+    sweeps: Rows = []
+    runs: Rows = []
+    memories: Rows = []
+    plain_sweeps = timing.timed_sweeps(_sync(graph, options), repeats, device)
+    plain_run = timing.timed(_run(graph), repeats, device)
+    for scheme in options.schemes:
+        for raw_below in (0, RAW):
+            make = partial(compress, graph, scheme, raw_below=raw_below, order=options.order)
+            milliseconds, found = timing.clocked(make, repeats if raw_below == 0 else 0, device)
+            sizes.append(size_row(name, found, milliseconds))
+            if raw_below == 0:
+                compressed = found
+        decoding, back = timing.clocked(compressed.to_graph, 1, device)
+        sizes[-2]["decode ms"] = decoding
+        sizes[-2]["exact"] = _same(back.indptr, graph.indptr) and _same(back.indices, graph.indices)
+        del back, found
+        memories += _memory(name, compressed)
+        mine = {}
+        for strategy in STRATEGIES if device == "gpu" else STRATEGIES[:1]:
+            mine[strategy] = timing.timed_sweeps(
+                _sync(compressed, options, strategy), repeats, device
+            )
+            run = timing.timed(_run(compressed, strategy), repeats, device)
+            row = {"graph": name, "scheme": scheme, "strategy": strategy}
+            ours, share = mine[strategy], plain_sweeps.median_ms / mine[strategy].median_ms
+            wanted = WANTED_SHARE.get(scheme) if strategy == "auto" else None
+            sweeps.append(
+                row
+                | {
+                    "plain ms": plain_sweeps.median_ms,
+                    "ms": ours.median_ms,
+                    "G entries/s": compressed.number_of_edges / ours.median_ms / 1e6,
+                    "of plain": share,
+                    "wanted": wanted,
+                    "reached": None if wanted is None else share >= wanted,
+                    "same labels": _alike(ours.timing.found, plain_sweeps.timing.found),
+                }
+            )
+            runs.append(
+                row
+                | {
+                    "sweeps": run.sweeps,
+                    "plain ms": plain_run.run_ms,
+                    "ms": run.run_ms,
+                    "of plain": plain_run.run_ms / run.run_ms,
+                    "same labels": _alike(run.found, plain_run.found),
+                }
+            )
+        if "decode" in mine:
+            for table, key in ((sweeps, "ms"), (runs, "ms")):
+                table[-2]["over decode"] = table[-1][key] / table[-2][key]
+        del compressed
+    return {
+        f"Size and encoding, {device}": sizes,
+        f"Synchronous sweeps, nothing skipped, {device}": sweeps,
+        f"To convergence, {device}": runs,
+        f"Memory of a run, {device}": memories,
+    }
+
+
+def size_row(name: str, compressed: CompressedGraph, milliseconds: float) -> dict:
+    """Give the row of a size and of how fast it was encoded."""
+    stats, entries = compressed.stats(), compressed.number_of_edges
+    rate = entries / milliseconds / 1e6
+    return {
+        "graph": name,
+        "scheme": compressed.layout.scheme,
+        "raw up to": compressed.layout.raw_below,
+        "entries": entries,
+        "bits an entry": stats["bits_per_edge"],
+        "MB": compressed.nbytes / 1e6,
+        "encode ms": milliseconds,
+        "G entries/s": rate,
+        "reached": rate >= WANTED_ENCODING,
+        "decode ms": None,
+        "exact": None,
+    }
+
+
+def _memory(name: str, compressed: CompressedGraph) -> Rows:
+    if compressed.device == "cpu":
+        return []
+    from glp_rapids.bench import memory
+
+    rows = []
+    for what, settings in (("defaults", {}), ("synchronous", {"update": "sync", "explore": 0})):
+        subject = compressed.bare()
+        memory.free_memory()
+        with memory.peak_memory() as water:
+            before = water.live - subject.nbytes  # others' arrays
+            _propagation(subject, **settings)()
+        peak = water.peak - before
+        allowed = SLACK * subject.nbytes + BYTES_A_VERTEX * subject.number_of_vertices
+        rows.append(
+            {
+                "graph": name,
+                "scheme": subject.layout.scheme,
+                "run": what,
+                "compressed MB": subject.nbytes / 1e6,
+                "peak MB": peak / 1e6,
+                "bytes a vertex beyond": (peak - subject.nbytes) / subject.number_of_vertices,
+                "of bound": peak / allowed,
+                "reached": peak <= allowed,
+            }
+        )
+    return rows
+
+
+def _propagation(graph: Any, **settings: Any) -> Any:
+    from glp_rapids import label_propagation
+
+    return partial(label_propagation, graph, device=graph.device, **settings)
+
+
+def _sync(graph: Any, options: argparse.Namespace, strategy: str = "auto") -> Any:
+    return _propagation(
+        graph, strategy=strategy, update="sync", explore=0, tol=0.0, max_iter=options.sweeps,
+        skip_inactive=False,
+    )  # fmt: skip
+
+
+def _run(graph: Any, strategy: str = "auto") -> Any:
+    return _propagation(graph, strategy=strategy)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool((one == other).all())
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return np.array_equal(*(to_host(frame["partition"].values) for frame in (one, other)))

@@ -1,0 +1,128 @@
+"""A graph of billions of edges, made row by row where it shall live, without a list of its edges.
+
+Vertices lie in blocks of 64, and two of a block are neighbours by a hash of the pair: in one block
+of eight nearly always, in the others now and then. Besides, vertex v may be a neighbour of v with
+some of its bits flipped, wherever that is. Both are the same seen from either end, so each row is
+made by itself, in order, and the graph needs neither sorting nor room for a second copy.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import DeviceName, to_device
+from glp_rapids.graph import Graph
+from glp_rapids.ids import IdColumn, VertexIds
+from glp_rapids.propagation import scalar
+from glp_rapids.propagation.compilation import Target, cpu_target
+
+BLOCK = 64
+FAR = 6  # neighbours elsewhere that a vertex may have; each it has or has not, evenly
+DENSE = 8  # one block of so many
+DENSE_SHARE, SHARE = 230, 31  # of 256 pairs of a block, those that are neighbours
+
+
+def _row_of(target: Target) -> Any:
+    mix = target.compile(scalar.mix)
+    block, far = np.int64(BLOCK), FAR
+    dense, dense_share, share = np.uint64(DENSE), np.uint64(DENSE_SHARE), np.uint64(SHARE)
+    low = np.uint64(255)
+
+    @target.device_function
+    def row(v, masks, seed, out, place, write):
+        """Give the number of neighbours of v; with ``write`` put them to ``out[place:]``."""
+        first = v - (v & (block - np.int64(1)))
+        likely = share
+        if mix(first, seed) % dense == np.uint64(0):
+            likely = dense_share
+        count = np.int64(0)
+        for u in range(first, first + block):
+            pair = min(u, v) * block + (max(u, v) & (block - np.int64(1)))
+            if u != v and (mix(pair, seed) & low) < likely:
+                if write:
+                    out[place + count] = u
+                count += np.int64(1)
+        for i in range(far):
+            u = v ^ masks[i]
+            if mix(min(u, v) * np.int64(far) + np.int64(i), seed + np.int64(1)) & np.uint64(1) == 0:
+                if write:  # where it belongs: those beyond make room
+                    at = place + count
+                    while at > place and out[at - 1] > u:
+                        out[at] = out[at - 1]
+                        at -= 1
+                    out[at] = u
+                count += np.int64(1)
+        return count
+
+    return row
+
+
+@functools.cache
+def _kernel(device: DeviceName) -> Any:
+    """Make what counts, or writes, all rows.
+
+    On a GPU: a thread a vertex, any number of blocks; any degree.
+    """
+    if device == "cpu":
+        import numba
+
+        row = _row_of(cpu_target())
+
+        @numba.njit(parallel=True, nogil=True)
+        def rows(indptr, masks, seed, out, write):
+            for v in numba.prange(indptr.size - 1):
+                place = indptr[v] if write else np.int64(0)
+                count = row(np.int64(v), masks, seed, out, place, write)
+                if not write:
+                    indptr[v + 1] = count
+
+        return rows
+    from glp_rapids.propagation.kernels.cuda_target import cuda, gpu_target, kernel
+
+    row = _row_of(gpu_target())
+
+    def rows(indptr, masks, seed, out, write):
+        v = np.int64(cuda.grid(1))
+        if v < indptr.size - 1:
+            place = indptr[v] if write else np.int64(0)
+            count = row(v, masks, seed, out, place, write)
+            if not write:
+                indptr[v + 1] = count
+
+    return kernel(rows, "rows of a large graph 1")
+
+
+def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:
+    """Make a graph of 2**bits vertices, 16.6 entries each; the same on both devices."""
+    if not 8 <= bits <= 32:
+        raise ValueError(f"bits must be in 8..32, not {bits}")
+    vertices = 1 << bits
+    masks = np.arange(1, FAR + 1, dtype=np.int64)
+    masks = (scalar.mix_array(masks, seed) % np.uint64(vertices)).astype(np.int64)
+    masks |= vertices >> 1  # far away, and distinct by the lowest bits
+    masks = (masks & ~np.int64(7)) + np.arange(FAR)
+    if device == "cpu":
+        xp: Any = np
+
+        def run(*arguments: Any) -> None:
+            _kernel("cpu")(*arguments)
+    else:
+        import cupy as xp
+
+        from glp_rapids.diversity.kernels.gpu_common import launch
+
+        def run(*arguments: Any) -> None:
+            launch(_kernel("gpu"), -(-vertices // 256), 256, *arguments)
+
+    masks = to_device(masks, device)
+    dtype = np.int32 if vertices <= np.iinfo(np.int32).max else np.int64
+    indptr = xp.zeros(vertices + 1, np.int64)
+    run(indptr, masks, np.int64(seed), xp.zeros(1, dtype), False)
+    xp.cumsum(indptr, out=indptr)
+    indices = xp.empty(int(indptr[-1]), dtype)
+    run(indptr, masks, np.int64(seed), indices, True)
+    ids = IdColumn(xp.arange(vertices, dtype=np.int64), "integer", None)
+    return Graph(indptr, indices, None, False, VertexIds((ids,), "pandas"))
