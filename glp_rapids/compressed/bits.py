@@ -18,9 +18,11 @@ and an int64, and a shift by the width of its type or more means nothing.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numba
 import numpy as np
 
 from glp_rapids.propagation.compilation import Target
@@ -28,6 +30,14 @@ from glp_rapids.propagation.compilation import Target
 ZERO, ONE = np.uint32(0), np.uint32(1)
 WIDE_ONE = np.uint64(1)
 ALL, LOW = np.uint64(0xFFFF_FFFF_FFFF_FFFF), np.uint64(0xFFFF_FFFF)
+
+
+def inner(target: Target) -> Callable[[Callable], Any]:
+    """Give what compiles a function that only compiled ones call, which takes a third less time."""
+    if target.name != "cpu":
+        return target.device_function
+    options = {"error_model": "numpy", "nogil": True}
+    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
 
 
 def _own(target: Target) -> tuple[Any, Any, Any]:
@@ -73,12 +83,12 @@ def _own(target: Target) -> tuple[Any, Any, Any]:
             def bit_length(value):
                 return np.int64(64) - np.int64(cuda.clz(value))
 
-    return tuple(target.device_function(one) for one in (trailing_zeros, bit_length, put))
+    return tuple(inner(target)(one) for one in (trailing_zeros, bit_length, put))
 
 
 @functools.cache
 def build(target: Target) -> SimpleNamespace:
-    """Give the compiled functions on bits and codes.
+    """Give the compiled functions on bits and codes, for compiled code alone to call.
 
     Bits are int64, as are natural numbers and widths unless said otherwise; ``words`` is the
     stream.
@@ -113,7 +123,7 @@ def build(target: Target) -> SimpleNamespace:
     ``fold(distance)``, ``unfold(x)``
         From a signed number to a natural one, and back.
     """
-    device = target.device_function
+    device = inner(target)
     trailing_zeros, bit_length, put = _own(target)
 
     @device

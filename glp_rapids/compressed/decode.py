@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.compressed import lists
+from glp_rapids.compressed.bits import inner
 from glp_rapids.compressed.encode import cut_lists, row_of_part
 from glp_rapids.compressed.layout import BLOCK, CompressedRows, Settings
 from glp_rapids.compressed.running import each
@@ -118,7 +119,7 @@ def decode_rows(rows: CompressedRows, vertices: Array | None, out: Array, starts
 def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Give the compiled functions that take an item and a `Skimming` or `Decoding`."""
     on_lists = lists.build(scheme, target)
-    device = target.device_function
+    device = inner(target)
     read_degree, skip_list = on_lists.read_degree, on_lists.skip_list
     read_list_of, read_part_of = on_lists.read_list, on_lists.read_part
     part_bit = on_lists.part_bit

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.compressed import code_tables, lists
+from glp_rapids.compressed.bits import inner
 from glp_rapids.compressed.layout import (
     BLOCK,
     PADDING,
@@ -154,7 +155,7 @@ def row_of_part(first_part, part):
 def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Give the compiled functions that take an item and an `Encoding`."""
     on_lists = lists.build(scheme, target)
-    device = target.device_function
+    device = inner(target)
     number_size, part_size = on_lists.number_size, on_lists.part_size
     write_number, write_part_of = on_lists.write_number, on_lists.write_part
     write_bits, write_raw, bit_length = on_lists.write_bits, on_lists.write_raw, on_lists.bit_length

@@ -42,7 +42,7 @@ PARTS: dict[str, Callable[[Target], SimpleNamespace]] = {
 
 @functools.cache
 def build(scheme: str, target: Target) -> SimpleNamespace:
-    """Give the compiled functions on lists under a scheme.
+    """Give the compiled functions on lists under a scheme, for compiled code alone to call.
 
     Bits, vertices, degrees and places are int64; ``settings`` is a `Settings`, ``out`` an array of
     vertices, ``indices`` the entries of a CSR. A bit "of a list" is the one behind its degree.
@@ -98,7 +98,7 @@ def build(scheme: str, target: Target) -> SimpleNamespace:
 def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
     """Give the functions on whole lists, made of those on parts."""
     code = bits.build(target)
-    device = target.device_function
+    device = bits.inner(target)
     read_bits, open_window, take = code.read_bits, code.open_window, code.take
     read_number, read_part, skip_part = parts.read_number, parts.read_part, parts.skip_part
     write_bits = code.write_bits
@@ -176,7 +176,7 @@ def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
 
 def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
     code = bits.build(target)
-    device = target.device_function
+    device = bits.inner(target)
     unfold = code.unfold
     read_number, next_gap = scheme.read_number, scheme.next_gap
     open_gaps, end_of_gaps, skip_gaps = scheme.open_gaps, scheme.end_of_gaps, scheme.skip_gaps
@@ -257,7 +257,7 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
 
 def _writers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
     code = bits.build(target)
-    device = target.device_function
+    device = bits.inner(target)
     fold, bit_length = code.fold, code.bit_length
     number_size, write_number = scheme.number_size, scheme.write_number
     gap_size, last_gaps_size, write_gap = scheme.gap_size, scheme.last_gaps_size, scheme.write_gap

@@ -45,7 +45,7 @@ def cgr(target: Target) -> SimpleNamespace:
         the largest.
     """
     code = bits.build(target)
-    device = target.device_function
+    device = bits.inner(target)
     read_code, open_window, fill = code.read_code, code.open_window, code.fill
     code_in, read_far = code.code_in, code.read_far
     size, write = code.code_size, code.write_code
@@ -121,7 +121,7 @@ def cgr(target: Target) -> SimpleNamespace:
 def packed(target: Target) -> SimpleNamespace:
     """Give how the scheme "packed" codes: as `cgr`, but groups of gaps share a width."""
     code = bits.build(target)
-    device = target.device_function
+    device = bits.inner(target)
     open_window, take, read_bits = code.open_window, code.take, code.read_bits
     bit_length, write_bits = code.bit_length, code.write_bits
     group, width_bits = np.int64(GROUP), np.int64(WIDTH_BITS)
