@@ -13,6 +13,8 @@ _HOMES = {
     "Graph": "graph",
     "as_graph": "ingest",
     "read_webgraph": "compressed.webgraph",
+    "compress": "compressed.graph",
+    "CompressedGraph": "compressed.graph",
     "Program": "propagation.program",
     "propagate": "propagation.functions",
     "label_propagation": "propagation.functions",
@@ -42,6 +44,8 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph as CompressedGraph
+    from glp_rapids.compressed.graph import compress as compress
     from glp_rapids.compressed.webgraph import read_webgraph as read_webgraph
     from glp_rapids.diversity.ego import ego_networks as ego_networks
     from glp_rapids.diversity.search import structural_diversity as structural_diversity

@@ -28,7 +28,9 @@ Sections = dict[str, Array]
 _UNITS = ("s", "ms", "us", "ns")
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _POINTS = {"datetime": "M", "timedelta": "m"}
-_TEXTS = {"string": "text", "decimal": "decimal", "bytes": "bytes"}  # kind of each family
+# The kind of each family that is written as text or bytes, and what is made of the texts again.
+_TEXTS = {"string": "text", "decimal": "decimal", "bytes": "bytes", "moment": "moment"}
+_OBJECTS = {"decimal": decimal.Decimal, "moment": datetime.datetime.fromisoformat}
 _NUMPY = re.compile(r"[<|]([iu][1248]|O|[mM]8\[(s|ms|us|ns)\])")
 _EXTENSION = re.compile(
     r"U?Int(8|16|32|64)|category|str|string\[(python|pyarrow)\]|datetime64\[(s|ms|us|ns), [^]]+\]"
@@ -141,6 +143,8 @@ def _saved_values(values: Any, family: str, name: str, sections: Sections) -> di
     entry = {"family": family, "series": _name_of(values.dtype)}
     if family == "empty":
         return entry | {"kind": "empty"}
+    if _are_python_datetimes(values):
+        family = entry["kind"] = "moment"  # as text
     if family.startswith("datetime"):
         points = pd.DatetimeIndex(values)
         sections[name] = points.asi8
@@ -159,7 +163,9 @@ def _saved_values(values: Any, family: str, name: str, sections: Sections) -> di
     if family not in _TEXTS:
         _refuse(family)
     pieces = values.tolist()
-    if family != "bytes":
+    if family == "moment":
+        pieces = [piece.isoformat().encode() for piece in pieces]
+    elif family != "bytes":
         pieces = [str(piece).encode(errors="surrogatepass") for piece in pieces]
     offsets = np.zeros(len(pieces) + 1, dtype=np.int64)
     np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
@@ -196,6 +202,15 @@ def _restored_values(entry: dict, name: str, sections: Sections) -> tuple[Any, s
     return (values if values.dtype == dtype else values.astype(dtype)), family
 
 
+def _are_python_datetimes(values: pd.Series) -> bool:
+    """Tell objects of Python's class, in no zone or in one that the text can say, from others."""
+    return values.dtype == object and all(
+        type(value) is datetime.datetime
+        and (value.tzinfo is None or type(value.tzinfo) is datetime.timezone)
+        for value in values
+    )
+
+
 def _split(text: np.ndarray, offsets: np.ndarray, kind: str) -> pd.Series:
     """Cut bytes into ids."""
     offsets = offsets.astype(np.int64, copy=False)
@@ -211,7 +226,8 @@ def _split(text: np.ndarray, offsets: np.ndarray, kind: str) -> pd.Series:
         pieces = [whole[a:b] for a, b in pairwise(places)]
     else:
         pieces = [whole[a:b].decode(errors="surrogatepass") for a, b in pairwise(places)]
-    return _objects([decimal.Decimal(piece) for piece in pieces] if kind == "decimal" else pieces)
+    made_of = _OBJECTS.get(kind)
+    return _objects(pieces if made_of is None else [made_of(piece) for piece in pieces])
 
 
 def _objects(values: list) -> pd.Series:

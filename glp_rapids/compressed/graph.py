@@ -1,0 +1,382 @@
+"""`compress` and what it gives: a graph in a tenth of the memory, for all that a graph is for.
+
+From Boldi and Vigna's gaps and intervals (WWW 2004) to the CGR of Sha, Li and Tan (SIGMOD 2019) and
+of CGLP+ (TKDE 2024): a list is runs of consecutive neighbours and gaps between the others. How
+lists are laid out is said in `layout`, and in `file` how they are stored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from glp_rapids import adjacency
+from glp_rapids.compressed import reorder
+from glp_rapids.compressed import weights as edge_weights
+from glp_rapids.compressed.decode import decode
+from glp_rapids.compressed.encode import encode
+from glp_rapids.compressed.layout import Codes, CompressedRows, Layout
+from glp_rapids.compressed.measure import best_codes
+from glp_rapids.compressed.options import (
+    Scheme,
+    check_progress,
+    checked_codes,
+    scheme_for,
+    telling,
+)
+from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.device import DeviceName, choose, memory_free, to_device
+from glp_rapids.graph import CSR, Graph
+from glp_rapids.ids import VertexIds
+from glp_rapids.ingest import as_graph
+from glp_rapids.options import EdgeOptions
+
+Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedGraph:
+    """A graph whose neighbour lists are compressed; `compress` makes one, `open` reads a file.
+
+    Every function of this library takes it in the place of a graph and gives the same result; label
+    propagation reads the lists as they are, the others decode them first.
+
+    Parameters
+    ----------
+    lists : CompressedRows
+        The neighbour lists: of a directed graph, the destinations of the edges out of a vertex.
+    weights : array, CodedWeights or None
+        In the order of the entries of ``lists``; None where every edge weighs one.
+    directed : bool
+        Whether (u, v) and (v, u) are different edges.
+    vertices : VertexIds
+        The external ids, in the order of the vertex indices.
+    order : int array of n, or None
+        The vertex whose list lies at each place. Lists hold places too. None: its number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import compress
+    >>> edges = pd.DataFrame({"src": ["ann", "bob", "ann"], "dst": ["bob", "cy", "cy"]})
+    >>> graph = compress(edges, device="cpu")
+    >>> graph
+    CompressedGraph(3 vertices, 6 entries, undirected, unweighted, packed, cpu)
+    >>> graph.to_graph().indices.tolist()
+    [1, 2, 0, 2, 0, 1]
+    >>> graph.stats()["bits_per_edge"] < 32
+    True
+    """
+
+    lists: CompressedRows
+    weights: Array | CodedWeights | None
+    directed: bool
+    vertices: VertexIds
+    order: Array | None = None
+    _derived: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def number_of_vertices(self) -> int:
+        """The number of lists."""
+        return self.lists.number_of_vertices
+
+    @property
+    def number_of_edges(self) -> int:
+        """The number of entries; an undirected edge counts twice, a self-loop once."""
+        return self.lists.number_of_edges
+
+    @property
+    def device(self) -> DeviceName:
+        """Where the arrays live: "cpu" (NumPy) or "gpu" (CuPy)."""
+        return self.lists.device
+
+    @property
+    def layout(self) -> Layout:
+        """How the lists are compressed."""
+        return self.lists.layout
+
+    @property
+    def index_dtype(self) -> np.dtype:
+        """The type of a vertex index: int32, or int64 where needed."""
+        return np.dtype(self.lists.index_dtype)
+
+    @property
+    def degree(self) -> Array:
+        """Entries of every vertex's list, int64."""
+        degrees = self.lists.degrees.astype(np.int64)
+        if self.order is None:
+            return degrees
+        by_vertex = degrees.copy()
+        by_vertex[self.order] = degrees
+        return by_vertex
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of lists, weights and order, without what is derived from them and without ids."""
+        return self.lists.nbytes + sum(
+            part.nbytes for part in (self.weights, self.order) if part is not None
+        )
+
+    def __repr__(self) -> str:
+        sort = "directed" if self.directed else "undirected"
+        weights = "unweighted" if self.weights is None else f"{self.weights.dtype} weights"
+        return (
+            f"CompressedGraph({self.number_of_vertices} vertices, {self.number_of_edges} entries, "
+            f"{sort}, {weights}, {self.layout.scheme}, {self.device})"
+        )
+
+    frame = Graph.frame
+    external = Graph.external
+    external_columns = Graph.external_columns
+    keep = Graph.keep
+
+    def vertex_index(self, ids: Any, argument: str = "vertices") -> Array:
+        """Give the indices of external ids, in their order, where the graph lives."""
+        index = self.vertices.lookup(ids, argument)
+        return to_device(index.astype(self.index_dtype), self.device)
+
+    def to(self, device: DeviceName | None) -> CompressedGraph:
+        """Give the graph on ``device`` ("cpu", "gpu"; None: the GPU if there is one).
+
+        A graph that is there already is itself; a moved one is kept, so moving twice costs once.
+        """
+        device = choose(device)
+        return self if device == self.device else self.keep(device, partial(self._moved, device))
+
+    def to_graph(self) -> Graph:
+        """Give the plain graph: the same as was compressed, to the bit. O(m); not kept."""
+        rows = reorder.restored(self._stored(), self.order)
+        return Graph(rows.indptr, rows.indices, rows.weights, self.directed, self.vertices)
+
+    def transpose(self) -> CompressedGraph:
+        """Give the graph with every edge reversed, by way of the plain one; kept."""
+        return self if not self.directed else self.keep("transpose", self._transposed)
+
+    def stats(self) -> dict[str, Any]:
+        """Say where the bits go.
+
+        Returns
+        -------
+        dict
+            ``bits_per_edge``: of all that the lists take, an entry (an undirected edge is two).
+            ``parts``: the same by part, which adds up to it: ``degrees``, ``interval counts``,
+            ``intervals``, ``residuals``, ``raw``, ``directories``, ``blocks`` (their sizes, and
+            what fills up their last bytes) and ``tables``.
+            ``beside``: bits an entry of ``weights``, ``order`` and ``ids``, which are not in it.
+            ``ratio``: the bytes of a plain CSR (indices of 4 or 8 bytes, 8 for every row) by those
+            of the lists. ``bytes``: of the lists.
+            ``histogram``: a dict for every class of degrees there is, ``degree`` (from, to),
+            ``lists``, ``entries`` and ``bits_per_entry``.
+            ``vertices``, ``edges`` (entries) and ``scheme``.
+        """
+        from glp_rapids.compressed.stats import statistics
+
+        return self.keep("stats", partial(statistics, self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to a file, ids, weights and order included.
+
+        A file that is there already is replaced, and only when the new one is complete; so it may
+        be the very one that this graph was opened from.
+
+        Parameters
+        ----------
+        path : str or path
+            Any name; ``.glp`` is a good ending.
+
+        Raises
+        ------
+        TypeError
+            The vertex ids are of a type that has no form in a file.
+        OSError
+            The file cannot be written.
+        """
+        from glp_rapids.compressed.file import save
+
+        save(self, path)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        mmap: bool = True,
+        device: DeviceName | None = None,
+        verify: bool = True,
+    ) -> CompressedGraph:
+        """Read a graph that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        mmap : bool
+            On the CPU, leave the arrays in the file, from where they are read when they are looked
+            at, and can be dropped from memory at any time. The file must then stay as it is: it may
+            be deleted or replaced, but not be written into or cut off.
+        device : {"cpu", "gpu"}, optional
+            Where the graph shall live; None: on the GPU if there is one.
+        verify : bool
+            Read the whole file once, compare all checksums and walk through every list, so that
+            whatever comes after cannot go wrong. False: only what tells what the file is gets
+            checked, and opening a mapped file takes no time however large it is; for files that
+            were verified before, since results from a damaged one may be wrong or a crash.
+
+        Returns
+        -------
+        CompressedGraph
+            Exactly the one that was saved. Its results are cuDF frames if those of the saved one
+            were and cuDF is there.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such file.
+        ValueError
+            It is no file of this kind, truncated, damaged, or of a newer version; the message says
+            where.
+        MemoryError
+            The graph does not fit.
+        """
+        from glp_rapids.compressed.file import load
+
+        return load(path, bool(mmap), device, bool(verify))
+
+    def _stored(self) -> CSR:
+        indptr, indices = decode(self.lists)
+        return CSR(indptr, indices, edge_weights.decoded(self.weights))
+
+    def _moved(self, device):
+        arrays = {
+            name: to_device(getattr(self.lists, name), device)
+            for name in ("words", "block_bytes", "tables")
+        }
+        lists = replace(self.lists, **arrays, _derived={})
+        order = None if self.order is None else to_device(self.order, device)
+        weights = edge_weights.moved(self.weights, device)
+        moved = CompressedGraph(lists, weights, self.directed, self.vertices, order)
+        moved._derived[self.device] = self
+        return moved
+
+    def _transposed(self):
+        rows = self._stored()
+        rows = CSR(*adjacency.transpose(rows.indptr, rows.indices, rows.weights))
+        transposed = _of_rows(rows, self.layout, True, self.vertices, self.order)
+        transposed._derived["transpose"] = self
+        return transposed
+
+
+def compress(
+    graph: Any,
+    scheme: Scheme = "auto",
+    *,
+    for_: Literal["speed", "size"] = "speed",
+    min_interval: int = 4,
+    raw_below: int = 0,
+    segment: int | None = None,
+    codes: Codes | Mapping[str, str] | None = None,
+    order: Any = None,
+    progress: bool | Callable[[dict], None] = False,
+    **options: Unpack[EdgeOptions],
+) -> CompressedGraph:
+    """Compress a graph: neighbour lists as runs and gaps, a few bits an entry instead of 32.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Whatever `as_graph` takes; its keywords (``source=``, ``destination=``, ``weight=``,
+        ``directed=``, ``vertices=``, ``multigraph=``, ``device=``) are taken here too. A
+        `CompressedGraph` is compressed anew.
+    scheme : {"auto", "cgr", "packed", "entropy"}
+        "cgr": every number in the code that suits it. "packed": gaps in groups of equal width, a
+        little larger and faster to decode. "entropy": the smallest and the slowest. "auto": what is
+        best for ``for_``.
+    for_ : {"speed", "size"}
+        What "auto" looks at.
+    min_interval : int
+        So many consecutive neighbours or more are kept as a run; 0: none are.
+    raw_below : int
+        Lists of up to so many neighbours are left as they are, each number in as many bits as the
+        largest vertex needs; costs much room, since most lists are short.
+    segment : int, optional
+        Longer lists are cut into parts of so many entries, a power of two, which are decoded at
+        the same time. Default: 128.
+    codes : mapping or Codes, optional
+        The code ("gamma", "delta", "zeta2", ... "zeta8") of ``degree``, ``count``, ``start``,
+        ``length``, ``first`` or ``gap``. What is not named gets the best one for this graph, by
+        what it would take exactly.
+    order : {"llp", "degree", "bfs"}, list of int, or None
+        In which order lists are stored, which decides how small they get; results are the same and
+        in the caller's ids in any case. None: by id, which is best where ids say what belongs
+        together, as those of crawls do. "llp": as `layered_label_propagation` puts vertices side by
+        side, the best otherwise. "degree": by falling degree. "bfs": as a breadth-first search
+        finds them. Or a list of all vertex indices, the one to be first first.
+    progress : bool or callable
+        Show a bar, or call the function with a dict before every step.
+
+    Returns
+    -------
+    CompressedGraph
+        Where the graph lives, or on ``device``. The same on every device, to the bit.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An option or the graph is not as described; the message says what and how to mend it.
+    MemoryError
+        The graph and its compressed form do not fit together.
+
+    Notes
+    -----
+    O(m) on either device, every list or part of one in a thread of its own; beside the graph and
+    its compressed form it takes 24 bytes a vertex, with ``order`` a second graph for a moment.
+    Weights stay beside the lists, as they are or, where there are few different ones, by way of
+    a table. Methods: Boldi and Vigna (WWW 2004, DCC 2004), CGR (Sha, Li, Tan, SIGMOD 2019).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import compress, label_propagation
+    >>> chain = pd.DataFrame({"src": range(1000), "dst": range(1, 1001)})
+    >>> graph = compress(chain, for_="size", device="cpu")
+    >>> round(graph.stats()["ratio"]) > 3
+    True
+    >>> bool((label_propagation(graph) == label_propagation(chain)).all().all())
+    True
+    """
+    scheme = scheme_for(scheme, for_)
+    named = checked_codes(codes)
+    wanted = {"min_interval": min_interval, "raw_below": raw_below, "segment": segment}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    layout = Layout(scheme, **wanted, codes=Codes(**named))
+    reorder.check_order(order)
+    check_progress(progress)
+    graph = as_graph(graph, **options)
+    try:
+        with telling(progress) as tell:
+            tell("order")
+            places = reorder.order_of(graph, order)
+            rows = reorder.stored(graph, places)
+            if len(named) < len(Codes._fields) and scheme != "entropy":
+                tell("codes")
+                layout = replace(layout, codes=best_codes(rows, layout)._replace(**named))
+            tell("encode")
+            return _of_rows(rows, layout, graph.directed, graph.vertices, places)
+    except MemoryError as error:
+        raise MemoryError(
+            f"graph: there is too little memory to compress its {graph.number_of_edges:,} entries "
+            f"on the {graph.device} ({memory_free(graph.device) / 2**30:.1f} GiB are free there): "
+            f"{error}; free some, or compress it in host memory with device='cpu'"
+        ) from error
+
+
+def _of_rows(
+    rows: CSR, layout: Layout, directed: bool, vertices: VertexIds, order: Array | None
+) -> CompressedGraph:
+    """Compress rows by place, and put what else makes a graph beside them."""
+    weights = None if rows.weights is None else edge_weights.coded(rows.weights)
+    return CompressedGraph(encode(rows, layout), weights, directed, vertices, order)

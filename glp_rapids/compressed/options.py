@@ -1,0 +1,57 @@
+"""The keywords of `compress`: checked before any work, and what they mean."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+from glp_rapids.compressed.layout import Codes
+
+Scheme = Literal["auto", "cgr", "packed", "entropy"]
+
+# What "auto" means.
+SCHEME_FOR = {"speed": "packed", "size": "entropy"}
+
+
+def scheme_for(scheme: str, goal: str) -> str:
+    """Give the scheme that is meant."""
+    if goal not in tuple(SCHEME_FOR):
+        raise ValueError(f"for_ must be 'speed' or 'size', not {goal!r}")
+    return SCHEME_FOR[goal] if scheme == "auto" else scheme
+
+
+def checked_codes(codes: Any) -> dict[str, str]:
+    """Give the codes that are named, by kind of number."""
+    if codes is None:
+        return {}
+    if isinstance(codes, Codes):
+        return codes._asdict()
+    if not isinstance(codes, Mapping):
+        raise TypeError(
+            f"codes must be a dict such as {{'gap': 'zeta3'}}, Codes or None, not {codes!r:.80}"
+        )
+    if unknown := [name for name in codes if name not in Codes._fields]:
+        known = ", ".join(Codes._fields)
+        raise ValueError(f"codes are of {known}; {unknown[0]!r} is none of them")
+    return dict(codes)
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what can show no progress."""
+    if not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"progress must be a bool or a function, not {progress!r}")
+
+
+@contextlib.contextmanager
+def telling(progress: bool | Callable[[dict], None]) -> Iterator[Callable[[str], None]]:
+    """Give a function that reports a step: to nobody, to the caller's own function, or by a bar."""
+    if progress is False:
+        yield lambda step: None
+    elif callable(progress):
+        yield lambda step: progress({"step": step})
+    else:
+        from tqdm import tqdm
+
+        with tqdm(desc="compress", bar_format="{desc}: {postfix} {elapsed}") as bar:
+            yield lambda step: bar.set_postfix_str(step)

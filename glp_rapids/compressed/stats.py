@@ -1,0 +1,94 @@
+"""Where the bits of a compressed graph go: by part, by degree, and against a plain CSR."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glp_rapids.compressed import audit
+from glp_rapids.device import array_module, to_host
+
+if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
+
+CLASSES = 64  # of degrees: 0, 1, 2 to 3, 4 to 7, ...
+
+
+def statistics(graph: CompressedGraph) -> dict[str, Any]:
+    """Give what `CompressedGraph.stats` says; the whole stream is walked through once."""
+    lists, entries = graph.lists, graph.number_of_edges
+    bits = np.zeros(len(audit.PARTS), np.int64)
+    histogram = np.zeros((3, CLASSES), np.int64)
+    for found in audit.walk(lists):
+        bits += found.tally[: len(audit.PARTS)]
+        histogram += _by_degree(found.degrees, found.sizes)
+    parts = dict(zip(audit.PARTS, bits.tolist(), strict=True))
+    parts["blocks"] += 8 * lists.block_bytes.nbytes
+    parts["tables"] = 8 * lists.tables.nbytes if lists.layout.scheme == "entropy" else 0
+    beside = {"weights": graph.weights, "order": graph.order}
+    beside = {name: 0 if part is None else 8 * part.nbytes for name, part in beside.items()}
+    beside["ids"] = 8 * sum(_bytes(column.values) for column in graph.vertices.columns)
+    total = sum(parts.values())
+    plain = entries * graph.index_dtype.itemsize + 8 * (graph.number_of_vertices + 1)
+
+    def per_entry(number: int) -> float:
+        return number / max(entries, 1)
+
+    return {
+        "scheme": graph.layout.scheme,
+        "vertices": graph.number_of_vertices,
+        "edges": entries,
+        "bytes": -(-total // 8),
+        "csr_bytes": plain,
+        "ratio": 8 * plain / max(total, 1),
+        "bits_per_edge": per_entry(total),
+        "parts": {name: per_entry(number) for name, number in parts.items()},
+        "beside": {name: per_entry(number) for name, number in beside.items()},
+        "histogram": [
+            {
+                "degree": (1 << i >> 1, max((1 << i) - 1, 0)),
+                "lists": count,
+                "entries": held,
+                "bits_per_entry": size / held if held else 0.0,
+            }
+            for i, (count, held, size) in enumerate(histogram.T.tolist())
+            if count
+        ],
+    }
+
+
+def table(found: dict[str, Any]) -> str:
+    """Give statistics as a text of aligned columns."""
+    lines = [f"{'part':<18}{'bits/entry':>12}{'share':>8}"]
+    total = found["bits_per_edge"]
+    for name, bits in found["parts"].items():
+        if bits:
+            lines.append(f"{name:<18}{bits:>12.4f}{bits / total:>8.1%}")
+    lines.append(f"{'all lists':<18}{total:>12.4f}{1:>8.0%}")
+    lines += [f"  + {name:<14}{bits:>12.4f}" for name, bits in found["beside"].items() if bits]
+    lines += ["", f"{'degree':<22}{'lists':>12}{'entries':>14}{'bits/entry':>12}"]
+    for row in found["histogram"]:
+        low, high = row["degree"]
+        degree = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        bits = f"{row['bits_per_entry']:.4f}" if row["entries"] else ""
+        lines.append(f"{degree:<22}{row['lists']:>12,}{row['entries']:>14,}{bits:>12}")
+    lines += ["", f"{found['bytes']:,} bytes, {found['ratio']:.1f} times smaller than the CSR of "
+              f"{found['csr_bytes']:,}"]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _by_degree(degrees: Any, sizes: Any) -> np.ndarray:
+    """Give lists, entries and bits for every class of degrees."""
+    xp = array_module(degrees)
+    classes = xp.searchsorted(1 << xp.arange(CLASSES - 1, dtype=np.int64), degrees, side="right")
+    # as weights the numbers are floats, which are exact up to 2**53
+    rows = [xp.bincount(classes, weights, CLASSES) for weights in (None, degrees, sizes)]
+    return np.stack([to_host(row).astype(np.int64) for row in rows])
+
+
+def _bytes(values: Any) -> int:
+    """Give the bytes of ids, by what they hold and not by how it is held in memory."""
+    if not hasattr(values, "memory_usage"):
+        return values.nbytes
+    return int(values.memory_usage(index=False, deep=True))
