@@ -31,7 +31,7 @@ from glp_rapids.propagation.compilation import Target
 
 Array = Any
 
-MOST_TABLES = {"degree": 1, "lower": 8, "gap": 16, "length": 8}
+MOST_TABLES = {"degree": 1, "lower": 16, "gap": 16, "length": 16}
 """More would take a multiprocessor's cache from what is read through it."""
 
 COPIES = 32
@@ -56,7 +56,7 @@ class Counting(NamedTuple):
 def count(csr: CSR, settings: Settings, cut: Array, first_part: Array) -> np.ndarray:
     """Count the symbols of every context: int64, of contexts by symbols, on the host."""
     xp, device = array_module(csr.indptr), device_of(csr.indptr)
-    parts = first_part.size and int(first_part[-1])
+    parts = int(first_part[-1])
     counts = xp.zeros((COPIES, CONTEXTS * SYMBOLS), np.uint64)
     for name, number in (("count_lists", csr.number_of_vertices), ("count_parts", parts)):
         # On a CPU the items of a chunk, and they alone, count in one copy, one after the other.

@@ -131,7 +131,7 @@ def build(target: Target) -> SimpleNamespace:
 
     @device
     def bit_at(have, place):
-        return (place << np.int64(5)) - np.int64(have)
+        return np.int64(place << np.uint64(5)) - np.int64(have)
 
     @device
     def read_number(words, tables, bit, context):
@@ -199,7 +199,7 @@ def build(target: Target) -> SimpleNamespace:
                 to = place + above
                 above += length
             for one in range(length):
-                out[to + one] = first + one
+                out[np.uint64(to + one)] = first + one
             read += length
         return end_of_runs(cursor)
 
@@ -233,13 +233,13 @@ def build(target: Target) -> SimpleNamespace:
     @device
     def symbol_size(words, codes, bit, context, x, more):
         symbol, extra = split(x, more)
-        word = codes[np.int64(codes[context]) + symbol]
+        word = codes[np.uint64(codes[np.uint64(context)]) + np.uint64(symbol)]
         return bit + np.int64(word >> np.uint32(16)) + extra
 
     @device
     def write_symbol(words, codes, bit, context, x, more):
         symbol, extra = split(x, more)
-        word = codes[np.int64(codes[context]) + symbol]
+        word = codes[np.uint64(codes[np.uint64(context)]) + np.uint64(symbol)]
         bit = write_bits(words, bit, np.uint64(word & low_half), np.int64(word >> np.uint32(16)))
         rest = np.uint64(x) & ((np.uint64(1) << np.uint64(extra)) - np.uint64(1))
         return write_bits(words, bit, rest, extra) if extra > 0 else bit
@@ -253,7 +253,7 @@ def build(target: Target) -> SimpleNamespace:
             middle, end = first, last
             while middle < end:
                 half_way = (middle + end) >> ONE
-                if indices[half_way] < v:
+                if indices[np.uint64(half_way)] < v:
                     middle = half_way + ONE
                 else:
                     end = half_way
@@ -273,9 +273,11 @@ def build(target: Target) -> SimpleNamespace:
                     nearest = np.int64(v)
                     upwards = ONE
                     continue
-                here = np.int64(indices[at])
+                here = np.int64(indices[np.uint64(at)])
                 length = ONE
-                while length < left and indices[at + step * length] == here + step * length:
+                while length < left:
+                    if indices[np.uint64(at + step * length)] != here + step * length:
+                        break
                     length += ONE
                 gap = (here - nearest) * step
                 more = np.int64(length > 1)

@@ -27,6 +27,8 @@ A part is a list for itself, of ascending ids of which those of intervals are le
 
 Gaps are in the code ``gap`` under the scheme "cgr". Under "packed" they come in groups of 8, the
 last of the rest: 6 bits for a width, then the gaps in that width, which is that of the largest.
+Under "entropy" a part is made of runs to both sides of the vertex, and all codes are in tables: see
+`glp_rapids.compressed.entropy`.
 A distance d is folded to 2d if d >= 0 and to -2d - 1 if d < 0.
 """
 
