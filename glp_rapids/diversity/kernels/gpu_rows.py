@@ -27,6 +27,7 @@ COUNT, COUNT_UPPER, CORNERS, FILL, JOIN = range(5)
 # which so much is to be looked up: where hubs know each other, one block of 32 would have more than
 # a whole multiprocessor should (cnr-2000: 477,493 lookups of 86 M in all).
 SHORT, LONG, LARGEST_SHORT = (32, 32), (256, 1), 256
+PLACES = 256  # threads of a block that have a place each
 ONE = np.uint32(1)
 
 
@@ -163,3 +164,56 @@ def build_intersect(threads: int, nodes_a_block: int) -> Any:
                 cuda.atomic.add(corners, v, np.int64(found[thread]))
 
     return kernel(intersect, f"{digest()} {threads} {nodes_a_block}")
+
+
+@functools.cache
+def build_rows(threads: int) -> Any:
+    """Make the kernel that finds the row of every place of rows that begin at ``offsets``.
+
+    Launch: a thread a place. Any sizes.
+    """
+
+    def find_rows(offsets, rows):
+        place = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
+        if place < rows.size:
+            rows[place] = last_begun(offsets, place)
+
+    return kernel(find_rows, f"{digest()} {threads}")
+
+
+@functools.cache
+def build_sort_out(threads: int, above: tuple[int, ...]) -> Any:
+    """Make the kernel that lists vertices by degree: ``lists[i]`` those above ``above[i]``.
+
+    Launch: a thread a vertex. ``above`` ascends, and a vertex is in the last list it could be in;
+    ``numbers`` counts, from 0. In one launch, since many small ones are what costs where few
+    vertices are asked for, or threads take turns to launch. A list keeps vertices together that
+    were, but not their order.
+    """
+    lists_there = len(above)
+
+    def sort_out(indptr, vertices, lists, numbers):
+        taken = cuda.shared.array(lists_there, np.int32)
+        start = cuda.shared.array(lists_there, np.int64)
+        thread = cuda.threadIdx.x
+        i = np.int64(cuda.blockIdx.x) * threads + thread
+        if thread < lists_there:
+            taken[thread] = 0
+        cuda.syncthreads()
+        which, rank = -1, np.int32(0)
+        if i < vertices.size:
+            v = vertices[i]
+            degree = indptr[v + 1] - indptr[v]
+            for least in above:
+                if degree > least:
+                    which += 1
+            if which >= 0:
+                rank = cuda.atomic.add(taken, which, np.int32(1))
+        cuda.syncthreads()
+        if thread < lists_there and taken[thread] > 0:
+            start[thread] = cuda.atomic.add(numbers, thread, np.int64(taken[thread]))
+        cuda.syncthreads()
+        if which >= 0:
+            lists[which, start[which] + rank] = i
+
+    return kernel(sort_out, f"{digest()} {threads} {above}")
