@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from glp_rapids import as_graph
 from glp_rapids.diversity import balance, team
-from glp_rapids.diversity.balance import Shares, Worker, packed, units_of, work
+from glp_rapids.diversity.balance import Shares, Worker, mixed_units, packed, units_of, work
 from glp_rapids.diversity.simple import simple
 
 PATIENCE = 60  # seconds until a test that hangs fails
@@ -88,6 +88,37 @@ def test_packing_is_complete_and_even(costs, workers):
         assert [costs[unit] for unit in share] == sorted((costs[u] for u in share), reverse=True)
         # greedily: without its last unit it had no more than anybody
         assert not share or load - costs[share[-1]] <= min(loads) * (1 + 1e-9)
+
+
+@given(costs_of_items, st.integers(1, 5), st.integers(0, 2**60))
+def test_mixed_units_hold_every_item_once(costs, workers, together):
+    costs = np.array(costs)
+    if not costs.size:
+        return
+    together = np.array([together >> i & 1 for i in range(costs.size)], dtype=bool)
+    units, totals = mixed_units(costs, together, workers)
+    assert sorted(np.concatenate(units).tolist()) == list(range(costs.size))
+    assert np.allclose([costs[unit].sum() for unit in units], totals)
+    assert len(units) <= 3 * workers
+    for unit in units:
+        assert np.array_equal(unit, np.sort(unit))
+        assert len(set(together[unit])) == 1, "those worked on together are with others"
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_workers_get_the_same_mixture(workers):
+    rng = np.random.default_rng(5)
+    costs, misjudged = rng.pareto(1.5, 50_000) + 1, rng.choice([0.2, 1, 3], 50_000)
+    costs[:20_000] *= 3  # the first came first
+    together = costs > np.quantile(costs, 0.98)
+    units, totals = mixed_units(costs, together, workers)
+    assert len(units) == 3 * workers
+    shares = packed(totals, workers)
+    loads = np.array([sum(totals[unit] for unit in share) for share in shares])
+    true = np.array([sum((costs * misjudged)[units[u]].sum() for u in share) for share in shares])
+    assert loads.max() < 1.05 * loads.mean()
+    assert true.max() < 1.1 * true.mean()
+    assert [together[units[share[0]]].any() for share in shares].count(True) in (0, workers)
 
 
 def test_packing_is_greedy():
@@ -263,6 +294,7 @@ class Counting:
     """An engine whose answers show which vertex they are for."""
 
     xp = np
+    most_alone = None
 
     def __init__(self, indptr, indices, limit):
         self.indptr, self.indices, self.limit = indptr, indices, limit
@@ -310,7 +342,11 @@ def made(monkeypatch):
 @pytest.mark.parametrize("devices", [None, [0], [0, 1], range(5)])
 @pytest.mark.parametrize("tell", [None, lambda items: None])
 @pytest.mark.parametrize("model", ["component", "truss"])
-def test_every_vertex_is_asked_for_once_and_answers_are_in_order(made, devices, tell, model):
+@pytest.mark.parametrize("most_alone", [None, 0, 20, 10**6])
+def test_every_vertex_is_asked_for_once_and_answers_are_in_order(
+    made, devices, tell, model, most_alone, monkeypatch
+):
+    monkeypatch.setattr(Counting, "most_alone", most_alone)
     make, engines = made
     one, graph = make(devices=devices, tell=tell)
     n = graph.number_of_vertices
@@ -337,7 +373,12 @@ def test_every_vertex_is_asked_for_once_and_answers_are_in_order(made, devices, 
     assert units == report["batches"] == sum(engine.batches for engine in engines)
     if devices is not None:
         assert len(report["devices"]) == len(devices)
-        assert units == 6 if len(devices) == 1 and tell is None else units > 6 * len(devices)
+        if len(devices) == 1 and tell is None:
+            assert units == 6
+        elif most_alone is None:
+            assert units > 6 * len(devices)
+        else:
+            assert 6 * len(devices) <= units <= 6 * 3 * len(devices)
 
 
 def test_no_vertices_need_nobody(made):

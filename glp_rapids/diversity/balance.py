@@ -55,22 +55,17 @@ class Worker:
 # ---------------------------------------------------------------- cutting, packing, stealing
 
 
-def units_of(cost: Array, number: int, alike: bool = False) -> tuple[list[Array], list[float]]:
+def units_of(cost: Array, number: int) -> tuple[list[Array], list[float]]:
     """Cut items, given by their positive cost, into about so many units of about equal cost.
 
     A unit is the places of its items; also gives what each costs. An item that costs as much as a
     unit should is one of its own. The others stay in order: neighbouring vertices have neighbours
     in common, which are then in the cache, and a mixture evens out what the model misjudges.
-
-    ``alike``: by falling cost instead, so that few units have the most expensive items: as a GPU
-    likes it, which does these in another way, many at a time.
     """
     xp = array_module(cost)
     step = float(cost.sum()) / number
     heavy = xp.flatnonzero(cost >= step)
     light = xp.flatnonzero(cost < step)
-    if alike:
-        heavy, light = heavy[:0], xp.argsort(-cost)
     units = [heavy[i : i + 1] for i in range(heavy.size)]
     totals = to_host(cost[heavy]).tolist()
     if light.size:
@@ -84,6 +79,50 @@ def units_of(cost: Array, number: int, alike: bool = False) -> tuple[list[Array]
         ends = (to_host(ends) + 1).tolist()
         bounds = zip([0, *ends[:-1]], ends, strict=True)
         units += [light[first:last] for first, last in bounds]
+    return units, totals
+
+
+# Runs of items of which each part of a unit has so many; and how many times a small unit a large
+# one is, in such parts.
+STRIPES, LARGE = 16, 3
+
+
+def mixed_units(cost: Array, together: Array, workers: int) -> tuple[list[Array], list[float]]:
+    """Cut items, given by their positive cost, into few units that are alike; as `units_of` does.
+
+    For GPUs, which should not be asked often: threads take turns at launching, and a hundred small
+    launches then take longer than what they start. Each worker gets a unit of those that are worked
+    on ``together``, dealt by falling cost, unless these are too few to be shared; and a large and a
+    small one of the others, of which stripes are dealt. So the shares of the workers are samples
+    of the same mixture, whatever the model misjudges.
+    """
+    xp = array_module(cost)
+    units = []
+    parts = (LARGE + 1) * workers
+    dealt = xp.flatnonzero(together)
+    if dealt.size:
+        share = cost[dealt]
+        if float(share.sum()) * parts <= float(cost.sum()):  # all of them are a small unit at most
+            units.append(dealt)
+        else:
+            dealt = dealt[xp.argsort(-share)]
+            turn = xp.arange(dealt.size) % (2 * workers)  # there and back: 0, 1, 1, 0, ...
+            turn = xp.minimum(turn, 2 * workers - 1 - turn)
+            units += [xp.sort(dealt[turn == worker]) for worker in range(workers)]
+    others = xp.flatnonzero(~together)
+    if others.size:
+        share = cost[others]
+        running = xp.cumsum(share)
+        running -= share / 2  # an item belongs to the stripe in which its middle lies
+        part = (running * (STRIPES * parts / float(share.sum()))).astype(np.int32) % parts
+        small, worker = part // workers == LARGE, part % workers
+        units += [
+            others[(worker == number) & (small == last)]
+            for last in (False, True)
+            for number in range(workers)
+        ]
+    units = [unit for unit in units if unit.size]
+    totals = to_host(xp.stack([cost[unit].sum() for unit in units])).tolist()
     return units, totals
 
 

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.device import array_module, gpu_of, memory_in_use
-from glp_rapids.diversity.balance import Worker, costs, units_of, work
+from glp_rapids.diversity.balance import Worker, costs, mixed_units, units_of, work
 from glp_rapids.diversity.kernels import engine_of
 from glp_rapids.diversity.simple import rows_between
 from glp_rapids.graph import CSR, Graph
 
 Array = Any
 
-# The more units, the better the balance; but a GPU is not filled by few vertices.
-UNITS_A_WORKER = {"cpu": 32, "gpu": 6}
-ALIKE = {"cpu": False, "gpu": True}  # whether a unit is cut by cost; see `units_of`
+# The more units, the better the balance; GPUs are asked less often, see `mixed_units`.
+UNITS_A_WORKER = 32
 # What a unit should cost at the least, for a call not to be what costs most; as `costs` estimates.
 LEAST_COST = {"cpu": 1 << 16, "gpu": 1 << 22}
 
@@ -188,8 +187,7 @@ class Team:
         cost = costs(self._graph, self._csr, vertices, model)
         worth = int(float(cost.sum()) / LEAST_COST[self._graph.device])
         workers = self.workers if self._chosen else self.workers[: worth + 1]
-        number = max(len(workers), min(worth, UNITS_A_WORKER[self._graph.device] * len(workers)))
-        places, unit_costs = units_of(cost, number, ALIKE[self._graph.device])
+        places, unit_costs = self._units(vertices, cost, worth, len(workers))
         units = [vertices[unit] for unit in places]
         self._settle()
         told = 0
@@ -214,6 +212,14 @@ class Team:
             self._engines.append(engine)
             self.workers[0].engine = engine
             return places, work(self.workers[:1], call, units, unit_costs, **options)
+
+    def _units(self, vertices: Array, cost: Array, worth: int, workers: int) -> tuple[list, list]:
+        """Cut vertices into units, at least one a worker but not many more than are worth it."""
+        most_alone = self.workers[0].engine.most_alone
+        if most_alone is None or worth < 3 * workers:
+            return units_of(cost, max(workers, min(worth, UNITS_A_WORKER * workers)))
+        together = self._csr.degree[vertices] > most_alone
+        return mixed_units(cost, together, workers)
 
     def _brought(self, found: list[Array]) -> list[Array]:
         """Bring answers to where the graph is."""

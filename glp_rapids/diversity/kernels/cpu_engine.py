@@ -21,6 +21,7 @@ class CpuEngine:
     """Ego-networks, cores and trusses of one simple undirected graph (rows ascend, no loops)."""
 
     xp = np
+    most_alone = None  # members of the largest ego-network not worked on with others: there is none
 
     def __init__(
         self,
