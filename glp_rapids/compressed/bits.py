@@ -61,27 +61,7 @@ def _own(target: Target) -> tuple[Any, Any, Any]:
             words[place] |= value
 
     else:
-        from glp_rapids.propagation.kernels.cuda_target import SIMULATED, cuda
-
-        def put(words, place, value):
-            cuda.atomic.or_(words, place, value)
-
-        if SIMULATED:
-
-            def trailing_zeros(value):
-                value = int(value)
-                return np.uint32((value & -value).bit_length() - 1 if value else 32)
-
-            def bit_length(value):
-                return np.int64(int(value).bit_length())
-
-        else:
-
-            def trailing_zeros(value):
-                return np.uint32(cuda.clz(cuda.brev(value)))
-
-            def bit_length(value):
-                return np.int64(64) - np.int64(cuda.clz(value))
+        from glp_rapids.compressed.gpu import bit_length, put, trailing_zeros
 
     return tuple(inner(target)(one) for one in (trailing_zeros, bit_length, put))
 
@@ -111,6 +91,8 @@ def build(target: Target) -> SimpleNamespace:
         and the next word's place (uint64), which are given to and come back from:
     ``fill(words, window, have, place)``
         The window with 32 bits or more.
+    ``window_32(words, bit)``
+        The 32 bits at a bit, uint32.
     ``code_in(low, code)``
         A number at the lowest end of a uint32 and the bits that it takes, uint32 both; no bits if
         it goes on beyond the 32.
@@ -332,6 +314,7 @@ def build(target: Target) -> SimpleNamespace:
         write_code=write_code,
         open_window=open_window,
         fill=fill,
+        window_32=window_32,
         code_in=code_in,
         read_far=read_far,
         take=take,

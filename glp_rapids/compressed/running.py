@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,10 +24,7 @@ from glp_rapids.propagation.compilation import DigestCache, Target, cpu_target
 Functions = Callable[[str, Target], SimpleNamespace]
 
 CHUNK = 64  # items; two that work on one word are fewer apart
-THREADS = 256  # of a block
 FEW = 1 << 10  # items that are done before another thread has begun
-
-_first_launch = threading.Lock()
 
 
 @functools.cache
@@ -62,7 +58,9 @@ def each(
     if items < 1:
         return
     if device == "gpu":
-        _on_gpu(functions, scheme, name, items, work)
+        from glp_rapids.compressed.gpu import launch
+
+        launch(_kernel(functions, scheme, name), items, work)
         return
     span = _span(functions, scheme, name)
     threads = numba.get_num_threads() if items >= FEW else 1
@@ -87,30 +85,17 @@ def _span(functions: Functions, scheme: str, name: str) -> Any:
                 function(item, work)
 
     compiled = njit(nogil=True, error_model="numpy")(span)
-    key = f"{digest()} {functions.__module__} {scheme} {name}"
+    key = f"{digest()} {functions.__module__} {functions.__name__} {scheme} {name}"
     compiled._cache = DigestCache(span, key)
     return compiled
 
 
 @functools.cache
 def _kernel(functions: Functions, scheme: str, name: str) -> Any:
-    from glp_rapids.propagation.kernels.cuda_target import cuda, gpu_target, kernel
+    from glp_rapids.compressed.gpu import kernel_of
+    from glp_rapids.propagation.kernels.cuda_target import gpu_target
 
     function = getattr(functions(scheme, gpu_target()), name)
-
-    def all_items(items, work):
-        item = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
-        if item < items:
-            function(item, work)
-
-    return kernel(all_items, f"{digest()} {functions.__module__} {scheme} {name}")
-
-
-def _on_gpu(functions: Functions, scheme: str, name: str, items: int, work: Any) -> None:
-    from glp_rapids.propagation.kernels.cuda_target import bound, small_grids_allowed
-
-    function = _kernel(functions, scheme, name)
-    work = type(work)(*(bound(one) if hasattr(one, "dtype") else one for one in work))
-    # The first launch compiles, and on each device it loads.
-    with _first_launch, small_grids_allowed():
-        function[(items + THREADS - 1) // THREADS, THREADS](np.int64(items), work)
+    return kernel_of(
+        function, f"{digest()} {functions.__module__} {functions.__name__} {scheme} {name}"
+    )

@@ -1,0 +1,84 @@
+"""The kernels of compressed rows: they compile everywhere, run in the simulator, and on a GPU."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+from compressed_rows import LAYOUTS, graphs
+
+from glp_rapids.compressed import decode, encode
+from glp_rapids.compressed.layout import Layout, settings
+from glp_rapids.device import gpu_available, to_device, to_host
+from glp_rapids.graph import CSR
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+
+
+# Nothing in these kernels depends on the generation, so the ends of the range do.
+@pytest.mark.parametrize(
+    ("scheme", "capability", "index_type"),
+    [("cgr", (7, 5), np.int32), ("packed", (10, 0), np.int64)],
+)
+def test_kernels_compile(monkeypatch, scheme, capability, index_type):
+    try:
+        from cuda.bindings import nvrtc  # noqa: F401
+    except ImportError:
+        pytest.skip("NVIDIA's compilers are not installed (numba-cuda[cu13] brings them)")
+    from numba import cuda, typeof
+    from numba.cuda import dispatcher
+
+    from glp_rapids.compressed.gpu import kernel_of
+    from glp_rapids.propagation.kernels.cuda_target import gpu_target
+
+    current = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+    words, ids, numbers = (np.zeros(1, dtype) for dtype in (np.uint32, index_type, np.int64))
+    of_field = {
+        "settings": settings(Layout(scheme), 1), "tables": words, "words": words,
+        "block_bytes": words, "indices": ids, "out": ids, "degrees": ids, "vertices": ids,
+    }  # fmt: skip
+    decoding = {"skim_block": decode.Skimming, "read_list": decode.Decoding,
+                "read_part": decode.Decoding}  # fmt: skip
+    for module in (encode, decode):
+        for name, function in vars(module.functions(scheme, gpu_target())).items():
+            work = decoding.get(name, encode.Encoding)
+            arguments = [of_field.get(field, numbers) for field in work._fields]
+            signature = numba.int64, typeof(work(*arguments))
+            kernel = kernel_of(function, "")
+            code, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=capability)
+            assert f".target sm_{capability[0]}{capability[1]}" in code
+            assert ".local" not in code  # nothing is kept in memory that belongs in registers
+
+
+def test_the_simulator_gives_the_bytes_of_the_twin():
+    script = Path(__file__).with_name("simulate_compressed.py")
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
+    )
+    run = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.stdout == "0 of 16 differ\n", run.stdout + run.stderr[-2000:]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_gpu_gives_the_bytes_of_a_cpu(layout):
+    if not gpu_available():
+        pytest.skip("no CUDA device with CuPy and numba-cuda here")
+    for name, csr in graphs().items():
+        rows = encode.encode(csr, layout)
+        there = CSR(to_device(csr.indptr, "gpu"), to_device(csr.indices, "gpu"), None)
+        other = encode.encode(there, layout)
+        assert other.device == "gpu"
+        for array in ("words", "block_bytes", "offsets", "degrees"):
+            here, found = getattr(rows, array), to_host(getattr(other, array))
+            np.testing.assert_array_equal(found, here, err_msg=f"{name} {array}")
+        for found, wanted in zip(decode.decode(other), (csr.indptr, csr.indices), strict=True):
+            np.testing.assert_array_equal(to_host(found), wanted, err_msg=name)
