@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -10,15 +11,20 @@ import numba
 import numpy as np
 from numba import njit, prange
 
+from glp_rapids.compressed import lists
 from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.decode import decode_rows
+from glp_rapids.compressed.running import digest
 from glp_rapids.compressed.weights import CodedWeights
 from glp_rapids.device import module_on, to_host
 from glp_rapids.graph import CSR
+from glp_rapids.propagation.compilation import DigestCache, cpu_target
 
 Array = Any
 ENTRIES_AT_ONCE = 1 << 24
-PARALLEL_FROM = 1 << 14  # entries: fewer are copied before other threads are awake
+PARALLEL_FROM = 1 << 12  # entries: fewer are decoded before other threads are awake
+CHUNK = 64  # lists that a thread takes at a time
+LONG = 1 << 15  # entries: the parts of a longer list are read by all threads
 
 
 def read_lists(
@@ -26,14 +32,17 @@ def read_lists(
 ) -> None:
     """Write the neighbours of ``vertices[i]`` to ``indices[starts[i]:starts[i + 1]]``, on the CPU.
 
-    And their weights to the same places of ``weights``, unless that is None.
+    And their weights to the same places of ``weights``, unless that is None. A call costs little:
+    `decode_rows` is for many lists at a time.
     """
-    entries = int(starts[-1])
-    threads = numba.get_num_threads() if entries >= PARALLEL_FROM else 1
+    threads = numba.get_num_threads() if starts[-1] >= PARALLEL_FROM else 1
     places = vertices if rows.place is None else rows.place[vertices]
-    decode_rows(rows.lists, places, indices, starts)
-    if rows.order is not None:
-        _look_up(threads, rows.order, indices, entries)
+    order = np.empty(0, rows.index_dtype) if rows.order is None else rows.order
+    held = rows.lists
+    _reader(held.layout.scheme)(
+        threads, held.settings, held.words, held.tables, held.offsets, places, order, starts,
+        indices,
+    )  # fmt: skip
     if weights is None:
         return
     word = f"u{weights.itemsize}"  # weights of one size are copied by the same code
@@ -69,11 +78,62 @@ def pieces(rows: CompressedCSR) -> Iterator[tuple[int, int, CSR]]:
         yield first, last, CSR(indptr, indices, weights)
 
 
-@njit(parallel=True, nogil=True, cache=True, error_model="numpy")
-def _look_up(threads, table, numbers, size):
-    for thread in prange(threads):
-        for j in range(size * thread // threads, size * (thread + 1) // threads):
-            numbers[np.uint64(j)] = table[np.uint64(numbers[np.uint64(j)])]
+@functools.cache
+def _reader(scheme: str) -> Callable:
+    """Give the function that decodes lists of a scheme, and puts the vertex for every place."""
+    scalar = lists.build(scheme, cpu_target())
+    read_degree, read_list = scalar.read_degree, scalar.read_list
+    read_part, part_bit = scalar.read_part, scalar.part_bit
+
+    @njit(nogil=True, error_model="numpy")
+    def read_parts(words, tables, bit, v, degree, first, last, settings, order, start, out):
+        for part in range(first, last):
+            before = part << settings.segment_shift
+            count = min(settings.segment, degree - before)
+            here = part_bit(words, bit, degree, part, settings)
+            read_part(words, tables, here, v, count, settings, out, start + before)
+            name(order, out, start + before, start + before + count)
+
+    @njit(nogil=True, error_model="numpy")
+    def name(order, out, first, last):
+        if order.size > 0:
+            for j in range(first, last):
+                out[np.uint64(j)] = order[np.uint64(out[np.uint64(j)])]
+
+    def read(threads, settings, words, tables, offsets, places, order, starts, out):
+        undivided = max(settings.raw_below, settings.segment)
+        chunks = (places.size + CHUNK - 1) // CHUNK
+        left = np.zeros(threads, np.int64)
+        for thread in prange(threads):
+            for chunk in range(thread, chunks, threads):
+                for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, places.size)):
+                    v, start = np.int64(places[i]), starts[i]
+                    degree, bit = read_degree(words, tables, offsets[v], settings)
+                    if degree <= undivided:
+                        read_list(words, tables, bit, v, degree, settings, out, start)
+                        name(order, out, start, start + degree)
+                    elif degree <= LONG:
+                        parts = (degree + settings.segment - 1) >> settings.segment_shift
+                        read_parts(
+                            words, tables, bit, v, degree, 0, parts, settings, order, start, out
+                        )
+                    else:
+                        left[thread] += 1
+        if left.sum() > 0:
+            for i in range(places.size):
+                if starts[i + 1] - starts[i] > max(undivided, LONG):
+                    v, start = np.int64(places[i]), starts[i]
+                    degree, bit = read_degree(words, tables, offsets[v], settings)
+                    parts = (degree + settings.segment - 1) >> settings.segment_shift
+                    for thread in prange(threads):
+                        first, last = parts * thread // threads, parts * (thread + 1) // threads
+                        read_parts(
+                            words, tables, bit, v, degree, first, last, settings, order, start, out
+                        )
+
+    kernel = njit(parallel=True, nogil=True, error_model="numpy")(read)
+    kernel._cache = DigestCache(read, f"{digest()} {scheme}")
+    return kernel
 
 
 @njit(parallel=True, nogil=True, cache=True, error_model="numpy")

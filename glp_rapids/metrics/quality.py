@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from glp_rapids.compressed.csr import is_compressed, rows_of
 from glp_rapids.device import array_module, to_device, to_host
-from glp_rapids.graph import Graph
-from glp_rapids.ingest import as_graph
+from glp_rapids.graph import CSR, Graph
+from glp_rapids.ingest import as_any_graph
 from glp_rapids.metrics.columns import as_frame, label_codes, some, vertex_columns
 from glp_rapids.options import EdgeOptions
+
+if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
 
 ENTRIES_AT_ONCE = 1 << 24
 
@@ -76,7 +80,7 @@ def modularity(
     """
     if not 0 <= resolution < math.inf:
         raise ValueError(f"resolution must be a number of at least 0, not {resolution!r}")
-    graph = as_graph(graph, **edges)
+    graph = as_any_graph(graph, **edges)
     inside, outgoing, incoming = _community_weights(graph, _labels_of(graph, partition))
     total = int(outgoing.sum())
     if total == 0:
@@ -122,29 +126,34 @@ def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
     >>> round(coverage(edges, found), 4)
     0.6667
     """
-    graph = as_graph(graph, **edges)
+    graph = as_any_graph(graph, **edges)
     inside, outgoing, _ = _community_weights(graph, _labels_of(graph, partition))
     total = int(outgoing.sum())
     return inside / total if total else math.nan
 
 
-def _community_weights(graph: Graph, labels: Any) -> tuple[int, np.ndarray, np.ndarray]:
+def _community_weights(
+    graph: Graph | CompressedGraph, labels: Any
+) -> tuple[int, np.ndarray, np.ndarray]:
     """Give the weight inside communities, and that which leaves and enters each, in fixed point."""
     xp = array_module(labels)
+    pieces = _pieces
+    if is_compressed(graph):
+        from glp_rapids.compressed.reading import pieces
+
+        labels = labels if graph.order is None else labels[graph.order]  # by place
     communities = int(labels.max()) + 1 if labels.size else 0
     exponent = _exponent(graph.weights)
     inside = 0
     outgoing = xp.zeros(communities, xp.int64)
     incoming = xp.zeros(communities, xp.int64)
-    for first, last in _row_ranges(graph.indptr):
-        ends = graph.indptr[first : last + 1]
-        begin, end = int(ends[0]), int(ends[-1])
-        rows = first + _rows_of_entries(ends - begin, end - begin)
-        columns = graph.indices[begin:end]
-        if graph.weights is None:
-            weights = xp.ones(end - begin, xp.int64)
+    for first, _, piece in pieces(rows_of(graph, "out")):
+        columns = piece.indices
+        rows = first + _rows_of_entries(piece.indptr, columns.size)
+        if piece.weights is None:
+            weights = xp.ones(columns.size, xp.int64)
         else:
-            weights = _fixed_point(graph.weights[begin:end], exponent)
+            weights = _fixed_point(piece.weights, exponent)
         if not graph.directed:
             # a loop is stored once, every other edge in both its rows
             weights = weights * (1 + (rows == columns))
@@ -153,6 +162,15 @@ def _community_weights(graph: Graph, labels: Any) -> tuple[int, np.ndarray, np.n
         outgoing += _sum_by(row_labels, weights, communities)
         incoming += _sum_by(column_labels, weights, communities)
     return inside, to_host(outgoing), to_host(incoming)
+
+
+def _pieces(rows: CSR) -> Iterator[tuple[int, int, CSR]]:
+    """Cut rows in pieces of about ENTRIES_AT_ONCE, a long row alone: the first, the last, these."""
+    for first, last in _row_ranges(rows.indptr):
+        ends = rows.indptr[first : last + 1]
+        begin, end = int(ends[0]), int(ends[-1])
+        weights = None if rows.weights is None else rows.weights[begin:end]
+        yield first, last, CSR(ends - begin, rows.indices[begin:end], weights)
 
 
 def _row_ranges(indptr: Any) -> Iterator[tuple[int, int]]:
@@ -178,7 +196,9 @@ def _exponent(weights: Any) -> int | None:
 
     None when they are integers that do so as they are.
     """
-    largest = weights.max().item() if weights is not None and weights.size else 0
+    largest = 0
+    if weights is not None and weights.size:
+        largest = getattr(weights, "values", weights).max().item()  # of coded weights those coded
     if largest == 0:
         return 0
     if weights.dtype.kind in "iu" and 2 * largest * weights.size <= 2**62:
@@ -208,7 +228,7 @@ def _sum_by(group: Any, values: Any, groups: int) -> Any:
     return total
 
 
-def _labels_of(graph: Graph, partition: Any) -> Any:
+def _labels_of(graph: Graph | CompressedGraph, partition: Any) -> Any:
     """Give each vertex's community as an integer 0..k-1, on the graph's device."""
     partition = as_frame(partition, "partition")
     keys = vertex_columns(partition, "partition")

@@ -1,0 +1,355 @@
+"""Label propagation on compressed graphs gives what it gives on plain ones, to the last bit."""
+
+from functools import partial
+
+import graphs
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import glp_rapids
+from glp_rapids import as_graph, compress, datasets, label_propagation
+from glp_rapids.compressed.csr import CompressedCSR, readers_of, rows_of
+from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.device import gpu_available, to_device
+from glp_rapids.fraud import account_scores
+from glp_rapids.graph import CSR
+from glp_rapids.propagation.kernels import cpu_compressed
+from glp_rapids.propagation.sweep import Options, run
+from glp_rapids.propagation.variants import Classic
+
+needs_gpu = pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
+
+SCHEMES = ("packed", "cgr", "entropy")
+
+
+class Counting(glp_rapids.Program):
+    """Counts how often a vertex was updated, so that one evaluation too many shows."""
+
+    skip_inactive = True
+    result_columns = ("updates",)
+
+    def initial_state(self, graph):
+        return {"updates": 0 * graph.degree}
+
+    @staticmethod
+    def load_neighbor(v, u, weight, state):
+        return (-1 if u % 7 == 3 else state.labels[u]), weight
+
+    @staticmethod
+    def update_vertex(v, label, score, state):
+        state.updates[v] += 1
+        state.labels[v] = label
+
+
+def seeded(graph, **options):
+    first = np.arange(min(3, graph.number_of_vertices))
+    seeds = graph.frame({"label": first % 2}, vertex=to_device(first, graph.device))
+    return glp_rapids.seeded_label_propagation(graph, seeds, **options)
+
+
+PROGRAMS = {
+    "classic": label_propagation,
+    "synchronous": partial(label_propagation, update="sync", explore=2, tie_break="max"),
+    "layered": partial(glp_rapids.layered_label_propagation, gammas=[0.5, 8]),
+    "ordering": partial(glp_rapids.layered_label_propagation, order=True, gammas=[0, 1]),
+    "speakers": glp_rapids.speaker_listener,
+    "seeded": seeded,
+    "counting": partial(glp_rapids.propagate, program=Counting()),
+}
+# Every kind of weights is one more compilation of every program.
+SELECTED = [
+    "only isolated", "self-loops", "hub", "power law", "uneven weights", "directed",
+    "directed reciprocal", "directed weighted", "several columns",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_small_graphs(monkeypatch):
+    """Let the engine that decodes classes do the small graphs too."""
+    monkeypatch.setattr(cpu_compressed, "SMALL", 0)
+
+
+@pytest.fixture
+def no_room(monkeypatch):
+    """Let the buffer be so small that classes are cut into pieces."""
+    monkeypatch.setattr(cpu_compressed, "BUFFER", 3)
+    monkeypatch.setattr(cpu_compressed, "BUFFER_A_VERTEX", 0)
+
+
+def directions(graph):
+    return ("in", "out", "both") if graph.directed else ("in",)
+
+
+def shuffled(graph):
+    return np.random.default_rng(graph.number_of_vertices).permutation(graph.number_of_vertices)
+
+
+def assert_same(found, expected):
+    pd.testing.assert_frame_equal(pandas(found), pandas(expected))
+    reports = found.attrs["glp"], expected.attrs["glp"]
+    layers = [report.get("layers", [report]) for report in reports]
+    for one, other in zip(*layers, strict=True):
+        for name in ("sweeps", "explored", "changed", "converged"):
+            assert one[name] == other[name], name
+
+
+def pandas(frame):
+    return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+
+
+def assert_runs_alike(program, compressed, plain, device="cpu"):
+    if program == "seeded" and plain.number_of_vertices == 0:
+        return
+    for direction in directions(plain):
+        found = PROGRAMS[program](compressed, direction=direction, device=device)
+        expected = PROGRAMS[program](plain, direction=direction, device="cpu")
+        assert_same(found, expected)
+
+
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_any_graph(name):
+    plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    compressed = compress(plain, "cgr", device="cpu")
+    assert_runs_alike("classic", compressed, plain)
+    assert_runs_alike("classic", compress(plain, "cgr", order=shuffled(plain)), plain)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("name", SELECTED)
+def test_any_program(program, name):
+    plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    assert_runs_alike(program, compress(plain, "cgr", device="cpu"), plain)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("name", ["power law", "uneven weights", "directed weighted"])
+def test_any_program_where_classes_are_cut_and_lists_are_in_an_order(no_room, program, name):
+    plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    compressed = compress(plain, "cgr", order=shuffled(plain), device="cpu")
+    assert_runs_alike(program, compressed, plain)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("raw_below", [0, 40])
+def test_any_layout(scheme, raw_below):
+    pairs = [*graphs.power_law_pairs(500, 4000, 5), *[(0, i) for i in range(0, 500, 2)]]
+    plain = as_graph(**graphs.edges(pairs), device="cpu")
+    compressed = compress(plain, scheme, raw_below=raw_below, segment=16, device="cpu")
+    assert_runs_alike("classic", compressed, plain)
+
+
+@given(graphs.edge_frames(), st.booleans(), st.booleans(), st.integers(0, 9))
+def test_drawn_graphs(edges, ordered, cut, seed):
+    plain = as_graph(**edges, device="cpu")
+    compressed = compress(plain, "cgr", order=shuffled(plain) if ordered else None, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_compressed, "BUFFER", 3 if cut else 1 << 22)
+        patch.setattr(cpu_compressed, "BUFFER_A_VERTEX", 0)
+        for direction in directions(plain):
+            options = {"direction": direction, "seed": seed, "classes": 3}
+            assert_same(
+                label_propagation(compressed, **options, device="cpu"),
+                label_propagation(plain, **options, device="cpu"),
+            )
+
+
+def test_a_list_that_all_threads_read():
+    n = 40_000
+    plain = as_graph(**graphs.edges([*[(0, i) for i in range(1, n)], (5, 6), (5, 7)]), device="cpu")
+    for order in (None, np.arange(n)[::-1]):
+        compressed = compress(plain, "cgr", order=order, device="cpu")
+        assert_runs_alike("classic", compressed, plain)
+
+
+@pytest.mark.parametrize("values", [3, 200, 100_000])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+def test_weights_by_way_of_a_table_or_not(values, dtype):
+    pairs = graphs.random_pairs(80, 900, 5)
+    weights = (1 + np.arange(900) * 7919 % values).astype(dtype)
+    plain = as_graph(**graphs.edges(pairs, weights, directed=True), device="cpu")
+    compressed = compress(plain, "cgr", order=shuffled(plain), device="cpu")
+    assert isinstance(compressed.weights, CodedWeights) == (values < 100_000)
+    assert_runs_alike("classic", compressed, plain)
+
+
+def test_small_graphs_are_decoded_once(monkeypatch):
+    monkeypatch.undo()
+    assert cpu_compressed.SMALL > 1000
+    monkeypatch.setattr(cpu_compressed, "CompressedCpuEngine", None)
+    for name in ("power law", "uneven weights", "directed weighted"):
+        plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
+        for order in (None, shuffled(plain)):
+            assert_runs_alike("classic", compress(plain, "cgr", order=order, device="cpu"), plain)
+
+
+def test_the_graph_is_never_decoded_as_a_whole(monkeypatch):
+    plain = as_graph(**graphs.GRAPHS["power law"](), device="cpu")
+    compressed = compress(plain, "cgr", order=shuffled(plain), device="cpu")
+    directed = compress(as_graph(**graphs.GRAPHS["directed kept"](), device="cpu"), device="cpu")
+    monkeypatch.setattr(glp_rapids.CompressedGraph, "_stored", None)
+    for program in PROGRAMS.values():
+        program(compressed, device="cpu")
+    label_propagation(directed, direction="out", device="cpu")
+    with pytest.raises(TypeError):
+        label_propagation(directed, direction="in", device="cpu")
+
+
+def test_rows_and_readers():
+    plain = as_graph(**graphs.GRAPHS["directed weighted"](), device="cpu")
+    graph = compress(plain, "cgr", device="cpu")
+    assert readers_of(graph, "out", make=False) is None
+    inward, outward = rows_of(graph, "in"), rows_of(graph, "out")
+    assert isinstance(inward, CompressedCSR)
+    assert isinstance(outward, CompressedCSR)
+    assert rows_of(graph, "in") is inward
+    assert readers_of(graph, "in") is outward
+    assert readers_of(graph, "out", make=False) is inward
+    both = rows_of(graph, "both")
+    assert isinstance(both, CSR)
+    assert readers_of(graph, "both") is both
+    np.testing.assert_array_equal(inward.degree, plain.rows("in").degree)
+    with pytest.raises(ValueError, match="direction must be"):
+        rows_of(graph, "up")
+    undirected = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu"), device="cpu")
+    assert readers_of(undirected, "in") is rows_of(undirected, "both")
+
+
+def test_who_sleeps_is_left_out(monkeypatch):
+    read = []
+    read_lists = cpu_compressed.read_lists
+
+    def counted(rows, vertices, *others):
+        read.append(vertices.size)
+        read_lists(rows, vertices, *others)
+
+    monkeypatch.setattr(cpu_compressed, "read_lists", counted)
+    for directed in (False, True):
+        edges = graphs.edges(graphs.power_law_pairs(400, 2500, 2), directed=directed)
+        graph = compress(as_graph(**edges, device="cpu"), "cgr", device="cpu")
+        numbers = []
+        for skip in (True, False):
+            read.clear()
+            label_propagation(graph, skip_inactive=skip, device="cpu", tol=0)
+            numbers.append(sum(read))
+        assert numbers[0] < 0.8 * numbers[1]
+
+
+def test_as_graph_decodes():
+    plain = as_graph(**graphs.GRAPHS["directed weighted"](), device="cpu")
+    graph = compress(plain, "cgr", order=shuffled(plain), device="cpu")
+    again = as_graph(graph, device="cpu")
+    assert isinstance(again, glp_rapids.Graph)
+    for name in ("indptr", "indices", "weights"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(plain, name))
+    assert again.directed
+    for function in (as_graph, label_propagation):
+        with pytest.raises(ValueError, match=r"weight= does not apply to a .*CompressedGraph"):
+            function(graph, weight="w")
+    undirected = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu"), device="cpu")
+    with pytest.raises(ValueError, match="directed=True, but the graph given is undirected"):
+        label_propagation(undirected, directed=True)
+    with pytest.raises(TypeError, match="directed must be"):
+        label_propagation(undirected, directed="yes")
+    with pytest.raises(TypeError, match="weigth"):
+        label_propagation(undirected, weigth="w")
+
+
+@pytest.mark.parametrize(
+    "name", ["empty", "self-loops", "integer weights", "uneven weights", "directed weighted"]
+)
+def test_other_functions_take_compressed_graphs(name, monkeypatch):
+    from glp_rapids.compressed import reading
+
+    monkeypatch.setattr(reading, "ENTRIES_AT_ONCE", 7)
+    plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    for order in (None, shuffled(plain)):
+        graph = compress(plain, "cgr", order=order, device="cpu")
+        found = label_propagation(plain, device="cpu")
+        for metric in (glp_rapids.modularity, glp_rapids.coverage):
+            np.testing.assert_equal(
+                metric(graph, found, device="cpu"), metric(plain, found, device="cpu")
+            )
+        if plain.directed:
+            continue
+        diversity = partial(glp_rapids.structural_diversity, k=1, device="cpu")
+        pd.testing.assert_frame_equal(diversity(graph), diversity(plain))
+        if plain.number_of_vertices:
+            scores = partial(account_scores, seeds=[plain.external()[0]], device="cpu")
+            pd.testing.assert_frame_equal(scores(graph), scores(plain))
+
+
+def test_clusters_of_a_compressed_graph():
+    frame, truth = datasets.transactions(
+        20_000, accounts=2_000, merchants=200, rings=4, towns=10
+    )
+    plain = as_graph(
+        frame, source="source", destination="destination", multigraph="keep", device="cpu"
+    )
+    blacklist = datasets.blacklist(truth)
+    find = partial(glp_rapids.find_clusters, seeds=blacklist, absent="drop", device="cpu")
+    for found, expected in zip(find(compress(plain, device="cpu")), find(plain), strict=True):
+        pd.testing.assert_frame_equal(found, expected)
+
+
+def test_a_program_that_gives_bad_amounts():
+    class Bad(glp_rapids.Program):
+        def load_neighbor(v, u, weight, state):
+            return state.labels[u], weight / 0.0
+
+    graph = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu"), device="cpu")
+    with pytest.raises(ValueError, match="load_neighbor returned an amount"):
+        glp_rapids.propagate(graph, Bad(), device="cpu")
+
+
+def test_memory_is_that_of_one_class():
+    n, m = 20_000, 300_000
+    plain = as_graph(**graphs.edges(graphs.random_pairs(n, m, 4)), device="cpu")
+    graph = compress(plain, "cgr", device="cpu")
+    engines = []
+    compressed_engine = cpu_compressed.compressed_engine
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            cpu_compressed,
+            "compressed_engine",
+            lambda *arguments: engines.append(compressed_engine(*arguments)) or engines[-1],
+        )
+        patch.setattr(cpu_compressed, "BUFFER", 1000)
+        run(graph, Classic(), Options(max_iter=2))
+    sizes = {
+        name: value.nbytes
+        for name, value in vars(engines[0]).items()
+        if isinstance(value, np.ndarray)
+    }
+    assert sum(sizes.values()) < 30 * n < plain.indices.nbytes, sizes
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("strategy", ["auto", "decode"])
+@pytest.mark.parametrize(
+    ("program", "scheme"),
+    [*[(program, "cgr") for program in PROGRAMS], ("classic", "packed"), ("classic", "entropy")],
+)
+def test_a_gpu_gives_the_same(program, scheme, strategy):
+    for name in SELECTED:
+        plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
+        for order in (None, shuffled(plain)):
+            compressed = compress(plain, scheme, order=order, device="cpu").to("gpu")
+            for direction in directions(plain):
+                options = {"direction": direction}
+                expected = PROGRAMS[program](plain, **options, device="cpu")
+                how = {"strategy": strategy} if direction != "both" or not plain.directed else {}
+                assert_same(PROGRAMS[program](compressed, **options, **how, device="gpu"), expected)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_gpu_refuses_the_strategies_of_plain_graphs():
+    graph = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu")).to("gpu")
+    with pytest.raises(ValueError, match="strategy of a compressed graph must be one of"):
+        label_propagation(graph, strategy="sort")
+    with pytest.raises(ValueError, match="strategy of a plain graph must be one of"):
+        label_propagation(**graphs.GRAPHS["star"](), strategy="decode", device="gpu")
