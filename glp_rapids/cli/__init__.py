@@ -1,4 +1,4 @@
-"""The command line: ``glp-rapids demo | label-propagation | diversity | fraud | doctor | bench``.
+"""The command line: ``glp-rapids demo | label-propagation | diversity | compress | fraud | ...``.
 
 One subcommand a module, each with ``add_options(parser)`` and ``run(options)``; a module imports
 what it works with only when it runs, so that ``--help`` is there at once. What goes wrong with the
@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "make a million transactions with planted fraud rings, and find the rings",
     "label-propagation": "find communities in a file of edges",
     "diversity": "find who has friends in many separate circles, in a file of edges",
+    "compress": "write a graph to a file in a few bits an edge, and say where they go",
     "fraud": "find suspicious clusters in a file of transactions, given a blacklist",
     "doctor": "say which GPU and libraries are here, what is wrong with them, and the mend",
     "bench": "measure quality and speed, other libraries beside this one",
@@ -37,6 +38,7 @@ start here:
 then with your data (a GPU is used where there is one):
   glp-rapids label-propagation edges.csv --source from --destination to --output communities.csv
   glp-rapids diversity friends.csv --k 4 --model truss --top 100 --output diverse.csv
+  glp-rapids compress edges.csv graph.glp   # read graph.glp instead of edges.csv from then on
   glp-rapids fraud transactions.parquet --seeds blacklist.txt --days 30 --output members.csv
 
 `glp-rapids COMMAND --help` has more examples.

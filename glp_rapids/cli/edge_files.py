@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from glp_rapids.cli import files
 
 if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
     from glp_rapids.graph import Graph
 
 HEAD = 10
@@ -18,11 +19,24 @@ HEAD = 10
 def add_options(parser: argparse.ArgumentParser) -> Any:
     """Add the file and its columns; give their group, for what only one command has."""
     parser.add_argument("edges", type=Path, metavar="EDGES",
-                        help=f"{files.FORMATS}; also *.gz; or *.graph, of WebGraph")  # fmt: skip
+                        help=f"{files.FORMATS}; also *.gz; or *.graph, of WebGraph; or what "
+                        "`glp-rapids compress` wrote")  # fmt: skip
     columns = parser.add_argument_group("the file")
     columns.add_argument("--source", default="src", metavar="COLUMN", help="default: src")
     columns.add_argument("--destination", default="dst", metavar="COLUMN", help="default: dst")
     return columns
+
+
+def add_weight_and_direction(columns: Any) -> None:
+    """Add the weights, the direction, and what a file without a header needs."""
+    columns.add_argument("--weight", metavar="COLUMN", help="default: every edge weighs one")
+    columns.add_argument("--directed", action="store_true", help="an edge goes one way only")
+    columns.add_argument(
+        "--no-header",
+        action="store_true",
+        help="the file has no line of column names: its columns are source, destination and, "
+        "with --weight, the weight; lines that begin with # are left out",
+    )
 
 
 def add_device_and_output(parser: Any) -> None:
@@ -33,14 +47,32 @@ def add_device_and_output(parser: Any) -> None:
 
 def read_graph(
     options: argparse.Namespace, *, weight: str | None = None, directed: bool = False
-) -> Graph:
+) -> Graph | CompressedGraph:
     """Read the file as the options say, and say what is in it."""
-    if options.edges.suffix == ".graph":
+    from glp_rapids.compressed.container import is_container
+
+    if is_container(options.edges):
+        graph = _read_compressed(options, weight, directed)
+    elif options.edges.suffix == ".graph":
         graph = _read_webgraph(options, weight, directed)
     else:
         graph = _read_table(options, weight, directed)
-    say(f"graph       {graph.number_of_vertices:,} vertices, {_edges(graph):,} edges, "
-        f"on the {graph.device}")  # fmt: skip
+    say(
+        f"graph       {graph.number_of_vertices:,} vertices, {_edges(graph)}, on the {graph.device}"
+    )
+    return graph
+
+
+def _read_compressed(
+    options: argparse.Namespace, weight: str | None, directed: bool
+) -> CompressedGraph:
+    from glp_rapids import CompressedGraph
+
+    graph = CompressedGraph.open(options.edges, device=options.device)
+    if weight is not None:
+        raise ValueError(f"{options.edges} has its own weights, if any; leave --weight out")
+    if directed and not graph.directed:
+        raise ValueError(f"{options.edges} holds an undirected graph; leave --directed out")
     return graph
 
 
@@ -76,15 +108,17 @@ def put_out(frame: Any, path: Path | None) -> None:
         frame.to_csv(sys.stdout, index=False)
 
 
-def _edges(graph: Graph) -> int:
-    """Count an undirected edge once."""
+def _edges(graph: Graph | CompressedGraph) -> str:
+    """Count an undirected edge once, or say that they are entries."""
     if graph.directed:
-        return graph.number_of_edges
+        return f"{graph.number_of_edges:,} edges"
+    if not hasattr(graph, "indices"):  # compressed: loops would have to be looked for
+        return f"{graph.number_of_edges:,} entries"
     from glp_rapids.adjacency import ordering
 
     rows = ordering(graph.indices).rows_of(graph.indptr, graph.indices)
     loops = int((rows == graph.indices).sum())
-    return (graph.number_of_edges + loops) // 2
+    return f"{(graph.number_of_edges + loops) // 2:,} edges"
 
 
 def say(line: str) -> None:

@@ -27,14 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     parser.epilog = EPILOG
     columns = edge_files.add_options(parser)
-    columns.add_argument("--weight", metavar="COLUMN", help="default: every edge weighs one")
-    columns.add_argument("--directed", action="store_true", help="an edge goes one way only")
-    columns.add_argument(
-        "--no-header",
-        action="store_true",
-        help="the file has no line of column names: its columns are source, destination and, "
-        "with --weight, the weight; lines that begin with # are left out",
-    )
+    edge_files.add_weight_and_direction(columns)
     run = parser.add_argument_group("the run")
     run.add_argument(
         "--variant", choices=("classic", "layered", "speaker-listener"), default="classic",

@@ -26,7 +26,7 @@ from glp_rapids.compressed.options import (
     Scheme,
     check_progress,
     checked_codes,
-    scheme_for,
+    layout_of,
     telling,
 )
 from glp_rapids.compressed.weights import CodedWeights
@@ -348,11 +348,8 @@ def compress(
     >>> bool((label_propagation(graph) == label_propagation(chain)).all().all())
     True
     """
-    scheme = scheme_for(scheme, for_)
     named = checked_codes(codes)
-    wanted = {"min_interval": min_interval, "raw_below": raw_below, "segment": segment}
-    wanted = {name: value for name, value in wanted.items() if value is not None}
-    layout = Layout(scheme, **wanted, codes=Codes(**named))
+    layout = layout_of(scheme, for_, min_interval, raw_below, segment, named)
     reorder.check_order(order)
     check_progress(progress)
     graph = as_graph(graph, **options)
@@ -361,7 +358,7 @@ def compress(
             tell("order")
             places = reorder.order_of(graph, order)
             rows = reorder.stored(graph, places)
-            if len(named) < len(Codes._fields) and scheme != "entropy":
+            if len(named) < len(Codes._fields) and layout.scheme != "entropy":
                 tell("codes")
                 layout = replace(layout, codes=best_codes(rows, layout)._replace(**named))
             tell("encode")

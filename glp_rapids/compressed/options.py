@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
-from glp_rapids.compressed.layout import Codes
+from glp_rapids.compressed.layout import Codes, Layout
 
 Scheme = Literal["auto", "cgr", "packed", "entropy"]
 
@@ -14,11 +15,24 @@ Scheme = Literal["auto", "cgr", "packed", "entropy"]
 SCHEME_FOR = {"speed": "packed", "size": "entropy"}
 
 
-def scheme_for(scheme: str, goal: str) -> str:
-    """Give the scheme that is meant."""
+def layout_of(
+    scheme: str,
+    goal: str,
+    min_interval: int,
+    raw_below: int,
+    segment: int | None,
+    codes: Mapping[str, str] | None = None,
+) -> Layout:
+    """Give the layout that is meant, or raise what is wrong with it."""
     if goal not in tuple(SCHEME_FOR):
         raise ValueError(f"for_ must be 'speed' or 'size', not {goal!r}")
-    return SCHEME_FOR[goal] if scheme == "auto" else scheme
+    layout = Layout(
+        SCHEME_FOR[goal] if scheme == "auto" else scheme,
+        min_interval=min_interval,
+        raw_below=raw_below,
+        codes=Codes(**(codes or {})),
+    )
+    return layout if segment is None else replace(layout, segment=segment)
 
 
 def checked_codes(codes: Any) -> dict[str, str]:
