@@ -61,12 +61,12 @@ CODES = {"delta": DELTA, "gamma": 1, **{f"zeta{k}": k for k in range(1, 9)}}
 class Codes(NamedTuple):
     """The code of every kind of number: "delta", "gamma" (which is "zeta1"), ... "zeta8"."""
 
-    degree: str = "zeta3"
+    degree: str = "zeta2"
     count: str = "gamma"
     start: str = "zeta3"
     length: str = "zeta2"
     first: str = "zeta4"
-    gap: str = "zeta3"
+    gap: str = "zeta2"
 
 
 class Settings(NamedTuple):

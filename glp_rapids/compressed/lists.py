@@ -212,28 +212,27 @@ def _readers(scheme: SimpleNamespace, target: Target) -> SimpleNamespace:
         residual, cursor = NONE, open_gaps(words, bit)
         if residuals > 0:
             residual, cursor = open_residuals(words, tables, bit, v, settings)
-        start, beyond, number = ZERO, ZERO, ZERO
-        # One entry an iteration, so that lanes with parts of their own stay together.
-        for i in range(place, place + count):
-            if start == beyond:
-                if number < intervals:
-                    start, beyond, interval_bit = read_interval(
-                        words, tables, interval_bit, v, number, beyond, settings
-                    )
-                    number += ONE
-                else:
-                    start = NONE
-            if residual < start:
-                out[np.uint64(i)] = residual
+        beyond, end = ZERO, place + count
+        # Interval by interval, so that lanes with parts of their own read intervals together.
+        for number in range(intervals + ONE):
+            start = NONE
+            if number < intervals:
+                start, beyond, interval_bit = read_interval(
+                    words, tables, interval_bit, v, number, beyond, settings
+                )
+            while residual < start and place < end:
+                out[np.uint64(place)] = residual
+                place += ONE
                 residuals -= ONE
                 if residuals > 0:
                     gap, cursor = next_gap(words, tables, cursor, settings)
                     residual += gap + ONE
                 else:
                     residual = NONE
-            else:
-                out[np.uint64(i)] = start
-                start += ONE
+            if number < intervals:
+                for i in range(min(beyond - start, end - place)):
+                    out[np.uint64(place + i)] = start + i
+                place += beyond - start
         return end_of_gaps(cursor)
 
     @device

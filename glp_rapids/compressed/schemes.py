@@ -14,8 +14,6 @@ from glp_rapids.compressed.layout import GROUP, WIDTH_BITS
 from glp_rapids.propagation.compilation import Target
 
 ZERO, ONE = np.int64(0), np.int64(1)
-NO_WIDTH = np.uint32(0)
-LOW = np.uint64(0xFFFF_FFFF)
 
 
 def cgr(target: Target) -> SimpleNamespace:
@@ -26,7 +24,7 @@ def cgr(target: Target) -> SimpleNamespace:
     ``number_size(tables, x, code)``, ``write_number(words, tables, bit, x, code)``
         Its bits; the bit behind it, once written.
     ``open_gaps(words, bit)``
-        A gap cursor at a bit: five numbers that ``next_gap`` takes and gives.
+        A gap cursor at a bit: three numbers that ``next_gap`` takes and gives.
     ``next_gap(words, tables, cursor, settings)``
         A gap, int64, and the cursor behind it.
     ``end_of_gaps(cursor)``
@@ -46,8 +44,7 @@ def cgr(target: Target) -> SimpleNamespace:
     """
     code = bits.build(target)
     device = bits.inner(target)
-    read_code, open_window, fill = code.read_code, code.open_window, code.fill
-    code_in, read_far = code.code_in, code.read_far
+    read_code, skip_code = code.read_code, code.skip_code
     size, write = code.code_size, code.write_code
 
     @device
@@ -62,34 +59,26 @@ def cgr(target: Target) -> SimpleNamespace:
     def write_number(words, tables, bit, x, code):
         return write(words, bit, x, code)
 
+    # A cursor carries where it is and no bits: what it costs to load those again, loads of several
+    # gaps at a time make good.
     @device
     def open_gaps(words, bit):
-        window, have, place = open_window(words, bit)
-        return window, have, place, NO_WIDTH, NO_WIDTH
+        return bit, ZERO, ZERO
 
     @device
     def end_of_gaps(cursor):
-        return np.int64(cursor[2] << np.uint64(5)) - np.int64(cursor[1])
+        return cursor[0]
 
     @device
     def next_gap(words, tables, cursor, settings):
-        window, have, place = fill(words, cursor[0], cursor[1], cursor[2])
-        x, used = code_in(np.uint32(window & LOW), settings.gap)
-        if used == 0:
-            bit = np.int64(place << np.uint64(5)) - np.int64(have)
-            far, bit = read_far(words, bit, settings.gap)
-            window, have, place = open_window(words, bit)
-            return far, (window, have, place, NO_WIDTH, NO_WIDTH)
-        window >>= np.uint64(used)
-        have = np.uint32(have - used)
-        return np.int64(x), (window, have, place, NO_WIDTH, NO_WIDTH)
+        gap, bit = read_code(words, cursor[0], settings.gap)
+        return gap, (bit, ZERO, ZERO)
 
     @device
     def skip_gaps(words, tables, bit, count, settings):
-        cursor = open_gaps(words, bit)
         for _ in range(count):
-            _gap, cursor = next_gap(words, tables, cursor, settings)
-        return end_of_gaps(cursor)
+            bit = skip_code(words, bit, settings.gap)
+        return bit
 
     @device
     def gap_size(tables, gap, number, state, settings):
@@ -122,23 +111,16 @@ def packed(target: Target) -> SimpleNamespace:
     """Give how the scheme "packed" codes: as `cgr`, but groups of gaps share a width."""
     code = bits.build(target)
     device = bits.inner(target)
-    open_window, take, read_bits = code.open_window, code.take, code.read_bits
-    bit_length, write_bits = code.bit_length, code.write_bits
+    read_bits, write_bits, bit_length = code.read_bits, code.write_bits, code.bit_length
     group, width_bits = np.int64(GROUP), np.int64(WIDTH_BITS)
 
     @device
-    def open_gaps(words, bit):
-        window, have, place = open_window(words, bit)
-        return window, have, place, NO_WIDTH, NO_WIDTH
-
-    @device
     def next_gap(words, tables, cursor, settings):
-        window, have, place, width, left = cursor
+        bit, width, left = cursor
         if left == 0:
-            found, window, have, place = take(words, window, have, place, width_bits)
-            width, left = np.uint32(found), np.uint32(group)
-        gap, window, have, place = take(words, window, have, place, np.int64(width))
-        return np.int64(gap), (window, have, place, width, np.uint32(left - np.uint32(1)))
+            width, left = np.int64(read_bits(words, bit, width_bits)), group
+            bit += width_bits
+        return np.int64(read_bits(words, bit, width)), (bit + width, width, left - ONE)
 
     @device
     def skip_gaps(words, tables, bit, count, settings):
@@ -169,7 +151,6 @@ def packed(target: Target) -> SimpleNamespace:
     return SimpleNamespace(
         **{
             **vars(cgr(target)),
-            "open_gaps": open_gaps,
             "next_gap": next_gap,
             "skip_gaps": skip_gaps,
             "gap_size": gap_size,
