@@ -75,7 +75,7 @@ def encode(csr: CSR, layout: Layout) -> CompressedRows:
 
     Notes
     -----
-    Beside the CSR and the result: 12 bytes a vertex, and 16 bytes for each part of a list that is
+    Beside the CSR and the result: 16 bytes a vertex, and 16 bytes for each part of a list that is
     longer than ``layout.segment``.
     """
     xp, device = array_module(csr.indptr), csr.device
