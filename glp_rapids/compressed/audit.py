@@ -93,7 +93,7 @@ def walk(rows: CompressedRows) -> Iterator[Found]:
     xp = array_module(rows.words)
     starts, blocks = rows.block_starts, rows.block_bytes.size
     safe = 32 * (rows.words.size - PADDING) - MARGIN
-    last_safe = int(xp.searchsorted(starts[1:], safe, side="right")) if blocks else 0
+    last_safe = int((starts[1:] <= safe).sum())
     firsts = [*range(0, last_safe, BATCH), *range(last_safe, blocks, BATCH)]
     for first, last in pairwise([*firsts, blocks]):
         words, batch_starts = rows.words, starts[first : last + 1]

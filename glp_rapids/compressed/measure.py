@@ -50,7 +50,7 @@ def histograms(rows: CSR, layout: Layout, sample: int = SAMPLE) -> dict[str, np.
     found = {}
     for kind, numbers in _numbers(*_sampled(rows, sample), layout).items():
         lengths = xp.searchsorted(powers, numbers + 1, side="right") - 1
-        found[kind] = to_host(xp.bincount(lengths, minlength=LENGTHS)).astype(np.int64)
+        found[kind] = to_host(_counted(lengths, LENGTHS))
     return found
 
 
@@ -98,7 +98,7 @@ def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
     interval, length = run[is_interval], length[is_interval]
     opens = _first_of_their_part(part[interval])
     sizes = xp.diff(xp.append(xp.flatnonzero(opens_part), indices.size))
-    many = xp.bincount(part[interval], minlength=sizes.size)
+    many = _counted(part[interval], sizes.size)
     start = indices[interval]
     before = xp.zeros_like(start)
     before[1:] = start[:-1] + length[:-1]
@@ -114,6 +114,12 @@ def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
             "length": length - shortest,
         }
     return numbers
+
+
+def _counted(numbers: Array, below: int) -> Array:
+    """Count the numbers of each value; those of CuPy may not be none."""
+    xp = array_module(numbers)
+    return xp.bincount(numbers, minlength=below) if numbers.size else xp.zeros(below, np.int64)
 
 
 def _first_of_their_part(part: Array) -> Array:

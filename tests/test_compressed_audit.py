@@ -1,0 +1,127 @@
+"""The walk that trusts nothing: it accepts what was encoded, and says what is wrong otherwise."""
+
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+from compressed_rows import LAYOUTS, graphs, rows_from
+
+from glp_rapids.compressed import audit
+from glp_rapids.compressed.decode import decode
+from glp_rapids.compressed.encode import encode
+from glp_rapids.compressed.layout import Codes, Layout, settings
+from glp_rapids.device import to_device, to_host
+from glp_rapids.graph import CSR
+
+ENTROPY = [Layout("entropy"), Layout("entropy", raw_below=3, segment=8)]
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, *ENTROPY], ids=str)
+def test_what_was_encoded_is_in_order(layout, device):
+    for name, csr in graphs().items():
+        arrays = (to_device(array, device) for array in (csr.indptr, csr.indices))
+        rows = encode(CSR(*arrays, None), layout)
+        audit.check(rows)
+        found = list(audit.walk(rows))
+        degrees = [to_host(batch.degrees) for batch in found] or [np.zeros(0, int)]
+        np.testing.assert_array_equal(np.concatenate(degrees), csr.degree, err_msg=name)
+        bits = sum(int(batch.tally[: len(audit.PARTS)].sum()) for batch in found)
+        assert bits == rows.stream_bits
+        assert sum(int(batch.tally[audit.ENTRIES]) for batch in found) == csr.number_of_edges
+
+
+def test_batches_and_the_end_of_the_stream(monkeypatch):
+    monkeypatch.setattr(audit, "BATCH", 3)
+    for csr in graphs().values():
+        rows = encode(csr, Layout("cgr", segment=8))
+        sizes = [to_host(batch.sizes) for batch in audit.walk(rows)] or [np.zeros(0, int)]
+        starts = np.append(rows.offsets, rows.stream_bits)
+        apart = np.diff(starts) - np.concatenate(sizes)
+        assert ((apart == 0) | ((apart < 8) & (starts[1:] % 8 == 0))).all()
+
+
+# few entries, so that one bit may make of a list anything
+SMALL = [[], [1, 2, 3, 4, 9], [*range(0, 40, 3)], [*range(5, 60)], [0], [63], *[[]] * 58]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout("cgr", segment=8, codes=Codes(*["gamma"] * 6)),
+        Layout("cgr", 2, 2, 16, Codes(*["delta"] * 6)),
+        Layout("cgr", 2, codes=Codes(*["zeta8"] * 6)),
+        Layout("packed", 2, 2, 16),
+        Layout("packed", 0, 0, 4),
+        *ENTROPY,
+    ],
+    ids=str,
+)
+def test_one_wrong_bit_is_found_or_makes_lists_that_are_in_order(layout):
+    rows = encode(rows_from(SMALL), layout)
+    said = set()
+    for bit in range(rows.stream_bits):
+        words = rows.words.copy()
+        words[bit >> 5] ^= np.uint32(1 << (bit & 31))
+        wrong = replace(rows, words=words, _derived={})
+        try:
+            audit.check(wrong)
+        except ValueError as error:
+            said.add(str(error).partition(": ")[2])
+            continue
+        indptr, indices = decode(wrong)
+        for first, last in pairwise(indptr.tolist()):
+            row = indices[first:last]
+            assert (np.diff(row) > 0).all()
+            assert row.size == 0 or (row[0] >= 0 and row[-1] < len(SMALL))
+    assert {audit.PROBLEMS[audit.RANGE], audit.PROBLEMS[audit.FILLED]} <= said
+    if layout.segment < 64:
+        assert audit.PROBLEMS[audit.DIRECTORY] in said
+
+
+@pytest.mark.parametrize(("more", "said"), [(1, "have 76 "), (-1, "have at least 76 ")])
+def test_entries_are_counted(more, said):
+    rows = encode(rows_from(SMALL), Layout())
+    wrong = replace(rows, number_of_edges=rows.number_of_edges + more)
+    with pytest.raises(ValueError, match=said):
+        audit.check(wrong)
+
+
+def test_words_of_nonsense_end_with_an_answer():
+    rng = np.random.default_rng(1)
+    rows = encode(rows_from(SMALL * 40), Layout("cgr", 2, segment=8))
+    for layout in (rows.layout, Layout("cgr", codes=Codes(*["zeta8"] * 6)), Layout("packed", 0)):
+        for fill in (0, 0xFFFFFFFF, None):
+            words = rng.integers(0, 2**32, rows.words.size, dtype=np.uint32)
+            words[:-2] = words[:-2] if fill is None else fill
+            words[-2:] = 0
+            with pytest.raises(ValueError, match=r"the list at |the lists have "):
+                audit.check(replace(rows, layout=layout, words=words, _derived={}))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "capability"), [("cgr", (7, 5)), ("packed", (10, 0)), ("entropy", (9, 0))]
+)
+def test_the_kernel_compiles(monkeypatch, scheme, capability):
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")
+    from numba import cuda, typeof
+    from numba.cuda import dispatcher
+
+    from glp_rapids.compressed.gpu import kernel_of
+    from glp_rapids.propagation.kernels.cuda_target import gpu_target
+
+    current = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+    words, numbers = np.zeros(1, np.uint32), np.zeros(1, np.int64)
+    batch = audit.Block(np.int64(0), np.int64(1))
+    tally = np.zeros((1, 1), np.int64)
+    work = audit.Walking(
+        settings(Layout(scheme), 1), batch, words, words, numbers, tally, numbers, numbers
+    )
+    kernel = kernel_of(audit.functions(scheme, gpu_target()).walk_block, "")
+    signature = numba.int64, typeof(work)
+    code, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=capability)
+    assert f".target sm_{capability[0]}{capability[1]}" in code
