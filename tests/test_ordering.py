@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from glp_rapids import as_graph, layered_label_propagation
 from glp_rapids.bench import subjects
 from glp_rapids.device import gpu_available, to_device, to_host
+from glp_rapids.graph import CSR
 from glp_rapids.propagation import ordering
 from glp_rapids.propagation.functions import ORDERING_GAMMAS
 from glp_rapids.propagation.sweep import Options, run
@@ -83,7 +84,7 @@ def test_ordering_is_its_twin_on_any_graph(device, edges, gammas, seed):
 def test_layers_of_any_labels(device, drawn):
     degrees, layers = drawn
     indptr = np.concatenate([[0], np.cumsum(degrees)])
-    rows = ordering.CSR(to_device(indptr, device), to_device(np.empty(0, np.int32), device), None)
+    rows = CSR(to_device(indptr, device), to_device(np.empty(0, np.int32), device), None)
     order = ordering.by_degree(rows)
     for labels in layers:
         order = ordering.with_layer(order, to_device(np.array(labels, np.int32), device))
