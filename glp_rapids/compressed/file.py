@@ -30,13 +30,26 @@ file ends with the last one. The rest of the header is the graph::
 
 Sections:
 
-``words`` (u4), ``block_bytes`` (u4), ``tables`` (u4)
-    The stream of bits and the bytes that every block of 32 lists takes, then what the scheme
-    "entropy" needs to decode (one zero otherwise). What lists look like is said at the top of
-    `glp_rapids.compressed.layout`, what codes look like at that of `glp_rapids.compressed.bits`,
-    what tables look like at that of `glp_rapids.compressed.entropy`; there, ``id_bits`` is the
-    number of bits of n - 1, at least 1. The first block begins at bit 0, and two words of zeros
-    follow the last.
+``words`` (u4), ``block_bytes`` (u4)
+    The stream of bits, and the bytes that every block of 32 lists takes. What lists look like is
+    said at the top of `glp_rapids.compressed.layout`, what codes look like at that of
+    `glp_rapids.compressed.bits`, what is different under the scheme "entropy" at that of
+    `glp_rapids.compressed.entropy`. There, ``id_bits`` is the number of bits of n - 1, at least 1.
+    The first block begins at bit 0, and two words of zeros follow the last.
+``tables`` (u4)
+    One zero; under "entropy", the tables of codes. Word k is of context k: ``begin << 4 | width``.
+    Its table has 2**width entries of 16 bits, entry i of all being the lower half of word i / 2 if
+    i is even and the upper half if not; it begins with entry ``begin``. The next ``width`` bits of
+    the stream tell which entry it is, and the entry how many of them belong to the code (its
+    lowest 4 bits), then the flag (1), ``top`` (3) and ``extra`` (6). Contexts are, with b(x) for
+    the number of bits of x::
+
+        degree   0
+        lower    1 + c, for a part of c entries; 1 + min(11 + b(c), 23) from 16 entries on
+        gap      25 + 16 * before + 2 * min(b(left) - 1, 7) + up. ``left``: entries that this side
+                 of the vertex still has; ``up``: 0 downwards, 1 upwards; ``before``:
+                 min(b(g + 1), 7) of the gap g of the run before, 0 for the first on a side
+        length   153 + 8 * class + min(b(left - 2), 7). ``class``: as ``before``, of this run's gap
 ``order`` (i4, or i8 from 2**31 vertices on)
     The index of the vertex at each place: list number p is of vertex ``order[p]``, and entry q of
     it is vertex ``order[q]``. Without it, list v is of vertex v.
