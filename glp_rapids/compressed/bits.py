@@ -91,10 +91,13 @@ def build(target: Target) -> SimpleNamespace:
         and the next word's place (uint64), which are given to and come back from:
     ``fill(words, window, have, place)``
         The window with 32 bits or more.
-    ``window_32(words, bit)``
-        The 32 bits at a bit, uint32.
+    ``code_in(low, code)``
+        A number at the lowest end of a uint32 and the bits that it takes, uint32 both; no bits if
+        it goes on beyond the 32.
     ``read_far(words, bit, code)``
-        As read_code, which does so with what ends within 32 bits in less time.
+        As read_code, for what code_in does not read.
+    ``take_32(words, window, have, place, width)``
+        As take, of a uint32 width up to 32.
     ``take(words, window, have, place, width)``
         A number in 0 to 64 bits, uint64, and the window behind it.
     ``bit_length(value)``
@@ -311,8 +314,9 @@ def build(target: Target) -> SimpleNamespace:
         write_code=write_code,
         open_window=open_window,
         fill=fill,
-        window_32=window_32,
+        code_in=code_in,
         read_far=read_far,
+        take_32=take_32,
         take=take,
         bit_length=bit_length,
         fold=fold,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed import lists
+from glp_rapids.compressed import lists, scatter
 from glp_rapids.compressed.bits import inner
 from glp_rapids.compressed.encode import cut_lists, row_of_part
 from glp_rapids.compressed.layout import BLOCK, CompressedRows, Settings
@@ -79,7 +79,14 @@ def decode(rows: CompressedRows) -> tuple[Array, Array]:
     return indptr, indices
 
 
-def decode_rows(rows: CompressedRows, vertices: Array | None, out: Array, starts: Array) -> None:
+def decode_rows(
+    rows: CompressedRows,
+    vertices: Array | None,
+    out: Array,
+    starts: Array,
+    *,
+    in_order: bool = True,
+) -> None:
     """Write some lists out, each where it is wanted.
 
     Parameters
@@ -93,6 +100,8 @@ def decode_rows(rows: CompressedRows, vertices: Array | None, out: Array, starts
     starts : int64 array
         ``out[starts[i]]`` becomes the first entry of the list of ``vertices[i]``. There may be
         more than there are vertices, as in an ``indptr``.
+    in_order : bool
+        False: the entries of a list may come in any order, which takes a GPU a tenth of the time.
     """
     xp = array_module(rows.words)
     degrees = rows.degrees if vertices is None else rows.degrees[vertices]
@@ -111,14 +120,24 @@ def decode_rows(rows: CompressedRows, vertices: Array | None, out: Array, starts
         starts=starts,
         out=out,
     )
-    each(functions, rows.layout.scheme, "read_list", degrees.size, work, rows.device)
-    each(functions, rows.layout.scheme, "read_part", int(first_part[-1]), work, rows.device)
+    how = functions if in_order else functions_in_no_order
+    each(how, rows.layout.scheme, "read_list", degrees.size, work, rows.device)
+    each(how, rows.layout.scheme, "read_part", int(first_part[-1]), work, rows.device)
 
 
 @functools.cache
 def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Give the compiled functions that take an item and a `Skimming` or `Decoding`."""
-    on_lists = lists.build(scheme, target)
+    return _functions(lists.build(scheme, target), target)
+
+
+@functools.cache
+def functions_in_no_order(scheme: str, target: Target) -> SimpleNamespace:
+    """Give `functions` that leave the entries of a list in no order."""
+    return _functions(scatter.in_no_order(scheme, target), target)
+
+
+def _functions(on_lists: SimpleNamespace, target: Target) -> SimpleNamespace:
     device = inner(target)
     read_degree, skip_list = on_lists.read_degree, on_lists.skip_list
     read_list_of, read_part_of = on_lists.read_list, on_lists.read_part

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.propagation.compilation import Compiled
-from glp_rapids.propagation.kernels import auto_few, auto_hub, auto_rows, auto_wide
+from glp_rapids.propagation.compilation import Compiled, Target
+from glp_rapids.propagation.kernels import auto_fetch, auto_few, auto_hub, auto_rows, auto_wide
 from glp_rapids.propagation.kernels.auto_common import (
     ALL,
     DISTINCT,
@@ -24,6 +24,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     SHORT,
     WAKING,
     WARPS,
+    Rows,
 )
 from glp_rapids.propagation.kernels.auto_plan import (
     BATCHES,
@@ -41,8 +42,14 @@ DEFERRED = 512  # rows of a warp that did not fit its slice of the table, a bloc
 HUBS, PUT_OFF, DONE = range(3)
 
 
-def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, Any]:
-    """Make ``evaluate``, which all threads of the grid call together, and ``needed``."""
+def build(
+    compiled: Compiled,
+    shared: SimpleNamespace,
+    meet: Any,
+    compressed: SimpleNamespace | None = None,
+    target: Target | None = None,
+) -> tuple[Any, Any]:
+    """Make ``evaluate``, and ``fetch`` for compressed lists; the whole grid calls them together."""
     keeps_score = not compiled.traits.default_update
     few4, few8 = auto_few.build_few(shared, 4), auto_few.build_few(shared, 8)
     lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared)
@@ -73,6 +80,13 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, 
         if here.now[EVERYBODY] != 0 or run.active[np.uint64(v)] != 0:
             return True
         return here.now[REVISIT_TIED] != 0 and run.tied[np.uint64(position)] != 0
+
+    fetch = unpack = clear = None
+    fused = False
+    if compressed is not None:
+        fetching = auto_fetch.build(shared, needed, compressed, target)
+        fetch, unpack, clear = fetching.fetch, fetching.unpack, fetching.clear
+        fused = compressed.fused
 
     @cuda.jit(device=True)
     def block_item(position, piece, here, lists, tables, hubs, pieces, run, rows, state, numbers):
@@ -139,7 +153,7 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, 
         return cuda.shfl_sync(ALL, number, 0)
 
     @cuda.jit(device=True)
-    def warp_ticket(ticket, meta, here, lists, run, rows, state, numbers):
+    def warp_ticket(ticket, meta, here, lists, run, rows, stream, state, numbers):
         """Evaluate the vertices of one ticket with one warp."""
         lane = np.int32(cuda.threadIdx.x % LANES)
         base = np.int32((cuda.threadIdx.x // LANES) * slice_slots)
@@ -152,7 +166,14 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, 
         end = here.meta[meta + BOUNDS + 3 + kind]
         begin += (ticket - here.meta[layout + FIRST_TICKETS + kind]) * size
         end = min(begin + size, end)
-        while begin < end:
+        together = np.int32(LANES)
+        if fused and kind == ROWS_OF_FEW - 1:  # as many as there is room for
+            together = np.int32(slice_slots // LANES)
+        elif fused and kind == ROWS_OF_FEW:
+            together = np.int32(min(2 * slice_slots // LANES, LANES))
+        last = end
+        while begin < last:
+            end = min(begin + together, last)
             position = begin + lane
             v, current = index_type(0), index_type(-1)
             start, degree, wanted = np.int64(0), np.int32(0), False
@@ -167,19 +188,24 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, 
                 if not wanted:
                     start, degree = np.int64(0), np.int32(0)
                 label, score, tied = index_type(-1), score_type(0), False
+                near, entries = rows, np.int32(0)
+                if fused:
+                    near = Rows(rows.indptr, here.keys, rows.weights)
+                    if kind > ROWS_OF_FEW - 2:
+                        start, entries = unpack(stream, v, degree, lane, base, here)
                 if kind > ROWS_OF_FEW:
                     if cuda.any_sync(ALL, degree > 4):
                         label, score, tied = few8(
-                            v, start, degree, current, rows, state, here, numbers
+                            v, start, degree, current, near, state, here, numbers
                         )
                     else:
                         label, score, tied = few4(
-                            v, start, degree, current, rows, state, here, numbers
+                            v, start, degree, current, near, state, here, numbers
                         )
                 elif kind > ROWS_OF_FEW - 2:
                     width = np.int32(16 if kind == ROWS_OF_FEW else 32)
                     label, score, tied = lanes(
-                        v, start, degree, current, lane, width, rows, state, here, numbers
+                        v, start, degree, current, lane, width, near, state, here, numbers
                     )
                 else:
                     left = cuda.ballot_sync(ALL, wanted)
@@ -209,12 +235,14 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, 
                                 here.deferred[place] = np.int32(
                                     position - here.meta[meta + BOUNDS + 2]
                                 )
+                if fused:
+                    clear(entries, lane, base, here)
                 if wanted:
                     decided(position, v, label, score, tied, current, here, run)
-            begin += LANES
+            begin += together
 
     @cuda.jit(device=True)
-    def evaluate(goal, meta, here, lists, tables, hubs, pieces, run, rows, state, numbers):
+    def evaluate(goal, meta, here, lists, tables, hubs, pieces, run, rows, stream, state, numbers):
         """Evaluate a class with the whole grid; return the goal of the next barrier."""
         thread, block, blocks = cuda.threadIdx.x, cuda.blockIdx.x, np.int64(cuda.gridDim.x)
         batch = here.meta[meta + BATCHES]
@@ -294,7 +322,7 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, 
                 following = tickets
                 if tickets > given and thread % LANES == 0:
                     following = given + cuda.atomic.add(run.drawn, 1, np.int64(1))
-                warp_ticket(ticket, meta, here, lists, run, rows, state, numbers)
+                warp_ticket(ticket, meta, here, lists, run, rows, stream, state, numbers)
                 cuda.syncwarp()
                 # It was asked for before, and is here by now.
                 ticket = cuda.shfl_sync(ALL, following, 0)
@@ -305,4 +333,4 @@ def build(compiled: Compiled, shared: SimpleNamespace, meet: Any) -> tuple[Any, 
             cuda.syncthreads()
         return goal
 
-    return evaluate, needed
+    return evaluate, fetch

@@ -1,12 +1,14 @@
-"""Compressed graphs: the rows that a group needs are decoded before it is evaluated.
+"""Compressed graphs: neighbours are decoded next to where they are counted.
 
-A group (a class, or a strip of one) is decoded by the whole grid into a buffer that stays in the
-second-level cache, and evaluated from there by the same paths as any other rows; who sleeps is not
-decoded. So labels are computed next to the codes, as in CGLP+ (GLP, TKDE'24, section 5), and the
-graph is never there as a whole.
+As in CGLP+ (GLP, TKDE'24, section 5) the graph is never there as a whole. A warp that has short
+rows decodes them into its slice of the block's table, a list a lane, and counts them from there.
+Longer rows of a group (a class, or a strip of one) are decoded by the whole grid before it is
+evaluated, into a buffer that stays in the second-level cache: lists of up to one part by a lane
+each; of longer ones a warp takes 32 parts, listed with the plan, so nobody walks through a hub. Who
+sleeps is not decoded, and who changed has its readers' list decoded once more to wake them.
 
-Lists of up to one part are decoded by a lane each. Of longer ones a warp takes 32 parts, a lane
-each, listed with the plan, so nobody walks through a hub.
+Entries come in no order, since votes do not mind; only where weights lie beside them they ascend,
+and then all rows take the way of the long ones. So they do where the parts of lists are too short.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.propagation.kernels.auto_common import LANES, WARPS
+from glp_rapids.compressed import lists, scatter
+from glp_rapids.propagation.compilation import Target
+from glp_rapids.propagation.kernels.auto_common import ALL, LANES, THREADS, WARPS
 from glp_rapids.propagation.kernels.auto_plan import BINS, BOUNDS
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
@@ -30,44 +34,87 @@ Stream = namedtuple(
     "values",
 )
 
+FETCHED = BOUNDS + 4  # rows before this one are too long for a warp's slice of the table
 
-def build(functions: SimpleNamespace, needed: Any, index_type: Any, how: SimpleNamespace) -> Any:
-    """Make ``fetch``; all threads of the grid call it together.
 
-    ``functions`` read the lists of one scheme. ``how``: whether lists are ``ordered`` otherwise
-    than the vertices, ``weighted``, and have weights as codes (``coded``).
+def store_named(out, item, place, entry):
+    """Write the vertex of an entry: out is where to, and who is where."""
+    out[0][np.uint64(place)] = out[1][np.uint64(entry)]
+
+
+def mark(active, item, place, entry):
+    """Wake a vertex; a read is cheaper than a write, and most are awake already."""
+    if active[np.uint64(entry)] == 0:
+        active[np.uint64(entry)] = 1
+
+
+def mark_named(active, item, place, entry):
+    """Wake the vertex of an entry."""
+    v = active[1][np.uint64(entry)]
+    if active[0][np.uint64(v)] == 0:
+        active[0][np.uint64(v)] = 1
+
+
+def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Target) -> Any:
+    """Make ``fetch``, ``unpack`` and ``clear`` for lists of one scheme.
+
+    ``how``: whether lists are ``ordered`` otherwise than the vertices, ``weighted``, and have
+    weights as codes (``coded``); and whether short rows are ``fused``: decoded where they are
+    counted.
     """
-    read_degree, read_list = functions.read_degree, functions.read_list
-    read_part, part_bit = functions.read_part, functions.part_bit
+    fused = how.fused
+    index_type, slice_slots = shared.index_type, np.int32(shared.slice)
     ordered, weighted, coded = how.ordered, how.weighted, how.coded
+    in_order = lists.build(how.scheme, target)
+    in_any = scatter.build(how.scheme, target, store_named if ordered else scatter.store)
+    read_degree, part_bit = in_any.read_degree, in_any.part_bit
+    list_in_order, part_in_order = in_order.read_list, in_order.read_part
+    list_in_any, part_in_any = in_any.read_list, in_any.read_part
+    nobody = np.int64(0)
 
     @cuda.jit(device=True)
-    def finish(rows, stream, start, first, count, offset):
-        """Name the neighbours as the vertices are, and lay their weights beside them."""
+    def sink_of(indices, stream):
         if ordered:
-            for i in range(count):
-                place = np.uint64(start + i)
-                rows.indices[place] = stream.order[np.uint64(rows.indices[place])]
-        if weighted:
-            for i in range(count):
-                weight = stream.weights[np.uint64(first + offset + i)]
-                if coded:
-                    weight = stream.values[np.uint64(weight)]
-                rows.weights[np.uint64(start + i)] = weight
+            return indices, stream.order
+        return indices
 
     @cuda.jit(device=True)
     def stored(stream, v):
         """Give the list of a vertex."""
         if ordered:
-            return index_type(stream.place[np.uint64(v)])
-        return v
+            return np.int64(stream.place[np.uint64(v)])
+        return np.int64(v)
 
     @cuda.jit(device=True)
-    def weights_of(stream, v):
-        """Give where the weights of a list begin."""
+    def lay_beside(rows, stream, v, start, count, offset):
+        """Name the neighbours as the vertices are, and lay their weights beside them."""
+        if ordered:
+            for i in range(count):
+                place = np.uint64(start + i)
+                rows.indices[place] = stream.order[np.uint64(rows.indices[place])]
+        first = stream.first_weight[np.uint64(v)] + offset
+        for i in range(count):
+            weight = stream.weights[np.uint64(first + i)]
+            if coded:
+                weight = stream.values[np.uint64(weight)]
+            rows.weights[np.uint64(start + i)] = weight
+
+    @cuda.jit(device=True)
+    def read_list(stream, v, degree, indices, rows, start):
+        """Decode a list of one part."""
+        _, bit = read_degree(
+            stream.words, stream.tables, stream.offsets[np.uint64(v)], stream.settings
+        )
         if weighted:
-            return stream.first_weight[np.uint64(v)]
-        return np.int64(0)
+            list_in_order(
+                stream.words, stream.tables, bit, v, degree, stream.settings, indices, start
+            )
+            lay_beside(rows, stream, v, start, degree, nobody)
+        else:
+            list_in_any(
+                stream.words, stream.tables, bit, v, degree, stream.settings,
+                sink_of(indices, stream), nobody, start,
+            )  # fmt: skip
 
     @cuda.jit(device=True)
     def fetch(group, meta, here, lists, stream, rows, run):
@@ -82,42 +129,136 @@ def build(functions: SimpleNamespace, needed: Any, index_type: Any, how: SimpleN
         while item < last:
             position = stream.position[np.uint64(item)]
             v = lists.vertices[np.uint64(position)]
-            if needed(position, v, here, run):
+            begin = (stream.part[np.uint64(item)] + lane) * segment
+            degree = np.int64(lists.degrees[np.uint64(position)])
+            if begin < degree and needed(position, v, here, run):
                 v = stored(stream, v)
-                degree = np.int64(lists.degrees[np.uint64(position)])
-                part = stream.part[np.uint64(item)] + lane
                 _, bit = read_degree(
                     stream.words, stream.tables, stream.offsets[np.uint64(v)], stream.settings
                 )
-                begin = part * segment
-                if begin < degree:
-                    bit = part_bit(stream.words, bit, degree, part, stream.settings)
-                    count = min(segment, degree - begin)
-                    start = lists.starts[np.uint64(position)] + begin
-                    read_part(
+                part = stream.part[np.uint64(item)] + lane
+                bit = part_bit(stream.words, bit, degree, part, stream.settings)
+                count = min(segment, degree - begin)
+                start = lists.starts[np.uint64(position)] + begin
+                if weighted:
+                    part_in_order(
                         stream.words, stream.tables, bit, v, count, stream.settings,
                         rows.indices, start,
                     )  # fmt: skip
-                    finish(rows, stream, start, weights_of(stream, v), count, begin)
+                    lay_beside(rows, stream, v, start, count, begin)
+                else:
+                    part_in_any(
+                        stream.words, stream.tables, bit, v, count, stream.settings,
+                        sink_of(rows.indices, stream), nobody, start,
+                    )  # fmt: skip
             item += warps
         position = here.meta[meta + BOUNDS] + warp * LANES + lane
-        last = here.meta[meta + BOUNDS + BINS + 2]
+        last = here.meta[meta + FETCHED] if fused else here.meta[meta + BOUNDS + BINS + 2]
         while position - lane < last:
             if position < last:
                 v = lists.vertices[np.uint64(position)]
                 degree = np.int64(lists.degrees[np.uint64(position)])
                 if degree <= longest and needed(position, v, here, run):
-                    v = stored(stream, v)
                     start = lists.starts[np.uint64(position)]
-                    _, bit = read_degree(
-                        stream.words, stream.tables, stream.offsets[np.uint64(v)],
-                        stream.settings,
-                    )  # fmt: skip
-                    read_list(
-                        stream.words, stream.tables, bit, v, degree, stream.settings,
-                        rows.indices, start,
-                    )  # fmt: skip
-                    finish(rows, stream, start, weights_of(stream, v), degree, np.int64(0))
+                    read_list(stream, stored(stream, v), degree, rows.indices, rows, start)
             position += warps * LANES
 
-    return fetch
+    @cuda.jit(device=True)
+    def unpack(stream, v, degree, lane, base, here):
+        """Decode a list a lane into a warp's slice of the table; give where each begins.
+
+        And how many entries there are. The slice must have room for all.
+        """
+        total = degree
+        distance = np.int32(1)
+        while distance < LANES:
+            other = cuda.shfl_up_sync(ALL, total, distance)
+            if lane >= distance:
+                total = np.int32(total + other)
+            distance = np.int32(2 * distance)
+        start = np.int64(base + min(total - degree, slice_slots - 1))
+        if degree > 0:
+            read_list(stream, stored(stream, v), np.int64(degree), here.keys, here, start)
+        cuda.syncwarp()
+        return start, cuda.shfl_sync(ALL, total, LANES - 1)
+
+    @cuda.jit(device=True)
+    def clear(number, lane, base, here):
+        """Leave the slice clean."""
+        cuda.syncwarp()
+        slot = np.int32(lane)
+        while slot < number:
+            here.keys[np.uint64(base + slot)] = index_type(-1)
+            slot += np.int32(LANES)
+        cuda.syncwarp()
+
+    return SimpleNamespace(fetch=fetch, unpack=unpack, clear=clear)
+
+
+def build_wake(how: SimpleNamespace, target: Target) -> Any:
+    """Make what wakes the readers of vertices that changed, from compressed lists of readers."""
+    ordered = how.ordered
+    functions = scatter.build(how.scheme, target, mark_named if ordered else mark)
+    read_degree, part_bit = functions.read_degree, functions.part_bit
+    read_list, read_part = functions.read_list, functions.read_part
+    nobody = np.int64(0)
+
+    @cuda.jit(device=True)
+    def sink_of(active, readers):
+        if ordered:
+            return active, readers.order
+        return active
+
+    @cuda.jit(device=True)
+    def begin(readers, v):
+        """Give the place of the list of a vertex, its degree and the bit behind that."""
+        place = np.int64(v)
+        if ordered:
+            place = np.int64(readers.place[np.uint64(v)])
+        degree, bit = read_degree(
+            readers.words, readers.tables, readers.offsets[np.uint64(place)], readers.settings
+        )
+        return place, degree, bit
+
+    @cuda.jit(device=True)
+    def wake(active, readers, v):
+        """Wake who reads the label of v, unless the list is cut into parts: then give False."""
+        place, degree, bit = begin(readers, v)
+        if degree > max(readers.settings.segment, readers.settings.raw_below):
+            return False
+        read_list(
+            readers.words, readers.tables, bit, place, degree, readers.settings,
+            sink_of(active, readers), nobody, nobody,
+        )  # fmt: skip
+        return True
+
+    @cuda.jit(device=True)
+    def wake_parts(active, readers, v):
+        """Wake who reads the label of v; all threads of a block call this."""
+        place, degree, bit = begin(readers, v)
+        segment = readers.settings.segment
+        part = np.int64(cuda.threadIdx.x)
+        while part * segment < degree:
+            read_part(
+                readers.words, readers.tables,
+                part_bit(readers.words, bit, degree, part, readers.settings), place,
+                min(segment, degree - part * segment), readers.settings,
+                sink_of(active, readers), nobody, nobody,
+            )  # fmt: skip
+            part += THREADS
+
+    @cuda.jit(device=True)
+    def wake_readers(active, readers, here, v, differs):
+        """Wake who reads the label of v, if v differs; all threads of a block call this."""
+        if cuda.threadIdx.x == 0:
+            here.long_rows[0] = 0
+        cuda.syncthreads()
+        if differs and not wake(active, readers, v):
+            place = cuda.atomic.add(here.long_rows, 0, np.int32(1))
+            here.long_first[place] = np.int64(v)
+        cuda.syncthreads()
+        for i in range(here.long_rows[0]):
+            wake_parts(active, readers, here.long_first[i])
+        cuda.syncthreads()
+
+    return wake_readers

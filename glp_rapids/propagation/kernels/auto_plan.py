@@ -80,9 +80,15 @@ class Limits:
 
 
 def make_plan(
-    indptr: Any, number_of_edges: int, dtype: Any, classes: int, limits: Limits, strips: int = 1
+    indptr: Any,
+    number_of_edges: int,
+    dtype: Any,
+    classes: int,
+    limits: Limits,
+    strips: int = 1,
+    strip: Any = None,
 ) -> Plan:
-    """List the vertices, of type ``dtype``, and cut the long rows."""
+    """List the vertices, of type ``dtype``, and cut the long rows; ``strip`` is each vertex's."""
     xp = array_module(indptr)
     groups = classes * strips
     entries = -(-number_of_edges // groups)
@@ -98,7 +104,7 @@ def make_plan(
     degrees[-1] = min(degrees[-1], longest)
     while degrees[-1] < single:
         degrees.append(min(max(2 * degrees[-1], 1), single))
-    key = _keys(indptr, classes, strips, number_of_edges, np.array(degrees), xp)
+    key = _keys(indptr, classes, strips, strip, np.array(degrees), xp)
     bins = len(degrees) + 1
     counts = to_host(xp.bincount(key, minlength=groups * bins)).reshape(groups, bins)
     vertices, starts, degree = _listed(indptr, dtype, key, counts, xp)
@@ -127,9 +133,7 @@ def make_plan(
     )
 
 
-def _keys(
-    indptr: Any, classes: int, strips: int, number_of_edges: int, degrees: np.ndarray, xp: Any
-) -> Any:
+def _keys(indptr: Any, classes: int, strips: int, strip: Any, degrees: np.ndarray, xp: Any) -> Any:
     """Give each vertex's place in the order: class, strip, degree bins from hubs down to none."""
     number_of_vertices, bins = indptr.size - 1, degrees.size + 1
     dtype = np.uint16 if classes * strips * bins <= 1 << 16 else np.int32
@@ -143,8 +147,7 @@ def _keys(
             group = scalar.mix_array(index, scalar.CLASS_SEED) % np.uint64(classes)
             place += group.astype(np.int64) * (strips * bins)
         if strips > 1:
-            strip = indptr[first:last] // -(-number_of_edges // strips)
-            place += xp.minimum(strip, strips - 1) * bins
+            place += strip[first:last].astype(np.int64) * bins
         key[first:last] = place
     return key
 

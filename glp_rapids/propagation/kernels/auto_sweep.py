@@ -71,15 +71,12 @@ def build(
     """
     shared = common(compiled, index_type, target)
     fetched = compressed is not None
-    own_readers = fetched and compressed.own_readers
-    update = auto_update.build(compiled, index_type, own_readers)
+    wake = auto_fetch.build_wake(compressed, target) if fetched else auto_update.build_wake()
+    update = auto_update.build(compiled, index_type, wake)
     sum_of_lanes = shared.sum_of_lanes
     course_of = auto_course.build(target)
     meet, set_rule, judge = course_of.meet, course_of.set_rule, course_of.judge
-    evaluate, needed = auto_evaluate.build(compiled, shared, meet)
-    fetch = None
-    if fetched:
-        fetch = auto_fetch.build(compressed.functions, needed, index_type, compressed)
+    evaluate, fetch = auto_evaluate.build(compiled, shared, meet, compressed, target)
     State = compiled.state_type
     vote_type, score_type = shared.vote_type, shared.score_type
     word_type, wipe = shared.word_type, shared.wipe
@@ -147,7 +144,7 @@ def build(
                     meet(run, goal)
                     goal += blocks
                 goal = evaluate(
-                    goal, meta, here, lists, tables, hubs, pieces, run, rows, state, numbers
+                    goal, meta, here, lists, tables, hubs, pieces, run, rows, stream, state, numbers
                 )
                 meet(run, goal)
                 goal += blocks
@@ -166,7 +163,7 @@ def build(
                 strip = np.int64(0)
                 changes = update(
                     first, here.meta[meta + BOUNDS + 4], here.meta[meta + BOUNDS + BINS + 2],
-                    lists, readers, run, here, state, numbers.scale,
+                    lists.vertices, readers, run, here, state, numbers.scale,
                 )  # fmt: skip
                 meta = META - meta
                 changes = sum_of_lanes(changes)

@@ -20,10 +20,57 @@ TOGETHER = 4  # readers looked up before the first is written
 NARROW, MIDDLE = 8, 512  # readers that a thread, and a warp, wakes; a block wakes more
 
 
-def build(compiled: Compiled, index_type: Any, fetched: bool = False) -> Any:
+def build_wake() -> Any:
+    """Make what wakes the readers of vertices that changed, from a CSR of readers."""
+
+    @cuda.jit(device=True)
+    def wake(active, readers, first, last, step):
+        j = first
+        while j < last:
+            for k in range(TOGETHER):
+                if j + k * step < last:
+                    u = np.uint64(readers.indices[np.uint64(j + k * step)])
+                    if active[u] == 0:  # a read is cheaper than a write: most are awake already
+                        active[u] = 1
+            j += TOGETHER * step
+
+    @cuda.jit(device=True)
+    def wake_readers(active, readers, here, v, differs):
+        """Wake who reads the label of v, if v differs; all threads of a block call this."""
+        thread = np.int64(cuda.threadIdx.x)
+        start, end = np.int64(0), np.int64(0)
+        if differs:
+            start, end = readers.indptr[np.uint64(v)], readers.indptr[np.uint64(v + 1)]
+        if thread == 0:
+            here.long_rows[0] = 0
+        cuda.syncthreads()
+        if end - start <= NARROW:
+            wake(active, readers, start, end, np.int64(1))
+        elif end - start > MIDDLE:
+            place = cuda.atomic.add(here.long_rows, 0, np.int32(1))
+            here.long_first[place] = start
+            here.long_last[place] = end
+        cuda.syncwarp()
+        middle = cuda.ballot_sync(ALL, end - start > NARROW and end - start <= MIDDLE)
+        while middle != 0:
+            source = np.int32(cuda.ffs(middle) - 1)
+            middle &= np.uint32(middle - np.uint32(1))
+            wake(
+                active, readers, cuda.shfl_sync(ALL, start, source) + cuda.laneid,
+                cuda.shfl_sync(ALL, end, source), np.int64(LANES),
+            )  # fmt: skip
+        cuda.syncthreads()
+        for i in range(here.long_rows[0]):
+            wake(active, readers, here.long_first[i] + thread, here.long_last[i], np.int64(THREADS))
+        cuda.syncthreads()
+
+    return wake_readers
+
+
+def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
     """Make the update of a class; all threads of the grid call it together.
 
-    ``fetched``: readers are the vertex's own row, where the plan has put it. Shared memory: 1 KB.
+    ``wake_readers``: what `build_wake` makes, here or for compressed lists. Shared memory: 1 KB.
     """
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
@@ -47,18 +94,7 @@ def build(compiled: Compiled, index_type: Any, fetched: bool = False) -> Any:
                 cuda.atomic.add(volume, np.uint64(label), amount * np.int64(cuda.popc(with_first)))
 
     @cuda.jit(device=True)
-    def wake(active, readers, first, last, step):
-        j = first
-        while j < last:
-            for k in range(TOGETHER):
-                if j + k * step < last:
-                    u = np.uint64(readers.indices[np.uint64(j + k * step)])
-                    if active[u] == 0:  # a read is cheaper than a write: most are awake already
-                        active[u] = 1
-            j += TOGETHER * step
-
-    @cuda.jit(device=True)
-    def update(first, long_end, last, lists, readers, run, here, state, scale):
+    def update(first, long_end, last, vertices, readers, run, here, state, scale):
         """Update the vertices at positions first..last; return a thread's count of changes.
 
         Up to ``long_end`` rows are long, the longest first: neighbours go to different warps.
@@ -79,11 +115,10 @@ def build(compiled: Compiled, index_type: Any, fetched: bool = False) -> Any:
             label, v = index_type(-1), index_type(0)
             if position < end_of_part:
                 label = winner[np.uint64(position)]
-                v = lists.vertices[np.uint64(position)]
+                v = vertices[np.uint64(position)]
             differs = False
             before = index_type(-1)
             after = label
-            start, end = np.int64(0), np.int64(0)
             if label >= 0:
                 winner[np.uint64(position)] = -1
                 if counted or not plain:
@@ -106,42 +141,12 @@ def build(compiled: Compiled, index_type: Any, fetched: bool = False) -> Any:
                 differs = after != before
                 if differs:
                     changes += 1
-                    if waking and fetched:
-                        start = lists.starts[np.uint64(position)]
-                        end = start + np.int64(lists.degrees[np.uint64(position)])
-                    elif waking:
-                        start = readers.indptr[np.uint64(v)]
-                        end = readers.indptr[np.uint64(v + 1)]
             if counted:
                 cuda.syncwarp()
                 count_one(state.volume, before, np.int64(-1), differs and before >= 0)
                 count_one(state.volume, after, np.int64(1), differs and after >= 0)
             if waking:
-                if thread == 0:
-                    here.long_rows[0] = 0
-                cuda.syncthreads()
-                if end - start <= NARROW:
-                    wake(active, readers, start, end, np.int64(1))
-                elif end - start > MIDDLE:
-                    place = cuda.atomic.add(here.long_rows, 0, np.int32(1))
-                    here.long_first[place] = start
-                    here.long_last[place] = end
-                cuda.syncwarp()
-                middle = cuda.ballot_sync(ALL, end - start > NARROW and end - start <= MIDDLE)
-                while middle != 0:
-                    lane = np.int32(cuda.ffs(middle) - 1)
-                    middle &= np.uint32(middle - np.uint32(1))
-                    wake(
-                        active, readers, cuda.shfl_sync(ALL, start, lane) + cuda.laneid,
-                        cuda.shfl_sync(ALL, end, lane), np.int64(LANES),
-                    )  # fmt: skip
-                cuda.syncthreads()
-                for i in range(here.long_rows[0]):
-                    wake(
-                        active, readers, here.long_first[i] + thread, here.long_last[i],
-                        np.int64(THREADS),
-                    )  # fmt: skip
-                cuda.syncthreads()
+                wake_readers(active, readers, here, v, differs)
             chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes
 

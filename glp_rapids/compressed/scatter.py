@@ -1,0 +1,198 @@
+"""Lists read in no order, for who only wants all neighbours: intervals first, then residuals.
+
+Label propagation counts votes, and does not mind. Lanes of a warp, each with a list of its own, do
+the same at the same time then, interval by interval and gap by gap, where putting both in order
+would send every lane its own way. What becomes of an entry is up to the caller.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.compressed import bits, lists
+from glp_rapids.compressed.layout import GROUP, WIDTH_BITS
+from glp_rapids.propagation.compilation import Target
+
+ONE = np.int64(1)
+LOW = np.uint64(0xFFFF_FFFF)
+
+
+def store(out, item, place, entry):
+    """Write an entry to its place, whoever's list it is of."""
+    out[np.uint64(place)] = entry
+
+
+def _coded_gaps(target: Target, emit: Any) -> Any:
+    """Make what reads gaps that have a code each."""
+    code = bits.build(target)
+    open_window, fill = code.open_window, code.fill
+    code_in, read_far = code.code_in, code.read_far
+
+    @bits.inner(target)
+    def read_gaps(words, bit, residual, count, settings, sink, item, place):
+        window, have, word = open_window(words, bit)
+        for i in range(count):
+            window, have, word = fill(words, window, have, word)
+            gap, used = code_in(np.uint32(window & LOW), settings.gap)
+            if used == 0:
+                far, bit = read_far(
+                    words, np.int64(word << np.uint64(5)) - np.int64(have), settings.gap
+                )
+                residual += far + ONE
+                window, have, word = open_window(words, bit)
+            else:
+                residual += np.int64(gap) + ONE
+                window >>= np.uint64(used)
+                have = np.uint32(have - used)
+            emit(sink, item, place + i, residual)
+
+    return read_gaps
+
+
+def _grouped_gaps(target: Target, emit: Any) -> Any:
+    """Make what reads groups of gaps of equal width."""
+    code = bits.build(target)
+    open_window, take, take_32 = code.open_window, code.take, code.take_32
+    group, width_bits = np.int64(GROUP), np.uint32(WIDTH_BITS)
+    narrow = np.uint32(32)
+
+    @bits.inner(target)
+    def read_gaps(words, bit, residual, count, settings, sink, item, place):
+        window, have, word = open_window(words, bit)
+        while count > 0:
+            found, window, have, word = take_32(words, window, have, word, width_bits)
+            width = np.uint32(found)
+            together = min(count, group)
+            if width <= narrow:
+                for i in range(together):
+                    gap, window, have, word = take_32(words, window, have, word, width)
+                    residual += np.int64(gap) + ONE
+                    emit(sink, item, place + i, residual)
+            else:
+                for i in range(together):
+                    gap, window, have, word = take(words, window, have, word, np.int64(width))
+                    residual += np.int64(gap) + ONE
+                    emit(sink, item, place + i, residual)
+            place += together
+            count -= together
+
+    return read_gaps
+
+
+def _of_intervals(gaps: Callable, target: Target, emit: Any, functions: SimpleNamespace) -> Any:
+    """Make what reads a part that is intervals and residuals."""
+    code = bits.build(target)
+    read_code, unfold, read_gaps = code.read_code, code.unfold, gaps(target, emit)
+
+    @bits.inner(target)
+    def read_part(words, tables, bit, v, count, settings, sink, item, place):
+        if settings.min_interval > 0 and count >= settings.min_interval:
+            intervals, bit = read_code(words, bit, settings.count)
+            beyond, start_code = np.int64(0), settings.first
+            for i in range(intervals):
+                x, bit = read_code(words, bit, start_code)
+                start = v + unfold(x) if i == 0 else beyond + x + ONE
+                start_code = settings.start
+                length, bit = read_code(words, bit, settings.length)
+                length += settings.min_interval
+                beyond = start + length
+                for j in range(length):
+                    emit(sink, item, place + j, start + j)
+                place += length
+                count -= length
+        if count > 0:
+            x, bit = read_code(words, bit, settings.first)
+            residual = v + unfold(x)
+            emit(sink, item, place, residual)
+            read_gaps(words, bit, residual, count - ONE, settings, sink, item, place + ONE)
+
+    return read_part
+
+
+def _of_runs(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
+    """Make what reads a part that is runs to both sides of the vertex."""
+    open_runs, next_run = functions.open_runs, functions.next_run
+
+    @bits.inner(target)
+    def read_part(words, tables, bit, v, count, settings, sink, item, place):
+        cursor = open_runs(words, tables, bit, v, count)
+        while count > 0:
+            first, length, cursor = next_run(words, tables, cursor, v)
+            for j in range(length):
+                emit(sink, item, place + j, first + j)
+            place += length
+            count -= length
+
+    return read_part
+
+
+PARTS: dict[str, Callable[..., Any]] = {
+    "cgr": functools.partial(_of_intervals, _coded_gaps),
+    "packed": functools.partial(_of_intervals, _grouped_gaps),
+    "entropy": _of_runs,
+}
+
+
+@functools.cache
+def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespace:
+    """Give the functions that read lists of a scheme in no order.
+
+    ``emit(sink, item, place, entry)``, a plain function, gets every entry once, with a place of its
+    own from ``place`` on; ``sink`` and ``item`` are handed through.
+
+    ``read_list(words, tables, bit, v, degree, settings, sink, item, place)``
+        Of a list of degree <= max(raw_below, segment), from the bit behind its degree on.
+    ``read_part(words, tables, bit, v, count, settings, sink, item, place)``
+        Of a part of a longer list.
+    ``read_degree``, ``part_bit``
+        Those of `lists.build`.
+    """
+    functions = lists.build(scheme, target)
+    device = bits.inner(target)
+    emit = device(emit)
+    read_part = PARTS[scheme](target, emit, functions)
+    code = bits.build(target)
+    open_window, take = code.open_window, code.take
+
+    @device
+    def read_list(words, tables, bit, v, degree, settings, sink, item, place):
+        if degree == 0:
+            return
+        if degree > settings.raw_below:
+            read_part(words, tables, bit, v, degree, settings, sink, item, place)
+            return
+        window, have, word = open_window(words, bit)
+        for i in range(degree):
+            entry, window, have, word = take(words, window, have, word, settings.id_bits)
+            emit(sink, item, place + i, np.int64(entry))
+
+    return SimpleNamespace(
+        read_list=read_list,
+        read_part=read_part,
+        read_degree=functions.read_degree,
+        part_bit=functions.part_bit,
+    )
+
+
+@functools.cache
+def in_no_order(scheme: str, target: Target) -> SimpleNamespace:
+    """Give `lists.build`, but what reads lists and parts leaves their entries in no order."""
+    functions, device = build(scheme, target), bits.inner(target)
+    read_list_of, read_part_of = functions.read_list, functions.read_part
+    nobody = np.int64(0)
+
+    @device
+    def read_list(words, tables, bit, v, degree, settings, out, place):
+        read_list_of(words, tables, bit, v, degree, settings, out, nobody, place)
+
+    @device
+    def read_part(words, tables, bit, v, count, settings, out, place):
+        read_part_of(words, tables, bit, v, count, settings, out, nobody, place)
+
+    known = vars(lists.build(scheme, target))
+    return SimpleNamespace(**{**known, "read_list": read_list, "read_part": read_part})
