@@ -142,11 +142,9 @@ def load(
     weights = _weights(path, header, sections, lists.number_of_edges)
     try:
         size = lists.number_of_vertices
-        vertices = file_ids.restored_ids(header.get("ids"), sections, size, device)
+        vertices = file_ids.restored_ids(header.get("ids"), sections, size, device, verify)
         if sections:
             raise ValueError(f"nobody knows the section {min(sections)}")
-        if verify:
-            file_ids.check_sorted(vertices)
     except ValueError as error:
         damaged(path, f"its vertex ids ({error})")
     if verify:

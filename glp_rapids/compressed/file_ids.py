@@ -11,6 +11,7 @@ import decimal
 import importlib.util
 import re
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -44,20 +45,23 @@ def saved_ids(ids: VertexIds) -> tuple[dict[str, Any], Sections]:
     return {"frame": ids.kind, "columns": columns}, sections
 
 
-def restored_ids(entry: Any, sections: Sections, size: int, device: DeviceName) -> VertexIds:
+def restored_ids(
+    entry: Any, sections: Sections, size: int, device: DeviceName, verify: bool
+) -> VertexIds:
     """Give the ids of a table entry, or raise a ValueError that says what is wrong with it.
 
-    Ids are taken out of ``sections``, so that what is left is nobody's.
+    Ids are taken out of ``sections``, so that what is left is nobody's. ``verify``: see whether
+    they ascend too.
     """
     if not isinstance(entry, dict) or not isinstance(entry.get("columns"), list):
         raise ValueError("there is no list of id columns")
     kind = _kind_here(entry.get("frame"))
     try:
         columns = [
-            _restored_column(column, f"ids{i}", sections, kind, device)
+            _restored_column(column, f"ids{i}", sections)
             for i, column in enumerate(entry["columns"])
         ]
-    # what is asked of NumPy and pandas below fails in many ways when a file says nonsense
+    # what is asked of NumPy and pandas there fails in many ways when a file says nonsense
     except (ArithmeticError, LookupError, TypeError, ImportError, AttributeError) as error:
         raise ValueError(f"they are not as they are said to be: {error!r:.200}") from error
     if not columns:
@@ -65,16 +69,18 @@ def restored_ids(entry: Any, sections: Sections, size: int, device: DeviceName) 
     if any(len(column.values) != size for column in columns):
         lengths = ", ".join(f"{len(column.values):,}" for column in columns)
         raise ValueError(f"there are {lengths}, and {size:,} vertices")
-    return VertexIds(tuple(columns), kind)
+    if verify:
+        _check_sorted(columns)
+    return VertexIds(tuple(_placed(column, kind, device) for column in columns), kind)
 
 
-def check_sorted(ids: VertexIds) -> None:
+def _check_sorted(columns: list[IdColumn]) -> None:
     """Raise a ValueError unless the ids ascend, none twice; of several columns the first decides.
 
     That finds nulls too, and that the caller's dtype can be given back is tried on one id.
     """
     rising, equal = False, True
-    for column in ids.columns:
+    for column in columns:
         before, after = column.values[:-1], column.values[1:]
         if isinstance(column.values, pd.Series):
             if column.values.isna().any():
@@ -83,14 +89,22 @@ def check_sorted(ids: VertexIds) -> None:
         rising = rising | equal & np.asarray(after > before, dtype=bool)
         equal = equal & np.asarray(after == before, dtype=bool)
     if not np.all(rising):
-        raise ValueError(
-            f"the one at {int(np.argmin(rising)) + 1:,} is out of order or there twice"
-        )
-    for column in ids.columns:
+        place = int(np.argmin(rising)) + 1
+        raise ValueError(f"the one at {place:,} is out of order or there twice")
+    for column in columns:
         try:
             column.take(np.arange(min(len(column.values), 1)), "pandas")
         except (TypeError, ValueError) as error:
             raise ValueError(f"they cannot be given back as {column.dtype}: {error}") from error
+
+
+def _placed(column: IdColumn, kind: Kind, device: DeviceName) -> IdColumn:
+    """Give a column of the host where a graph on ``device`` would have it."""
+    if column.family == "integer":
+        return replace(column, values=to_device(column.values, device), _kept={})
+    if kind == "pandas":
+        return column
+    return replace(column, values=frames.to_series(column.values, "cudf"), _kept={})
 
 
 def _kind_here(kind: Any) -> Kind:
@@ -118,7 +132,7 @@ def _saved_column(column: IdColumn, name: str, sections: Sections) -> dict[str, 
     return entry
 
 
-def _restored_column(entry, name, sections, kind, device) -> IdColumn:
+def _restored_column(entry: Any, name: str, sections: Sections) -> IdColumn:
     values, family = _restored_values(entry, name, sections)
     caller = entry.get("caller")
     if isinstance(caller, dict):
@@ -126,11 +140,7 @@ def _restored_column(entry, name, sections, kind, device) -> IdColumn:
         dtype = pd.CategoricalDtype(categories, caller["ordered"] is True)
     else:
         dtype = None if caller is None else _dtype_of(caller)
-    if family == "integer":
-        return IdColumn(to_device(values, device), family, dtype)
-    return IdColumn(
-        frames.to_series(values, "pandas" if kind == "pandas" else "cudf"), family, dtype
-    )
+    return IdColumn(values, family, dtype)
 
 
 def _saved_values(values: Any, family: str, name: str, sections: Sections) -> dict[str, Any]:
