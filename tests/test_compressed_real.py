@@ -1,0 +1,40 @@
+"""Real graphs: compressed, to a file and back, exactly; and as small as they are to be."""
+
+import pytest
+from test_compressed_file import assert_same
+
+from glp_rapids import CompressedGraph, as_graph, compress, datasets
+
+SCHEMES = ("cgr", "packed", "entropy")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", datasets.NAMES)
+def test_real_graphs_come_back(name, data, device, tmp_path):
+    try:
+        edges = datasets.load(name)
+    except FileNotFoundError as error:
+        pytest.skip(f"not among the graphs here: {error}")
+    options = dict(zip(("source", "destination"), edges.columns, strict=False))
+    options["weight"] = next((name for name in ("weight", "amount") if name in edges), None)
+    graph = as_graph(edges, directed=edges.attrs["directed"], device=device, **options)
+    for scheme in SCHEMES:
+        compress(graph, scheme, order="degree" if scheme == "cgr" else None).save(tmp_path / name)
+        opened = CompressedGraph.open(tmp_path / name, device=device)
+        assert_same(opened.to_graph(), graph)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "scheme", "most"),
+    [
+        ("cnr-2000", "cgr", 3.45),
+        ("uk-2007-100k", "cgr", 2.70),
+        ("cnr-2000", "entropy", 3.0),
+        ("uk-2007-100k", "entropy", 2.35),
+    ],
+)
+def test_web_graphs_are_small(name, scheme, most, data):
+    edges = datasets.load(name)
+    graph = as_graph(edges[edges["src"] != edges["dst"]], device="cpu")
+    assert compress(graph, scheme).stats()["bits_per_edge"] <= most
