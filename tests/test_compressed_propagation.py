@@ -306,6 +306,22 @@ def test_a_program_that_gives_bad_amounts():
         glp_rapids.propagate(graph, Bad(), device="cpu")
 
 
+def test_a_program_that_asks_for_the_lists():
+    class Asking(glp_rapids.Program):
+        def initial_state(self, graph):
+            return {"first": graph.indices[:1]}
+
+    class Wrong(glp_rapids.Program):
+        def initial_state(self, graph):
+            return {"first": self.nothing}
+
+    graph = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu"), device="cpu")
+    with pytest.raises(TypeError, match=r"asks for graph.indices, .* write graph.to_graph\(\).ind"):
+        glp_rapids.propagate(graph, Asking(), device="cpu")
+    with pytest.raises(AttributeError, match="nothing"):
+        glp_rapids.propagate(graph, Wrong(), device="cpu")
+
+
 def test_memory_is_that_of_one_class():
     n, m = 20_000, 300_000
     plain = as_graph(**graphs.edges(graphs.random_pairs(n, m, 4)), device="cpu")

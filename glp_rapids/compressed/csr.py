@@ -104,7 +104,7 @@ class CompressedCSR:
     def _entry_starts(self):
         xp = module_on(self.device)
         starts = xp.zeros(self.number_of_vertices + 1, np.int64)
-        xp.cumsum(self.lists.degrees, out=starts[1:])
+        xp.cumsum(self.lists.degrees, dtype=np.int64, out=starts[1:])
         return starts
 
 

@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from glp_rapids.compressed.csr import is_compressed
+
 if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
     from glp_rapids.graph import Graph
 
 NUMBERS = bool | int | float | np.number | np.bool_
@@ -83,10 +86,12 @@ class Program:
     largest_amount: float | None = None
     result_columns: ClassVar[tuple[str, ...]] = ()
 
-    def initial_state(self, graph: Graph) -> Mapping[str, Any]:
+    def initial_state(self, graph: Graph | CompressedGraph) -> Mapping[str, Any]:
         """Give the state by name: arrays (first axis: vertices), numbers.
 
         ``labels`` may be among them: what the vertices say at first (by default, themselves).
+        A `CompressedGraph` has ``degree`` and ``number_of_vertices`` like any other; who needs the
+        lists themselves takes them from ``graph.to_graph()``.
         """
         return {}
 
@@ -251,10 +256,20 @@ def traits_of(program: Program, *, weighted: bool) -> Traits:
 RESERVED = ("sweep", "seed", "volume")
 
 
-def initial_state(program: Program, graph: Graph, to_device: Callable[[Any], Any]) -> dict:
+def initial_state(
+    program: Program, graph: Graph | CompressedGraph, to_device: Callable[[Any], Any]
+) -> dict:
     """Ask the program for its state, check it, and bring the arrays to the device."""
     name_of = type(program).__name__
-    given = program.initial_state(graph)
+    try:
+        given = program.initial_state(graph)
+    except AttributeError as error:
+        if not is_compressed(graph) or error.obj is not graph:
+            raise
+        raise TypeError(
+            f"{name_of}.initial_state asks for graph.{error.name}, which a compressed graph does "
+            f"not have; write graph.to_graph().{error.name}, or pass as_graph(graph) instead of it"
+        ) from error
     if not isinstance(given, Mapping):
         raise TypeError(
             f"{name_of}.initial_state must return a dict of arrays and numbers, "

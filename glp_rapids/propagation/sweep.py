@@ -147,16 +147,15 @@ def run(graph: Graph | CompressedGraph, program: Program, options: Options) -> O
     from glp_rapids.propagation.compilation import compile_program
     from glp_rapids.propagation.kernels import engine_of
 
-    rows = rows_of(graph, options.direction)
     xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
     state = initial_state(program, graph, lambda array: to_device(array, graph.device))
     labels = state.pop("labels", None)
     own_names = labels is None
     if own_names:
-        labels = xp.arange(number_of_vertices, dtype=rows.index_dtype)
+        labels = xp.arange(number_of_vertices, dtype=graph.index_dtype)
     else:
-        labels = _first_labels(labels, number_of_vertices, rows.index_dtype)
+        labels = _first_labels(labels, number_of_vertices, graph.index_dtype)
     fields = {"labels": labels, "sweep": np.int64(0), "seed": np.int64(options.seed)}
     if program.count_volumes:
         said = labels[labels >= 0]
@@ -164,6 +163,7 @@ def run(graph: Graph | CompressedGraph, program: Program, options: Options) -> O
         fields["volume"] = volume
     fields.update(state)
 
+    rows = rows_of(graph, options.direction)
     compressed = isinstance(rows, CompressedCSR)
     engine_class, target = engine_of(graph.device, options.strategy, compressed)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
