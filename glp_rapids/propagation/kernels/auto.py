@@ -33,6 +33,7 @@ __all__ = ["AutoEngine", "gpu_target"]
 
 WHOLESALE = 16  # from one vertex in so many that changed on, everybody is woken
 AWAKE = 512  # up to one in so many, few are awake
+EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
 LARGEST_LAUNCH = 1 << 10  # sweeps
 
 # The words that every launch sets: tickets drawn, the barrier, what is kept from one launch to the
@@ -77,6 +78,8 @@ class Workspace:
 
 class AutoEngine:
     """Run one program on one graph with a GPU."""
+
+    _room = 0  # entries of the largest group of a compressed graph
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._xp = array_module(fields["labels"])
@@ -263,6 +266,8 @@ class AutoEngine:
             # What a program's own functions do must not be done once more than on a CPU.
             wholesale=np.int64(course.number_of_vertices // (WHOLESALE if plain else 1)),
             awake=np.int64(course.number_of_vertices // AWAKE),
+            room=np.int64(self._room),
+            early=bool(self._room <= EARLY),
         )
 
     def bad_amounts(self) -> bool:

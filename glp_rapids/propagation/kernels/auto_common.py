@@ -39,8 +39,8 @@ Numbers = namedtuple("Numbers", "scale limit errors")
 # What holds for one sweep or class, in shared memory: rarely needed, it would cost registers.
 (
     DISTINCT, RETAIN, TIE_BREAK, TIE_SEED, EVERYBODY, REVISIT_TIED, EXPLORING, WAKING,
-    SWEEPS, EXPLORED, LAYOUT, OVER, ONCE, NOW,
-) = range(14)  # fmt: skip
+    SWEEPS, EXPLORED, LAYOUT, OVER, ONCE, SHIFT, NOW,
+) = range(15)  # fmt: skip
 
 # Shared memory of a block: the table, then small things. Numba wants it allocated in the kernel.
 Here = namedtuple(

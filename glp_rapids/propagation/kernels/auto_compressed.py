@@ -30,10 +30,15 @@ from glp_rapids.sorting import rows_of
 
 __all__ = ["CompressedEngine", "DecodeEngine", "gpu_target"]
 
-# Entries of the buffer: for each vertex, and at least. Three of four bytes each leave room, in 60
-# bytes a vertex, for all that a run takes beside the lists.
+# Entries of the decoded rows of a group: for each vertex, and at least. There are two such groups
+# in memory, and with four bytes an entry that leaves room, in 60 bytes a vertex, for all else that
+# a run takes beside the lists.
 ENTRIES_A_VERTEX, LEAST_ENTRIES = 3, 1 << 20
 LAST = BOUNDS + BINS + 2  # of a row of the plan: where the group ends
+
+
+def _weight_type(weights: Any) -> Any:
+    return np.int64 if weights is None else weights.dtype
 
 
 def plain_rows(rows: CompressedCSR, weighted: bool = True) -> CSR:
@@ -96,6 +101,26 @@ class CompressedEngine(AutoEngine):
         self._longest = max(int(settings.segment), int(settings.raw_below))
         self._fused = rows.weights is None and self._longest >= WARP
         super().__init__(workload, compiled, fields)
+        self._room = self._workspace.plan.room
+        if self._workspace.rows is None:
+            self._workspace.rows = self._buffer(self._room)
+
+    def advance(self, course: Course, sweeps: int) -> None:
+        """Do up to so many sweeps in one launch."""
+        workspace = self._workspace
+        super().advance(course, sweeps)
+        if course.over:
+            workspace.rows = None  # made anew sooner than kept
+
+    def _buffer(self, room: int) -> Rows:
+        """Make room for the decoded rows of two groups."""
+        xp, weights = self._xp, self._workload.rows.weights
+        size = max(2 * room, 1)
+        return Rows(
+            bound(xp.zeros(1, np.int64)),
+            bound(xp.zeros(size, self._workload.rows.index_dtype)),
+            bound(xp.zeros(1 if weights is None else size, _weight_type(weights))),
+        )
 
     def _kernels(self) -> tuple:
         rows = self._workload.rows
@@ -130,8 +155,7 @@ class CompressedEngine(AutoEngine):
         )
         del indptr, strip
         self._bounds = to_host(plan.meta[:, [BOUNDS, FETCHED if self._fused else LAST]])
-        self._room = self._place(plan)
-        return plan
+        return replace(plan, room=self._place(plan))
 
     def _place(self, plan: Plan) -> int:
         """Say where each fetched row starts in the buffer; give the entries of the largest group.
@@ -161,12 +185,6 @@ class CompressedEngine(AutoEngine):
             first_weight = rows.entry_starts
             if hasattr(weights, "codes"):
                 weights, values = weights.codes, weights.values
-        room = max(self._room, 1)
-        buffer = Rows(
-            bound(none),
-            bound(xp.zeros(room, rows.index_dtype)),
-            bound(none if rows.weights is None else xp.zeros(room, rows.weights.dtype)),
-        )
         stream = Stream(
             **self._lists(rows),
             **{name: bound(array) for name, array in self._items(plan).items()},
@@ -175,7 +193,7 @@ class CompressedEngine(AutoEngine):
             values=bound(values if values.size else none),
         )
         readers = stream._replace(**self._lists(self._workload.readers))
-        return buffer, readers, stream
+        return self._buffer(plan.room), readers, stream
 
     def _lists(self, rows: CompressedCSR) -> dict[str, Any]:
         lists, none = rows.lists, self._xp.zeros(1, np.int64)

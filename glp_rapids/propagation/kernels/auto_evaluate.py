@@ -21,6 +21,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     LANES,
     LAYOUT,
     REVISIT_TIED,
+    SHIFT,
     SHORT,
     WAKING,
     WARPS,
@@ -82,8 +83,8 @@ def build(
         return here.now[REVISIT_TIED] != 0 and run.tied[np.uint64(position)] != 0
 
     fetch = unpack = clear = None
-    fused = False
-    if compressed is not None:
+    fetched, fused = compressed is not None, False
+    if fetched:
         fetching = auto_fetch.build(shared, needed, compressed, target)
         fetch, unpack, clear = fetching.fetch, fetching.unpack, fetching.clear
         fused = compressed.fused
@@ -97,6 +98,8 @@ def build(
             position = hubs.position[np.uint64(hub)]
         v = lists.vertices[np.uint64(position)]
         start = lists.starts[np.uint64(position)]
+        if fetched:
+            start += here.now[SHIFT]
         length = np.int64(lists.degrees[np.uint64(position)])
         if not needed(position, v, here, run):
             return
@@ -180,6 +183,8 @@ def build(
             if position < end:
                 v = lists.vertices[np.uint64(position)]
                 start = lists.starts[np.uint64(position)]
+                if fetched:
+                    start += here.now[SHIFT]
                 degree = np.int32(lists.degrees[np.uint64(position)])
                 # Read in any case: it comes together with what tells whether it is needed.
                 current = index_type(state.labels[np.uint64(v)])

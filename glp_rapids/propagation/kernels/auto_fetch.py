@@ -2,10 +2,12 @@
 
 As in CGLP+ (GLP, TKDE'24, section 5) the graph is never there as a whole. A warp that has short
 rows decodes them into its slice of the block's table, a list a lane, and counts them from there.
-Longer rows of a group (a class, or a strip of one) are decoded by the whole grid before it is
-evaluated, into a buffer that stays in the second-level cache: lists of up to one part by a lane
-each; of longer ones a warp takes 32 parts, listed with the plan, so nobody walks through a hub. Who
-sleeps is not decoded, and who changed has its readers' list decoded once more to wake them.
+Longer rows of a group (a class, or a strip of one) are decoded into a buffer that stays in the
+second-level cache, while the group before is evaluated: lists of up to one part by a lane each; of
+longer ones a warp takes 32 parts, listed with the plan, so nobody walks through a hub. A list takes
+its lane some ten microseconds, as long as a small group takes to evaluate, hence the haste. When
+few are awake in a large group it waits, and only theirs are decoded. Who changed has the list of
+its readers decoded once more to wake them.
 
 Entries come in no order, since votes do not mind; only where weights lie beside them they ascend,
 and then all rows take the way of the long ones. So they do where the parts of lists are too short.
@@ -117,10 +119,15 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             )  # fmt: skip
 
     @cuda.jit(device=True)
-    def fetch(group, meta, here, lists, stream, rows, run):
-        """Decode what a group needs into ``rows``, each list where the plan says."""
+    def fetch(group, shift, everything, here, lists, stream, rows, run):
+        """Decode a group into ``rows``, each list where the plan says, from ``shift`` on.
+
+        Unless ``everything`` is wanted, only what is evaluated in this sweep.
+        """
         lane = np.int32(cuda.laneid)
-        warp = np.int64(cuda.blockIdx.x) * WARPS + cuda.threadIdx.x // LANES
+        # the first blocks have hubs to see to
+        block = np.int64(cuda.gridDim.x - 1 - cuda.blockIdx.x)
+        warp = block * WARPS + cuda.threadIdx.x // LANES
         warps = np.int64(cuda.gridDim.x) * WARPS
         segment = stream.settings.segment
         longest = max(segment, stream.settings.raw_below)  # of lists in one piece
@@ -131,7 +138,7 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             v = lists.vertices[np.uint64(position)]
             begin = (stream.part[np.uint64(item)] + lane) * segment
             degree = np.int64(lists.degrees[np.uint64(position)])
-            if begin < degree and needed(position, v, here, run):
+            if begin < degree and (everything or needed(position, v, here, run)):
                 v = stored(stream, v)
                 _, bit = read_degree(
                     stream.words, stream.tables, stream.offsets[np.uint64(v)], stream.settings
@@ -139,7 +146,7 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
                 part = stream.part[np.uint64(item)] + lane
                 bit = part_bit(stream.words, bit, degree, part, stream.settings)
                 count = min(segment, degree - begin)
-                start = lists.starts[np.uint64(position)] + begin
+                start = shift + lists.starts[np.uint64(position)] + begin
                 if weighted:
                     part_in_order(
                         stream.words, stream.tables, bit, v, count, stream.settings,
@@ -152,14 +159,14 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
                         sink_of(rows.indices, stream), nobody, start,
                     )  # fmt: skip
             item += warps
-        position = here.meta[meta + BOUNDS] + warp * LANES + lane
-        last = here.meta[meta + FETCHED] if fused else here.meta[meta + BOUNDS + BINS + 2]
+        position = lists.meta[group, BOUNDS] + warp * LANES + lane
+        last = lists.meta[group, FETCHED if fused else BOUNDS + BINS + 2]
         while position - lane < last:
             if position < last:
                 v = lists.vertices[np.uint64(position)]
                 degree = np.int64(lists.degrees[np.uint64(position)])
-                if degree <= longest and needed(position, v, here, run):
-                    start = lists.starts[np.uint64(position)]
+                if degree <= longest and (everything or needed(position, v, here, run)):
+                    start = shift + lists.starts[np.uint64(position)]
                     read_list(stream, stored(stream, v), degree, rows.indices, rows, start)
             position += warps * LANES
 

@@ -66,6 +66,7 @@ class Plan:
     table_slots: int  # of the hubs' tables in global memory
     entries_a_class: int  # or group; about: classes are drawn by a hash
     strips: int = 1  # groups of a class
+    room: int = 0  # entries of the largest group, where they have to be decoded
 
 
 @dataclass(frozen=True)

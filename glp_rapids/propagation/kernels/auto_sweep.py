@@ -31,9 +31,11 @@ from glp_rapids.propagation.kernels.auto_common import (
     EVERYBODY,
     EXPLORED,
     LANES,
+    LAYOUT,
     NOW,
     ONCE,
     OVER,
+    SHIFT,
     SWEEPS,
     THREADS,
     WARPS,
@@ -56,7 +58,7 @@ Run = namedtuple("Run", "active tied winner winner_score changed drawn barrier c
 Course = namedtuple(
     "Course",
     "classes strips sweeps dropped explore stops few patience retain tie_break seed skip distinct "
-    "once wholesale awake",
+    "once wholesale awake room early",
 )
 
 
@@ -123,6 +125,7 @@ def build(
             here.now[EVERYBODY] = run.control[2]
         goal = blocks
         meta = np.int64(0)
+        ready, half = False, np.int64(0)  # the next group is decoded, in this half of the buffer
         for _ in range(course.sweeps):
             if thread == 0:
                 set_rule(here, run, course)
@@ -138,11 +141,18 @@ def build(
                         course.distinct and here.now[SWEEPS] == 0 and group < course.strips
                     )
                     here.changes[0] = 0
+                    here.now[SHIFT] = half * course.room
                 cuda.syncthreads()
+                following = group + 1 if group + 1 < groups else 0
                 if fetched:
-                    fetch(group, meta, here, lists, stream, rows, run)
-                    meet(run, goal)
-                    goal += blocks
+                    if not ready:
+                        fetch(group, half * course.room, False, here, lists, stream, rows, run)
+                        meet(run, goal)
+                        goal += blocks
+                    ready = course.early or here.now[LAYOUT] == 0
+                    if ready:
+                        half = 1 - half
+                        fetch(following, half * course.room, True, here, lists, stream, rows, run)
                 goal = evaluate(
                     goal, meta, here, lists, tables, hubs, pieces, run, rows, stream, state, numbers
                 )
@@ -151,7 +161,6 @@ def build(
                 if cuda.blockIdx.x == 0 and thread < 2:
                     run.drawn[thread] = 0
                 # What the next group needs to know is on its way while this one is updated.
-                following = group + 1 if group + 1 < groups else 0
                 if thread < META:
                     here.meta[META - meta + thread] = lists.meta[following, thread]
                 if strip == 0:
