@@ -131,7 +131,10 @@ class CompressedEngine(AutoEngine):
             coded=hasattr(rows.weights, "codes"),
             fused=self._fused,
         )
-        how.digest = f"{vars(how)} {digest()}"
+        # a kernel of one digest has one signature
+        arrays = rows.order, getattr(rows.weights, "codes", None)
+        types = [None if array is None else array.dtype.str for array in arrays]
+        how.digest = f"{vars(how)} {types} {digest()}"
         return kernels_of(self._compiled, rows.index_dtype.type, how)
 
     def _plan(self, limits: Limits) -> Plan:

@@ -65,7 +65,7 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
     counted.
     """
     fused = how.fused
-    index_type, slice_slots = shared.index_type, np.int32(shared.slice)
+    index_type = shared.index_type
     ordered, weighted, coded = how.ordered, how.weighted, how.coded
     in_order = lists.build(how.scheme, target)
     in_any = scatter.build(how.scheme, target, store_named if ordered else scatter.store)
@@ -183,8 +183,10 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             if lane >= distance:
                 total = np.int32(total + other)
             distance = np.int32(2 * distance)
-        start = np.int64(base + min(total - degree, slice_slots - 1))
+        # Who has no row gets another's: whatever is read there must be a vertex.
+        start = np.int64(base)
         if degree > 0:
+            start += np.int64(total - degree)
             read_list(stream, stored(stream, v), np.int64(degree), here.keys, here, start)
         cuda.syncwarp()
         return start, cuda.shfl_sync(ALL, total, LANES - 1)
