@@ -21,7 +21,7 @@ from glp_rapids.graph import CSR
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Course
 from glp_rapids.propagation.kernels.auto import AutoEngine, kernels_of
-from glp_rapids.propagation.kernels.auto_common import LANES, Rows
+from glp_rapids.propagation.kernels.auto_common import Rows
 from glp_rapids.propagation.kernels.auto_fetch import FETCHED, Stream
 from glp_rapids.propagation.kernels.auto_plan import BINS, BOUNDS, WARP, Limits, Plan, make_plan
 from glp_rapids.propagation.kernels.cuda_target import bound, gpu_target
@@ -163,7 +163,8 @@ class CompressedEngine(AutoEngine):
     def _place(self, plan: Plan) -> int:
         """Say where each fetched row starts in the buffer; give the entries of the largest group.
 
-        A row starts where the one before ends, from the beginning of the buffer in each group.
+        A row starts where the one before ends, from the beginning of the buffer in each group. Of
+        rows that are decoded where they are counted, it says at which bit the list begins.
         """
         xp, starts, degrees = self._xp, plan.starts, plan.degrees
         if not starts.size:
@@ -176,6 +177,13 @@ class CompressedEngine(AutoEngine):
         sizes = to_host(starts[last] + degrees[last] - starts[first])
         groups = to_host(plan.meta[:, LAST]) - begin
         starts -= xp.repeat(starts[first], groups.tolist())
+        if self._fused:
+            runs = np.column_stack([end - begin, groups - (end - begin)]).ravel()
+            near = xp.repeat(xp.asarray(np.arange(runs.size) % 2 == 1), runs.tolist())
+            rows = self._workload.rows
+            vertices = plan.vertices[near]
+            places = vertices if rows.order is None else rows.place[vertices]
+            starts[near] = rows.lists.offsets[places]
         return int(np.where(end > begin, sizes, 0).max())
 
     def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
@@ -190,7 +198,7 @@ class CompressedEngine(AutoEngine):
                 weights, values = weights.codes, weights.values
         stream = Stream(
             **self._lists(rows),
-            **{name: bound(array) for name, array in self._items(plan).items()},
+            **{name: bound(array) for name, array in self._parts(plan).items()},
             first_weight=bound(first_weight),
             weights=bound(weights if weights.size else none),
             values=bound(values if values.size else none),
@@ -209,21 +217,21 @@ class CompressedEngine(AutoEngine):
             "order": bound(none if rows.order is None else rows.order),
         }
 
-    def _items(self, plan: Plan) -> dict[str, Any]:
-        """List the parts of long lists, 32 an item."""
+    def _parts(self, plan: Plan) -> dict[str, Any]:
+        """List the parts of long lists, group by group."""
         xp, segment = self._xp, int(self._workload.rows.lists.settings.segment)
         position = xp.flatnonzero(plan.degrees > self._longest)
-        items = -(-plan.degrees[position].astype(np.int64) // (segment * LANES))
-        until = xp.cumsum(items)
+        parts = -(-plan.degrees[position].astype(np.int64) // segment)
+        until = xp.cumsum(parts)
         number = int(until[-1]) if until.size else 0
         of_list = xp.searchsorted(until, xp.arange(number), side="right")
-        first_item = until - items
-        part = (xp.arange(of_list.size) - first_item[of_list]) * LANES
-        group_items = xp.searchsorted(position[of_list], xp.asarray(self._bounds[:, 0]))
-        group_items = xp.concatenate([group_items, xp.array([number])]).astype(np.int64)
-        arrays = {"position": position[of_list], "part": part}
-        arrays = {
-            name: array.astype(np.int64) if array.size else xp.zeros(1, np.int64)
-            for name, array in arrays.items()
+        part = xp.arange(number) - (until - parts)[of_list]
+        position = position[of_list]
+        group_parts = xp.searchsorted(position, xp.asarray(self._bounds[:, 0]))
+        if number == 0:
+            position = part = xp.zeros(1, np.int64)
+        return {
+            "position": position.astype(np.int64),
+            "part": part.astype(np.int32),
+            "group_parts": xp.concatenate([group_parts, xp.array([number])]).astype(np.int64),
         }
-        return {**arrays, "group_items": group_items}

@@ -183,7 +183,7 @@ def build(
             if position < end:
                 v = lists.vertices[np.uint64(position)]
                 start = lists.starts[np.uint64(position)]
-                if fetched:
+                if fetched and (not fused or kind <= ROWS_OF_FEW - 2):
                     start += here.now[SHIFT]
                 degree = np.int32(lists.degrees[np.uint64(position)])
                 # Read in any case: it comes together with what tells whether it is needed.
@@ -197,7 +197,7 @@ def build(
                 if fused:
                     near = Rows(rows.indptr, here.keys, rows.weights)
                     if kind > ROWS_OF_FEW - 2:
-                        start, entries = unpack(stream, v, degree, lane, base, here)
+                        start, entries = unpack(stream, v, start, degree, lane, base, here)
                 if kind > ROWS_OF_FEW:
                     if cuda.any_sync(ALL, degree > 4):
                         label, score, tied = few8(

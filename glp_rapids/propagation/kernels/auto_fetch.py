@@ -3,11 +3,11 @@
 As in CGLP+ (GLP, TKDE'24, section 5) the graph is never there as a whole. A warp that has short
 rows decodes them into its slice of the block's table, a list a lane, and counts them from there.
 Longer rows of a group (a class, or a strip of one) are decoded into a buffer that stays in the
-second-level cache, while the group before is evaluated: lists of up to one part by a lane each; of
-longer ones a warp takes 32 parts, listed with the plan, so nobody walks through a hub. A list takes
-its lane some ten microseconds, as long as a small group takes to evaluate, hence the haste. When
-few are awake in a large group it waits, and only theirs are decoded. Who changed has the list of
-its readers decoded once more to wake them.
+second-level cache, while the group before is evaluated: lists of up to one part by a lane each, of
+longer ones every part, as listed with the plan, so nobody walks through a hub. A list takes its
+lane some ten microseconds, as long as a small group takes to evaluate, hence the haste. When few
+are awake in a large group it waits, and only theirs are decoded. Who changed has the list of its
+readers decoded once more to wake them.
 
 Entries come in no order, since votes do not mind; only where weights lie beside them they ascend,
 and then all rows take the way of the long ones. So they do where the parts of lists are too short.
@@ -27,12 +27,12 @@ from glp_rapids.propagation.kernels.auto_common import ALL, LANES, THREADS, WARP
 from glp_rapids.propagation.kernels.auto_plan import BINS, BOUNDS
 from glp_rapids.propagation.kernels.cuda_target import cuda
 
-# The compressed lists: bits, tables of codes, where each list begins; long lists by 32 parts each:
-# the position in the plan and the first part, by group; the place of each vertex's list and the
-# vertex of each place; where each list's weights begin, and what they stand for if they are codes.
+# The compressed lists: bits, tables of codes, where each list begins; the parts of long lists by
+# group: the position in the plan and the part; the place of each vertex's list and the vertex of
+# each place; where each list's weights begin, and what they stand for if they are codes.
 Stream = namedtuple(
     "Stream",
-    "words tables offsets settings position part group_items place order first_weight weights "
+    "words tables offsets settings position part group_parts place order first_weight weights "
     "values",
 )
 
@@ -102,11 +102,9 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             rows.weights[np.uint64(start + i)] = weight
 
     @cuda.jit(device=True)
-    def read_list(stream, v, degree, indices, rows, start):
-        """Decode a list of one part."""
-        _, bit = read_degree(
-            stream.words, stream.tables, stream.offsets[np.uint64(v)], stream.settings
-        )
+    def read_list(stream, v, bit, degree, indices, rows, start):
+        """Decode a list of one part, which begins at a bit."""
+        _, bit = read_degree(stream.words, stream.tables, bit, stream.settings)
         if weighted:
             list_in_order(
                 stream.words, stream.tables, bit, v, degree, stream.settings, indices, start
@@ -116,6 +114,29 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             list_in_any(
                 stream.words, stream.tables, bit, v, degree, stream.settings,
                 sink_of(indices, stream), nobody, start,
+            )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def fetch_part(position, v, part, shift, lists, stream, rows):
+        """Decode one part of a longer list."""
+        v, segment = stored(stream, v), stream.settings.segment
+        begin = part * segment
+        degree = np.int64(lists.degrees[np.uint64(position)])
+        _, bit = read_degree(
+            stream.words, stream.tables, stream.offsets[np.uint64(v)], stream.settings
+        )
+        bit = part_bit(stream.words, bit, degree, part, stream.settings)
+        count = min(segment, degree - begin)
+        start = shift + lists.starts[np.uint64(position)] + begin
+        if weighted:
+            part_in_order(
+                stream.words, stream.tables, bit, v, count, stream.settings, rows.indices, start
+            )
+            lay_beside(rows, stream, v, start, count, begin)
+        else:
+            part_in_any(
+                stream.words, stream.tables, bit, v, count, stream.settings,
+                sink_of(rows.indices, stream), nobody, start,
             )  # fmt: skip
 
     @cuda.jit(device=True)
@@ -131,50 +152,39 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
         warps = np.int64(cuda.gridDim.x) * WARPS
         segment = stream.settings.segment
         longest = max(segment, stream.settings.raw_below)  # of lists in one piece
-        item = stream.group_items[np.uint64(group)] + warp
-        last = stream.group_items[np.uint64(group + 1)]
-        while item < last:
-            position = stream.position[np.uint64(item)]
-            v = lists.vertices[np.uint64(position)]
-            begin = (stream.part[np.uint64(item)] + lane) * segment
-            degree = np.int64(lists.degrees[np.uint64(position)])
-            if begin < degree and (everything or needed(position, v, here, run)):
-                v = stored(stream, v)
-                _, bit = read_degree(
-                    stream.words, stream.tables, stream.offsets[np.uint64(v)], stream.settings
-                )
-                part = stream.part[np.uint64(item)] + lane
-                bit = part_bit(stream.words, bit, degree, part, stream.settings)
-                count = min(segment, degree - begin)
-                start = shift + lists.starts[np.uint64(position)] + begin
-                if weighted:
-                    part_in_order(
-                        stream.words, stream.tables, bit, v, count, stream.settings,
-                        rows.indices, start,
-                    )  # fmt: skip
-                    lay_beside(rows, stream, v, start, count, begin)
-                else:
-                    part_in_any(
-                        stream.words, stream.tables, bit, v, count, stream.settings,
-                        sink_of(rows.indices, stream), nobody, start,
-                    )  # fmt: skip
-            item += warps
-        position = lists.meta[group, BOUNDS] + warp * LANES + lane
+        first_part = stream.group_parts[np.uint64(group)]
+        end_of_parts = stream.group_parts[np.uint64(group + 1)]
+        first = lists.meta[group, BOUNDS]
         last = lists.meta[group, FETCHED if fused else BOUNDS + BINS + 2]
-        while position - lane < last:
-            if position < last:
-                v = lists.vertices[np.uint64(position)]
-                degree = np.int64(lists.degrees[np.uint64(position)])
-                if degree <= longest and (everything or needed(position, v, here, run)):
-                    start = shift + lists.starts[np.uint64(position)]
-                    read_list(stream, stored(stream, v), degree, rows.indices, rows, start)
-            position += warps * LANES
+        chunks_of_parts = (end_of_parts - first_part + LANES - 1) // LANES
+        chunks = chunks_of_parts + (last - first + LANES - 1) // LANES
+        chunk = warp
+        while chunk < chunks:
+            if chunk < chunks_of_parts:
+                item = first_part + chunk * LANES + lane
+                if item < end_of_parts:
+                    position = stream.position[np.uint64(item)]
+                    v = lists.vertices[np.uint64(position)]
+                    if everything or needed(position, v, here, run):
+                        fetch_part(position, v, stream.part[np.uint64(item)], shift, lists, stream,
+                                   rows)  # fmt: skip
+            else:
+                position = first + (chunk - chunks_of_parts) * LANES + lane
+                if position < last:
+                    v = lists.vertices[np.uint64(position)]
+                    degree = np.int64(lists.degrees[np.uint64(position)])
+                    if degree <= longest and (everything or needed(position, v, here, run)):
+                        start = shift + lists.starts[np.uint64(position)]
+                        v = stored(stream, v)
+                        bit = stream.offsets[np.uint64(v)]
+                        read_list(stream, v, bit, degree, rows.indices, rows, start)
+            chunk += warps
 
     @cuda.jit(device=True)
-    def unpack(stream, v, degree, lane, base, here):
+    def unpack(stream, v, bit, degree, lane, base, here):
         """Decode a list a lane into a warp's slice of the table; give where each begins.
 
-        And how many entries there are. The slice must have room for all.
+        And how many entries there are. The slice must have room for all. A list begins at ``bit``.
         """
         total = degree
         distance = np.int32(1)
@@ -187,7 +197,7 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
         start = np.int64(base)
         if degree > 0:
             start += np.int64(total - degree)
-            read_list(stream, stored(stream, v), np.int64(degree), here.keys, here, start)
+            read_list(stream, stored(stream, v), bit, np.int64(degree), here.keys, here, start)
         cuda.syncwarp()
         return start, cuda.shfl_sync(ALL, total, LANES - 1)
 
