@@ -30,10 +30,9 @@ from glp_rapids.sorting import rows_of
 
 __all__ = ["CompressedEngine", "DecodeEngine", "gpu_target"]
 
-# Entries of the decoded rows of a group: for each vertex, and at least. There are two such groups
-# in memory, and with four bytes an entry that leaves room, in 60 bytes a vertex, for all else that
-# a run takes beside the lists.
-ENTRIES_A_VERTEX, LEAST_ENTRIES = 3, 1 << 20
+# Of decoded rows, those of two groups: for each vertex, and at least. It leaves room, in 60 bytes a
+# vertex, for all else that a run takes beside the lists.
+BYTES_A_VERTEX, LEAST_BYTES = 20, 1 << 23
 LAST = BOUNDS + BINS + 2  # of a row of the plan: where the group ends
 
 
@@ -144,7 +143,8 @@ class CompressedEngine(AutoEngine):
         fetched = degrees * (degrees > WARP) if self._fused else degrees
         xp.cumsum(fetched, dtype=np.int64, out=indptr[1:])
         entries, strip = int(indptr[-1]), None
-        most = max(ENTRIES_A_VERTEX * rows.number_of_vertices, LEAST_ENTRIES)
+        most = max(BYTES_A_VERTEX * rows.number_of_vertices, LEAST_BYTES)
+        most //= 2 * rows.index_dtype.itemsize
         share = -(-entries // workload.classes)
         # classes are drawn, so some have more than others
         strips = 1 if share + share // 4 <= most else -(-share // most)
