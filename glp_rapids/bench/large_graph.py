@@ -120,9 +120,9 @@ def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:
     masks = to_device(masks, device)
     dtype = np.int32 if vertices <= np.iinfo(np.int32).max else np.int64
     indptr = xp.zeros(vertices + 1, np.int64)
-    run(indptr, masks, np.int64(seed), xp.zeros(1, dtype), False)
+    run(indptr, masks, np.int64(seed), xp.zeros(1, dtype), np.bool_(False))
     xp.cumsum(indptr, out=indptr)
     indices = xp.empty(int(indptr[-1]), dtype)
-    run(indptr, masks, np.int64(seed), indices, True)
+    run(indptr, masks, np.int64(seed), indices, np.bool_(True))
     ids = IdColumn(xp.arange(vertices, dtype=np.int64), "integer", None)
     return Graph(indptr, indices, None, False, VertexIds((ids,), "pandas"))
