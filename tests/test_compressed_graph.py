@@ -15,6 +15,7 @@ from glp_rapids.compressed import audit, measure
 from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.layout import CODES, Codes, Layout
+from glp_rapids.compressed.options import DEFAULTS
 from glp_rapids.compressed.weights import CodedWeights
 from glp_rapids.device import to_host
 from glp_rapids.graph import Graph
@@ -71,6 +72,19 @@ def test_what_as_graph_takes_is_taken():
 @pytest.mark.parametrize(("goal", "scheme"), [("speed", "packed"), ("size", "entropy")])
 def test_auto_is_for_a_goal(goal, scheme):
     assert compress(**GRAPHS["path"](), for_=goal, device="cpu").layout.scheme == scheme
+
+
+@pytest.mark.parametrize(
+    ("scheme", "min_interval", "segment"),
+    [("cgr", 4, 128), ("packed", 2, 128), ("entropy", 4, 512)],
+)
+def test_what_is_not_said_is_what_suits_the_scheme(scheme, min_interval, segment):
+    layout = compress(**GRAPHS["path"](), scheme=scheme, device="cpu").layout
+    assert (layout.min_interval, layout.segment) == (min_interval, segment)
+    layout = compress(
+        **GRAPHS["path"](), scheme=scheme, device="cpu", min_interval=0, segment=8
+    ).layout
+    assert (layout.min_interval, layout.segment) == (0, 8)
 
 
 class Unlooked:
@@ -172,7 +186,7 @@ def test_layered_label_propagation_brings_neighbours_together():
 )
 def test_the_best_codes_are_the_best(scheme, settings):
     graph = as_graph(**GRAPHS["power law"](), device="cpu")
-    layout = Layout(scheme, **settings)
+    layout = Layout(scheme, **DEFAULTS[scheme] | settings)
     chosen = measure.best_codes(graph, layout)
     least = encode(graph, replace(layout, codes=chosen)).nbytes
     assert compress(graph, scheme, **settings).layout.codes == chosen

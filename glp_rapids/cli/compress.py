@@ -47,8 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="in which lists are stored; default: by id",
     )  # fmt: skip
     how.add_argument(
-        "--min-interval", type=int, default=4, metavar="N",
-        help="the shortest run of ids that is kept as a run (default 4; 0: none)",
+        "--min-interval", type=int, metavar="N",
+        help="the shortest run of ids that is kept as a run (default: packed 2, cgr 4; 0: none)",
     )  # fmt: skip
     how.add_argument(
         "--raw-below", type=int, default=0, metavar="N",
@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     how.add_argument(
         "--segment", type=int, metavar="N",
-        help="entries of the parts of longer lists, a power of two (default 128)",
+        help="entries of the parts of longer lists, a power of two (default 128; entropy 512)",
     )  # fmt: skip
     how.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
     how.add_argument(

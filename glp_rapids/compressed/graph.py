@@ -275,7 +275,7 @@ def compress(
     scheme: Scheme = "auto",
     *,
     for_: Literal["speed", "size"] = "speed",
-    min_interval: int = 4,
+    min_interval: int | None = None,
     raw_below: int = 0,
     segment: int | None = None,
     codes: Codes | Mapping[str, str] | None = None,
@@ -297,14 +297,16 @@ def compress(
         best for ``for_``.
     for_ : {"speed", "size"}
         What "auto" looks at.
-    min_interval : int
-        So many consecutive neighbours or more are kept as a run; 0: none are.
+    min_interval : int, optional
+        So many consecutive neighbours or more are kept as a run; 0: none are. None: what is best
+        for the scheme, 2 for "packed", 4 for "cgr"; "entropy" takes no notice.
     raw_below : int
         Lists of up to so many neighbours are left as they are, each number in as many bits as the
         largest vertex needs; costs much room, since most lists are short.
     segment : int, optional
         Longer lists are cut into parts of so many entries, a power of two, which are decoded at
-        the same time. Default: 128.
+        the same time. None: what is best for the scheme, 128 for "packed" and "cgr", 512 for
+        "entropy".
     codes : mapping or Codes, optional
         The code ("gamma", "delta", "zeta2", ... "zeta8") of ``degree``, ``count``, ``start``,
         ``length``, ``first`` or ``gap``. What is not named gets the best one for this graph, by

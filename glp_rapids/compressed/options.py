@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from glp_rapids.compressed.layout import Codes, Layout
@@ -14,11 +13,19 @@ Scheme = Literal["auto", "cgr", "packed", "entropy"]
 # What "auto" means.
 SCHEME_FOR = {"speed": "packed", "size": "entropy"}
 
+# What is best for a scheme. Shorter parts give more lanes something to do and take more room: with
+# 64 instead of 128 "packed" is 8% larger on uk-2007-100k, where cgr's best is 14% smaller as it is.
+DEFAULTS = {
+    "cgr": {"min_interval": 4, "segment": 128},
+    "packed": {"min_interval": 2, "segment": 128},
+    "entropy": {"min_interval": 4, "segment": 512},  # it has runs of its own: no intervals
+}
+
 
 def layout_of(
     scheme: str,
     goal: str,
-    min_interval: int,
+    min_interval: int | None,
     raw_below: int,
     segment: int | None,
     codes: Mapping[str, str] | None = None,
@@ -26,13 +33,10 @@ def layout_of(
     """Give the layout that is meant, or raise what is wrong with it."""
     if goal not in tuple(SCHEME_FOR):
         raise ValueError(f"for_ must be 'speed' or 'size', not {goal!r}")
-    layout = Layout(
-        SCHEME_FOR[goal] if scheme == "auto" else scheme,
-        min_interval=min_interval,
-        raw_below=raw_below,
-        codes=Codes(**(codes or {})),
-    )
-    return layout if segment is None else replace(layout, segment=segment)
+    scheme = SCHEME_FOR[goal] if scheme == "auto" else scheme
+    given = {"min_interval": min_interval, "segment": segment}
+    numbers = DEFAULTS.get(scheme, {}) | {k: v for k, v in given.items() if v is not None}
+    return Layout(scheme, raw_below=raw_below, codes=Codes(**(codes or {})), **numbers)
 
 
 def checked_codes(codes: Any) -> dict[str, str]:
