@@ -1,12 +1,15 @@
 import argparse
 import json
+import weakref
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from glp_rapids import bench
-from glp_rapids.bench import diversity, overlap, quality, subjects, table
+from glp_rapids.bench import diversity, large, overlap, quality, subjects, table
+from glp_rapids.bench.large_graph import large_graph
 from glp_rapids.metrics import cover_f1
 
 
@@ -164,6 +167,74 @@ def test_diversity_leaves_out_what_is_not_asked_for():
     [rows] = found.values()
     assert [row["model"] for row in rows] == ["core"]
     assert "same" not in rows[0]
+
+
+def test_compressed_compares_with_the_plain_graph():
+    options = ("--schemes", "packed", "cgr", "--sweeps", "4", "--repeats", "1", "--device", "cpu")
+    found = tables_of("compressed", "--graphs", "web-500", *options)
+    sizes, sweeps, runs = found.values()
+    assert [title.split(",")[0] for title in found] == [
+        "Size and encoding", "Synchronous sweeps", "To convergence"
+    ]  # fmt: skip
+    cases = [("packed", 0), ("packed", 32), ("cgr", 0), ("cgr", 32)]
+    assert [(row["scheme"], row["raw up to"]) for row in sizes] == cases
+    assert all(row["exact"] and row["decode ms"] > 0 for row in sizes)
+    assert sizes[0]["bits an entry"] < sizes[1]["bits an entry"] < 32
+    for rows in (sweeps, runs):
+        assert [row["scheme"] for row in rows] == ["packed", "cgr"]
+        assert all(row["same labels"] and row["ms"] > 0 for row in rows)
+
+
+def test_large_makes_compresses_and_runs(monkeypatch):
+    alive = []
+
+    def watched(*arguments):
+        graph = large_graph(*arguments)
+        alive.append(weakref.ref(graph.indices))
+        return graph
+
+    seen = []
+
+    def propagated(*arguments):
+        seen.append(alive[-1]())
+        return rows_of(*arguments)
+
+    rows_of = large.propagated
+    monkeypatch.setattr(large, "large_graph", watched)
+    monkeypatch.setattr(large, "propagated", propagated)
+    fits, made, runs = tables_of("large", "--bits", "11", "--device", "cpu").values()
+    assert seen == [None, None]  # the small one's and the large one's plain form
+    assert [row["raw fits"] for row in fits] == [True, True, True, True, False]
+    assert fits[-1]["raw GB"] == pytest.approx(4 * 23.2 + 56 * 1.01)
+    assert fits[-1]["8 bits: GB"] == pytest.approx(1.1 * 23.2 + 60 * 1.01)
+    assert fits[-1]["fits with"] == "4, 8, 12, 16, 20"
+    most = fits[-1]["fits up to, bits"]
+    assert 1.1 * 23.2 * most / 8 + 60 * 1.01 == pytest.approx(139)
+    assert made[0]["vertices"] == 2048
+    assert made[0]["entries"] == 2 * made[0]["edges"] > 12 * 2048
+    assert 0 < made[0]["bits an entry"] < 16
+    assert runs[0]["sweeps"] == 3
+    assert runs[1]["converged"]
+    assert all(1 < row["communities"] < 2048 and row["ms"] > 0 for row in runs)
+
+
+def test_what_is_too_large_fits_nowhere():
+    assert large.what_fits(24)[-1]["fits with"] == "none of them"
+    assert large.what_fits(24)[-1]["fits up to, bits"] == 0
+
+
+def test_a_large_graph_is_a_graph_and_the_same_again():
+    graph = large_graph(10, 3, "cpu")
+    arrays = np.ones(graph.number_of_edges), graph.indices, graph.indptr
+    matrix = sparse.csr_array(arrays, shape=(1024, 1024))
+    assert matrix.has_canonical_format  # rows ascend, nothing twice
+    assert (matrix != matrix.T).nnz == 0
+    assert not matrix.diagonal().any()
+    assert graph.indices.dtype == np.int32
+    again, other = large_graph(10, 3, "cpu"), large_graph(10, 4, "cpu")
+    np.testing.assert_array_equal(again.indices, graph.indices)
+    np.testing.assert_array_equal(again.indptr, graph.indptr)
+    assert not np.array_equal(other.indptr, graph.indptr)
 
 
 class Truss:

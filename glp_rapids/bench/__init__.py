@@ -20,6 +20,8 @@ BENCHES = {
     "gpu": "speed on a GPU beside the ceiling of its memory; strategies; variants",
     "ingest": "edge frames and cuGraph's graphs into ours, cuGraph's own conversion beside it",
     "diversity": "ego-networks: all, the best, several devices; cores and trusses beside cuGraph's",
+    "compressed": "bits an entry, encoding, and propagation on compressed graphs beside plain ones",
+    "large": "a graph of billions of edges, compressed and run on one GPU; what fits there",
     "tradeoff": "time against modularity over classes and explore, also as a picture",
 }
 

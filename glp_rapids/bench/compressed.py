@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from glp_rapids.bench import subjects, timing
+from glp_rapids.bench import memory, subjects, timing
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph, compress
 from glp_rapids.device import gpu_available, to_host
@@ -28,8 +28,7 @@ STRATEGIES = ("auto", "decode")
 WANTED_SHARE = {"packed": 0.6, "cgr": 0.25}  # of the plain sweep's rate
 WANTED_OVER_DECODE = 1.4
 WANTED_ENCODING = 1.0  # G entries a second
-RAW = 32  # lists of up to so many are left raw by the paper
-BYTES_A_VERTEX, SLACK = 60, 1.1
+RAW = 32  # lists of up to so many are left raw by the paper: a row of its own in the sizes
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> Tables:
         for title, rows in measure(name, graph, options).items():
             tables.setdefault(title, []).extend(rows)
         del graph
-    return tables
+    return {title: rows for title, rows in tables.items() if rows}
 
 
 def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
@@ -63,54 +62,17 @@ def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
     sweeps: Rows = []
     runs: Rows = []
     memories: Rows = []
-    plain_sweeps = timing.timed_sweeps(_sync(graph, options), repeats, device)
-    plain_run = timing.timed(_run(graph), repeats, device)
+    plain = Times(
+        timing.timed_sweeps(_sync(graph, options), repeats, device),
+        timing.timed(_run(graph), repeats, device),
+    )
     for scheme in options.schemes:
-        for raw_below in (0, RAW):
-            make = partial(compress, graph, scheme, raw_below=raw_below, order=options.order)
-            milliseconds, found = timing.clocked(make, repeats if raw_below == 0 else 0, device)
-            sizes.append(size_row(name, found, milliseconds))
-            if raw_below == 0:
-                compressed = found
-        decoding, back = timing.clocked(compressed.to_graph, 1, device)
-        sizes[-2]["decode ms"] = decoding
-        sizes[-2]["exact"] = _same(back.indptr, graph.indptr) and _same(back.indices, graph.indices)
-        del back, found
-        memories += _memory(name, compressed)
-        mine = {}
-        for strategy in STRATEGIES if device == "gpu" else STRATEGIES[:1]:
-            mine[strategy] = timing.timed_sweeps(
-                _sync(compressed, options, strategy), repeats, device
-            )
-            run = timing.timed(_run(compressed, strategy), repeats, device)
-            row = {"graph": name, "scheme": scheme, "strategy": strategy}
-            ours, share = mine[strategy], plain_sweeps.median_ms / mine[strategy].median_ms
-            wanted = WANTED_SHARE.get(scheme) if strategy == "auto" else None
-            sweeps.append(
-                row
-                | {
-                    "plain ms": plain_sweeps.median_ms,
-                    "ms": ours.median_ms,
-                    "G entries/s": compressed.number_of_edges / ours.median_ms / 1e6,
-                    "of plain": share,
-                    "wanted": wanted,
-                    "reached": None if wanted is None else share >= wanted,
-                    "same labels": _alike(ours.timing.found, plain_sweeps.timing.found),
-                }
-            )
-            runs.append(
-                row
-                | {
-                    "sweeps": run.sweeps,
-                    "plain ms": plain_run.run_ms,
-                    "ms": run.run_ms,
-                    "of plain": plain_run.run_ms / run.run_ms,
-                    "same labels": _alike(run.found, plain_run.found),
-                }
-            )
-        if "decode" in mine:
-            for table, key in ((sweeps, "ms"), (runs, "ms")):
-                table[-2]["over decode"] = table[-1][key] / table[-2][key]
+        compressed, rows = encoded(graph, scheme, options)
+        sizes += [{"graph": name} | row for row in rows]
+        memories += [{"graph": name, "scheme": scheme} | row for row in _memory(compressed)]
+        found = propagated(compressed, plain, options)
+        for table, rows in zip((sweeps, runs), found, strict=True):
+            table += [{"graph": name, "scheme": scheme} | row for row in rows]
         del compressed
     return {
         f"Size and encoding, {device}": sizes,
@@ -120,51 +82,95 @@ def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
     }
 
 
-def size_row(name: str, compressed: CompressedGraph, milliseconds: float) -> dict:
+class Times(NamedTuple):
+    """How long a graph takes."""
+
+    sweeps: timing.Sweeps
+    run: timing.Timing
+
+
+def encoded(graph: Graph, scheme: str, options: argparse.Namespace) -> tuple[CompressedGraph, Rows]:
+    """Give the graph compressed, and rows of its size: all lists compressed, and short ones raw."""
+    rows = []
+    for raw_below in (RAW, 0):
+        make = partial(compress, graph, scheme, raw_below=raw_below, order=options.order)
+        milliseconds, compressed = timing.clocked(make, options.repeats, graph.device)
+        decode_ms, back = timing.clocked(compressed.to_graph, 1, graph.device)
+        exact = _same(back.indptr, graph.indptr) and _same(back.indices, graph.indices)
+        del back
+        rows.insert(
+            0, size_row(compressed, milliseconds) | {"decode ms": decode_ms, "exact": exact}
+        )
+    return compressed, rows
+
+
+def propagated(
+    compressed: CompressedGraph, plain: Times, options: argparse.Namespace
+) -> tuple[Rows, Rows]:
+    """Give the rows of sweeps and those of runs to convergence, a row a strategy."""
+    device, scheme = compressed.device, compressed.layout.scheme
+    sweeps: Rows = []
+    runs: Rows = []
+    for strategy in STRATEGIES if device == "gpu" else STRATEGIES[:1]:
+        ours = timing.timed_sweeps(_sync(compressed, options, strategy), options.repeats, device)
+        run = timing.timed(_run(compressed, strategy), options.repeats, device)
+        share = plain.sweeps.median_ms / ours.median_ms
+        wanted = WANTED_SHARE.get(scheme) if (device, strategy) == ("gpu", "auto") else None
+        sweeps.append(
+            {
+                "strategy": strategy,
+                "plain ms": plain.sweeps.median_ms,
+                "ms": ours.median_ms,
+                "G entries/s": compressed.number_of_edges / ours.median_ms / 1e6,
+                "of plain": share,
+                "wanted": wanted,
+                "reached": None if wanted is None else share >= wanted,
+                "same labels": _alike(ours.timing.found, plain.sweeps.timing.found),
+            }
+        )
+        runs.append(
+            {
+                "strategy": strategy,
+                "sweeps": run.sweeps,
+                "plain ms": plain.run.run_ms,
+                "ms": run.run_ms,
+                "of plain": plain.run.run_ms / run.run_ms,
+                "same labels": _alike(run.found, plain.run.found),
+            }
+        )
+    for rows in (sweeps, runs):
+        if len(rows) > 1:
+            over = rows[1]["ms"] / rows[0]["ms"]
+            rows[0] |= {"over decode": over, "enough": over >= WANTED_OVER_DECODE}
+    return sweeps, runs
+
+
+def size_row(compressed: CompressedGraph, milliseconds: float) -> dict:
     """Give the row of a size and of how fast it was encoded."""
     stats, entries = compressed.stats(), compressed.number_of_edges
     rate = entries / milliseconds / 1e6
     return {
-        "graph": name,
         "scheme": compressed.layout.scheme,
         "raw up to": compressed.layout.raw_below,
         "entries": entries,
         "bits an entry": stats["bits_per_edge"],
+        "CSR over it": stats["ratio"],
         "MB": compressed.nbytes / 1e6,
         "encode ms": milliseconds,
         "G entries/s": rate,
-        "reached": rate >= WANTED_ENCODING,
-        "decode ms": None,
-        "exact": None,
+        "reached": rate >= WANTED_ENCODING if compressed.device == "gpu" else None,
     }
 
 
-def _memory(name: str, compressed: CompressedGraph) -> Rows:
+def _memory(compressed: CompressedGraph) -> Rows:
     if compressed.device == "cpu":
         return []
-    from glp_rapids.bench import memory
-
     rows = []
     for what, settings in (("defaults", {}), ("synchronous", {"update": "sync", "explore": 0})):
-        subject = compressed.bare()
-        memory.free_memory()
-        with memory.peak_memory() as water:
-            before = water.live - subject.nbytes  # others' arrays
-            _propagation(subject, **settings)()
-        peak = water.peak - before
-        allowed = SLACK * subject.nbytes + BYTES_A_VERTEX * subject.number_of_vertices
-        rows.append(
-            {
-                "graph": name,
-                "scheme": subject.layout.scheme,
-                "run": what,
-                "compressed MB": subject.nbytes / 1e6,
-                "peak MB": peak / 1e6,
-                "bytes a vertex beyond": (peak - subject.nbytes) / subject.number_of_vertices,
-                "of bound": peak / allowed,
-                "reached": peak <= allowed,
-            }
+        _, columns = memory.of_run(
+            compressed, lambda subject, settings=settings: _propagation(subject, **settings)()
         )
+        rows.append({"run": what} | columns)
     return rows
 
 

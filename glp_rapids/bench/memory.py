@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
+
+SLACK, COMPRESSED_BYTES_A_VERTEX = 1.1, 60  # of a run on a compressed graph
 
 
 class HighWater:
@@ -64,3 +70,37 @@ def bound(vertices: int, entries: int, weighted: bool) -> int:
     4 a neighbour, 8 with weights, 8 a vertex for the row offsets and 48 a vertex for the rest.
     """
     return (8 if weighted else 4) * entries + (8 + 48) * vertices
+
+
+def compressed_bound(compressed_bytes: float, vertices: int) -> float:
+    """Give the bytes that a run on a compressed graph may take, the graph included."""
+    return SLACK * compressed_bytes + COMPRESSED_BYTES_A_VERTEX * vertices
+
+
+def bare(compressed: CompressedGraph) -> CompressedGraph:
+    """Give a compressed graph without what runs left on it."""
+    lists = replace(compressed.lists, _derived={})
+    return replace(compressed, lists=lists, _derived={})
+
+
+def of_run(
+    compressed: CompressedGraph, call: Callable[[CompressedGraph], Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Do something with a bare copy of a compressed graph on a GPU; give columns of a table.
+
+    The peak is that of CuPy's pool, without what others hold: ids, and the graph's own copies.
+    """
+    subject = bare(compressed)
+    free_memory()
+    with peak_memory() as water:
+        others = water.live - subject.nbytes
+        found = call(subject)
+    peak, vertices = water.peak - others, subject.number_of_vertices
+    of_bound = peak / compressed_bound(subject.nbytes, vertices)
+    return found, {
+        "compressed MB": subject.nbytes / 1e6,
+        "peak MB": peak / 1e6,
+        "bytes a vertex beyond": (peak - subject.nbytes) / vertices,
+        "of bound": of_bound,
+        "reached": of_bound <= 1,
+    }

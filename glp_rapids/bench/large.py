@@ -1,0 +1,202 @@
+"""A graph of billions of edges on one GPU: which fit, and one that is made, compressed and run.
+
+The first table is arithmetic: windows of TaoBao's stream as GLP (SIGMOD 2021) and CGLP+ (TKDE 2024)
+ran them, the two ends as published, those between them interpolated. Raw: the entries, two per
+undirected edge, 4 bytes each (8 where ids need more), and 56 bytes a vertex. Compressed: so many
+bits an entry and a tenth, and 60 bytes a vertex. GB are 10**9 bytes.
+
+The second is measured. The graph is made where it shall live, row by row, compressed, and its plain
+form given up; "peak GB" is all that CuPy held at once, ids (8 bytes a vertex) included. The third:
+label propagation on the compressed graph, synchronous sweeps that leave nothing out and a run with
+the defaults; "ms" is a median sweep but the first, "peak MB" without ids. Kernels are compiled
+before, on a small graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.bench import memory, timing
+from glp_rapids.bench.large_graph import large_graph
+from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.compressed.graph import CompressedGraph, compress
+from glp_rapids.device import DeviceName, array_module, gpu_available
+from glp_rapids.propagation import sweep
+from glp_rapids.propagation.variants import Classic
+
+# Vertices and undirected edges of the smallest and the largest window.
+SMALLEST, LARGEST = (460e6, 1.7e9), (1010e6, 11.6e9)
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from one to the other
+BITS = (4, 8, 12, 16, 20)  # an entry
+SCHEMES = ("packed", "cgr", "entropy")
+SMALL_BITS = 10  # of the graph on which kernels are compiled
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    parser.add_argument("--bits", type=int, default=29,
+                        help="2**BITS vertices, 16.6 entries each (default 29; 0: the first table "
+                        "only)")  # fmt: skip
+    parser.add_argument("--scheme", choices=SCHEMES, default=SCHEMES[0])
+    parser.add_argument("--sweeps", type=int, default=3, help="synchronous ones (default 3)")
+    parser.add_argument("--max-iter", type=int, default=sweep.MAX_ITER,
+                        help="sweeps with the defaults; 0: none")  # fmt: skip
+    parser.add_argument("--memory", type=float, default=139.0, metavar="GB",
+                        help="of the GPU in the first table (default 139)")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Give the tables."""
+    tables: Tables = {f"What fits into {options.memory:g} GB": what_fits(options.memory)}
+    if options.bits == 0:
+        return tables
+    device = options.device or ("gpu" if gpu_available() else "cpu")
+    for bits in dict.fromkeys((min(SMALL_BITS, options.bits), options.bits)):
+        compressed, row = made(bits, options, device)
+        rows = propagated(compressed, options)
+        del compressed
+    name = f"2**{options.bits} vertices, {options.scheme}, {device}"
+    return tables | {f"Made and compressed, {name}": [row], f"Label propagation, {name}": rows}
+
+
+def what_fits(gigabytes: float) -> Rows:
+    """Give a row for every window: its size raw and compressed, and what fits."""
+    rows = []
+    for share in SHARES:
+        vertices, edges = (
+            round(low + share * (high - low)) for low, high in zip(SMALLEST, LARGEST, strict=True)
+        )
+        entries = 2 * edges
+        plain = memory.bound(vertices, entries, weighted=False)
+        if vertices > np.iinfo(np.int32).max:
+            plain += 4 * entries
+        sizes = {bits: memory.compressed_bound(bits / 8 * entries, vertices) for bits in BITS}
+        left = gigabytes * 1e9 - memory.compressed_bound(0, vertices)
+        rows.append(
+            {
+                "window": "as published" if share in (0, 1) else "interpolated",
+                "M vertices": vertices / 1e6,
+                "G edges": edges / 1e9,
+                "raw GB": plain / 1e9,
+                "raw fits": plain <= gigabytes * 1e9,
+            }
+            | {f"{bits} bits: GB": size / 1e9 for bits, size in sizes.items()}
+            | {
+                "fits with": ", ".join(
+                    str(bits) for bits, size in sizes.items() if size <= gigabytes * 1e9
+                )
+                or "none of them",
+                "fits up to, bits": max(8 * left / memory.SLACK / entries, 0.0),
+            }
+        )
+    return rows
+
+
+def made(
+    bits: int, options: argparse.Namespace, device: DeviceName
+) -> tuple[CompressedGraph, dict[str, Any]]:
+    """Make a graph and compress it; nothing of its plain form is left afterwards."""
+    with _peak(device) as water:
+        graph, making = _seconds(partial(large_graph, bits, options.seed, device), device)
+        vertices, entries = graph.number_of_vertices, graph.number_of_edges
+        plain = graph.indptr.nbytes + graph.indices.nbytes
+        compressed, encoding = _seconds(partial(compress, graph, options.scheme), device)
+        del graph
+    _free(device)
+    row = {
+        "vertices": vertices,
+        "edges": entries // 2,
+        "entries": entries,
+        "make s": making,
+        "plain GB": plain / 1e9,
+        "encode s": encoding,
+        "G entries/s": entries / encoding / 1e9,
+        "bits an entry": 8 * compressed.lists.nbytes / entries,
+        "compressed GB": compressed.nbytes / 1e9,
+    }
+    return compressed, row | ({} if water is None else {"peak GB": water.peak / 1e9})
+
+
+def propagated(compressed: CompressedGraph, options: argparse.Namespace) -> Rows:
+    """Give a row for synchronous sweeps, and one for the defaults if there is room for them."""
+    runs = {
+        "synchronous, nothing skipped": {
+            "update": "sync", "explore": 0, "tol": 0.0, "skip_inactive": False,
+            "max_iter": options.sweeps,
+        },
+        "defaults": {"max_iter": options.max_iter},
+    }  # fmt: skip
+    rows = []
+    for name, settings in runs.items():
+        if settings["max_iter"] == 0:
+            continue
+        try:
+            rows.append({"run": name} | _propagation(compressed, settings))
+        except MemoryError as error:  # CuPy's is one
+            rows.append({"run": f"{name}: does not fit ({error})"})
+    return rows
+
+
+def _propagation(compressed: CompressedGraph, settings: dict[str, Any]) -> dict[str, Any]:
+    """Run once, watched; labels stay where they are, and are counted there."""
+    device = compressed.device
+    stamps: list[float] = []
+
+    def stamp(_: Any) -> None:
+        timing.synchronise(device)
+        stamps.append(time.perf_counter())
+
+    def call(graph: CompressedGraph) -> sweep.Outcome:
+        return sweep.run(graph, Classic(), sweep.Options(**settings, progress=stamp))
+
+    if device == "gpu":
+        outcome, used = memory.of_run(compressed, call)
+    else:
+        outcome, used = call(memory.bare(compressed)), {}
+    labels, report = outcome.labels, outcome.report
+    del outcome  # with it all else that the run made
+    gaps = [after - before for before, after in pairwise(stamps)]
+    milliseconds = 1e3 * (median(gaps) if gaps else report["seconds"])
+    return {
+        "sweeps": report["sweeps"],
+        "converged": report["converged"],
+        "ms": milliseconds,
+        "G entries/s": compressed.number_of_edges / milliseconds / 1e6,
+        "run s": report["seconds"],
+        "communities": int(array_module(labels).unique(labels).size),
+    } | used
+
+
+def _seconds(call: Callable[[], Any], device: DeviceName) -> tuple[Any, float]:
+    """Do something once, and say how long it took."""
+    timing.synchronise(device)
+    begin = time.perf_counter()
+    found = call()
+    timing.synchronise(device)
+    return found, time.perf_counter() - begin
+
+
+@contextlib.contextmanager
+def _peak(device: DeviceName) -> Iterator[memory.HighWater | None]:
+    if device == "cpu":
+        yield None
+        return
+    _free(device)
+    with memory.peak_memory() as water:
+        yield water
+
+
+def _free(device: DeviceName) -> None:
+    if device == "gpu":
+        memory.free_memory()
