@@ -7,7 +7,13 @@ from typing import ClassVar
 import numpy as np
 from numba import cuda, typeof
 
-from glp_rapids.propagation.kernels import auto, auto_common, baselines, cuda_target
+from glp_rapids.propagation.kernels import (
+    auto,
+    auto_common,
+    auto_compressed,
+    baselines,
+    cuda_target,
+)
 
 
 class CompilingLauncher:
@@ -49,8 +55,9 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in (auto, baselines):
+    for engine in (auto, auto_compressed, baselines):
         monkeypatch.setattr(engine, "bound", lambda array: array)
+    for engine in (auto, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
         monkeypatch.setattr(engine, "Launcher", CompilingLauncher)
     monkeypatch.setattr(auto, "_built", {})

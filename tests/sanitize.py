@@ -3,7 +3,8 @@
     compute-sanitizer --tool memcheck --report-api-errors no \\
         --kernel-name kernel_substring=locals python tests/sanitize.py auto classic weighted
 
-and the same with ``--tool racecheck``. The first argument is a strategy, then the programs.
+and the same with ``--tool racecheck``. The first argument is a strategy, then the programs;
+``auto compressed compressed-weighted`` runs on compressed graphs.
 """
 
 import sys
@@ -11,11 +12,31 @@ import sys
 import numpy as np
 
 import glp_rapids
-from glp_rapids import as_graph
+from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
-from glp_rapids.propagation.kernels import auto_plan
+from glp_rapids.propagation.kernels import auto, auto_compressed, auto_plan
 
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
+
+
+def on_compressed(graph, schemes, **options):
+    """Run on compressed lists: as they are, and with little room and nothing decoded early."""
+    for scheme in schemes:
+        for least, early in ((1 << 23, 1 << 22), (1 << 11, 0)):
+            auto_compressed.LEAST_BYTES, auto_compressed.BYTES_A_VERTEX = least, 0
+            auto.EARLY = early
+            compressed = compress(graph, scheme, segment=32, device="cpu").to("gpu")
+            found = glp_rapids.label_propagation(compressed, **FEW, **options)
+            expected = glp_rapids.label_propagation(graph, **FEW, device="cpu")
+            same = np.array_equal(on_host(found), on_host(expected))
+            print(f"{scheme}: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
+
+
+def on_host(frame):
+    """Give a frame's values on the host."""
+    return (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).to_numpy()
+
+
 PROGRAMS = {
     "classic": lambda graph, weighted, **o: glp_rapids.label_propagation(graph, **FEW, **o),
     "weighted": lambda graph, weighted, **o: glp_rapids.label_propagation(weighted, **FEW, **o),
@@ -26,6 +47,8 @@ PROGRAMS = {
     "speaker": lambda graph, weighted, **o: glp_rapids.speaker_listener(
         graph, max_iter=2, classes=2, **o
     ),
+    "compressed": lambda graph, weighted, **o: on_compressed(graph, ("packed", "cgr"), **o),
+    "compressed-weighted": lambda graph, weighted, **o: on_compressed(weighted, ("packed",), **o),
 }
 # The largest degrees of the bins that warps serve, and from what degree on blocks share a row.
 PATHS = {

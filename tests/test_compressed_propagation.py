@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import glp_rapids
 from glp_rapids import as_graph, compress, datasets, label_propagation
+from glp_rapids.compressed import weights as compressed_weights
 from glp_rapids.compressed.csr import CompressedCSR, readers_of, rows_of
 from glp_rapids.compressed.weights import CodedWeights
 from glp_rapids.device import gpu_available, to_device
@@ -345,23 +346,110 @@ def test_memory_is_that_of_one_class():
     assert sum(sizes.values()) < 30 * n < plain.indices.nbytes, sizes
 
 
+# Program, scheme, whether lists are in an order, weights, and how lists are laid out. Each is a
+# kernel of its own, which takes most of a minute to compile; pytest-xdist can deal them out.
+KERNELS = [
+    *[("classic", scheme, ordered, None, {}) for scheme in SCHEMES for ordered in (False, True)],
+    ("classic", "packed", False, "array", {}),
+    ("classic", "packed", True, "array", {}),
+    ("classic", "cgr", False, "table", {}),
+    ("classic", "packed", False, None, {"segment": 8, "raw_below": 16}),
+    ("layered", "cgr", False, None, {}),
+    ("speakers", "packed", False, None, {}),
+    ("seeded", "packed", False, None, {}),
+    ("counting", "cgr", False, None, {}),
+]
+
+
+def by_table(weights):
+    values, codes = np.unique(weights, return_inverse=True)
+    return CodedWeights(codes.astype(np.uint8), values)
+
+
+def skewed():
+    """Give a graph with rows of every length, neighbours side by side and far apart."""
+    rng = np.random.default_rng(6)
+    degrees = np.repeat([3200, 200, 100, 40, 20, 10, 1], [1, 4, 8, 16, 32, 64, 500])
+    source = np.repeat(np.arange(degrees.size), degrees)
+    runs = (source * 5 + np.arange(source.size)) % 4000
+    far = rng.integers(0, 4000, source.size)
+    return graphs.edges(np.column_stack([source, np.where(source % 3 == 0, runs, far)]).tolist())
+
+
+def weighed(keywords, weights):
+    """Drop the weights of a graph, or give it those of one kind."""
+    frame = keywords.pop("graph").drop(columns="weight", errors="ignore")
+    keywords = {key: keywords[key] for key in keywords.keys() - {"weight", "multigraph"}}
+    if weights is None:
+        return {"graph": frame, **keywords}
+    draws = np.random.default_rng(len(frame)).random(len(frame)).astype(np.float32)
+    drawn = draws if weights == "array" else np.floor(4 * draws.astype(np.float64)) / 2
+    return {"graph": frame.assign(weight=drawn), "weight": "weight", **keywords}
+
+
+def graphs_of_a_kind(weights, directed):
+    """Give by name the graphs whose runs take one kernel."""
+    # without entries first: the first run decides of what types the kernel takes arrays
+    first = {"only isolated": graphs.GRAPHS["only isolated"], "skewed": skewed}
+    for name, make in (first | graphs.GRAPHS).items():
+        keywords = weighed(make(), weights)
+        if directed or not keywords.get("directed"):
+            yield name, as_graph(**keywords, device="cpu")
+
+
+def assert_a_gpu_gives_the_same(program, plain, compress_it, ways=("in", "out"), **how):
+    if program == "seeded" and plain.number_of_vertices == 0:
+        return
+    for direction in ways if plain.directed else ("in",):
+        compressed = compress_it(plain).to("gpu")
+        for options in ({}, {"update": "sync"}):
+            options = {"direction": direction, **options}
+            expected = PROGRAMS[program](plain, **options, device="cpu")
+            assert_same(PROGRAMS[program](compressed, **options, **how, device="gpu"), expected)
+
+
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("strategy", ["auto", "decode"])
-@pytest.mark.parametrize(
-    ("program", "scheme"),
-    [*[(program, "cgr") for program in PROGRAMS], ("classic", "packed"), ("classic", "entropy")],
-)
-def test_a_gpu_gives_the_same(program, scheme, strategy):
-    for name in SELECTED:
-        plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
-        for order in (None, shuffled(plain)):
-            compressed = compress(plain, scheme, order=order, device="cpu").to("gpu")
-            for direction in directions(plain):
-                options = {"direction": direction}
-                expected = PROGRAMS[program](plain, **options, device="cpu")
-                how = {"strategy": strategy} if direction != "both" or not plain.directed else {}
-                assert_same(PROGRAMS[program](compressed, **options, **how, device="gpu"), expected)
+@pytest.mark.parametrize(("program", "scheme", "ordered", "weights", "layout"), KERNELS)
+def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, layout):
+    # to have weights of one form in all graphs, so that there is one kernel
+    form = {"array": lambda weights: weights, "table": by_table, None: None}[weights]
+    monkeypatch.setattr(compressed_weights, "coded", form)
+
+    def compress_it(plain):
+        order = shuffled(plain) if ordered else None
+        return compress(plain, scheme, order=order, **{"segment": 64, **layout}, device="cpu")
+
+    kind = {"weights": weights, "directed": (program, scheme) == ("classic", "packed")}
+    for _, plain in graphs_of_a_kind(**kind):
+        # the order that vertices are in anyway is none, which is another kernel
+        if ordered and (np.diff(shuffled(plain)) > 0).all():
+            continue
+        assert_a_gpu_gives_the_same(program, plain, compress_it)
+    if not kind["directed"]:
+        return
+    # A class in strips, and groups that are decoded when the one before is done: the same kernel.
+    from glp_rapids.propagation.kernels import auto, auto_compressed
+
+    plain = as_graph(**weighed(skewed(), weights), device="cpu")
+    for least, early in [(1 << 11, auto.EARLY), (1 << 11, 0), (1 << 23, 0)]:
+        monkeypatch.setattr(auto_compressed, "LEAST_BYTES", least)
+        monkeypatch.setattr(auto_compressed, "BYTES_A_VERTEX", 0)
+        monkeypatch.setattr(auto, "EARLY", early)
+        assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=True)
+        assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=False)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_gpu_gives_the_same_where_it_decodes_everything():
+    for name, plain in graphs_of_a_kind(None, directed=True):
+        orders = (None, shuffled(plain)) if name in (*SELECTED, "skewed") else (None,)
+        for order in orders:
+            compress_it = partial(compress, scheme="packed", segment=64, order=order, device="cpu")
+            assert_a_gpu_gives_the_same("classic", plain, compress_it, strategy="decode")
+        if plain.directed:  # these rows are decoded for good, so the kernel is that of plain ones
+            assert_a_gpu_gives_the_same("classic", plain, compress_it, ways=("both",))
 
 
 @pytest.mark.gpu

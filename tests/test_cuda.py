@@ -56,7 +56,7 @@ def compile_run(monkeypatch, run, graph, capability, strategies=None):
     from glp_rapids.propagation.kernels import baselines
 
     engine_of = kernels.engine_of
-    monkeypatch.setattr(kernels, "engine_of", lambda _, strategy, __: engine_of("gpu", strategy))
+    monkeypatch.setattr(kernels, "engine_of", lambda _, *choice: engine_of("gpu", *choice))
     with cuda_offline.compiling(monkeypatch, capability) as ptx:
         for strategy in strategies or baselines.STRATEGIES:
             RUNS[run](graph, strategy=strategy)
@@ -128,6 +128,11 @@ def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, weigh
     signature = compile_persistent(monkeypatch, run, graph, (9, 0))
     lists, rows = signature[0], signature[5]
     assert lists.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
+
+
+def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch):
+    graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
+    compile_persistent(monkeypatch, "classic", graph, (9, 0))
 
 
 def test_kernels_without_warp_intrinsics_agree_in_the_simulator(tmp_path):
