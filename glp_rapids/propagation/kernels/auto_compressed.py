@@ -200,8 +200,8 @@ class CompressedEngine(AutoEngine):
             **self._lists(rows),
             **{name: bound(array) for name, array in self._parts(plan).items()},
             first_weight=bound(first_weight),
-            weights=bound(weights if weights.size else none),
-            values=bound(values if values.size else none),
+            weights=bound(weights if weights.size else xp.zeros(1, weights.dtype)),
+            values=bound(values if values.size else xp.zeros(1, values.dtype)),
         )
         readers = stream._replace(**self._lists(self._workload.readers))
         return self._buffer(plan.room), readers, stream
