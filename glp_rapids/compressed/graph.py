@@ -18,6 +18,7 @@ import numpy as np
 from glp_rapids import adjacency
 from glp_rapids.compressed import reorder
 from glp_rapids.compressed import weights as edge_weights
+from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.decode import decode
 from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.layout import Codes, CompressedRows, Layout
@@ -80,30 +81,16 @@ class CompressedGraph:
     order: Array | None = None
     _derived: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    @property
-    def number_of_vertices(self) -> int:
-        """The number of lists."""
-        return self.lists.number_of_vertices
-
-    @property
-    def number_of_edges(self) -> int:
-        """The number of entries; an undirected edge counts twice, a self-loop once."""
-        return self.lists.number_of_edges
-
-    @property
-    def device(self) -> DeviceName:
-        """Where the arrays live: "cpu" (NumPy) or "gpu" (CuPy)."""
-        return self.lists.device
+    # As they are of the lists that a run reads.
+    number_of_vertices = CompressedCSR.number_of_vertices
+    number_of_edges = CompressedCSR.number_of_edges
+    device = CompressedCSR.device
+    index_dtype = CompressedCSR.index_dtype
 
     @property
     def layout(self) -> Layout:
         """How the lists are compressed."""
         return self.lists.layout
-
-    @property
-    def index_dtype(self) -> np.dtype:
-        """The type of a vertex index: int32, or int64 where needed."""
-        return np.dtype(self.lists.index_dtype)
 
     @property
     def degree(self) -> Array:

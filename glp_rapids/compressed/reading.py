@@ -48,10 +48,10 @@ def read_lists(
     word = f"u{weights.itemsize}"  # weights of one size are copied by the same code
     given, copy = rows.weights, weights.view(word)
     if isinstance(given, CodedWeights):
-        codes, values = given.codes, given.values.view(word)
-        _copy_coded(threads, places, rows.entry_starts, codes, values, starts, copy)
+        entries, values = given.codes, given.values.view(word)
     else:
-        _copy(threads, places, rows.entry_starts, given.view(word), starts, copy)
+        entries, values = given.view(word), None
+    _copy(threads, places, rows.entry_starts, entries, values, starts, copy)
 
 
 def pieces(rows: CompressedCSR) -> Iterator[tuple[int, int, CSR]]:
@@ -137,7 +137,8 @@ def _reader(scheme: str) -> Callable:
 
 
 @njit(parallel=True, nogil=True, cache=True, error_model="numpy")
-def _copy(threads, places, from_starts, entries, starts, copy):
+def _copy(threads, places, from_starts, entries, values, starts, copy):
+    """Copy the entries of some places; with ``values`` they are codes of those."""
     for thread in prange(threads):
         first = places.size * thread // threads
         last = places.size * (thread + 1) // threads
@@ -146,21 +147,10 @@ def _copy(threads, places, from_starts, entries, starts, copy):
             end = starts[np.uint64(position + 1)]
             j = from_starts[np.uint64(places[np.uint64(position)])]
             while k < end:
-                copy[np.uint64(k)] = entries[np.uint64(j)]
-                k += 1
-                j += 1
-
-
-@njit(parallel=True, nogil=True, cache=True, error_model="numpy")
-def _copy_coded(threads, places, from_starts, codes, values, starts, copy):
-    for thread in prange(threads):
-        first = places.size * thread // threads
-        last = places.size * (thread + 1) // threads
-        for position in range(first, last):
-            k = starts[np.uint64(position)]
-            end = starts[np.uint64(position + 1)]
-            j = from_starts[np.uint64(places[np.uint64(position)])]
-            while k < end:
-                copy[np.uint64(k)] = values[np.uint64(codes[np.uint64(j)])]
+                entry = entries[np.uint64(j)]
+                if values is None:
+                    copy[np.uint64(k)] = entry
+                else:
+                    copy[np.uint64(k)] = values[np.uint64(entry)]
                 k += 1
                 j += 1
