@@ -38,7 +38,7 @@ def graph(device):
 
 def results(graph, scheme, layout):
     """Give what every function makes of a graph, by name."""
-    compressed = compress(graph, scheme, **layout)
+    compressed = compress(graph, scheme, **layout, device=graph.device)
     lists = compressed.lists
     assert lists.device == graph.device
     for name in ("words", "block_bytes", "tables"):
@@ -63,7 +63,10 @@ def results(graph, scheme, layout):
     audit.check(lists)
     yield "statistics", np.array(repr(compressed.stats()))
     order = np.random.default_rng(1).permutation(graph.number_of_vertices)
-    yield "in an order", compress(graph, scheme, order=order, **layout).to_graph().indices
+    yield (
+        "in an order",
+        compress(graph, scheme, order=order, **layout, device=graph.device).to_graph().indices,
+    )
 
 
 def main(*schemes):
