@@ -76,7 +76,7 @@ def test_auto_is_for_a_goal(goal, scheme):
 
 @pytest.mark.parametrize(
     ("scheme", "min_interval", "segment"),
-    [("cgr", 4, 128), ("packed", 2, 128), ("entropy", 4, 512)],
+    [("cgr", 4, 128), ("packed", 2, 128), ("entropy", 4, 128)],
 )
 def test_what_is_not_said_is_what_suits_the_scheme(scheme, min_interval, segment):
     layout = compress(**GRAPHS["path"](), scheme=scheme, device="cpu").layout

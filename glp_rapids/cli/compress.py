@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     how.add_argument(
         "--segment", type=int, metavar="N",
-        help="entries of the parts of longer lists, a power of two (default 128; entropy 512)",
+        help="entries of the parts of longer lists, a power of two (default 128)",
     )  # fmt: skip
     how.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
     how.add_argument(

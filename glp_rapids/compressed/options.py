@@ -18,7 +18,7 @@ SCHEME_FOR = {"speed": "packed", "size": "entropy"}
 DEFAULTS = {
     "cgr": {"min_interval": 4, "segment": 128},
     "packed": {"min_interval": 2, "segment": 128},
-    "entropy": {"min_interval": 4, "segment": 512},  # it has runs of its own: no intervals
+    "entropy": {"min_interval": 4, "segment": 128},  # it has runs of its own: no intervals
 }
 
 

@@ -268,7 +268,8 @@ def _compile_program(
     parts = [str(traits), _source_digest()]
     parts.append("unweighted" if weights is None else str(weights.dtype))
     parts += [f"{name}: {numba.typeof(value)}" for name, value in fields.items()]
-    parts += [fingerprint(function) for function in functions.values()]
+    # What is kept names the modules of its functions, and loads only where they can be imported.
+    parts += [f"{function.__module__} {fingerprint(function)}" for function in functions.values()]
     if all((traits.plain, traits.default_load, traits.default_score)):
         # Nothing to learn: the amount is the weight, the score is the sum.
         traits = replace(traits, real_amounts=real_weights, real_scores=False)
