@@ -1,6 +1,6 @@
 """Run the kernels of compressed rows in Numba's simulator; print how many results differ.
 
-Run by test_compressed_codes.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1.
+Run by test_compressed_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1.
 """
 
 import warnings

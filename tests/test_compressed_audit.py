@@ -101,9 +101,8 @@ def test_words_of_nonsense_end_with_an_answer():
                 audit.check(replace(rows, layout=layout, words=words, _derived={}))
 
 
-@pytest.mark.parametrize(
-    ("scheme", "capability"), [("cgr", (7, 5)), ("packed", (10, 0)), ("entropy", (9, 0))]
-)
+# Of intervals and residuals, and of runs; what "packed" has of its own is in test_compressed_cuda.
+@pytest.mark.parametrize(("scheme", "capability"), [("cgr", (7, 5)), ("entropy", (10, 0))])
 def test_the_kernel_compiles(monkeypatch, scheme, capability):
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")

@@ -1,7 +1,9 @@
 """The scheme "entropy": codes, tables, lists, and how small real graphs get."""
 
 import heapq
+from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 from graphs import GRAPHS, edge_frames
@@ -17,7 +19,23 @@ from glp_rapids.device import gpu_available, to_host
 from glp_rapids.graph import CSR
 from glp_rapids.propagation.compilation import cpu_target
 
-FUNCTIONS = lists.build("entropy", cpu_target())
+
+def callable_from_python(function):
+    """Wrap a function that only compiled ones call."""
+
+    @numba.njit
+    def call(*arguments):
+        return function(*arguments)
+
+    return call
+
+
+FUNCTIONS = SimpleNamespace(
+    **{
+        name: callable_from_python(function)
+        for name, function in vars(lists.build("entropy", cpu_target())).items()
+    }
+)
 SMALL = Layout("entropy", segment=16)
 
 # Bits an entry of the symmetrised graph, and what is asked for.

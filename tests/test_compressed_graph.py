@@ -94,7 +94,8 @@ class Unlooked:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"scheme": "zip"}, ValueError, "scheme must be one of cgr, packed, entropy, not 'zip'"),
+        ({"scheme": "zip"}, ValueError, "must be one of auto, cgr, packed, entropy, not 'zip'"),
+        ({"scheme": ["cgr"]}, ValueError, r"must be one of auto, .*, not \['cgr'\]"),
         ({"for_": "fun"}, ValueError, "for_ must be 'speed' or 'size', not 'fun'"),
         ({"min_interval": -1}, ValueError, "min_interval must be from 0"),
         ({"raw_below": 1.5}, ValueError, "raw_below must be an integer, not 1.5"),
@@ -102,9 +103,11 @@ class Unlooked:
         ({"codes": "zeta3"}, TypeError, "codes must be a dict such as"),
         ({"codes": {"gaps": "zeta3"}}, ValueError, "'gaps' is none of them"),
         ({"codes": {"gap": "zeta9"}}, ValueError, "code of gap must be one of delta, gamma"),
+        ({"codes": {"gap": []}}, ValueError, "code of gap must be one of delta, gamma"),
         ({"order": "random"}, ValueError, "order must be 'llp', 'degree', 'bfs', None or"),
         ({"order": 3}, ValueError, "order must be"),
         ({"progress": "yes"}, TypeError, "progress must be a bool or a function, not 'yes'"),
+        ({"shceme": "cgr"}, TypeError, "unknown option 'shceme' of compress"),
     ],
 )
 def test_bad_options_are_refused_before_any_work(options, error, words):
@@ -121,6 +124,7 @@ def test_bad_options_are_refused_before_any_work(options, error, words):
         ([0, 1, 2, 3, -1], ValueError, "order holds -1 at place 4"),
         ([0.0, 1.0, 2.0, 3.0, 4.0], TypeError, "order must hold vertex indices, integers"),
         ([0, 1, 2, 3, None], ValueError, "order holds nulls"),
+        ({0: 1}, TypeError, "order must be a list of all vertex indices: one column .* not dict"),
     ],
 )
 def test_bad_orders_are_refused(order, error, words):

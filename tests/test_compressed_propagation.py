@@ -222,6 +222,13 @@ def test_rows_and_readers():
     assert readers_of(undirected, "in") is rows_of(undirected, "both")
 
 
+def test_the_report_names_the_scheme_where_lists_were_read():
+    graph = compress(as_graph(**graphs.GRAPHS["directed"](), device="cpu"), "cgr", device="cpu")
+    for direction, scheme in (("out", "cgr"), ("in", "cgr"), ("both", None)):
+        report = label_propagation(graph, direction=direction, device="cpu").attrs["glp"]
+        assert report.get("compressed") == scheme
+
+
 def test_who_sleeps_is_left_out(monkeypatch):
     read = []
     read_lists = cpu_compressed.read_lists
@@ -298,13 +305,11 @@ def test_clusters_of_a_compressed_graph():
 
 
 def test_a_program_that_gives_bad_amounts():
-    class Bad(glp_rapids.Program):
-        def load_neighbor(v, u, weight, state):
-            return state.labels[u], weight / 0.0
-
-    graph = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu"), device="cpu")
+    program = Counting()
+    program.largest_amount = 1e-9
+    graph = compress(as_graph(**graphs.GRAPHS["uneven weights"](), device="cpu"), device="cpu")
     with pytest.raises(ValueError, match="load_neighbor returned an amount"):
-        glp_rapids.propagate(graph, Bad(), device="cpu")
+        glp_rapids.propagate(graph, program, device="cpu")
 
 
 def test_a_program_that_asks_for_the_lists():

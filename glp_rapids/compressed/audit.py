@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.compressed import lists
+from glp_rapids.compressed.bits import inner
 from glp_rapids.compressed.layout import BLOCK, PADDING, CompressedRows, Settings
 from glp_rapids.compressed.running import each
 from glp_rapids.device import array_module, to_host
@@ -123,7 +124,7 @@ def _batch(rows: CompressedRows, first: int, words: Array, starts: Array) -> Fou
 def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Give the compiled function that takes a block and a `Walking`."""
     on_lists = lists.build(scheme, target)
-    device = target.device_function
+    device = inner(target)
     read_degree, read_bits = on_lists.read_degree, on_lists.read_bits
     directory, part_bit = on_lists.directory, on_lists.part_bit
     through = (_intervals_of if hasattr(on_lists, "open_part") else _runs_of)(on_lists, target)
@@ -207,7 +208,7 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
 
 def _intervals_of(on_lists: SimpleNamespace, target: Target) -> Any:
     """Give the walk through a part of intervals and residuals."""
-    device = target.device_function
+    device = inner(target)
     read_number, read_interval = on_lists.read_number, on_lists.read_interval
     open_residuals, next_gap = on_lists.open_residuals, on_lists.next_gap
     end_of_gaps = on_lists.end_of_gaps
@@ -286,7 +287,7 @@ def _intervals_of(on_lists: SimpleNamespace, target: Target) -> Any:
 
 def _runs_of(on_lists: SimpleNamespace, target: Target) -> Any:
     """Give the walk through a part of runs, of the scheme "entropy"."""
-    device = target.device_function
+    device = inner(target)
     open_runs, next_run = on_lists.open_runs, on_lists.next_run
     end_of_runs, left_below = on_lists.end_of_runs, on_lists.left_below
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.compressed import entropy, huffman
+from glp_rapids.compressed.bits import inner
 from glp_rapids.compressed.entropy import (
     CONTEXTS,
     DEGREE,
@@ -75,7 +76,7 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Give the compiled functions that take an item and a `Counting`."""
     from glp_rapids.compressed.encode import row_of_part
 
-    device = target.device_function
+    device = inner(target)
     build = entropy.build(target)
     count_number, count_part = build.count_number, build.count_part
     find_row = device(row_of_part)

@@ -101,7 +101,7 @@ def decode_rows(
         ``out[starts[i]]`` becomes the first entry of the list of ``vertices[i]``. There may be
         more than there are vertices, as in an ``indptr``.
     in_order : bool
-        False: the entries of a list may come in any order, which takes a GPU a tenth of the time.
+        False: the entries of a list may come in any order, which takes a GPU a tenth less time.
     """
     xp = array_module(rows.words)
     degrees = rows.degrees if vertices is None else rows.degrees[vertices]

@@ -82,7 +82,7 @@ def build(target: Target) -> SimpleNamespace:
         Count the symbols that would be written, in ``counts[context * SYMBOLS + symbol]``.
     """
     code = bits.build(target)
-    device = target.device_function
+    device = bits.inner(target)
     open_window, fill, take = code.open_window, code.fill, code.take
     bit_length, write_bits = code.bit_length, code.write_bits
     add = _add(target)
@@ -348,4 +348,4 @@ def _add(target: Target):
         def add(counts, place):
             cuda.atomic.add(counts, place, 1)
 
-    return target.device_function(add)
+    return bits.inner(target)(add)

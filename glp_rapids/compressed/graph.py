@@ -322,7 +322,7 @@ def compress(
     Notes
     -----
     O(m) on either device, every list or part of one in a thread of its own. Beside the graph and
-    its compressed form it takes 12 bytes a vertex and 16 for each part of a longer list; 0.15 GB to
+    its compressed form it takes 16 bytes a vertex and 16 for each part of a longer list; 0.15 GB to
     choose codes; with ``order``, some 16 bytes an entry. Weights stay beside the lists, as they are
     or, where few are different, by way of a table of them. Methods: Boldi and Vigna (WWW 2004, DCC
     2004), CGR (Sha, Li, Tan, SIGMOD 2019).
@@ -338,6 +338,8 @@ def compress(
     >>> bool((label_propagation(graph) == label_propagation(chain)).all().all())
     True
     """
+    if unknown := sorted(options.keys() - EdgeOptions.__annotations__.keys()):
+        raise TypeError(f"unknown option {unknown[0]!r} of compress; see help(glp_rapids.compress)")
     named = checked_codes(codes)
     layout = layout_of(scheme, for_, min_interval, raw_below, segment, named)
     reorder.check_order(order)

@@ -136,7 +136,7 @@ class Layout:
             raise ValueError(f"codes must be {len(Codes._fields)}, not {len(self.codes)}")
         object.__setattr__(self, "codes", Codes(*self.codes))
         for name, code in self.codes._asdict().items():
-            if code not in CODES:
+            if code not in tuple(CODES):
                 known = ", ".join(CODES)
                 raise ValueError(f"the code of {name} must be one of {known}, not {code!r}")
 

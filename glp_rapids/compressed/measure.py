@@ -58,21 +58,23 @@ def _sampled(rows: CSR, sample: int) -> tuple[Array, CSR]:
     """Give the vertices of every so many blocks, and their rows."""
     xp, n = array_module(rows.indptr), rows.number_of_vertices
     step = max(1, rows.number_of_edges // sample)
-    vertices = xp.arange(n)
     if step == 1:
-        return vertices, rows
-    return _some(rows, vertices, (vertices // BLOCK) % step == 0)
+        return xp.arange(n), rows
+    blocks = xp.arange(0, -(-n // BLOCK), step)
+    vertices = (BLOCK * blocks[:, None] + xp.arange(BLOCK)).ravel()
+    vertices = vertices[vertices < n]
+    return vertices, _some(rows, vertices)
 
 
-def _some(rows: CSR, vertices: Array, wanted: Array) -> tuple[Array, CSR]:
+def _some(rows: CSR, wanted: Array) -> CSR:
     xp = array_module(rows.indptr)
-    starts, degrees = rows.indptr[:-1][wanted], rows.degree[wanted]
+    starts = rows.indptr[wanted]
+    degrees = rows.indptr[wanted + 1] - starts
     indptr = xp.zeros(degrees.size + 1, dtype=np.int64)
     xp.cumsum(degrees, out=indptr[1:])
     entries = xp.arange(int(indptr[-1]))
     row = ordering(entries).rows_of(indptr, entries)
-    indices = rows.indices[entries + (starts - indptr[:-1])[row]]
-    return vertices[wanted], CSR(indptr, indices, None)
+    return CSR(indptr, rows.indices[entries + (starts - indptr[:-1])[row]], None)
 
 
 def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
@@ -80,7 +82,8 @@ def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
     xp, shortest = array_module(rows.indptr), layout.min_interval
     numbers = {"degree": rows.degree}
     if layout.raw_below:
-        vertices, rows = _some(rows, vertices, rows.degree > layout.raw_below)
+        wanted = xp.flatnonzero(rows.degree > layout.raw_below)
+        vertices, rows = vertices[wanted], _some(rows, wanted)
     indices = rows.indices.astype(np.int64, copy=False)
     if not indices.size:
         return numbers

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from glp_rapids.compressed.layout import Codes, Layout
+from glp_rapids.compressed.layout import SCHEMES, Codes, Layout
 
 Scheme = Literal["auto", "cgr", "packed", "entropy"]
 
@@ -33,9 +33,12 @@ def layout_of(
     """Give the layout that is meant, or raise what is wrong with it."""
     if goal not in tuple(SCHEME_FOR):
         raise ValueError(f"for_ must be 'speed' or 'size', not {goal!r}")
+    if scheme not in ("auto", *SCHEMES):
+        choices = ", ".join(("auto", *SCHEMES))
+        raise ValueError(f"scheme must be one of {choices}, not {scheme!r}")
     scheme = SCHEME_FOR[goal] if scheme == "auto" else scheme
     given = {"min_interval": min_interval, "segment": segment}
-    numbers = DEFAULTS.get(scheme, {}) | {k: v for k, v in given.items() if v is not None}
+    numbers = DEFAULTS[scheme] | {k: v for k, v in given.items() if v is not None}
     return Layout(scheme, raw_below=raw_below, codes=Codes(**(codes or {})), **numbers)
 
 

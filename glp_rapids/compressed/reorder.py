@@ -97,7 +97,10 @@ def _breadth_first(indptr, indices):
 
 def _checked(order: Any, graph: Graph) -> Array:
     n = graph.number_of_vertices
-    column = frames.as_column(order)
+    try:
+        column = frames.as_column(order)
+    except TypeError as error:
+        raise TypeError(f"order must be a list of all vertex indices: {error}") from None
     if frames.null_count(column):
         raise ValueError("order holds nulls; it must name every vertex index once")
     found = frames.to_array(column)

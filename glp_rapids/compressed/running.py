@@ -50,8 +50,8 @@ def each(
         How many.
     work : NamedTuple
         What the function gets beside an item's number; arrays that live on ``device``. On a CPU
-        items of which one is 64 or more behind the other may write into one word only if it is the
-        same thread's: so two are never that far apart.
+        only items fewer than 64 apart may write into one word: two further apart may be at work at
+        the same time.
     device : {"cpu", "gpu"}
         Where.
     """

@@ -93,7 +93,7 @@ def label_propagation(
         kernel for all sweeps. The others are for comparison: GLP's tables in shared memory with and
         without warps that serve many vertices, hash tables in global memory, and Kozawa et al.'s
         sort. For a `CompressedGraph` there are "auto", which decodes lists as they are needed, and
-        "decode", which decodes everything first. A CPU has one way and takes no notice.
+        "decode", which decodes everything before each sweep. A CPU has one way and takes no notice.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
@@ -102,7 +102,8 @@ def label_propagation(
     frame
         ``vertex``: the ids as they came, every vertex once, sorted. ``partition``: integer
         community, or an id (``renumber=False``). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
-        ``changed`` (labels a sweep), ``converged``, ``seconds``, ``device``, ``memory_in_use``.
+        ``changed`` (labels a sweep), ``converged``, ``seconds``, ``device``, ``memory_in_use``;
+        and ``compressed``, the scheme, where lists were read compressed.
 
     Raises
     ------

@@ -195,6 +195,8 @@ def run(graph: Graph | CompressedGraph, program: Program, options: Options) -> O
         "device": graph.device,
         "memory_in_use": memory_in_use(graph.device),
     }
+    if compressed:
+        report["compressed"] = rows.lists.layout.scheme
     return Outcome(graph, fields["labels"], {**state, **fields}, report)
 
 

@@ -1,8 +1,9 @@
 """The GPU engine on a compressed graph: the same kernel, which decodes what a group needs first.
 
 On the device are the compressed lists, where each begins and its degree (12 bytes a vertex), what
-the engine keeps of any graph, and a buffer for the decoded long rows of one group. If those of a
-class are too many for the buffer, the class is cut into strips.
+the engine keeps of any graph, and a buffer for the decoded long rows of two groups: one is decoded
+while the other is evaluated. If those of a class are too many for half of it, the class is cut into
+strips.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class DecodeEngine(AutoEngine):
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._compressed = workload.rows
         rows = plain_rows(workload.rows)
-        readers = rows if workload.readers is workload.rows else plain_rows(workload.readers)
+        readers = rows if workload.readers is workload.rows else plain_rows(workload.readers, False)
         # what is kept would hold on to these rows
         workload = replace(workload, rows=rows, readers=readers, once=False, kept={})
         super().__init__(workload, compiled, fields)
