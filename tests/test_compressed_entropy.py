@@ -38,7 +38,7 @@ FUNCTIONS = SimpleNamespace(
 )
 SMALL = Layout("entropy", segment=16)
 
-# Bits an entry of the symmetrised graph, and what is asked for.
+# Entries of the symmetrised graph, and the bits that each may take in parts of 512.
 REAL = {"cnr-2000": (5_477_938, 2.9), "uk-2007-100k": (5_559_150, 2.2)}
 
 

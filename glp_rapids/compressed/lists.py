@@ -54,8 +54,6 @@ def build(scheme: str, target: Target) -> SimpleNamespace:
         bit behind it.
     ``read_part(words, tables, bit, v, count, settings, out, place)``
         The same with a part of ``count`` entries.
-    ``read_raw(words, bit, degree, settings, out, place)``
-        The same with a list that is left raw.
     ``directory(words, bit, degree, settings)``
         Of a longer list: the directory's width, the bit of its first entry, that of the first
         part, and the number of parts.
@@ -84,8 +82,8 @@ def build(scheme: str, target: Target) -> SimpleNamespace:
         The bits of a part of ``indices[first:last]``.
     ``write_part(words, tables, bit, indices, first, last, v, settings)``
         Put it into words of zeros; give the bit behind it.
-    ``raw_size``, ``write_raw``
-        The same with a list that is left raw, without ``tables`` and ``v``.
+    ``write_raw(words, bit, indices, first, last, settings)``
+        The same with a list that is left raw.
     ``read_number``, ``number_size``, ``write_number``
         Of the scheme.
     ``read_bits``, ``write_bits``, ``bit_length``
@@ -150,10 +148,6 @@ def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
         return skip_part(words, tables, bit, degree, settings)
 
     @device
-    def raw_size(degree, settings):
-        return degree * settings.id_bits
-
-    @device
     def write_raw(words, bit, indices, first, last, settings):
         for i in range(first, last):
             bit = write_bits(words, bit, np.uint64(indices[np.uint64(i)]), settings.id_bits)
@@ -162,11 +156,9 @@ def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
     return SimpleNamespace(
         read_degree=read_degree,
         read_list=read_list,
-        read_raw=read_raw,
         directory=directory,
         part_bit=part_bit,
         skip_list=skip_list,
-        raw_size=raw_size,
         write_raw=write_raw,
         write_bits=write_bits,
         read_bits=read_bits,

@@ -2,12 +2,12 @@
 
 As in CGLP+ (GLP, TKDE'24, section 5) the graph is never there as a whole. A warp that has short
 rows decodes them into its slice of the block's table, a list a lane, and counts them from there.
-Longer rows of a group (a class, or a strip of one) are decoded into a buffer that stays in the
-second-level cache, while the group before is evaluated: lists of up to one part by a lane each, of
-longer ones every part, as listed with the plan, so nobody walks through a hub. A list takes its
-lane some ten microseconds, as long as a small group takes to evaluate, hence the haste. When few
-are awake in a large group it waits, and only theirs are decoded. Who changed has the list of its
-readers decoded once more to wake them.
+Longer rows of a group (a class, or a strip of one) are decoded into a buffer, which stays in the
+second-level cache unless the graph is large, while the group before is evaluated: lists of up to
+one part by a lane each, of longer ones every part, as listed with the plan, so nobody walks through
+a hub. A list takes its lane some ten microseconds, as long as a small group takes to evaluate,
+hence the haste. When few are awake in a large group it waits, and only theirs are decoded. Who
+changed has the list of its readers decoded once more to wake them.
 
 Entries come in no order, since votes do not mind; only where weights lie beside them they ascend,
 and then all rows take the way of the long ones. So they do where the parts of lists are too short.
