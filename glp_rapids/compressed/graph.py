@@ -293,8 +293,8 @@ def compress(
         largest vertex needs; costs much room, since most lists are short.
     segment : int, optional
         Longer lists are cut into parts of so many entries, a power of two, which are decoded at
-        the same time. None: 128; with 512 "entropy" takes 2 to 4% less, and a GPU two to three
-        times as long to read.
+        the same time. None: 128; with 512 "entropy" takes 2 to 4% less, and a GPU longer, since
+        it reads a part with one thread.
     codes : mapping or Codes, optional
         The code ("gamma", "delta", "zeta2", ... "zeta8") of ``degree``, ``count``, ``start``,
         ``length``, ``first`` or ``gap``. What is not named gets the best one for this graph, by

@@ -22,8 +22,8 @@ ONE = np.int64(1)
 LOW = np.uint64(0xFFFF_FFFF)
 
 
-def store(out, item, place, entry):
-    """Write an entry to its place, whoever's list it is of."""
+def store(out, place, entry):
+    """Write an entry to its place."""
     out[np.uint64(place)] = entry
 
 
@@ -34,7 +34,7 @@ def _coded_gaps(target: Target, emit: Any) -> Any:
     code_in, read_far = code.code_in, code.read_far
 
     @bits.inner(target)
-    def read_gaps(words, bit, residual, count, settings, sink, item, place):
+    def read_gaps(words, bit, residual, count, settings, sink, place):
         window, have, word = open_window(words, bit)
         for i in range(count):
             window, have, word = fill(words, window, have, word)
@@ -49,7 +49,7 @@ def _coded_gaps(target: Target, emit: Any) -> Any:
                 residual += np.int64(gap) + ONE
                 window >>= np.uint64(used)
                 have = np.uint32(have - used)
-            emit(sink, item, place + i, residual)
+            emit(sink, place + i, residual)
 
     return read_gaps
 
@@ -62,7 +62,7 @@ def _grouped_gaps(target: Target, emit: Any) -> Any:
     narrow = np.uint32(32)
 
     @bits.inner(target)
-    def read_gaps(words, bit, residual, count, settings, sink, item, place):
+    def read_gaps(words, bit, residual, count, settings, sink, place):
         window, have, word = open_window(words, bit)
         while count > 0:
             found, window, have, word = take_32(words, window, have, word, width_bits)
@@ -72,12 +72,12 @@ def _grouped_gaps(target: Target, emit: Any) -> Any:
                 for i in range(together):
                     gap, window, have, word = take_32(words, window, have, word, width)
                     residual += np.int64(gap) + ONE
-                    emit(sink, item, place + i, residual)
+                    emit(sink, place + i, residual)
             else:
                 for i in range(together):
                     gap, window, have, word = take(words, window, have, word, np.int64(width))
                     residual += np.int64(gap) + ONE
-                    emit(sink, item, place + i, residual)
+                    emit(sink, place + i, residual)
             place += together
             count -= together
 
@@ -90,7 +90,7 @@ def _of_intervals(gaps: Callable, target: Target, emit: Any, functions: SimpleNa
     read_code, unfold, read_gaps = code.read_code, code.unfold, gaps(target, emit)
 
     @bits.inner(target)
-    def read_part(words, tables, bit, v, count, settings, sink, item, place):
+    def read_part(words, tables, bit, v, count, settings, sink, place):
         if settings.min_interval > 0 and count >= settings.min_interval:
             intervals, bit = read_code(words, bit, settings.count)
             beyond, start_code = np.int64(0), settings.first
@@ -102,14 +102,14 @@ def _of_intervals(gaps: Callable, target: Target, emit: Any, functions: SimpleNa
                 length += settings.min_interval
                 beyond = start + length
                 for j in range(length):
-                    emit(sink, item, place + j, start + j)
+                    emit(sink, place + j, start + j)
                 place += length
                 count -= length
         if count > 0:
             x, bit = read_code(words, bit, settings.first)
             residual = v + unfold(x)
-            emit(sink, item, place, residual)
-            read_gaps(words, bit, residual, count - ONE, settings, sink, item, place + ONE)
+            emit(sink, place, residual)
+            read_gaps(words, bit, residual, count - ONE, settings, sink, place + ONE)
 
     return read_part
 
@@ -119,12 +119,12 @@ def _of_runs(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
     open_runs, next_run = functions.open_runs, functions.next_run
 
     @bits.inner(target)
-    def read_part(words, tables, bit, v, count, settings, sink, item, place):
+    def read_part(words, tables, bit, v, count, settings, sink, place):
         cursor = open_runs(words, tables, bit, v, count)
         while count > 0:
             first, length, cursor = next_run(words, tables, cursor, v)
             for j in range(length):
-                emit(sink, item, place + j, first + j)
+                emit(sink, place + j, first + j)
             place += length
             count -= length
 
@@ -142,12 +142,12 @@ PARTS: dict[str, Callable[..., Any]] = {
 def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespace:
     """Give the functions that read lists of a scheme in no order.
 
-    ``emit(sink, item, place, entry)``, a plain function, gets every entry once, with a place of its
-    own from ``place`` on; ``sink`` and ``item`` are handed through.
+    ``emit(sink, place, entry)``, a plain function, gets every entry once, with a place of its own
+    from ``place`` on; ``sink`` is handed through.
 
-    ``read_list(words, tables, bit, v, degree, settings, sink, item, place)``
+    ``read_list(words, tables, bit, v, degree, settings, sink, place)``
         Of a list of degree <= max(raw_below, segment), from the bit behind its degree on.
-    ``read_part(words, tables, bit, v, count, settings, sink, item, place)``
+    ``read_part(words, tables, bit, v, count, settings, sink, place)``
         Of a part of a longer list.
     ``read_degree``, ``part_bit``
         Those of `lists.build`.
@@ -160,16 +160,16 @@ def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespac
     open_window, take = code.open_window, code.take
 
     @device
-    def read_list(words, tables, bit, v, degree, settings, sink, item, place):
+    def read_list(words, tables, bit, v, degree, settings, sink, place):
         if degree == 0:
             return
         if degree > settings.raw_below:
-            read_part(words, tables, bit, v, degree, settings, sink, item, place)
+            read_part(words, tables, bit, v, degree, settings, sink, place)
             return
         window, have, word = open_window(words, bit)
         for i in range(degree):
             entry, window, have, word = take(words, window, have, word, settings.id_bits)
-            emit(sink, item, place + i, np.int64(entry))
+            emit(sink, place + i, np.int64(entry))
 
     return SimpleNamespace(
         read_list=read_list,
@@ -182,17 +182,4 @@ def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespac
 @functools.cache
 def in_no_order(scheme: str, target: Target) -> SimpleNamespace:
     """Give `lists.build`, but what reads lists and parts leaves their entries in no order."""
-    functions, device = build(scheme, target), bits.inner(target)
-    read_list_of, read_part_of = functions.read_list, functions.read_part
-    nobody = np.int64(0)
-
-    @device
-    def read_list(words, tables, bit, v, degree, settings, out, place):
-        read_list_of(words, tables, bit, v, degree, settings, out, nobody, place)
-
-    @device
-    def read_part(words, tables, bit, v, count, settings, out, place):
-        read_part_of(words, tables, bit, v, count, settings, out, nobody, place)
-
-    known = vars(lists.build(scheme, target))
-    return SimpleNamespace(**{**known, "read_list": read_list, "read_part": read_part})
+    return SimpleNamespace(**{**vars(lists.build(scheme, target)), **vars(build(scheme, target))})

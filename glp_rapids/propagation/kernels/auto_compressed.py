@@ -33,7 +33,7 @@ __all__ = ["CompressedEngine", "DecodeEngine", "gpu_target"]
 
 # Of decoded rows, those of two groups: for each vertex, and at least. It leaves room, in 60 bytes a
 # vertex, for all else that a run takes beside the lists.
-BYTES_A_VERTEX, LEAST_BYTES = 20, 1 << 22
+BYTES_A_VERTEX, LEAST_BYTES = 20, 1 << 23
 LAST = BOUNDS + BINS + 2  # of a row of the plan: where the group ends
 
 

@@ -5,9 +5,9 @@ rows decodes them into its slice of the block's table, a list a lane, and counts
 Longer rows of a group (a class, or a strip of one) are decoded into a buffer, which stays in the
 second-level cache unless the graph is large, while the group before is evaluated: lists of up to
 one part by a lane each, of longer ones every part, as listed with the plan, so nobody walks through
-a hub. A list takes its lane some ten microseconds, as long as a small group takes to evaluate,
-hence the haste. When few are awake in a large group it waits, and only theirs are decoded. Who
-changed has the list of its readers decoded once more to wake them.
+a hub. A lane takes its time, even if there are few lists; hence the haste. When few are awake in a
+large group it waits, and only theirs are decoded. Who changed has the list of its readers decoded
+once more to wake them.
 
 Entries come in no order, since votes do not mind; only where weights lie beside them they ascend,
 and then all rows take the way of the long ones. So they do where the parts of lists are too short.
@@ -36,25 +36,46 @@ Stream = namedtuple(
     "values",
 )
 
+ZERO = np.int64(0)
 FETCHED = BOUNDS + 4  # rows before this one are too long for a warp's slice of the table
 
 
-def store_named(out, item, place, entry):
+def store_named(out, place, entry):
     """Write the vertex of an entry: out is where to, and who is where."""
     out[0][np.uint64(place)] = out[1][np.uint64(entry)]
 
 
-def mark(active, item, place, entry):
+def mark(active, place, entry):
     """Wake a vertex; a read is cheaper than a write, and most are awake already."""
     if active[np.uint64(entry)] == 0:
         active[np.uint64(entry)] = 1
 
 
-def mark_named(active, item, place, entry):
+def mark_named(active, place, entry):
     """Wake the vertex of an entry."""
     v = active[1][np.uint64(entry)]
     if active[0][np.uint64(v)] == 0:
         active[0][np.uint64(v)] = 1
+
+
+def _named(ordered: bool) -> tuple[Any, Any]:
+    """Make what gives the sink of entries, and the list of a vertex."""
+
+    @cuda.jit(device=True)
+    def sink_of(sink, stream):
+        """Give the sink, with the vertex of each place if lists are in an order of their own."""
+        if ordered:
+            return sink, stream.order
+        return sink
+
+    @cuda.jit(device=True)
+    def stored(stream, v):
+        """Give the list of a vertex."""
+        if ordered:
+            return np.int64(stream.place[np.uint64(v)])
+        return np.int64(v)
+
+    return sink_of, stored
 
 
 def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Target) -> Any:
@@ -67,25 +88,12 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
     fused = how.fused
     index_type = shared.index_type
     ordered, weighted, coded = how.ordered, how.weighted, how.coded
+    sink_of, stored = _named(ordered)
     in_order = lists.build(how.scheme, target)
     in_any = scatter.build(how.scheme, target, store_named if ordered else scatter.store)
     read_degree, part_bit = in_any.read_degree, in_any.part_bit
     list_in_order, part_in_order = in_order.read_list, in_order.read_part
     list_in_any, part_in_any = in_any.read_list, in_any.read_part
-    nobody = np.int64(0)
-
-    @cuda.jit(device=True)
-    def sink_of(indices, stream):
-        if ordered:
-            return indices, stream.order
-        return indices
-
-    @cuda.jit(device=True)
-    def stored(stream, v):
-        """Give the list of a vertex."""
-        if ordered:
-            return np.int64(stream.place[np.uint64(v)])
-        return np.int64(v)
 
     @cuda.jit(device=True)
     def lay_beside(rows, stream, v, start, count, offset):
@@ -109,11 +117,11 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             list_in_order(
                 stream.words, stream.tables, bit, v, degree, stream.settings, indices, start
             )
-            lay_beside(rows, stream, v, start, degree, nobody)
+            lay_beside(rows, stream, v, start, degree, ZERO)
         else:
             list_in_any(
                 stream.words, stream.tables, bit, v, degree, stream.settings,
-                sink_of(indices, stream), nobody, start,
+                sink_of(indices, stream), start,
             )  # fmt: skip
 
     @cuda.jit(device=True)
@@ -136,7 +144,7 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
         else:
             part_in_any(
                 stream.words, stream.tables, bit, v, count, stream.settings,
-                sink_of(rows.indices, stream), nobody, start,
+                sink_of(rows.indices, stream), start,
             )  # fmt: skip
 
     @cuda.jit(device=True)
@@ -216,24 +224,15 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
 
 def build_wake(how: SimpleNamespace, target: Target) -> Any:
     """Make what wakes the readers of vertices that changed, from compressed lists of readers."""
-    ordered = how.ordered
-    functions = scatter.build(how.scheme, target, mark_named if ordered else mark)
+    sink_of, stored = _named(how.ordered)
+    functions = scatter.build(how.scheme, target, mark_named if how.ordered else mark)
     read_degree, part_bit = functions.read_degree, functions.part_bit
     read_list, read_part = functions.read_list, functions.read_part
-    nobody = np.int64(0)
-
-    @cuda.jit(device=True)
-    def sink_of(active, readers):
-        if ordered:
-            return active, readers.order
-        return active
 
     @cuda.jit(device=True)
     def begin(readers, v):
         """Give the place of the list of a vertex, its degree and the bit behind that."""
-        place = np.int64(v)
-        if ordered:
-            place = np.int64(readers.place[np.uint64(v)])
+        place = stored(readers, v)
         degree, bit = read_degree(
             readers.words, readers.tables, readers.offsets[np.uint64(place)], readers.settings
         )
@@ -247,7 +246,7 @@ def build_wake(how: SimpleNamespace, target: Target) -> Any:
             return False
         read_list(
             readers.words, readers.tables, bit, place, degree, readers.settings,
-            sink_of(active, readers), nobody, nobody,
+            sink_of(active, readers), ZERO,
         )  # fmt: skip
         return True
 
@@ -262,7 +261,7 @@ def build_wake(how: SimpleNamespace, target: Target) -> Any:
                 readers.words, readers.tables,
                 part_bit(readers.words, bit, degree, part, readers.settings), place,
                 min(segment, degree - part * segment), readers.settings,
-                sink_of(active, readers), nobody, nobody,
+                sink_of(active, readers), ZERO,
             )  # fmt: skip
             part += THREADS
 
