@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -23,6 +25,30 @@ from glp_rapids.propagation.diagnosis import explain
 SIMULATED = bool(config.ENABLE_CUDASIM)
 
 
+def unload_once(driver: ModuleType) -> None:
+    """Let a library that several GPUs have loaded be unloaded once.
+
+    GPUs of one compute capability share a kernel's cubin in numba-cuda 0.30, and so the handle of
+    its library; but each has a module with a finalizer that unloads the handle. At its exit a
+    process that ran more than ten kernels on two GPUs died of that (fewer are never unloaded). So
+    only the first module of a handle keeps its finalizer.
+    """
+    load = getattr(driver, "load_module_image", None)
+    if load is None:  # a version that loads otherwise
+        return
+    loaded: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+    @functools.wraps(load)
+    def load_module_image(*arguments: Any, **options: Any) -> Any:
+        module = load(*arguments, **options)
+        with contextlib.suppress(AttributeError, TypeError):  # likewise
+            if loaded.setdefault(int(module.handle), module) is not module:
+                module._finalizer.detach()
+        return module
+
+    driver.load_module_image = load_module_image
+
+
 if SIMULATED:
 
     def load_fresh(array, index):
@@ -31,7 +57,10 @@ if SIMULATED:
 else:
     from llvmlite import ir
     from numba.cuda import types as cuda_types
+    from numba.cuda.cudadrv import driver as cuda_driver
     from numba.cuda.extending import intrinsic
+
+    unload_once(cuda_driver)
 
     @intrinsic
     def load_fresh(typingctx, array, index):
