@@ -4,7 +4,7 @@ Whole calls are timed, from a graph that lies on the device to a frame; with sev
 there to the scores. Peak bytes are what CuPy's pool takes from the device for a call, the graph
 included. Beside the cores, trusses and triangles of the whole graph stand cuGraph's, where it is to
 be had. All are medians of the repeats after a call that warms up; what a graph keeps from then on
-are its rows without loops and what the schedule reads, no results.
+are its rows without loops and the schedule, no results.
 """
 
 from __future__ import annotations

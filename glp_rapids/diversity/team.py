@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.device import array_module, gpu_of, memory_in_use
-from glp_rapids.diversity.balance import Worker, costs, mixed_units, units_of, work
+from glp_rapids.diversity.balance import TOGETHER, Worker, costs, mixed_units, units_of, work
 from glp_rapids.diversity.kernels import engine_of
 from glp_rapids.diversity.simple import rows_between
 from glp_rapids.graph import CSR, Graph
@@ -101,6 +101,15 @@ def _copied(csr: CSR) -> CSR:
     return copy
 
 
+class Plan(NamedTuple):
+    """How vertices are shared out: among so many workers, in units; the ``early`` ones first."""
+
+    workers: int
+    places: list[Array]  # of the vertices of each unit
+    costs: list[float]
+    early: int
+
+
 class Team:
     """The workers of one call, asked like an engine; vertices and answers are where the graph is.
 
@@ -184,10 +193,8 @@ class Team:
 
     def _shared(self, call: Callable, vertices: Array, model: str) -> tuple[list, list]:
         """Share the vertices out; give the places of those of each unit, and the answers."""
-        cost = costs(self._graph, self._csr, vertices, model)
-        worth = int(float(cost.sum()) / LEAST_COST[self._graph.device])
-        workers = self.workers if self._chosen else self.workers[: worth + 1]
-        places, unit_costs = self._units(vertices, cost, worth, len(workers))
+        plan = self._plan(vertices, model)
+        workers, places = self.workers[: plan.workers], plan.places
         units = [vertices[unit] for unit in places]
         self._settle()
         told = 0
@@ -198,9 +205,9 @@ class Team:
             if self._tell:
                 self._tell(further)
 
-        options = {"steal": self._steal, "tell": tell}
+        options = {"early": plan.early, "steal": self._steal, "tell": tell}
         try:
-            return places, work(workers, call, units, unit_costs, **options)
+            return places, work(workers, call, units, plan.costs, **options)
         except MemoryError:
             if self._graph.device == "gpu" or not self._memory_limit or len(self.workers) == 1:
                 raise
@@ -211,15 +218,31 @@ class Team:
             engine = engine_for(self._graph, self._csr, None, self._memory_limit)
             self._engines.append(engine)
             self.workers[0].engine = engine
-            return places, work(self.workers[:1], call, units, unit_costs, **options)
+            return places, work(self.workers[:1], call, units, plan.costs, **options)
 
-    def _units(self, vertices: Array, cost: Array, worth: int, workers: int) -> tuple[list, list]:
+    def _plan(self, vertices: Array, model: str) -> Plan:
+        """Plan who gets which vertices; the plan for all of them is kept on the graph."""
+        make = partial(self._planned, vertices, model)
+        everyone = self._graph.number_of_vertices
+        if vertices.size != everyone or not bool((vertices == self._xp.arange(everyone)).all()):
+            return make()
+        return self._graph.keep(("plan", model, len(self.workers), self._chosen), make)
+
+    def _planned(self, vertices: Array, model: str) -> Plan:
         """Cut vertices into units, at least one a worker but not many more than are worth it."""
+        device = self._graph.device
+        cost = costs(self._graph, self._csr, vertices, model)
+        worth = int(float(cost.sum()) / LEAST_COST[device])
+        workers = len(self.workers) if self._chosen else min(len(self.workers), worth + 1)
         most_alone = self.workers[0].engine.most_alone
         if most_alone is None or worth < 3 * workers:
-            return units_of(cost, max(workers, min(worth, UNITS_A_WORKER * workers)))
-        together = self._csr.degree[vertices] > most_alone
-        return mixed_units(cost, together, workers)
+            number = max(workers, min(worth, UNITS_A_WORKER * workers))
+            places, unit_costs, early = *units_of(cost, number), 0
+        else:
+            together = self._csr.degree[vertices] > most_alone
+            places, unit_costs, early = mixed_units(cost, together, workers, *TOGETHER[model])
+        places = [unit.astype(vertices.dtype, copy=False) for unit in places]
+        return Plan(workers, places, unit_costs, early)
 
     def _brought(self, found: list[Array]) -> list[Array]:
         """Bring answers to where the graph is."""
