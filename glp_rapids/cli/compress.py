@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     how.add_argument(
         "--min-interval", type=int, metavar="N",
-        help="the shortest run of ids that is kept as a run (default: packed 2, cgr 4; 0: none)",
+        help="the shortest run of ids that is kept as a run (default: 4; 0: none)",
     )  # fmt: skip
     how.add_argument(
         "--raw-below", type=int, default=0, metavar="N",

@@ -16,7 +16,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed import lists
+from glp_rapids.compressed import audit_parts, lists
+from glp_rapids.compressed.audit_parts import (
+    DEGREE,
+    DEGREES,
+    DIRECTORIES,
+    DIRECTORY,
+    FILLED,
+    FILLING,
+    PARTS,
+    PROBLEMS,
+    RANGE,
+    RAW,
+    TRUNCATED,
+)
 from glp_rapids.compressed.bits import inner
 from glp_rapids.compressed.layout import BLOCK, PADDING, CompressedRows, Settings
 from glp_rapids.compressed.running import each
@@ -25,26 +38,12 @@ from glp_rapids.propagation.compilation import Target
 
 Array = Any
 
-PARTS = (
-    "degrees", "interval counts", "intervals", "residuals", "raw", "directories", "blocks"
-)  # fmt: skip
-DEGREES, COUNTS, INTERVALS, RESIDUALS, RAW, DIRECTORIES, FILLING = range(len(PARTS))
 ENTRIES, PROBLEM, VERTEX = range(len(PARTS), len(PARTS) + 3)  # further columns of a tally
 
 BATCH = 1 << 16  # blocks
 MARGIN = 4096  # bits; the longest numbers that a reader reads without a check take some 1500
-TRUNCATED, DEGREE, INTERVAL, RANGE, DIRECTORY, FILLED = range(1, 7)
-PROBLEMS = {
-    TRUNCATED: "it goes on behind the end of its block",
-    DEGREE: "it has more entries than there are vertices",
-    INTERVAL: "its intervals do not fit together",
-    RANGE: "an entry does not ascend, or is no vertex",
-    DIRECTORY: "its parts are not where its directory says",
-    FILLED: "its block goes on behind it",
-}
 
 ZERO, ONE = np.int64(0), np.int64(1)
-NONE = np.int64(np.iinfo(np.int64).max)
 
 
 class Block(NamedTuple):
@@ -127,7 +126,7 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
     device = inner(target)
     read_degree, read_bits = on_lists.read_degree, on_lists.read_bits
     directory, part_bit = on_lists.directory, on_lists.part_bit
-    through = (_intervals_of if hasattr(on_lists, "open_part") else _runs_of)(on_lists, target)
+    through = audit_parts.SCHEMES[scheme](on_lists, target)
 
     # What follows gives the bit behind what it went through, or minus what is wrong with it;
     # ``through``, which goes through a part, also the largest id so far.
@@ -204,125 +203,3 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
             tally[PROBLEM], tally[VERTEX] = FILLED, last + work.batch.number * BLOCK
 
     return SimpleNamespace(walk_block=walk_block)
-
-
-def _intervals_of(on_lists: SimpleNamespace, target: Target) -> Any:
-    """Give the walk through a part of intervals and residuals."""
-    device = inner(target)
-    read_number, read_interval = on_lists.read_number, on_lists.read_interval
-    open_residuals, next_gap = on_lists.open_residuals, on_lists.next_gap
-    end_of_gaps = on_lists.end_of_gaps
-
-    @device
-    def through_intervals(work, bit, end, v, count, largest, tally):
-        """Give the bit behind the intervals, their number, and how many entries are left."""
-        settings, begin = work.settings, bit
-        if settings.min_interval == 0 or count < settings.min_interval:
-            return bit, ZERO, count
-        intervals, bit = read_number(work.words, work.tables, bit, settings.count)
-        if bit > end:
-            return np.int64(-TRUNCATED), ZERO, count
-        if intervals < 0 or intervals > count:
-            return np.int64(-INTERVAL), ZERO, count
-        tally[COUNTS] += bit - begin
-        begin, beyond = bit, largest
-        for number in range(intervals):
-            start, after, bit = read_interval(
-                work.words, work.tables, bit, v, number, beyond, settings
-            )
-            if bit > end:
-                return np.int64(-TRUNCATED), ZERO, count
-            length = after - start
-            if (start <= beyond and number > 0) or length < settings.min_interval or length > count:
-                return np.int64(-INTERVAL), ZERO, count
-            if start <= largest or start >= work.batch.vertices or after > work.batch.vertices:
-                return np.int64(-RANGE), ZERO, count
-            beyond = after
-            count -= length
-        tally[INTERVALS] += bit - begin
-        return bit, intervals, count
-
-    @device
-    def through(work, bit, end, v, count, largest, tally):
-        settings, begin = work.settings, bit
-        bit, intervals, residuals = through_intervals(work, bit, end, v, count, largest, tally)
-        if bit < 0:
-            return bit, largest
-        number, start, after, interval_bit = ZERO, NONE, largest + ONE, bit
-        if intervals > 0:
-            _x, interval_bit = read_number(work.words, work.tables, begin, settings.count)
-            start, after, interval_bit = read_interval(
-                work.words, work.tables, interval_bit, v, number, after, settings
-            )
-        begin = bit
-        if residuals > 0:
-            residual, cursor = open_residuals(work.words, work.tables, bit, v, settings)
-            for i in range(residuals):
-                if i > 0:
-                    gap, cursor = next_gap(work.words, work.tables, cursor, settings)
-                    residual = residual + gap + ONE if gap >= 0 else -ONE
-                bit = end_of_gaps(cursor)
-                if bit > end:
-                    return np.int64(-TRUNCATED), largest
-                if residual <= largest or residual >= work.batch.vertices:
-                    return np.int64(-RANGE), largest
-                while after <= residual and number + ONE < intervals:
-                    number += ONE
-                    start, after, interval_bit = read_interval(
-                        work.words, work.tables, interval_bit, v, number, after, settings
-                    )
-                if start <= residual < after:
-                    return np.int64(-RANGE), largest
-                largest = residual
-            tally[RESIDUALS] += bit - begin
-        while number + ONE < intervals:
-            number += ONE
-            start, after, interval_bit = read_interval(
-                work.words, work.tables, interval_bit, v, number, after, settings
-            )
-        return bit, max(largest, after - ONE)
-
-    return through
-
-
-def _runs_of(on_lists: SimpleNamespace, target: Target) -> Any:
-    """Give the walk through a part of runs, of the scheme "entropy"."""
-    device = inner(target)
-    open_runs, next_run = on_lists.open_runs, on_lists.next_run
-    end_of_runs, left_below = on_lists.end_of_runs, on_lists.left_below
-
-    @device
-    def through(work, bit, end, v, count, largest, tally):
-        cursor = open_runs(work.words, work.tables, bit, v, count)
-        here = end_of_runs(cursor)
-        if here > end:
-            return np.int64(-TRUNCATED), largest
-        tally[COUNTS] += here - bit
-        bit, below, read = here, left_below(cursor), ZERO
-        lowest, highest, last = np.int64(v), np.int64(v) - ONE, largest
-        while read < count:
-            first, length, cursor = next_run(work.words, work.tables, cursor, v)
-            here = end_of_runs(cursor)
-            if here > end:
-                return np.int64(-TRUNCATED), largest
-            beyond = first + length
-            if length < 1 or length > count - read or beyond < first:
-                return np.int64(-INTERVAL), largest
-            if read < below:
-                if beyond > lowest or first <= largest:
-                    return np.int64(-RANGE), largest
-                lowest = first
-            else:
-                if first <= highest or first <= largest or beyond > work.batch.vertices:
-                    return np.int64(-RANGE), largest
-                highest = beyond - ONE
-            read += length
-            last = max(last, beyond - ONE)
-            if length > 1:
-                tally[INTERVALS] += here - bit
-            else:
-                tally[RESIDUALS] += here - bit
-            bit = here
-        return bit, last
-
-    return through

@@ -24,7 +24,7 @@ Array = Any
 
 MAGIC = b"\x89GLPCG\r\n"
 ENDIAN_MARK = 0x01020304
-VERSION = 1
+VERSION = 2  # in 1, "packed" was another scheme
 ALIGNMENT = 64
 PREAMBLE = struct.Struct("<8sIIQQI")  # magic, mark, version, header bytes, file bytes, header CRC
 START = PREAMBLE.size + 4  # of the header: behind the CRC of the preamble

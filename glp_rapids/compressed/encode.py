@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed import code_tables, lists
+from glp_rapids.compressed import code_tables, lists, packed_tables
 from glp_rapids.compressed.bits import inner
 from glp_rapids.compressed.layout import (
     BLOCK,
@@ -24,6 +24,7 @@ from glp_rapids.compressed.layout import (
     settings,
     starts_of,
 )
+from glp_rapids.compressed.measure import histograms
 from glp_rapids.compressed.running import each
 from glp_rapids.device import array_module
 from glp_rapids.graph import CSR
@@ -83,7 +84,10 @@ def encode(csr: CSR, layout: Layout) -> CompressedRows:
     scalars = settings(layout, n)
     cut, first_part = cut_lists(csr.degree, scalars)
     tables = codes = xp.zeros(1, np.uint32)
-    if layout.scheme == "entropy":
+    if layout.scheme == "packed":
+        widths = packed_tables.tables_of(histograms(csr, layout), layout, n)
+        tables = codes = xp.asarray(widths)
+    elif layout.scheme == "entropy":
         own = code_tables.tables_of(code_tables.count(csr, scalars, cut, first_part))
         tables, codes = xp.asarray(own), xp.asarray(code_tables.codes_of(own))
     work = Encoding(

@@ -6,7 +6,7 @@ little-endian. It begins with 40 bytes::
     offset  type     what
          0  8 bytes  89 47 4C 50 43 47 0D 0A ("GLPCG" between bytes that text modes change)
          8  uint32   0x01020304: read as 0x04030201, the reader has the wrong byte order
-        12  uint32   version of the format: 1
+        12  uint32   version of the format: 2
         16  uint64   bytes of the header
         24  uint64   bytes of the file
         32  uint32   CRC-32 (that of zlib and gzip) of the header
@@ -33,11 +33,13 @@ Sections:
 ``words`` (u4), ``block_bytes`` (u4)
     The stream of bits, and the bytes that every block of 32 lists takes. What lists look like is
     said at the top of `glp_rapids.compressed.layout`, what codes look like at that of
-    `glp_rapids.compressed.bits`, what is different under the scheme "entropy" at that of
-    `glp_rapids.compressed.entropy`. There, ``id_bits`` is the number of bits of n - 1, at least 1.
-    The first block begins at bit 0, and two words of zeros follow the last.
+    `glp_rapids.compressed.bits`, what is different under the schemes "packed" and "entropy" at
+    those of `glp_rapids.compressed.packed` and `glp_rapids.compressed.entropy`. There, ``id_bits``
+    is the number of bits of n - 1, at least 1. The first block begins at bit 0, and two words of
+    zeros follow the last.
 ``tables`` (u4)
-    One zero; under "entropy", the tables of codes. Word k is of context k: ``begin << 4 | width``.
+    One zero; under "packed", the classes of numbers, as described there; under "entropy", the
+    tables of codes. Word k is of context k: ``begin << 4 | width``.
     Its table has 2**width entries of 16 bits, entry i of all being the lower half of word i / 2 if
     i is even and the upper half if not; it begins with entry ``begin``. The next ``width`` bits of
     the stream tell which entry it is, and the entry how many of them belong to the code (its
@@ -82,7 +84,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.compressed import audit, code_tables, container, file_ids, reorder
+from glp_rapids.compressed import audit, code_tables, container, file_ids, packed_tables, reorder
 from glp_rapids.compressed.container import damaged
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.compressed.layout import PADDING, Codes, CompressedRows, Layout
@@ -93,6 +95,14 @@ Array = Any
 Sections = dict[str, Array]
 
 STREAM = ("block_bytes", "tables", "words")
+
+
+def _check_none(tables: np.ndarray) -> None:
+    if tables.size != 1:
+        raise ValueError("there are some, and the scheme has none")
+
+
+CHECKS = {"cgr": _check_none, "packed": packed_tables.check, "entropy": code_tables.check}
 
 
 def save(graph: CompressedGraph, path: str | os.PathLike[str]) -> None:
@@ -176,10 +186,7 @@ def _lists(path: Path, header: dict, sections: Sections, device: DeviceName) -> 
     if words.size != size or words[-PADDING:].any():
         damaged(path, f"section words: it does not end with its last block, of {size:,} words")
     try:
-        if layout.scheme == "entropy":
-            code_tables.check(arrays["tables"])
-        elif arrays["tables"].size != 1:
-            raise ValueError(f"{layout.scheme} has none")
+        CHECKS[layout.scheme](arrays["tables"])
         arrays = {name: to_device(array, device) for name, array in arrays.items()}
         return CompressedRows(layout, vertices, edges, **arrays)
     except ValueError as error:

@@ -279,15 +279,14 @@ def compress(
         ``directed=``, ``vertices=``, ``multigraph=``, ``device=``) are taken here too. A
         `CompressedGraph` is compressed anew.
     scheme : {"auto", "cgr", "packed", "entropy"}
-        "cgr": every number in the code that suits it. "packed": gaps in groups of equal width, a
-        little larger, and on a GPU a little faster to encode. Label propagation on either takes
-        about the same time. "entropy": the smallest and the slowest. "auto": "packed" or "entropy",
-        by ``for_``.
+        "packed": numbers of few widths, the fastest to read. "cgr": every number in the code that
+        suits it, as CGR has them; about as small. "entropy": the smallest and the slowest. "auto":
+        "packed" or "entropy", by ``for_``.
     for_ : {"speed", "size"}
         What "auto" looks at.
     min_interval : int, optional
-        So many consecutive neighbours or more are kept as a run; 0: none are. None: what is best
-        for the scheme, 2 for "packed", 4 for "cgr"; "entropy" takes no notice.
+        So many consecutive neighbours or more are kept as a run; 0: none are. None: 4; "entropy"
+        takes no notice.
     raw_below : int
         Lists of up to so many neighbours are left as they are, each number in as many bits as the
         largest vertex needs; costs much room, since most lists are short.
@@ -296,8 +295,8 @@ def compress(
         the same time. None: 128; with 512 "entropy" takes 2 to 4% less, and a GPU longer, since
         it reads a part with one thread.
     codes : mapping or Codes, optional
-        The code ("gamma", "delta", "zeta2", ... "zeta8") of ``degree``, ``count``, ``start``,
-        ``length``, ``first`` or ``gap``. What is not named gets the best one for this graph, by
+        Of "cgr", the code ("gamma", "delta", "zeta2", ... "zeta8") of ``degree``, ``count``,
+        ``start``, ``length``, ``first`` or ``gap``. What is not named gets the best one for this graph, by
         what its numbers take in each (of a large graph, those of one or two million entries).
     order : {"llp", "degree", "bfs"}, list of int, or None
         In which order lists are stored, which decides how small they get; results are the same and
@@ -351,7 +350,7 @@ def compress(
             tell("order")
             places = reorder.order_of(graph, order)
             rows = reorder.stored(graph, places)
-            if len(named) < len(Codes._fields) and layout.scheme != "entropy":
+            if len(named) < len(Codes._fields) and layout.scheme == "cgr":
                 tell("codes")
                 layout = replace(layout, codes=best_codes(rows, layout)._replace(**named))
             tell("encode")

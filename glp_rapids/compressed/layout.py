@@ -25,8 +25,8 @@ A part is a list for itself, of ascending ids of which those of intervals are le
                            the code ``first``; later ones as gaps, the distance from the one before
                            less 1
 
-Gaps are in the code ``gap`` under the scheme "cgr". Under "packed" they come in groups of 8, the
-last of the rest: 6 bits for a width, then the gaps in that width, which is that of the largest.
+That is the scheme "cgr". Under "packed" numbers take bits by class, and those of a part are apart
+from their classes, so that a warp reads all of them at once: see `glp_rapids.compressed.packed`.
 Under "entropy" a part is made of runs to both sides of the vertex, and all codes are in tables: see
 `glp_rapids.compressed.entropy`.
 A distance d is folded to 2d if d >= 0 and to -2d - 1 if d < 0.
@@ -47,12 +47,11 @@ Array = Any
 SCHEMES = ("cgr", "packed", "entropy")
 
 BLOCK = 32  # vertices
-GROUP = 8  # gaps that share a width
 WIDTH_BITS = 6
 PADDING = 2  # words behind the stream, so that 64 bits may be read anywhere in it
 
 LARGEST_SEGMENT = 1 << 30
-MOST_VERTICES = 1 << 62  # what folds into 63 bits
+MOST_VERTICES = 1 << 56  # what folds into 57 bits; "packed" has 58 for a number
 
 DELTA = 0
 CODES = {"delta": DELTA, "gamma": 1, **{f"zeta{k}": k for k in range(1, 9)}}
@@ -100,7 +99,7 @@ class Layout:
     segment : int
         Longer lists are cut into parts of so many entries; a power of two.
     codes : Codes
-        Of the scheme "cgr", and "packed" but for the gaps; "entropy" has tables instead.
+        Of the scheme "cgr"; the others have tables instead.
 
     Raises
     ------
@@ -144,11 +143,11 @@ class Layout:
 def settings(layout: Layout, number_of_vertices: int) -> Settings:
     """Give a layout as the kernels take it, for rows of so many vertices.
 
-    Under "entropy" the codes are the numbers of the fields, 0 to 5.
+    But under "cgr" the codes are the numbers of the fields, 0 to 5.
     """
     if number_of_vertices > MOST_VERTICES:
-        raise ValueError(f"at most 2**62 vertices can be compressed, not {number_of_vertices}")
-    if layout.scheme == "entropy":
+        raise ValueError(f"at most 2**56 vertices can be compressed, not {number_of_vertices}")
+    if layout.scheme != "cgr":
         codes = list(range(len(Codes._fields)))
     else:
         codes = [CODES[code] for code in layout.codes]
@@ -178,7 +177,7 @@ class CompressedRows:
     block_bytes : uint32 array of ceil(number_of_vertices / 32)
         How many bytes of the stream every block takes.
     tables : uint32 array
-        Of the scheme "entropy"; one zero otherwise.
+        Of the schemes "packed" and "entropy"; one zero under "cgr".
     """
 
     layout: Layout

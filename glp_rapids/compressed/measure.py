@@ -1,4 +1,4 @@
-"""Which code suits which kind of number: counted, and the cheapest taken.
+"""Which numbers a graph's lists have: counted, and the cheapest code of each kind taken.
 
 How many bits a number x takes depends in every code on the bits of x + 1 alone, so one histogram
 of these tells the exact cost of all codes. Only integers are added and compared: the same codes on
@@ -116,6 +116,11 @@ def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
             "start": (start - before - 1)[~opens],
             "length": length - shortest,
         }
+    if layout.scheme == "packed" and interval.size:
+        # How long the last interval is follows from how many residuals there are.
+        last = xp.append(opens[1:], True)
+        residuals = _counted(part[residual], sizes.size)
+        numbers |= {"length": numbers["length"][~last], "rest": residuals[many > 0]}
     return numbers
 
 

@@ -17,7 +17,7 @@ SCHEME_FOR = {"speed": "packed", "size": "entropy"}
 # 64 instead of 128 "packed" is 8% larger on uk-2007-100k, where cgr's best is 14% smaller as it is.
 DEFAULTS = {
     "cgr": {"min_interval": 4, "segment": 128},
-    "packed": {"min_interval": 2, "segment": 128},
+    "packed": {"min_interval": 4, "segment": 128},
     "entropy": {"min_interval": 4, "segment": 128},  # it has runs of its own: no intervals
 }
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.compressed import bits, lists
-from glp_rapids.compressed.layout import GROUP, WIDTH_BITS
+from glp_rapids.compressed.packed import CLASS_BITS, CLASSES, FIRST, GAP, LENGTH, START
 from glp_rapids.propagation.compilation import Target
 
 ONE = np.int64(1)
@@ -28,7 +28,7 @@ def store(out, place, entry):
 
 
 def _coded_gaps(target: Target, emit: Any) -> Any:
-    """Make what reads gaps that have a code each."""
+    """Make what reads the gaps of "cgr"."""
     code = bits.build(target)
     open_window, fill = code.open_window, code.fill
     code_in, read_far = code.code_in, code.read_far
@@ -54,40 +54,10 @@ def _coded_gaps(target: Target, emit: Any) -> Any:
     return read_gaps
 
 
-def _grouped_gaps(target: Target, emit: Any) -> Any:
-    """Make what reads groups of gaps of equal width."""
+def _of_codes(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
+    """Make what reads a part of "cgr"."""
     code = bits.build(target)
-    open_window, take, take_32 = code.open_window, code.take, code.take_32
-    group, width_bits = np.int64(GROUP), np.uint32(WIDTH_BITS)
-    narrow = np.uint32(32)
-
-    @bits.inner(target)
-    def read_gaps(words, bit, residual, count, settings, sink, place):
-        window, have, word = open_window(words, bit)
-        while count > 0:
-            found, window, have, word = take_32(words, window, have, word, width_bits)
-            width = np.uint32(found)
-            together = min(count, group)
-            if width <= narrow:
-                for i in range(together):
-                    gap, window, have, word = take_32(words, window, have, word, width)
-                    residual += np.int64(gap) + ONE
-                    emit(sink, place + i, residual)
-            else:
-                for i in range(together):
-                    gap, window, have, word = take(words, window, have, word, np.int64(width))
-                    residual += np.int64(gap) + ONE
-                    emit(sink, place + i, residual)
-            place += together
-            count -= together
-
-    return read_gaps
-
-
-def _of_intervals(gaps: Callable, target: Target, emit: Any, functions: SimpleNamespace) -> Any:
-    """Make what reads a part that is intervals and residuals."""
-    code = bits.build(target)
-    read_code, unfold, read_gaps = code.read_code, code.unfold, gaps(target, emit)
+    read_code, unfold, read_gaps = code.read_code, code.unfold, _coded_gaps(target, emit)
 
     @bits.inner(target)
     def read_part(words, tables, bit, v, count, settings, sink, place):
@@ -114,8 +84,51 @@ def _of_intervals(gaps: Callable, target: Target, emit: Any, functions: SimpleNa
     return read_part
 
 
+def _of_classes(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
+    """Make what reads a part of "packed"."""
+    code = bits.build(target)
+    open_window, fill, take, unfold = code.open_window, code.fill, code.take, code.unfold
+    open_part, class_at = functions.open_part, functions.class_at
+    name_mask, name_bits = np.uint64(CLASSES - 1), np.uint64(CLASS_BITS)
+    name_have = np.uint32(CLASS_BITS)
+
+    @bits.inner(target)
+    def next_number(words, tables, names, cursor, kind):
+        """Give a number, and the windows of classes and of bits behind it."""
+        name, have, place = fill(words, names[0], names[1], names[2])
+        base, width = class_at(tables, kind, np.int64(name & name_mask))
+        names = name >> name_bits, np.uint32(have - name_have), place
+        rest, window, have, place = take(words, cursor[0], cursor[1], cursor[2], width)
+        return base + np.int64(rest), names, (window, have, place)
+
+    @bits.inner(target)
+    def read_part(words, tables, bit, v, count, settings, sink, place):
+        intervals, residuals, _front, classes, bit = open_part(words, tables, bit, count, settings)
+        names, cursor = open_window(words, classes), open_window(words, bit)
+        beyond, left = np.int64(0), count - residuals
+        for i in range(intervals):
+            x, names, cursor = next_number(words, tables, names, cursor, FIRST if i == 0 else START)
+            start = v + unfold(x) if i == 0 else beyond + x + ONE
+            length = left
+            if i < intervals - ONE:
+                length, names, cursor = next_number(words, tables, names, cursor, LENGTH)
+                length += settings.min_interval
+            left -= length
+            beyond = start + length
+            for j in range(length):
+                emit(sink, place + j, start + j)
+            place += length
+        residual = v
+        for i in range(residuals):
+            x, names, cursor = next_number(words, tables, names, cursor, FIRST if i == 0 else GAP)
+            residual += unfold(x) if i == 0 else x + ONE
+            emit(sink, place + i, residual)
+
+    return read_part
+
+
 def _of_runs(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
-    """Make what reads a part that is runs to both sides of the vertex."""
+    """Make what reads a part of "entropy", runs to both sides of the vertex."""
     open_runs, next_run = functions.open_runs, functions.next_run
 
     @bits.inner(target)
@@ -132,8 +145,8 @@ def _of_runs(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
 
 
 PARTS: dict[str, Callable[..., Any]] = {
-    "cgr": functools.partial(_of_intervals, _coded_gaps),
-    "packed": functools.partial(_of_intervals, _grouped_gaps),
+    "cgr": _of_codes,
+    "packed": _of_classes,
     "entropy": _of_runs,
 }
 

@@ -25,7 +25,7 @@ def statistics(graph: CompressedGraph) -> dict[str, Any]:
         histogram += _by_degree(found.degrees, found.sizes)
     parts = dict(zip(audit.PARTS, bits.tolist(), strict=True))
     parts["blocks"] += 8 * lists.block_bytes.nbytes
-    parts["tables"] = 8 * lists.tables.nbytes if lists.layout.scheme == "entropy" else 0
+    parts["tables"] = 8 * lists.tables.nbytes if lists.tables.size > 1 else 0
     beside = {"weights": graph.weights, "order": graph.order}
     beside = {name: 0 if part is None else 8 * part.nbytes for name, part in beside.items()}
     beside["ids"] = 8 * sum(_bytes(column.values) for column in graph.vertices.columns)

@@ -1,9 +1,9 @@
-"""The GPU engine on a compressed graph: the same kernel, which decodes what a group needs first.
+"""The GPU engine on a compressed graph: the same kernel, which decodes what it needs.
 
-On the device are the compressed lists, where each begins and its degree (12 bytes a vertex), what
-the engine keeps of any graph, and a buffer for the decoded long rows of two groups: one is decoded
-while the other is evaluated. If those of a class are too many for half of it, the class is cut into
-strips.
+On the device are the compressed lists, where each begins and its degree (12 bytes a vertex), and
+what the engine keeps of any graph. Lists under "packed" are decoded where they are counted. Of
+other lists the long ones are decoded into a buffer for two groups: one is decoded while the other
+is evaluated. If those of a class are too many for half of it, the class is cut into strips.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from glp_rapids.device import array_module, to_host
 from glp_rapids.graph import CSR
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Course
+from glp_rapids.propagation.kernels import auto_near
 from glp_rapids.propagation.kernels.auto import AutoEngine, kernels_of
 from glp_rapids.propagation.kernels.auto_common import Rows
 from glp_rapids.propagation.kernels.auto_fetch import FETCHED, Stream
@@ -35,6 +36,7 @@ __all__ = ["CompressedEngine", "DecodeEngine", "gpu_target"]
 # vertex, for all else that a run takes beside the lists.
 BYTES_A_VERTEX, LEAST_BYTES = 20, 1 << 23
 LAST = BOUNDS + BINS + 2  # of a row of the plan: where the group ends
+NEAR = ("packed",)  # schemes whose parts a warp reads at once
 
 
 def _weight_type(weights: Any) -> Any:
@@ -100,6 +102,14 @@ class CompressedEngine(AutoEngine):
         # Lists of one piece; short ones that are all of one are decoded where they are counted.
         self._longest = max(int(settings.segment), int(settings.raw_below))
         self._fused = rows.weights is None and self._longest >= WARP
+        # Parts that a warp reads at once; lists that are left raw are not parts.
+        self._near = (
+            self._fused
+            and rows.lists.layout.scheme in NEAR
+            and int(settings.segment) == auto_near.SEGMENT
+            and int(settings.raw_below) <= WARP
+            and int(settings.min_interval) != 1  # then a part may have more numbers than entries
+        )
         super().__init__(workload, compiled, fields)
         self._room = self._workspace.plan.room
         if self._workspace.rows is None:
@@ -130,6 +140,7 @@ class CompressedEngine(AutoEngine):
             weighted=rows.weights is not None,
             coded=hasattr(rows.weights, "codes"),
             fused=self._fused,
+            near=self._near,
         )
         # a kernel of one digest has one signature
         arrays = rows.order, getattr(rows.weights, "codes", None)
@@ -141,6 +152,14 @@ class CompressedEngine(AutoEngine):
         xp, workload = self._xp, self._workload
         rows, degrees = workload.rows, workload.rows.degrees
         indptr = xp.zeros(rows.number_of_vertices + 1, np.int64)
+        if self._near:
+            xp.cumsum(degrees, dtype=np.int64, out=indptr[1:])
+            plan = make_plan(
+                indptr, rows.number_of_edges, rows.index_dtype, workload.classes, limits
+            )
+            plan.starts[:] = self._bits(plan.vertices)
+            self._bounds = np.zeros((workload.classes, 2), np.int64)
+            return plan
         fetched = degrees * (degrees > WARP) if self._fused else degrees
         xp.cumsum(fetched, dtype=np.int64, out=indptr[1:])
         entries, strip = int(indptr[-1]), None
@@ -181,11 +200,14 @@ class CompressedEngine(AutoEngine):
         if self._fused:
             runs = np.column_stack([end - begin, groups - (end - begin)]).ravel()
             near = xp.repeat(xp.asarray(np.arange(runs.size) % 2 == 1), runs.tolist())
-            rows = self._workload.rows
-            vertices = plan.vertices[near]
-            places = vertices if rows.order is None else rows.place[vertices]
-            starts[near] = rows.lists.offsets[places]
+            starts[near] = self._bits(plan.vertices[near])
         return int(np.where(end > begin, sizes, 0).max())
+
+    def _bits(self, vertices: Any) -> Any:
+        """Give the bit at which the list of each vertex begins."""
+        rows = self._workload.rows
+        places = vertices if rows.order is None else rows.place[vertices]
+        return rows.lists.offsets[places]
 
     def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
         xp, rows = self._xp, self._workload.rows
@@ -222,6 +244,8 @@ class CompressedEngine(AutoEngine):
         """List the parts of long lists, group by group."""
         xp, segment = self._xp, int(self._workload.rows.lists.settings.segment)
         position = xp.flatnonzero(plan.degrees > self._longest)
+        if self._near:
+            position = position[:0]
         parts = -(-plan.degrees[position].astype(np.int64) // segment)
         until = xp.cumsum(parts)
         number = int(until[-1]) if until.size else 0

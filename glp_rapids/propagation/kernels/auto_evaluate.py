@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.propagation.compilation import Compiled, Target
-from glp_rapids.propagation.kernels import auto_fetch, auto_few, auto_hub, auto_rows, auto_wide
+from glp_rapids.propagation.kernels import (
+    auto_fetch,
+    auto_few,
+    auto_hub,
+    auto_near,
+    auto_rows,
+    auto_wide,
+)
 from glp_rapids.propagation.kernels.auto_common import (
     ALL,
     DISTINCT,
@@ -50,14 +57,33 @@ def build(
     compressed: SimpleNamespace | None = None,
     target: Target | None = None,
 ) -> tuple[Any, Any]:
-    """Make ``evaluate``, and ``fetch`` for compressed lists; the whole grid calls them together."""
+    """Make ``evaluate``, and ``fetch`` if rows are to be; the whole grid calls them together."""
     keeps_score = not compiled.traits.default_update
+
+    @cuda.jit(device=True)
+    def needed(position, v, here, run):
+        """Tell whether v is to be evaluated in this sweep."""
+        if here.now[EVERYBODY] != 0 or run.active[np.uint64(v)] != 0:
+            return True
+        return here.now[REVISIT_TIED] != 0 and run.tied[np.uint64(position)] != 0
+
+    fetch = unpack = clear = None
+    fused, shifted, read_names = False, False, auto_near.build_plain()
+    if compressed is not None:
+        fetching = auto_fetch.build(shared, needed, compressed, target)
+        unpack, clear = fetching.unpack, fetching.clear
+        fused, shifted = compressed.fused, not compressed.near
+        if compressed.near:
+            read_names = fetching.read_names
+        else:
+            fetch = fetching.fetch
     few4, few8 = auto_few.build_few(shared, 4), auto_few.build_few(shared, 8)
-    lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared)
-    warp_row = auto_rows.build_warp(shared, keeps_score)
+    lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared, read_names)
+    warp_row = auto_rows.build_warp(shared, read_names, keeps_score)
     bounded = shared.online and not keeps_score
     block_tools = auto_hub.build_block(shared, bounded)
-    wide, hand_in = auto_wide.build(shared, block_tools, bounded), block_tools.hand_in
+    wide = auto_wide.build(shared, block_tools, read_names, bounded)
+    hand_in = block_tools.hand_in
     last_of_hub = auto_hub.build_last(shared, block_tools) if bounded else None
     collect = None if bounded else auto_hub.build_collect(shared, block_tools)
     plain, slice_slots = compiled.traits.plain, shared.slice
@@ -76,21 +102,9 @@ def build(
                 run.winner_score[np.uint64(position)] = score
 
     @cuda.jit(device=True)
-    def needed(position, v, here, run):
-        """Tell whether v is to be evaluated in this sweep."""
-        if here.now[EVERYBODY] != 0 or run.active[np.uint64(v)] != 0:
-            return True
-        return here.now[REVISIT_TIED] != 0 and run.tied[np.uint64(position)] != 0
-
-    fetch = unpack = clear = None
-    fetched, fused = compressed is not None, False
-    if fetched:
-        fetching = auto_fetch.build(shared, needed, compressed, target)
-        fetch, unpack, clear = fetching.fetch, fetching.unpack, fetching.clear
-        fused = compressed.fused
-
-    @cuda.jit(device=True)
-    def block_item(position, piece, here, lists, tables, hubs, pieces, run, rows, state, numbers):
+    def block_item(
+        position, piece, here, lists, tables, hubs, pieces, run, rows, stream, state, numbers
+    ):
         """Evaluate a row, or a piece of a hub (piece >= 0), with all threads of a block."""
         hub, base, room = np.int64(-1), np.int64(0), np.int64(0)
         if piece >= 0:
@@ -98,7 +112,7 @@ def build(
             position = hubs.position[np.uint64(hub)]
         v = lists.vertices[np.uint64(position)]
         start = lists.starts[np.uint64(position)]
-        if fetched:
+        if shifted:
             start += here.now[SHIFT]
         length = np.int64(lists.degrees[np.uint64(position)])
         if not needed(position, v, here, run):
@@ -113,7 +127,7 @@ def build(
         while True:
             label, score, tied = wide(
                 v, start, length, hub, piece, share, shares, base, room, here, current, tables,
-                pieces, rows, state, numbers,
+                pieces, rows, stream, state, numbers,
             )  # fmt: skip
             if hub < 0:
                 break
@@ -183,7 +197,7 @@ def build(
             if position < end:
                 v = lists.vertices[np.uint64(position)]
                 start = lists.starts[np.uint64(position)]
-                if fetched and (not fused or kind <= ROWS_OF_FEW - 2):
+                if shifted and (not fused or kind <= ROWS_OF_FEW - 2):
                     start += here.now[SHIFT]
                 degree = np.int32(lists.degrees[np.uint64(position)])
                 # Read in any case: it comes together with what tells whether it is needed.
@@ -224,13 +238,13 @@ def build(
                         failed = False
                         if its_degree <= SHORT:
                             of_row, its_score, its_tie = short(
-                                its_v, its_start, its_degree, its_label, lane, base, rows, state,
-                                here, numbers,
+                                its_v, its_start, its_degree, its_label, lane, base, rows, stream,
+                                state, here, numbers,
                             )  # fmt: skip
                         else:
                             of_row, its_score, its_tie, failed = warp_row(
-                                its_v, its_start, its_degree, its_label, lane, base, rows, state,
-                                here, numbers,
+                                its_v, its_start, its_degree, its_label, lane, base, rows, stream,
+                                state, here, numbers,
                             )  # fmt: skip
                         if lane == source:
                             label, score, tied = of_row, its_score, its_tie
@@ -288,8 +302,9 @@ def build(
                 elif item < number_of_pieces:
                     piece = first_piece + item
                 block_item(
-                    position, piece, here, lists, tables, hubs, pieces, run, rows, state, numbers
-                )
+                    position, piece, here, lists, tables, hubs, pieces, run, rows, stream, state,
+                    numbers,
+                )  # fmt: skip
                 item += stride
                 if drawing:
                     cuda.syncthreads()

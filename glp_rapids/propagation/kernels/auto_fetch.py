@@ -23,6 +23,7 @@ import numpy as np
 
 from glp_rapids.compressed import lists, scatter
 from glp_rapids.propagation.compilation import Target
+from glp_rapids.propagation.kernels import auto_near
 from glp_rapids.propagation.kernels.auto_common import ALL, LANES, THREADS, WARPS
 from glp_rapids.propagation.kernels.auto_plan import BINS, BOUNDS
 from glp_rapids.propagation.kernels.cuda_target import cuda
@@ -219,7 +220,10 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             slot += np.int32(LANES)
         cuda.syncwarp()
 
-    return SimpleNamespace(fetch=fetch, unpack=unpack, clear=clear)
+    found = SimpleNamespace(fetch=fetch, unpack=unpack, clear=clear)
+    if how.near:
+        found.read_names = auto_near.build(index_type, ordered, stored, target)
+    return found
 
 
 def build_wake(how: SimpleNamespace, target: Target) -> Any:

@@ -118,7 +118,7 @@ def build_lanes(shared: SimpleNamespace) -> Any:
     return lanes
 
 
-def build_short(shared: SimpleNamespace) -> Any:
+def build_short(shared: SimpleNamespace, read_names: Any) -> Any:
     """Make the path of a warp a row of up to 128 entries, four a lane, in a slice of the table.
 
     There are at least as many slots as entries. Whoever takes a slot for a label scores that label,
@@ -131,14 +131,13 @@ def build_short(shared: SimpleNamespace) -> Any:
     unit, online, slots = shared.unit, shared.online, np.int32(shared.slice)
 
     @cuda.jit(device=True)
-    def short(v, start, degree, current, lane, base, rows, state, here, numbers):
+    def short(v, start, degree, current, lane, base, rows, stream, state, here, numbers):
         labels = cuda.local.array(STEP, index_type)
         votes = cuda.local.array(STEP, vote_type)
         places = cuda.local.array(STEP, np.int32)
         distinct = here.now[DISTINCT] != 0
         last = degree - 1
-        for k in range(STEP):
-            labels[k] = rows.indices[np.uint64(start + min(lane + LANES * k, last))]
+        read_names(labels, v, start, degree, lane, LANES, np.int64(0), rows, stream, here)
         for k in range(STEP):
             if lane + LANES * k <= last:  # a user's function sees real entries, each once
                 labels[k], votes[k] = heard_from(
@@ -198,7 +197,7 @@ def build_short(shared: SimpleNamespace) -> Any:
     return short
 
 
-def build_warp(shared: SimpleNamespace, exact: bool) -> Any:
+def build_warp(shared: SimpleNamespace, read_names: Any, exact: bool) -> Any:
     """Make the path of a warp a row, with a slice of the block's table in shared memory.
 
     ``exact``: the score itself is wanted, not only who has the highest. The table is clean before
@@ -212,7 +211,7 @@ def build_warp(shared: SimpleNamespace, exact: bool) -> Any:
     unit, online, most_slots = shared.unit, shared.online, shared.slice
 
     @cuda.jit(device=True)
-    def warp(v, start, degree, current, lane, base, rows, state, here, numbers):
+    def warp(v, start, degree, current, lane, base, rows, stream, state, here, numbers):
         labels = cuda.local.array(STEP, index_type)
         names = cuda.local.array(STEP, index_type)
         amounts = cuda.local.array(STEP, vote_type)
@@ -233,8 +232,8 @@ def build_warp(shared: SimpleNamespace, exact: bool) -> Any:
         last = degree - 1
         offset = np.int32(lane)
         while offset - lane < degree:
-            for k in range(STEP):
-                names[k] = rows.indices[np.uint64(start + min(offset + LANES * k, last))]
+            begin = np.int64(offset - lane)
+            read_names(names, v, start, degree, offset, LANES, begin, rows, stream, here)
             for k in range(STEP):
                 j = start + min(offset + LANES * k, last)
                 labels[k], amounts[k] = heard_from(v, names[k], j, rows, state, distinct, numbers)

@@ -36,6 +36,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     ONCE,
     OVER,
     SHIFT,
+    SHORT,
     SWEEPS,
     THREADS,
     WARPS,
@@ -72,13 +73,16 @@ def build(
     Any degree.
     """
     shared = common(compiled, index_type, target)
-    fetched = compressed is not None
-    wake = auto_fetch.build_wake(compressed, target) if fetched else auto_update.build_wake()
+    wake = auto_update.build_wake()
+    if compressed is not None:
+        wake = auto_fetch.build_wake(compressed, target)
     update = auto_update.build(compiled, index_type, wake)
     sum_of_lanes = shared.sum_of_lanes
     course_of = auto_course.build(target)
     meet, set_rule, judge = course_of.meet, course_of.set_rule, course_of.judge
     evaluate, fetch = auto_evaluate.build(compiled, shared, meet, compressed, target)
+    fetched = fetch is not None
+    near = WARPS * SHORT if compressed is not None and compressed.near else 1
     State = compiled.state_type
     vote_type, score_type = shared.vote_type, shared.score_type
     word_type, wipe = shared.word_type, shared.wipe
@@ -105,6 +109,7 @@ def build(
             long_first=cuda.shared.array(THREADS, np.int64),
             long_last=cuda.shared.array(THREADS, np.int64),
             long_rows=cuda.shared.array(1, np.int32),
+            near=cuda.shared.array(near, index_type),
         )
         # Our own barrier, which is inlined; asking for the grid makes the launch cooperative.
         cuda.cg.this_grid()
@@ -206,7 +211,7 @@ def build(
     pick_label = compiled.pick_label
     blocks = auto_common.BLOCKS_A_MULTIPROCESSOR
     digest = f"{compiled.digest} {index_type.__name__} {blocks} {auto_common.TABLE}"
-    if fetched:
+    if compressed is not None:
         digest += f" {compressed.digest}"
     return (
         kernel(propagate, digest, launch_bounds=(THREADS, blocks)),

@@ -34,6 +34,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     LANES,
     ONCE,
     PROBES,
+    SHORT,
     STEP,
     THREADS,
 )
@@ -42,7 +43,9 @@ from glp_rapids.propagation.kernels.cuda_target import cuda
 LEVEL = np.int32(1 << 16)  # two counts in one word
 
 
-def build(shared: SimpleNamespace, block: SimpleNamespace, bounded: bool) -> Any:
+def build(
+    shared: SimpleNamespace, block: SimpleNamespace, read_names: Any, bounded: bool
+) -> Any:
     """Make the path of a block a row or a piece of one; all threads of a block call it together.
 
     ``bounded``: frequent labels and a bound for the others are enough of a piece.
@@ -56,7 +59,7 @@ def build(shared: SimpleNamespace, block: SimpleNamespace, bounded: bool) -> Any
 
     @cuda.jit(device=True)
     def wide(v, start, length, hub, piece, share, shares, base, room, here, current, tables, pieces,
-             rows, state, numbers):  # fmt: skip
+             rows, stream, state, numbers):  # fmt: skip
         """Count a row, or one share of it; return the best, or hand over a hub's piece.
 
         Shares are interleaved: neighbours with similar numbers often say the same, and the bounds
@@ -68,6 +71,8 @@ def build(shared: SimpleNamespace, block: SimpleNamespace, bounded: bool) -> Any
         thread = np.int32(cuda.threadIdx.x)
         distinct = here.now[DISTINCT] != 0
         stride = shares * THREADS
+        # Where a warp reads part by part, two of them a stretch of threads.
+        of_stretch, of_half = np.int64(thread // 64), np.int64(thread // 32 % 2 * SHORT)
         slots = np.int32(2 * THREADS)
         while slots * shares < 2 * length and slots < table:
             slots = np.int32(2 * slots)
@@ -88,16 +93,17 @@ def build(shared: SimpleNamespace, block: SimpleNamespace, bounded: bool) -> Any
             most = vote_type(0)
             offset = np.int64(thread) + share * THREADS
             while offset - thread < length:  # the same for all threads
+                first, further = read_names(
+                    names, v, start, length, offset, stride,
+                    offset - thread + stride * of_stretch + of_half, rows, stream, here,
+                )  # fmt: skip
                 for k in range(STEP):
-                    j = start + min(offset + stride * k, length - 1)
-                    names[k] = rows.indices[np.uint64(j)]
-                for k in range(STEP):
-                    j = start + min(offset + stride * k, length - 1)
+                    j = start + min(first + further * k, length - 1)
                     labels[k], amounts[k] = heard_from(
                         v, names[k], j, rows, state, distinct, numbers
                     )
                 for k in range(STEP):
-                    if offset + stride * k >= length:
+                    if first + further * k >= length:
                         labels[k] = index_type(-1)
                     if online:
                         mine = labels[k] >= 0 and labels[k] == current
