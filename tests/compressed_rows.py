@@ -2,14 +2,18 @@
 
 from functools import cache
 
+import numba
 import numpy as np
 from graphs import GRAPHS
 
 from glp_rapids import as_graph
+from glp_rapids.compressed import lists
 from glp_rapids.compressed.layout import Codes, Layout
 from glp_rapids.graph import CSR
+from glp_rapids.propagation.compilation import cpu_target
 
-# Every value of every setting under both schemes, and each pair of them somewhere.
+# Every value of every setting under both schemes, and each pair of them somewhere. Under "packed"
+# codes are without meaning.
 LAYOUTS = [
     Layout("cgr"),
     Layout("cgr", min_interval=0, segment=8, codes=Codes(*["delta"] * 6)),
@@ -18,9 +22,10 @@ LAYOUTS = [
     Layout("cgr", min_interval=1, segment=1, codes=Codes(*["zeta2", "delta"] * 3)),
     Layout("cgr", min_interval=2, segment=8, codes=Codes(*["zeta5", "zeta8", "zeta7"] * 2)),
     Layout("packed"),
-    Layout("packed", min_interval=0, raw_below=8, segment=128, codes=Codes(*["delta"] * 6)),
-    Layout("packed", min_interval=2, segment=8, codes=Codes(*["gamma"] * 6)),
-    Layout("packed", min_interval=4, raw_below=32, segment=32, codes=Codes(*["zeta4"] * 6)),
+    Layout("packed", min_interval=0, raw_below=8, segment=128),
+    Layout("packed", min_interval=2, segment=8),
+    Layout("packed", min_interval=4, raw_below=32, segment=32, codes=Codes(*["delta"] * 6)),
+    Layout("packed", min_interval=1, segment=1),
     Layout("packed", min_interval=3, raw_below=40, segment=16),
     Layout("packed", min_interval=0, segment=1 << 30),
 ]
@@ -53,3 +58,25 @@ def graphs():
     for name, keywords in GRAPHS.items():
         named[name] = as_graph(**keywords(), device="cpu")
     return named
+
+
+def as_string(words, size):
+    return "".join(str(int(words[bit >> 5]) >> (bit & 31) & 1) for bit in range(size))
+
+
+@cache
+def on_a_part(scheme):
+    """The functions on parts, callable: one that writes, measures, reads and skips a part."""
+    on_lists = lists.build(scheme, cpu_target())
+    size, write = on_lists.part_size, on_lists.write_part
+    read, skip = on_lists.read_part, on_lists.skip_list
+
+    @numba.njit
+    def there_and_back(ids, v, settings, words, tables, out):
+        behind = write(words, tables, 5, ids, 0, ids.size, v, settings)
+        measured = size(tables, ids, 0, ids.size, v, settings)
+        again = read(words, tables, 5, v, ids.size, settings, out, 0)
+        return behind, 5 + measured, again, skip(words, tables, 5, ids.size, settings)
+
+    return there_and_back
+

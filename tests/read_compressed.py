@@ -1,6 +1,7 @@
 """A file of a compressed graph, read by the text of its format alone: Python, no NumPy, no library.
 
-The text is at the top of glp_rapids/compressed/file.py, layout.py, bits.py and entropy.py.
+The text is at the top of glp_rapids/compressed/file.py, layout.py, bits.py, packed.py and
+entropy.py.
 """
 
 import json
@@ -19,7 +20,7 @@ def read(path):
     magic, mark, version, length, size, header_sum, own_sum = struct.unpack_from(
         "<8sIIQQII", content
     )
-    assert (magic, mark, version) == (bytes.fromhex("89474C5043470D0A"), 0x01020304, 1)
+    assert (magic, mark, version) == (bytes.fromhex("89474C5043470D0A"), 0x01020304, 2)
     assert size == len(content)
     assert own_sum == zlib.crc32(content[:36])
     text = content[40 : 40 + length]
@@ -83,8 +84,8 @@ class Stream:
         layout = header["layout"]
         self.scheme, self.segment = layout["scheme"], layout["segment"]
         self.min_interval, self.raw_below = layout["min_interval"], layout["raw_below"]
-        self.codes = {name: CODES[code] for name, code in layout["codes"].items()}
-        self.tables = Tables(sections["tables"]) if self.scheme == "entropy" else None
+        kind = {"cgr": Codes, "packed": Classes, "entropy": Tables}[self.scheme]
+        self.tables = kind(sections["tables"], layout["codes"])
 
     def lists(self):
         found, begin = [], 0
@@ -101,9 +102,7 @@ class Stream:
         return int("0" + self.bits[self.at - width : self.at][::-1], 2)
 
     def number(self, kind, context=0):
-        if self.tables is not None:
-            return self.tables.read(self, kind, context)[0]
-        return self.coded(self.codes[kind])
+        return self.tables.read(self, kind, context)[0]
 
     def coded(self, code):
         if code == 0:
@@ -130,27 +129,45 @@ class Stream:
         return found
 
     def part(self, v, count):
-        if self.tables is not None:
+        if self.scheme == "entropy":
             return self.runs(v, count)
-        intervals = []
+        many = 0
         if self.min_interval > 0 and count >= self.min_interval:
-            for i in range(self.number("count")):
-                if i == 0:
-                    start = v + unfolded(self.number("first"))
-                else:
-                    start = intervals[-1] + 2 + self.number("start")
-                intervals += range(start, start + self.number("length") + self.min_interval)
-        left = count - len(intervals)
-        residuals = [v + unfolded(self.number("first"))] if left else []
-        while len(residuals) < left:
-            if self.scheme == "cgr":
-                gaps = [self.number("gap")]
+            many = self.number("count")
+        if self.scheme == "cgr":
+            return self.ids(v, count, many, None, self.number)
+        residuals = self.number("rest") if many else count
+        kinds = ["first", "length", *["start", "length"] * (many - 1)][: max(2 * many - 1, 0)]
+        kinds += ["first", *["gap"] * (residuals - 1)][:residuals]
+        numbers = zip(kinds, self.tables.read_all(self, kinds), strict=True)
+
+        def next_number(kind):
+            expected, x = next(numbers)
+            assert kind == expected
+            return x
+
+        found = self.ids(v, count, many, residuals, next_number)
+        assert next(numbers, None) is None
+        return found
+
+    def ids(self, v, count, many, residuals, number):
+        """The ids of a part: of so many intervals; of so many residuals, or of what is left."""
+        intervals = []
+        for i in range(many):
+            if i == 0:
+                start = v + unfolded(number("first"))
             else:
-                width = self.fixed(6)
-                gaps = [self.fixed(width) for _ in range(min(8, left - len(residuals)))]
-            for gap in gaps:
-                residuals.append(residuals[-1] + gap + 1)
-        return sorted(intervals + residuals)
+                start = intervals[-1] + 2 + number("start")
+            if i == many - 1 and residuals is not None:
+                length = count - residuals - len(intervals)
+            else:
+                length = number("length") + self.min_interval
+            intervals += range(start, start + length)
+        left = count - len(intervals)
+        found = [v + unfolded(number("first"))] if left else []
+        while len(found) < left:
+            found.append(found[-1] + number("gap") + 1)
+        return sorted(intervals + found)
 
     def runs(self, v, count):
         folded = self.number("lower", count if count < 16 else min(11 + count.bit_length(), 23))
@@ -177,10 +194,38 @@ def unfolded(x):
     return x // 2 if x % 2 == 0 else -(x + 1) // 2
 
 
+class Codes:
+    def __init__(self, words, codes):
+        assert words == [0]
+        self.codes = {kind: CODES[code] for kind, code in codes.items()}
+
+    def read(self, stream, kind, context):
+        return stream.coded(self.codes[kind]), 0
+
+
+class Classes:
+    KINDS = "degree", "count", "start", "length", "first", "gap", "rest"
+
+    def __init__(self, words, _codes):
+        assert len(words) == 7 * 8 * 2
+        both = zip(words[::2], words[1::2], strict=True)
+        pairs = [(low + (high >> 6 << 32), high & 63) for low, high in both]
+        for (base, width), (after, _) in pairwise(pairs):
+            assert after in (0, base + (1 << width))
+        self.of_kind = {kind: pairs[8 * i : 8 * i + 8] for i, kind in enumerate(self.KINDS)}
+
+    def read(self, stream, kind, context):
+        return self.read_all(stream, [kind])[0], 0
+
+    def read_all(self, stream, kinds):
+        classes = [self.of_kind[kind][stream.fixed(3)] for kind in kinds]
+        return [base + stream.fixed(width) for base, width in classes]
+
+
 class Tables:
     FIRST: dict = {"degree": 0, "lower": 1, "gap": 25, "length": 153}  # noqa: RUF012
 
-    def __init__(self, words):
+    def __init__(self, words, _codes):
         self.words = words
         self.halves = [half for word in words for half in (word & 0xFFFF, word >> 16)]
 

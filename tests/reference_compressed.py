@@ -1,35 +1,65 @@
 """Compressed rows the slow and obvious way: strings of "0" and "1", written from the format's text.
 
-The format is that of glp_rapids/compressed/layout.py and the codes those of bits.py; nothing else
-of the library is used. The first character of a string is the first bit of the stream.
+The format is that of glp_rapids/compressed/layout.py and packed.py, and the codes those of bits.py;
+nothing else of the library is used. The first character of a string is the first bit of the stream.
 """
 
 from itertools import pairwise
 from typing import NamedTuple
 
-BLOCK, GROUP, WIDTH_BITS = 32, 8, 6
+BLOCK, WIDTH_BITS, CLASSES, CLASS_BITS = 32, 6, 8, 3
+
+KINDS = "degree", "count", "start", "length", "first", "gap", "rest"
 
 
 class Format(NamedTuple):
-    """A layout; codes are numbers here: 0 for delta, k for zeta_k."""
+    """A layout, and how numbers of each kind are written.
+
+    Of "cgr" that is the number of a code: 0 for delta, k for zeta_k. Of "packed" it is the widths
+    of the classes.
+    """
 
     scheme: str
     min_interval: int
     raw_below: int
     segment: int
-    degree: int
-    count: int
-    start: int
-    length: int
-    first: int
-    gap: int
+    of_kind: dict
 
 
-def form_of(layout, codes):
+def form_of(layout, codes, tables):
     """A layout of the library; ``codes`` gives the number of a code by its name."""
-    numbers = [codes[code] for code in layout.codes]
-    scalars = layout.scheme, layout.min_interval, layout.raw_below, layout.segment
-    return Format(*scalars, *numbers)
+    if layout.scheme == "packed":
+        of_kind = widths_of(tables)
+        assert words_of(of_kind) == list(map(int, tables))
+    else:
+        assert list(map(int, tables)) == [0]
+        of_kind = {kind: codes[code] for kind, code in layout.codes._asdict().items()}
+    return Format(layout.scheme, layout.min_interval, layout.raw_below, layout.segment, of_kind)
+
+
+def widths_of(tables):
+    """The widths that tables tell, of the classes of every kind."""
+    widths = [int(word) & 63 for word in tables[1::2]]
+    assert len(widths) == len(KINDS) * CLASSES
+    return {kind: widths[CLASSES * i :][:CLASSES] for i, kind in enumerate(KINDS)}
+
+
+def bases_of(widths):
+    """The first number of every class, and the one behind the last class."""
+    bases = [0]
+    for width in widths:
+        bases.append(bases[-1] + 2**width)
+    return bases
+
+
+def words_of(widths_of_kinds):
+    """The tables that such widths make."""
+    words = []
+    for kind in KINDS:
+        widths = widths_of_kinds[kind]
+        for base, width in zip(bases_of(widths)[:-1], widths, strict=True):
+            words += [base % 2**32, base // 2**32 * 64 + width]
+    return words
 
 
 def fixed(value, width):
@@ -50,6 +80,20 @@ def coded(x, code):
     return "0" * h + "1" + fixed(number >> 1, width) + str(number & 1)
 
 
+def classified(x, widths):
+    """The class of a number, and its bits."""
+    bases = bases_of(widths)
+    (name,) = (i for i in range(CLASSES) if bases[i] <= x < bases[i + 1])
+    return fixed(name, CLASS_BITS), fixed(x - bases[name], widths[name])
+
+
+def number_bits(x, kind, form):
+    """A number where it stands alone."""
+    if form.scheme == "packed":
+        return "".join(classified(x, form.of_kind[kind]))
+    return coded(x, form.of_kind[kind])
+
+
 def fold(distance):
     return 2 * distance if distance >= 0 else -2 * distance - 1
 
@@ -65,35 +109,40 @@ def runs_of(entries):
     return runs
 
 
-def part(v, entries, form):
-    bits, residuals = "", list(entries)
+def numbers_of(v, entries, form):
+    """What is written of a part, as kinds and numbers: counts, of intervals, of residuals."""
+    counts, front, intervals, residuals = [], [], [], list(entries)
     if form.min_interval > 0 and len(entries) >= form.min_interval:
         intervals = [run for run in runs_of(entries) if run[1] >= form.min_interval]
-        bits += coded(len(intervals), form.count)
-        last = None
-        for first, length in intervals:
-            if last is None:
-                bits += coded(fold(first - v), form.first)
-            else:
-                bits += coded(first - last - 2, form.start)
-            bits += coded(length - form.min_interval, form.length)
-            last = first + length - 1
         inside = {first + i for first, length in intervals for i in range(length)}
         residuals = [entry for entry in entries if entry not in inside]
-    if residuals:
-        bits += coded(fold(residuals[0] - v), form.first)
-    gaps = [b - a - 1 for a, b in pairwise(residuals)]
+        counts = [("count", len(intervals))]
+    last = None
+    for first, length in intervals:
+        front.append(("first", fold(first - v)) if last is None else ("start", first - last - 2))
+        front.append(("length", length - form.min_interval))
+        last = first + length - 1
+    rest = [("first", fold(entry - v)) for entry in residuals[:1]]
+    rest += [("gap", b - a - 1) for a, b in pairwise(residuals)]
+    if intervals and form.scheme == "packed":
+        counts.append(("rest", len(residuals)))
+        front.pop()  # the last interval has what is left
+    return counts, front, rest
+
+
+def part(v, entries, form):
+    counts, front, rest = numbers_of(v, entries, form)
+    bits = "".join(number_bits(x, kind, form) for kind, x in counts)
     if form.scheme == "cgr":
-        return bits + "".join(coded(gap, form.gap) for gap in gaps)
-    for begin in range(0, len(gaps), GROUP):
-        group = gaps[begin : begin + GROUP]
-        width = max(group).bit_length()
-        bits += fixed(width, WIDTH_BITS) + "".join(fixed(gap, width) for gap in group)
-    return bits
+        return bits + "".join(number_bits(x, kind, form) for kind, x in front + rest)
+    pairs = [classified(x, form.of_kind[kind]) for kind, x in front + rest]
+    return bits + "".join(name for name, _ in pairs) + "".join(number for _, number in pairs)
 
 
 def list_bits(v, entries, form, number_of_vertices):
-    bits = coded(len(entries), form.degree)
+    bits = number_bits(len(entries), "degree", form)
+    if not entries:
+        return bits
     if len(entries) <= form.raw_below:
         id_bits = max(1, (number_of_vertices - 1).bit_length())
         return bits + "".join(fixed(entry, id_bits) for entry in entries)
@@ -122,3 +171,17 @@ def encode(lists, form):
         stream += block
         block_bytes.append(len(block))
     return stream + b"\0" * (-len(stream) % 4 + 8), block_bytes
+
+
+def counted(lists, form):
+    """Every number that is written, by kind."""
+    found = {kind: [] for kind in KINDS}
+    for v, entries in enumerate(lists):
+        found["degree"].append(len(entries))
+        if len(entries) <= form.raw_below:
+            continue
+        for begin in range(0, len(entries), form.segment):
+            for numbers in numbers_of(v, entries[begin : begin + form.segment], form):
+                for kind, x in numbers:
+                    found[kind].append(x)
+    return found

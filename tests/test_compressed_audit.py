@@ -8,8 +8,9 @@ import numba
 import numpy as np
 import pytest
 from compressed_rows import LAYOUTS, graphs, rows_from
+from reference_compressed import KINDS, bases_of, widths_of, words_of
 
-from glp_rapids.compressed import audit
+from glp_rapids.compressed import audit, packed_tables
 from glp_rapids.compressed.decode import decode
 from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.layout import Codes, Layout, settings
@@ -71,11 +72,7 @@ def test_one_wrong_bit_is_found_or_makes_lists_that_are_in_order(layout):
         except ValueError as error:
             said.add(str(error).partition(": ")[2])
             continue
-        indptr, indices = decode(wrong)
-        for first, last in pairwise(indptr.tolist()):
-            row = indices[first:last]
-            assert (np.diff(row) > 0).all()
-            assert row.size == 0 or (row[0] >= 0 and row[-1] < len(SMALL))
+        assert_in_order(*decode(wrong))
     assert {audit.PROBLEMS[audit.RANGE], audit.PROBLEMS[audit.FILLED]} <= said
     if layout.segment < 64:
         assert audit.PROBLEMS[audit.DIRECTORY] in said
@@ -92,17 +89,59 @@ def test_entries_are_counted(more, said):
 def test_words_of_nonsense_end_with_an_answer():
     rng = np.random.default_rng(1)
     rows = encode(rows_from(SMALL * 40), Layout("cgr", 2, segment=8))
-    for layout in (rows.layout, Layout("cgr", codes=Codes(*["zeta8"] * 6)), Layout("packed", 0)):
-        for fill in (0, 0xFFFFFFFF, None):
+    packed = encode(rows_from(SMALL * 40), Layout("packed")).tables
+    # numbers of up to 59 bits, of which there may be none so large
+    widest = words_of({kind: [0, 1, 3, 9, 31, 50, 57, 58] for kind in KINDS})
+    forms = [
+        (rows.layout, rows.tables),
+        (Layout("cgr", codes=Codes(*["zeta8"] * 6)), rows.tables),
+        *[(Layout("packed", shortest, segment=8), packed) for shortest in (0, 2)],
+        *[(Layout("packed", shortest), np.array(widest, np.uint32)) for shortest in (0, 1, 4)],
+    ]
+    for layout, tables in forms:
+        for fill in (0, 0xFFFFFFFF, None, None, None):
             words = rng.integers(0, 2**32, rows.words.size, dtype=np.uint32)
             words[:-2] = words[:-2] if fill is None else fill
             words[-2:] = 0
             with pytest.raises(ValueError, match=r"the list at |the lists have "):
-                audit.check(replace(rows, layout=layout, words=words, _derived={}))
+                audit.check(replace(rows, layout=layout, words=words, tables=tables, _derived={}))
 
 
-# Of intervals and residuals, and of runs; what "packed" has of its own is in test_compressed_cuda.
-@pytest.mark.parametrize(("scheme", "capability"), [("cgr", (7, 5)), ("entropy", (10, 0))])
+def test_any_tables_end_with_an_answer():
+    """Lists that pass where the tables are others can be decoded."""
+    rng = np.random.default_rng(2)
+    rows = encode(rows_from(SMALL), Layout("packed", 2, segment=8))
+    widths = widths_of(rows.tables)
+    found = [0, 0]
+    for number in range(400):
+        other = {kind: list(own) for kind, own in widths.items()}
+        for kind in rng.choice(KINDS, 1 + number % 2):
+            other[kind][rng.integers(8)] = int(rng.choice([0, 1, 2, 3, 5, 8, 30, 57]))
+        if max(bases_of(own)[7] for own in other.values()) >> 58:
+            continue
+        tables = np.array(words_of(other), np.uint32)
+        packed_tables.check(tables)
+        wrong = replace(rows, tables=tables, _derived={})
+        try:
+            audit.check(wrong)
+        except ValueError:
+            found[0] += 1
+        else:
+            found[1] += 1
+            assert_in_order(*decode(wrong))
+    assert min(found) > 20, found
+
+
+def assert_in_order(indptr, indices):
+    for first, last in pairwise(indptr.tolist()):
+        row = indices[first:last]
+        assert (np.diff(row) > 0).all()
+        assert row.size == 0 or (row[0] >= 0 and row[-1] < len(SMALL))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "capability"), [("cgr", (7, 5)), ("packed", (9, 0)), ("entropy", (10, 0))]
+)
 def test_the_kernel_compiles(monkeypatch, scheme, capability):
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")

@@ -6,11 +6,11 @@ import numba
 import numpy as np
 import pytest
 import reference_compressed as reference
-from compressed_rows import LAYOUTS, graphs, rows_from
+from compressed_rows import LAYOUTS, as_string, graphs, on_a_part, rows_from
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glp_rapids.compressed import bits, lists
+from glp_rapids.compressed import bits
 from glp_rapids.compressed.decode import decode, decode_rows
 from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.layout import CODES, Codes, CompressedRows, Layout, settings
@@ -26,13 +26,10 @@ def lists_of(csr):
     ]
 
 
-def expected(csr, layout):
-    return reference.encode(lists_of(csr), reference.form_of(layout, CODES))
-
-
 def check(csr, layout):
     rows = encode(csr, layout)
-    stream, block_bytes = expected(csr, layout)
+    form = reference.form_of(layout, CODES, rows.tables)
+    stream, block_bytes = reference.encode(lists_of(csr), form)
     assert rows.words.tobytes() == stream
     assert rows.block_bytes.tolist() == block_bytes
     indptr, indices = decode(rows)
@@ -66,10 +63,6 @@ def compiled():
     return one, plain, folded
 
 
-def as_string(words, size):
-    return "".join(str(int(words[bit >> 5]) >> (bit & 31) & 1) for bit in range(size))
-
-
 @pytest.mark.parametrize(
     ("x", "code", "word"),
     [
@@ -89,7 +82,7 @@ def test_code_words(x, code, word):
     assert measured == size
 
 
-# The last are what folds from ids near 2**62.
+# Of any size that the codes have words for, whatever ids there may be.
 numbers = st.integers(0, 70) | st.integers(0, 63).flatmap(
     lambda power: st.integers(max(0, 2**power - 3), min(2**63 - 2, 2**power + 3))
 )
@@ -124,6 +117,13 @@ def test_awkward_graphs_as_the_twin(layout):
             check(csr, layout)
 
 
+def test_codes_mean_nothing_to_packed():
+    csr = graphs()["power law"]
+    rows = [encode(csr, Layout("packed", codes=Codes(*[name] * 6))) for name in ("delta", "zeta5")]
+    for name in ("words", "block_bytes", "tables"):
+        np.testing.assert_array_equal(*(getattr(one, name) for one in rows))
+
+
 @st.composite
 def some_rows(draw):
     n = draw(st.integers(1, 80))
@@ -151,39 +151,39 @@ def test_any_rows_as_the_twin(neighbours, layout):
     check(rows_from(neighbours), layout)
 
 
-def test_some_rows_to_given_places():
-    csr = graphs()["hub"]
-    for layout in (Layout("cgr", segment=32), Layout("packed", raw_below=2, segment=8)):
-        rows = encode(csr, layout)
-        vertices = np.array([5, 0, 0, 699, 31, 32], np.int32)
-        starts = np.array([2000, 0, 1000, 2100, 2200, 2300])
-        out = np.full(2400, -1, np.int32)
-        decode_rows(rows, vertices, out, starts)
-        found = np.zeros(out.size, bool)
-        for v, start in zip(vertices, starts, strict=True):
-            row = csr.indices[csr.indptr[v] : csr.indptr[v + 1]]
-            np.testing.assert_array_equal(out[start : start + row.size], row)
-            found[start : start + row.size] = True
-        assert (out[~found] == -1).all()
-        decode_rows(rows, vertices[:0], out, starts[:0])
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("scheme", ["cgr", "packed", "entropy"])
+def test_some_rows_to_given_places(scheme, in_order):
+    for name in ("hub", "all neighbours", "hub at the end"):
+        csr = graphs()[name]
+        vertices = np.array([5, 0, 0, csr.number_of_vertices - 1, 31, 32], np.int32)
+        room = int(csr.degree.max()) + 7
+        starts = room * np.array([4, 0, 2, 3, 5, 1])
+        for layout in (Layout(scheme, segment=32), Layout(scheme, 2, raw_below=2, segment=8)):
+            rows = encode(csr, layout)
+            out = np.full(6 * room, -1, np.int32)
+            decode_rows(rows, vertices, out, starts, in_order=in_order)
+            found = np.zeros(out.size, bool)
+            for v, start in zip(vertices, starts, strict=True):
+                row = csr.indices[csr.indptr[v] : csr.indptr[v + 1]]
+                own = out[start : start + row.size]
+                np.testing.assert_array_equal(own if in_order else np.sort(own), row)
+                found[start : start + row.size] = True
+            assert (out[~found] == -1).all()
+            before = out.copy()
+            decode_rows(rows, vertices[:0], out, starts[:0], in_order=in_order)
+            np.testing.assert_array_equal(out, before)
+
+
+# The widest has room for what two ids of 56 bits may be apart.
+WIDTHS = {kind: [0, 2, 5, 8, 16, 31, 40, 57] for kind in reference.KINDS}
 
 
 @pytest.mark.parametrize("scheme", ["cgr", "packed"])
 def test_ids_beyond_32_bits(scheme):
-    on_lists = lists.build(scheme, cpu_target())
-    size, write = on_lists.part_size, on_lists.write_part
-    read, skip = on_lists.read_part, on_lists.skip_list
-
-    @numba.njit
-    def there_and_back(ids, v, settings, words, tables, out):
-        behind = write(words, tables, 5, ids, 0, ids.size, v, settings)
-        measured = size(tables, ids, 0, ids.size, v, settings)
-        again = read(words, tables, 5, v, ids.size, settings, out, 0)
-        return behind, 5 + measured, again, skip(words, tables, 5, ids.size, settings)
-
     rng = np.random.default_rng(0)
-    tables = np.zeros(1, np.uint32)
-    for number, bits_of_ids in enumerate((32, 33, 40, 50, 61, 62)):
+    tables = [0] if scheme == "cgr" else reference.words_of(WIDTHS)
+    for number, bits_of_ids in enumerate((32, 33, 40, 50, 55, 56)):
         n = 1 << bits_of_ids
         some = rng.integers(0, n - 8, 40)
         ids = np.unique(np.r_[some, some[:5, None].repeat(6, 1).ravel() + np.tile(range(6), 5),
@@ -192,11 +192,20 @@ def test_ids_beyond_32_bits(scheme):
         layout = Layout(scheme, min_interval=number, segment=128, codes=codes)
         v = [0, n - 1, int(some[0])][number % 3]
         words, out = np.zeros(ids.size * 5, np.uint32), np.empty_like(ids)
-        ends = there_and_back(ids, v, settings(layout, n), words, tables, out)
+        ends = on_a_part(scheme)(
+            ids, v, settings(layout, n), words, np.array(tables, np.uint32), out
+        )
         np.testing.assert_array_equal(out, ids)
-        word = "0" * 5 + reference.part(v, ids.tolist(), reference.form_of(layout, CODES))
+        form = reference.form_of(layout, CODES, tables)
+        word = "0" * 5 + reference.part(v, ids.tolist(), form)
         assert ends == (len(word),) * 4
         assert as_string(words, len(word)) == word
+
+
+def test_more_vertices_than_fold_into_57_bits_are_refused():
+    assert settings(Layout(), 2**56).id_bits == 56
+    with pytest.raises(ValueError, match=r"at most 2\*\*56 vertices can be compressed, not "):
+        settings(Layout(), 2**56 + 1)
 
 
 @pytest.mark.parametrize(

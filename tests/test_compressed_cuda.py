@@ -77,7 +77,7 @@ def test_a_gpu_gives_the_bytes_of_a_cpu(layout):
         there = CSR(to_device(csr.indptr, "gpu"), to_device(csr.indices, "gpu"), None)
         other = encode.encode(there, layout)
         assert other.device == "gpu"
-        for array in ("words", "block_bytes", "offsets", "degrees"):
+        for array in ("words", "block_bytes", "tables", "offsets", "degrees"):
             here, found = getattr(rows, array), to_host(getattr(other, array))
             np.testing.assert_array_equal(found, here, err_msg=f"{name} {array}")
         for found, wanted in zip(decode.decode(other), (csr.indptr, csr.indices), strict=True):

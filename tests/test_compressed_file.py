@@ -188,10 +188,12 @@ def test_what_is_wrong_is_said(path, tmp_path):
     refused(content[:100], "truncated", f"100 of {len(content):,} bytes", "copy or make it again")
     refused(content[:-1], "truncated")
     refused(content + b"\n", "goes on for 1 bytes behind its end")
-    newer = bytearray(content[:36])
-    newer[12] = 2
-    newer += struct.pack("<I", zlib.crc32(newer))
-    refused(bytes(newer) + content[40:], "version 2", "update glp_rapids")
+    for version in (1, 3):
+        other = bytearray(content[:36])
+        other[12] = version
+        other += struct.pack("<I", zlib.crc32(other))
+        said = f"version {version}", "only version 2", "compress the graph again"
+        refused(bytes(other) + content[40:], *said)
     refused(content.replace(b"\r\n", b"\n", 1), "no compressed graph")
     table, data = parts_of(content)
     refused(content[:50] + b"?" + content[51:], "damaged in its header")

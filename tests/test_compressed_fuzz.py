@@ -13,6 +13,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
+import reference_compressed as reference
 from graphs import GRAPHS
 from test_compressed_file import assert_same
 
@@ -120,7 +121,7 @@ def put_together(header, table, parts):
     text = text.ljust(-(-(container.START + len(text)) // 64) * 64 - container.START)
     total = container.START + len(text) + end
     preamble = container.PREAMBLE.pack(
-        container.MAGIC, container.ENDIAN_MARK, 1, len(text), total, zlib.crc32(text)
+        container.MAGIC, container.ENDIAN_MARK, 2, len(text), total, zlib.crc32(text)
     )
     return preamble + struct.pack("<I", zlib.crc32(preamble)) + text + data
 
@@ -132,13 +133,25 @@ def leaves(value, path=()):
             yield from leaves(value[key], (*path, key))
 
 
+def other_tables(part, rng):
+    """Tables as they are to be, of other widths."""
+    widths = reference.widths_of(np.frombuffer(part, np.uint32))
+    for kind in rng.choice(reference.KINDS, rng.integers(1, 4)):
+        widths[kind][rng.integers(8)] = int(rng.choice([0, 1, 2, 4, 8, 20, 40, 57, 58, 63]))
+    words = np.array(reference.words_of(widths), np.uint64)
+    return words.astype(np.uint32).tobytes()
+
+
 def forged(header, table, parts, rng):
     """Change what a file says or holds."""
     header, table, parts = copy.deepcopy(header), copy.deepcopy(table), list(parts)
     number = int(rng.integers(len(parts)))
     part = bytearray(parts[number])
     item = int(table[number]["type"][1])
-    match rng.integers(0, 9):
+    tables = [entry["name"] for entry in table].index("tables")
+    match rng.integers(0, 10):
+        case 9 if header["layout"]["scheme"] == "packed":
+            number, part = tables, other_tables(parts[tables], rng)
         case 0 | 1 | 2 if part:
             for bit in rng.integers(0, 8 * len(part), rng.integers(1, 4)).tolist():
                 part[bit >> 3] ^= 1 << (bit & 7)

@@ -6,6 +6,7 @@ import graphs
 import numpy as np
 import pandas as pd
 import pytest
+from programs import Counting
 
 import glp_rapids
 from glp_rapids import as_graph, label_propagation
@@ -22,25 +23,6 @@ LARGER = {
     "many hubs, directed": lambda: graphs.edges(PAIRS, directed=True, multigraph="keep"),
 }
 GRAPHS = {**graphs.GRAPHS, **LARGER}
-
-
-class Counting(glp_rapids.Program):
-    """Counts how often a vertex was updated, so that one evaluation too many shows."""
-
-    skip_inactive = True
-    result_columns = ("updates",)
-
-    def initial_state(self, graph):
-        return {"updates": 0 * graph.degree}
-
-    @staticmethod
-    def load_neighbor(v, u, weight, state):
-        return (-1 if u % 7 == 3 else state.labels[u]), 0.5 * weight
-
-    @staticmethod
-    def update_vertex(v, label, score, state):
-        state.updates[v] += 1
-        state.labels[v] = label
 
 
 class Doubtful(glp_rapids.Program):

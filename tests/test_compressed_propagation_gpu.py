@@ -1,0 +1,131 @@
+"""A GPU gives on compressed graphs what a CPU gives on plain ones, to the last bit."""
+
+from functools import partial
+
+import graphs
+import numpy as np
+import pytest
+from programs import PROGRAMS
+from test_compressed_propagation import SCHEMES, SELECTED, assert_same, shuffled
+
+from glp_rapids import as_graph, compress, label_propagation
+from glp_rapids.compressed import weights as compressed_weights
+from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.device import gpu_available
+
+needs_gpu = pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
+
+# Program, scheme, whether lists are in an order, weights, and how lists are laid out. Each is a
+# kernel of its own, which takes most of a minute to compile; pytest-xdist can deal them out.
+KERNELS = [
+    *[("classic", scheme, ordered, None, {}) for scheme in SCHEMES for ordered in (False, True)],
+    ("classic", "packed", False, "array", {}),
+    ("classic", "packed", True, "array", {}),
+    ("classic", "cgr", False, "table", {}),
+    ("classic", "packed", False, None, {"segment": 8, "raw_below": 16}),
+    ("layered", "cgr", False, None, {}),
+    ("speakers", "packed", False, None, {}),
+    ("seeded", "packed", False, None, {}),
+    ("counting", "cgr", False, None, {}),
+]
+
+
+def by_table(weights):
+    values, codes = np.unique(weights, return_inverse=True)
+    return CodedWeights(codes.astype(np.uint8), values)
+
+
+def skewed():
+    """Give a graph with rows of every length, neighbours side by side and far apart."""
+    rng = np.random.default_rng(6)
+    degrees = np.repeat([3200, 200, 100, 40, 20, 10, 1], [1, 4, 8, 16, 32, 64, 500])
+    source = np.repeat(np.arange(degrees.size), degrees)
+    runs = (source * 5 + np.arange(source.size)) % 4000
+    far = rng.integers(0, 4000, source.size)
+    return graphs.edges(np.column_stack([source, np.where(source % 3 == 0, runs, far)]).tolist())
+
+
+def weighed(keywords, weights):
+    """Drop the weights of a graph, or give it those of one kind."""
+    frame = keywords.pop("graph").drop(columns="weight", errors="ignore")
+    keywords = {key: keywords[key] for key in keywords.keys() - {"weight", "multigraph"}}
+    if weights is None:
+        return {"graph": frame, **keywords}
+    draws = np.random.default_rng(len(frame)).random(len(frame)).astype(np.float32)
+    drawn = draws if weights == "array" else np.floor(4 * draws.astype(np.float64)) / 2
+    return {"graph": frame.assign(weight=drawn), "weight": "weight", **keywords}
+
+
+def graphs_of_a_kind(weights, directed):
+    """Give by name the graphs whose runs take one kernel."""
+    # without entries first: the first run decides of what types the kernel takes arrays
+    first = {"only isolated": graphs.GRAPHS["only isolated"], "skewed": skewed}
+    for name, make in (first | graphs.GRAPHS).items():
+        keywords = weighed(make(), weights)
+        if directed or not keywords.get("directed"):
+            yield name, as_graph(**keywords, device="cpu")
+
+
+def assert_a_gpu_gives_the_same(program, plain, compress_it, ways=("in", "out"), **how):
+    if program == "seeded" and plain.number_of_vertices == 0:
+        return
+    for direction in ways if plain.directed else ("in",):
+        compressed = compress_it(plain).to("gpu")
+        for options in ({}, {"update": "sync"}):
+            options = {"direction": direction, **options}
+            expected = PROGRAMS[program](plain, **options, device="cpu")
+            assert_same(PROGRAMS[program](compressed, **options, **how, device="gpu"), expected)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize(("program", "scheme", "ordered", "weights", "layout"), KERNELS)
+def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, layout):
+    # to have weights of one form in all graphs, so that there is one kernel
+    form = {"array": lambda weights: weights, "table": by_table, None: None}[weights]
+    monkeypatch.setattr(compressed_weights, "coded", form)
+
+    def compress_it(plain):
+        order = shuffled(plain) if ordered else None
+        return compress(plain, scheme, order=order, **{"segment": 64, **layout}, device="cpu")
+
+    kind = {"weights": weights, "directed": (program, scheme) == ("classic", "packed")}
+    for _, plain in graphs_of_a_kind(**kind):
+        # the order that vertices are in anyway is none, which is another kernel
+        if ordered and (np.diff(shuffled(plain)) > 0).all():
+            continue
+        assert_a_gpu_gives_the_same(program, plain, compress_it)
+    if not kind["directed"]:
+        return
+    # A class in strips, and groups that are decoded when the one before is done: the same kernel.
+    from glp_rapids.propagation.kernels import auto, auto_compressed
+
+    plain = as_graph(**weighed(skewed(), weights), device="cpu")
+    for least, early in [(1 << 11, auto.EARLY), (1 << 11, 0), (1 << 23, 0)]:
+        monkeypatch.setattr(auto_compressed, "LEAST_BYTES", least)
+        monkeypatch.setattr(auto_compressed, "BYTES_A_VERTEX", 0)
+        monkeypatch.setattr(auto, "EARLY", early)
+        assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=True)
+        assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=False)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_gpu_gives_the_same_where_it_decodes_everything():
+    for name, plain in graphs_of_a_kind(None, directed=True):
+        orders = (None, shuffled(plain)) if name in (*SELECTED, "skewed") else (None,)
+        for order in orders:
+            compress_it = partial(compress, scheme="packed", segment=64, order=order, device="cpu")
+            assert_a_gpu_gives_the_same("classic", plain, compress_it, strategy="decode")
+        if plain.directed:  # these rows are decoded for good, so the kernel is that of plain ones
+            assert_a_gpu_gives_the_same("classic", plain, compress_it, ways=("both",))
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_gpu_refuses_the_strategies_of_plain_graphs():
+    graph = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu")).to("gpu")
+    with pytest.raises(ValueError, match="strategy of a compressed graph must be one of"):
+        label_propagation(graph, strategy="sort")
+    with pytest.raises(ValueError, match="strategy of a plain graph must be one of"):
+        label_propagation(**graphs.GRAPHS["star"](), strategy="decode", device="gpu")
