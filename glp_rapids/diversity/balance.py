@@ -83,8 +83,8 @@ def units_of(cost: Array, number: int) -> tuple[list[Array], list[float]]:
     return units, totals
 
 
-# Of what a worker should do one part of so many is a small unit, which comes last and may be stolen
-# then; and how many runs of items a unit is made of.
+# A worker's last unit, which can be stolen till then, is one of so many parts of its work; and how
+# many runs of items a unit is made of.
 PARTS, STRIPES = 8, 48
 # What a unit of those that are worked on together costs: so much, and so many times what `costs`
 # estimates. Two H200 took 4.2, 7.8 and 19.8 ms for the 875 of the 4 M vertices of social, of which
@@ -112,14 +112,13 @@ def mixed_units(
     dealt, others = xp.flatnonzero(together), xp.flatnonzero(~together)
     share = cost[others]
     rest = float(share.sum())
-    # what a worker has before its small unit
-    most, loads = (1 - 1 / PARTS) / workers, [0.0] * workers
+    before_small, loads = 1 - 1 / PARTS, [0.0] * workers
     units: list[Array] = []
     if dealt.size:
         units = [dealt]
         by_cost = times * float(cost[dealt].sum())
         loads[0] = call + by_cost
-        if by_cost > most * (rest + by_cost):
+        if by_cost > before_small * (rest + by_cost) / workers:
             dealt = dealt[xp.argsort(-cost[dealt])]
             turn = xp.arange(dealt.size) % (2 * workers)  # there and back: 0, 1, 1, 0, ...
             turn = xp.minimum(turn, 2 * workers - 1 - turn)
@@ -128,10 +127,10 @@ def mixed_units(
             loads[:number] = [call + times * float(cost[unit].sum()) for unit in units]
     early, totals = len(units), loads[: len(units)]
     if others.size:
-        most *= rest + sum(loads)
+        most = before_small * (rest + sum(loads)) / workers
         large = np.array([max(most - load, 0.0) for load in loads])
         if large.any():
-            large *= min(1.0, (1 - 1 / PARTS) * rest / large.sum())
+            large *= min(1.0, before_small * rest / large.sum())
         small = np.full(workers, (rest - large.sum()) / workers)
         ends = np.cumsum([*large, *small]) / rest
         ends[-1] = 1.0
