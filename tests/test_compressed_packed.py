@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glp_rapids.compressed import audit, measure, packed, packed_tables
-from glp_rapids.compressed.decode import decode
+from glp_rapids.compressed.decode import decode, decode_rows
 from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.layout import CODES, Layout, settings
 from glp_rapids.propagation.compilation import cpu_target
@@ -265,6 +265,29 @@ def test_a_graph_is_encoded_in_the_tables_of_its_numbers():
             numbers = reference.counted(neighbours, form)
             expected = tables_of(numbers, n, layout)
             np.testing.assert_array_equal(rows.tables, expected, err_msg=f"{name} {layout}")
+
+
+@pytest.mark.parametrize("name", ["power law", "hub at the end", "all neighbours"])
+def test_rows_are_read_by_whatever_tables_they_were_written(name, monkeypatch):
+    csr = graphs()[name]
+    n = csr.number_of_vertices
+    neighbours = [row.tolist() for row in np.split(csr.indices, csr.indptr[1:-1])]
+    for widths in ([0, 3, 14, 33, 45, 50, 56, 57], [40, 0, 0, 0, 0, 0, 0, 56], [0] * 7 + [30]):
+        tables = array_of({kind: widths for kind in reference.KINDS})
+        monkeypatch.setattr(packed_tables, "tables_of", lambda *_, tables=tables: tables)
+        for layout in (Layout("packed"), Layout("packed", 2, 3, 8), Layout("packed", 0)):
+            rows = encode(csr, layout)
+            assert rows.tables is tables
+            form = reference.form_of(layout, CODES, tables)
+            stream, block_bytes = reference.encode(neighbours, form)
+            assert rows.words.tobytes() == stream
+            assert rows.block_bytes.tolist() == block_bytes
+            audit.check(rows)
+            np.testing.assert_array_equal(decode(rows)[1], csr.indices)
+            out = np.empty_like(csr.indices)
+            decode_rows(rows, None, out, csr.indptr, in_order=False)
+            row = np.repeat(np.arange(n), csr.degree)
+            np.testing.assert_array_equal(out[np.lexsort((out, row))], csr.indices)
 
 
 def test_numbers_that_a_sample_missed_have_a_class(monkeypatch):

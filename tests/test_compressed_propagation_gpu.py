@@ -16,17 +16,25 @@ from glp_rapids.device import gpu_available
 needs_gpu = pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
 
 # Program, scheme, whether lists are in an order, weights, and how lists are laid out. Each is a
-# kernel of its own, which takes most of a minute to compile; pytest-xdist can deal them out.
+# kernel of its own, which takes most of a minute to compile; pytest-xdist can deal them out. Of
+# "packed", only parts of 128 without weights, of intervals of two or more, are read where they are
+# counted.
 KERNELS = [
     *[("classic", scheme, ordered, None, {}) for scheme in SCHEMES for ordered in (False, True)],
     ("classic", "packed", False, "array", {}),
     ("classic", "packed", True, "array", {}),
     ("classic", "cgr", False, "table", {}),
+    ("classic", "packed", False, None, {"min_interval": 2, "raw_below": 16}),
+    ("classic", "packed", False, None, {"min_interval": 0}),
+    ("classic", "packed", False, None, {"segment": 64}),
+    ("classic", "packed", True, None, {"segment": 64, "min_interval": 1}),
     ("classic", "packed", False, None, {"segment": 8, "raw_below": 16}),
     ("layered", "cgr", False, None, {}),
+    ("layered", "packed", True, None, {}),
     ("speakers", "packed", False, None, {}),
     ("seeded", "packed", False, None, {}),
-    ("counting", "cgr", False, None, {}),
+    ("counting", "cgr", False, None, {"segment": 64}),
+    ("counting", "packed", False, None, {}),
 ]
 
 
@@ -87,7 +95,7 @@ def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, la
 
     def compress_it(plain):
         order = shuffled(plain) if ordered else None
-        return compress(plain, scheme, order=order, **{"segment": 64, **layout}, device="cpu")
+        return compress(plain, scheme, order=order, **layout, device="cpu")
 
     kind = {"weights": weights, "directed": (program, scheme) == ("classic", "packed")}
     for _, plain in graphs_of_a_kind(**kind):
