@@ -42,6 +42,7 @@ class GpuGraph:
         self.indptr, self.indices = indptr, indices
         self.batches = 0
         self._number, self._memory_limit = number, memory_limit
+        self._whole_batch = None
 
     @on_its_gpu
     def common_neighbors(self) -> Array:
@@ -114,7 +115,15 @@ class GpuGraph:
     # ------------------------------------------------------------ intersections
 
     def _whole(self):
-        """Give the whole graph as a batch: its nodes are its entries, its egos all vertices."""
+        """Give the whole graph as a batch: its nodes are its entries, its egos all vertices.
+
+        Kept: where nothing pools memory, making it took 0.6 of the 10 ms of all triangles (web).
+        """
+        if self._whole_batch is None:
+            self._whole_batch = self._made_whole()
+        return self._whole_batch
+
+    def _made_whole(self):
         return SimpleNamespace(
             vertices=self.xp.arange(self.indptr.size - 1, dtype=self.indices.dtype),
             offsets=self.indptr,
