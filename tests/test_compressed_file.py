@@ -212,6 +212,10 @@ def test_what_is_wrong_is_said(path, tmp_path):
         compress(graph).save(tmp_path / "none" / "graph.glp")
     with pytest.raises(TypeError, match="path must be a str or a path, not 3"):
         CompressedGraph.open(3)
+    path.write_bytes(content)
+    for option in ("mmap", "verify"):
+        with pytest.raises(TypeError, match=f"{option} must be .*, not 'no'"):
+            CompressedGraph.open(path, device="cpu", **{option: "no"})
 
 
 def parts_of(content):

@@ -5,10 +5,12 @@ from functools import partial
 import graphs
 import numpy as np
 import pytest
+import reference_compressed as reference
 from programs import PROGRAMS
 from test_compressed_propagation import SCHEMES, SELECTED, assert_same, shuffled
 
 from glp_rapids import as_graph, compress, label_propagation
+from glp_rapids.compressed import packed_tables
 from glp_rapids.compressed import weights as compressed_weights
 from glp_rapids.compressed.weights import CodedWeights
 from glp_rapids.device import gpu_available
@@ -117,6 +119,25 @@ def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, la
         assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=False)
 
 
+# Widths that suit no graph, as another writer may choose them: counts of more bits than a few, and
+# numbers of more than 32.
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("widths", [[0, 3, 14, 33, 45, 50, 56, 57], [40, 0, 0, 0, 0, 0, 0, 56]])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_gpu_reads_any_widths(monkeypatch, widths, ordered):
+    words = reference.words_of({kind: widths for kind in reference.KINDS})
+    tables = np.array(words, np.uint32)
+    packed_tables.check(tables)
+    monkeypatch.setattr(packed_tables, "tables_of", lambda *_: tables)
+    for make in (skewed, graphs.GRAPHS["power law"], graphs.GRAPHS["hub"]):
+        plain = as_graph(**weighed(make(), None), device="cpu")
+        order = shuffled(plain) if ordered else None
+        compress_it = partial(compress, scheme="packed", order=order, device="cpu")
+        assert compress_it(plain).lists.tables.tolist() == words
+        assert_a_gpu_gives_the_same("classic", plain, compress_it)
+
+
 @pytest.mark.gpu
 @needs_gpu
 def test_a_gpu_gives_the_same_where_it_decodes_everything():
@@ -137,3 +158,7 @@ def test_a_gpu_refuses_the_strategies_of_plain_graphs():
         label_propagation(graph, strategy="sort")
     with pytest.raises(ValueError, match="strategy of a plain graph must be one of"):
         label_propagation(**graphs.GRAPHS["star"](), strategy="decode", device="gpu")
+    directed = compress(as_graph(**graphs.GRAPHS["directed"](), device="cpu")).to("gpu")
+    with pytest.raises(ValueError, match=r"direction.*'decode'") as raised:
+        label_propagation(directed, direction="both", strategy="decode")
+    assert "a plain graph" not in str(raised.value)

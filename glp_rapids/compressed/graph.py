@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Unpack
@@ -70,8 +71,6 @@ class CompressedGraph:
     CompressedGraph(3 vertices, 6 entries, undirected, unweighted, packed, cpu)
     >>> graph.to_graph().indices.tolist()
     [1, 2, 0, 2, 0, 1]
-    >>> graph.stats()["bits_per_edge"] < 32
-    True
     """
 
     lists: CompressedRows
@@ -163,7 +162,7 @@ class CompressedGraph:
         """
         from glp_rapids.compressed.stats import statistics
 
-        return self.keep("stats", partial(statistics, self))
+        return deepcopy(self.keep("stats", partial(statistics, self)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to a file, ids, weights and order included.
@@ -231,7 +230,10 @@ class CompressedGraph:
         """
         from glp_rapids.compressed.file import load
 
-        return load(path, bool(mmap), device, bool(verify))
+        for name, value in (("mmap", mmap), ("verify", verify)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name} must be True or False, not {value!r:.80}")
+        return load(path, mmap, device, verify)
 
     def _stored(self) -> CSR:
         indptr, indices = decode(self.lists)
@@ -296,8 +298,9 @@ def compress(
         it reads a part with one thread.
     codes : mapping or Codes, optional
         Of "cgr", the code ("gamma", "delta", "zeta2", ... "zeta8") of ``degree``, ``count``,
-        ``start``, ``length``, ``first`` or ``gap``. What is not named gets the best one for this graph, by
-        what its numbers take in each (of a large graph, those of one or two million entries).
+        ``start``, ``length``, ``first`` or ``gap``. What is not named gets the best one for this
+        graph, by what its numbers take in each (of a large graph, those of one or two million
+        entries).
     order : {"llp", "degree", "bfs"}, list of int, or None
         In which order lists are stored, which decides how small they get; results are the same and
         in the caller's ids in any case. None: by id, which is best where ids say what belongs

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from glp_rapids.compressed.csr import CompressedCSR, heaviest, readers_of, rows_of
+from glp_rapids.compressed.csr import CompressedCSR, heaviest, is_compressed, readers_of, rows_of
 from glp_rapids.device import memory_in_use, module_on, to_device, to_host
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.course import Course
@@ -165,6 +165,13 @@ def run(graph: Graph | CompressedGraph, program: Program, options: Options) -> O
 
     rows = rows_of(graph, options.direction)
     compressed = isinstance(rows, CompressedCSR)
+    decoded = graph.device == "gpu" and is_compressed(graph) and not compressed
+    if decoded and options.strategy == "decode":
+        choices = ", ".join(map(repr, STRATEGIES))
+        raise ValueError(
+            f"direction={options.direction!r} of a directed compressed graph decodes it for good; "
+            f"strategy must then be one of {choices}, not 'decode'"
+        )
     engine_class, target = engine_of(graph.device, options.strategy, compressed)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = _workload(graph, rows, program, compiled.traits, options, own_names)

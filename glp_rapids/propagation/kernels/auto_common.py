@@ -46,7 +46,7 @@ Numbers = namedtuple("Numbers", "scale limit errors")
 Here = namedtuple(
     "Here",
     "now meta keys votes highs sketch deferred waiting drawn changes owns mosts arrived labels "
-    "scores ties long_first long_last long_rows near",
+    "scores ties long_first long_last long_rows near classes",
 )
 
 

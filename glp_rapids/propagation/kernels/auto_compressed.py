@@ -109,6 +109,7 @@ class CompressedEngine(AutoEngine):
             and int(settings.segment) == auto_near.SEGMENT
             and int(settings.raw_below) <= WARP
             and int(settings.min_interval) != 1  # then a part may have more numbers than entries
+            and auto_near.fits(rows.lists.tables, rows.index_dtype)
         )
         super().__init__(workload, compiled, fields)
         self._room = self._workspace.plan.room
@@ -154,6 +155,8 @@ class CompressedEngine(AutoEngine):
         indptr = xp.zeros(rows.number_of_vertices + 1, np.int64)
         if self._near:
             xp.cumsum(degrees, dtype=np.int64, out=indptr[1:])
+            # A warp would be at a very long row when all others have come to the end.
+            limits = replace(limits, longest=auto_near.LONGEST)
             plan = make_plan(
                 indptr, rows.number_of_edges, rows.index_dtype, workload.classes, limits
             )
@@ -204,10 +207,13 @@ class CompressedEngine(AutoEngine):
         return int(np.where(end > begin, sizes, 0).max())
 
     def _bits(self, vertices: Any) -> Any:
-        """Give the bit at which the list of each vertex begins."""
+        """Give the bit at which the list of each vertex begins; or if near, goes on behind that."""
         rows = self._workload.rows
         places = vertices if rows.order is None else rows.place[vertices]
-        return rows.lists.offsets[places]
+        begin = rows.lists.offsets[places]
+        if self._near:
+            begin += auto_near.behind_degrees(rows.lists.tables, rows.degrees[vertices], self._xp)
+        return begin
 
     def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
         xp, rows = self._xp, self._workload.rows

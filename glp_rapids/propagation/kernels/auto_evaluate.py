@@ -56,8 +56,11 @@ def build(
     meet: Any,
     compressed: SimpleNamespace | None = None,
     target: Target | None = None,
-) -> tuple[Any, Any]:
-    """Make ``evaluate``, and ``fetch`` if rows are to be; the whole grid calls them together."""
+) -> SimpleNamespace:
+    """Make ``evaluate``, ``fetch`` if rows are to be, and ``fill_tables`` if there are any.
+
+    The whole grid calls them together.
+    """
     keeps_score = not compiled.traits.default_update
 
     @cuda.jit(device=True)
@@ -67,16 +70,15 @@ def build(
             return True
         return here.now[REVISIT_TIED] != 0 and run.tied[np.uint64(position)] != 0
 
-    fetch = unpack = clear = None
-    fused, shifted, read_names = False, False, auto_near.build_plain()
+    fetching = SimpleNamespace(fetch=None, unpack=None, clear=None, near=None)
+    fused, shifted, near = False, False, False
     if compressed is not None:
         fetching = auto_fetch.build(shared, needed, compressed, target)
-        unpack, clear = fetching.unpack, fetching.clear
-        fused, shifted = compressed.fused, not compressed.near
-        if compressed.near:
-            read_names = fetching.read_names
-        else:
-            fetch = fetching.fetch
+        fused, near = compressed.fused, compressed.near
+        shifted = not near
+    unpack, clear = fetching.unpack, fetching.clear
+    reading = fetching.near if near else SimpleNamespace(read_names=auto_near.build_plain())
+    read_names, head_of = reading.read_names, getattr(reading, "head", None)
     few4, few8 = auto_few.build_few(shared, 4), auto_few.build_few(shared, 8)
     lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared, read_names)
     warp_row = auto_rows.build_warp(shared, read_names, keeps_score)
@@ -207,24 +209,26 @@ def build(
                 if not wanted:
                     start, degree = np.int64(0), np.int32(0)
                 label, score, tied = index_type(-1), score_type(0), False
-                near, entries = rows, np.int32(0)
+                at_hand, entries, head = rows, np.int32(0), np.int32(0)
+                if near and degree > 0:
+                    head = head_of(stream, start)
                 if fused:
-                    near = Rows(rows.indptr, here.keys, rows.weights)
+                    at_hand = Rows(rows.indptr, here.keys, rows.weights)
                     if kind > ROWS_OF_FEW - 2:
-                        start, entries = unpack(stream, v, start, degree, lane, base, here)
+                        start, entries = unpack(stream, v, start, degree, head, lane, base, here)
                 if kind > ROWS_OF_FEW:
                     if cuda.any_sync(ALL, degree > 4):
                         label, score, tied = few8(
-                            v, start, degree, current, near, state, here, numbers
+                            v, start, degree, current, at_hand, state, here, numbers
                         )
                     else:
                         label, score, tied = few4(
-                            v, start, degree, current, near, state, here, numbers
+                            v, start, degree, current, at_hand, state, here, numbers
                         )
                 elif kind > ROWS_OF_FEW - 2:
                     width = np.int32(16 if kind == ROWS_OF_FEW else 32)
                     label, score, tied = lanes(
-                        v, start, degree, current, lane, width, near, state, here, numbers
+                        v, start, degree, current, lane, width, at_hand, state, here, numbers
                     )
                 else:
                     left = cuda.ballot_sync(ALL, wanted)
@@ -235,11 +239,14 @@ def build(
                         its_start = cuda.shfl_sync(ALL, start, source)
                         its_degree = cuda.shfl_sync(ALL, degree, source)
                         its_label = cuda.shfl_sync(ALL, current, source)
+                        its_head = np.int32(0)
+                        if near:
+                            its_head = cuda.shfl_sync(ALL, head, source)
                         failed = False
                         if its_degree <= SHORT:
                             of_row, its_score, its_tie = short(
-                                its_v, its_start, its_degree, its_label, lane, base, rows, stream,
-                                state, here, numbers,
+                                its_v, its_start, its_degree, its_head, its_label, lane, base, rows,
+                                stream, state, here, numbers,
                             )  # fmt: skip
                         else:
                             of_row, its_score, its_tie, failed = warp_row(
@@ -353,4 +360,8 @@ def build(
             cuda.syncthreads()
         return goal
 
-    return evaluate, fetch
+    return SimpleNamespace(
+        evaluate=evaluate,
+        fetch=None if near else fetching.fetch,
+        fill_tables=reading.fill_tables if near else None,
+    )

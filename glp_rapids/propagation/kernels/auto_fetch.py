@@ -86,7 +86,7 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
     weights as codes (``coded``); and whether short rows are ``fused``: decoded where they are
     counted.
     """
-    fused = how.fused
+    fused, how_near = how.fused, how.near
     index_type = shared.index_type
     ordered, weighted, coded = how.ordered, how.weighted, how.coded
     sink_of, stored = _named(ordered)
@@ -189,8 +189,11 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
                         read_list(stream, v, bit, degree, rows.indices, rows, start)
             chunk += warps
 
+    near = auto_near.build(index_type, ordered, stored, target) if how.near else None
+    read_near = near.read_list if how.near else None
+
     @cuda.jit(device=True)
-    def unpack(stream, v, bit, degree, lane, base, here):
+    def unpack(stream, v, bit, degree, head, lane, base, here):
         """Decode a list a lane into a warp's slice of the table; give where each begins.
 
         And how many entries there are. The slice must have room for all. A list begins at ``bit``.
@@ -206,7 +209,11 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
         start = np.int64(base)
         if degree > 0:
             start += np.int64(total - degree)
-            read_list(stream, stored(stream, v), bit, np.int64(degree), here.keys, here, start)
+            v = stored(stream, v)
+            if how_near:
+                read_near(stream, here, head, bit, v, degree, np.int32(start))
+            else:
+                read_list(stream, v, bit, np.int64(degree), here.keys, here, start)
         cuda.syncwarp()
         return start, cuda.shfl_sync(ALL, total, LANES - 1)
 
@@ -220,10 +227,7 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             slot += np.int32(LANES)
         cuda.syncwarp()
 
-    found = SimpleNamespace(fetch=fetch, unpack=unpack, clear=clear)
-    if how.near:
-        found.read_names = auto_near.build(index_type, ordered, stored, target)
-    return found
+    return SimpleNamespace(fetch=fetch, unpack=unpack, clear=clear, near=near)
 
 
 def build_wake(how: SimpleNamespace, target: Target) -> Any:

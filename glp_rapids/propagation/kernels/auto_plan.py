@@ -78,6 +78,7 @@ class Limits:
     slots: int  # of a block's table in shared memory
     handed_over: int | None  # labels that a piece of a hub hands over; None: all
     pruned: bool = True  # whether a sketch spares a block to read a row again
+    longest: int = LONG  # of rows that a warp reads alone
 
 
 def make_plan(
@@ -102,7 +103,7 @@ def make_plan(
     longest = SHORT << int(np.log2(max(entries // (SHORT * SHARE_OF_WARP), 1)))
     if not limits.pruned:
         longest = min(longest, limits.slots // limits.warps_per_block)
-    degrees[-1] = min(degrees[-1], longest)
+    degrees[-1] = min(degrees[-1], longest, limits.longest)
     while degrees[-1] < single:
         degrees.append(min(max(2 * degrees[-1], 1), single))
     key = _keys(indptr, classes, strips, strip, np.array(degrees), xp)

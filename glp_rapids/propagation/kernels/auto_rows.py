@@ -131,13 +131,14 @@ def build_short(shared: SimpleNamespace, read_names: Any) -> Any:
     unit, online, slots = shared.unit, shared.online, np.int32(shared.slice)
 
     @cuda.jit(device=True)
-    def short(v, start, degree, current, lane, base, rows, stream, state, here, numbers):
+    def short(v, start, degree, head, current, lane, base, rows, stream, state, here, numbers):
         labels = cuda.local.array(STEP, index_type)
         votes = cuda.local.array(STEP, vote_type)
         places = cuda.local.array(STEP, np.int32)
         distinct = here.now[DISTINCT] != 0
         last = degree - 1
-        read_names(labels, v, start, degree, lane, LANES, np.int64(0), rows, stream, here)
+        begin = np.int64(0)
+        read_names(labels, v, start, degree, head, lane, LANES, begin, rows, stream, here)
         for k in range(STEP):
             if lane + LANES * k <= last:  # a user's function sees real entries, each once
                 labels[k], votes[k] = heard_from(
@@ -233,7 +234,7 @@ def build_warp(shared: SimpleNamespace, read_names: Any, exact: bool) -> Any:
         offset = np.int32(lane)
         while offset - lane < degree:
             begin = np.int64(offset - lane)
-            read_names(names, v, start, degree, offset, LANES, begin, rows, stream, here)
+            read_names(names, v, start, degree, 0, offset, LANES, begin, rows, stream, here)
             for k in range(STEP):
                 j = start + min(offset + LANES * k, last)
                 labels[k], amounts[k] = heard_from(v, names[k], j, rows, state, distinct, numbers)

@@ -23,6 +23,7 @@ from glp_rapids.propagation.kernels import (
     auto_course,
     auto_evaluate,
     auto_fetch,
+    auto_near,
     auto_update,
 )
 from glp_rapids.propagation.kernels.auto_common import (
@@ -36,7 +37,6 @@ from glp_rapids.propagation.kernels.auto_common import (
     ONCE,
     OVER,
     SHIFT,
-    SHORT,
     SWEEPS,
     THREADS,
     WARPS,
@@ -80,9 +80,13 @@ def build(
     sum_of_lanes = shared.sum_of_lanes
     course_of = auto_course.build(target)
     meet, set_rule, judge = course_of.meet, course_of.set_rule, course_of.judge
-    evaluate, fetch = auto_evaluate.build(compiled, shared, meet, compressed, target)
+    evaluation = auto_evaluate.build(compiled, shared, meet, compressed, target)
+    evaluate, fetch = evaluation.evaluate, evaluation.fetch
     fetched = fetch is not None
-    near = WARPS * SHORT if compressed is not None and compressed.near else 1
+    near, classes, fill_tables = 1, 1, None
+    if compressed is not None and compressed.near:
+        near, classes = WARPS * auto_near.SEGMENT, auto_near.ENTRIES
+        fill_tables = evaluation.fill_tables
     State = compiled.state_type
     vote_type, score_type = shared.vote_type, shared.score_type
     word_type, wipe = shared.word_type, shared.wipe
@@ -110,6 +114,7 @@ def build(
             long_last=cuda.shared.array(THREADS, np.int64),
             long_rows=cuda.shared.array(1, np.int32),
             near=cuda.shared.array(near, index_type),
+            classes=cuda.shared.array(classes, np.uint64),
         )
         # Our own barrier, which is inlined; asking for the grid makes the launch cooperative.
         cuda.cg.this_grid()
@@ -128,6 +133,8 @@ def build(
             here.now[SWEEPS] = run.control[0]
             here.now[EXPLORED] = run.control[1]
             here.now[EVERYBODY] = run.control[2]
+        if classes > 1:
+            fill_tables(stream, here)
         goal = blocks
         meta = np.int64(0)
         ready, half = False, np.int64(0)  # the next group is decoded, in this half of the buffer
