@@ -8,12 +8,12 @@ import threading
 
 import numpy as np
 import pytest
-from graphs import edges, power_law_pairs
+from graphs import edges
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glp_rapids import as_graph
-from glp_rapids.diversity import balance, team
+from glp_rapids.diversity import balance
 from glp_rapids.diversity.balance import Shares, Worker, mixed_units, packed, units_of, work
 from glp_rapids.diversity.simple import simple
 
@@ -46,7 +46,7 @@ class Engine:
 def do(engines, costs, **options):
     """Let engines work on one-item units of these costs; give workers and results."""
     workers = [Worker(engine.name, engine) for engine in engines]
-    units = [np.array([i]) for i in range(len(costs))]
+    units = [[np.array([i]) for i in range(len(costs))]] * len(workers)
     before = threading.active_count()
     try:
         return workers, work(workers, Engine.call, units, costs, **options)
@@ -320,126 +320,39 @@ def test_a_device_is_made_current_in_the_thread_that_works_on_it():
         )
         for name in "abc"
     ]
-    work(workers, Engine.call, [np.array([i]) for i in range(12)], [1.0] * 12)
+    work(workers, Engine.call, [[np.array([i]) for i in range(12)]] * 3, [1.0] * 12)
     assert not hasattr(current, "name")
     assert {name: settled.count(name) for name in "abc"} == {w.name: w.units for w in workers}
     assert sum(worker.units for worker in workers) == 12
 
 
-# ---------------------------------------------------------------- a team
+def test_a_worker_gets_its_own_copy_of_a_unit_even_of_a_stolen_one():
+    begun, others_done = threading.Event(), threading.Event()
+    units = [[np.array([i]) for i in range(4)] for _ in "ab"]
+    given = {"a": [], "b": []}
+
+    def call(engine, unit):
+        given[engine.name].append(unit)
+        engine.call(unit)
+
+    def does(unit):
+        if unit == 0:
+            begun.set()
+        if len(given["b"]) == 3:
+            others_done.set()
+
+    engines = [
+        Engine("a", waits={0: others_done}, does=does),
+        Engine("b", waits={1: begun}, does=does),
+    ]
+    workers = [Worker(engine.name, engine) for engine in engines]
+    work(workers, call, units, [100, 60, 50, 40])
+    assert workers[1].stolen == 1
+    for own, engine in zip(units, engines, strict=True):
+        assert all(unit is own[int(unit[0])] for unit in given[engine.name])
 
 
-class Counting:
-    """An engine whose answers show which vertex they are for."""
-
-    xp = np
-    most_alone = None
-
-    def __init__(self, indptr, indices, limit):
-        self.indptr, self.indices, self.limit = indptr, indices, limit
-        self.batches, self.asked = 0, []
-
-    def _ask(self, vertices):
-        self.batches += 1
-        self.asked.append(vertices)
-        if self.limit is not None and self.limit < 100:
-            raise MemoryError("memory_limit is too low")
-
-    def scores(self, vertices, k, model):
-        self._ask(vertices)
-        return vertices.astype(np.int32) * 10 + k
-
-    def members(self, vertices, k, model):
-        self._ask(vertices)
-        rows = [np.arange(self.indptr[v], self.indptr[v + 1]) for v in vertices]
-        return np.concatenate([*rows, []]).astype(np.int32)
-
-    def every_score(self, vertices, model):
-        sizes = self.indptr[vertices + 1] - self.indptr[vertices]
-        return np.concatenate([[0], np.cumsum(sizes)]), self.members(vertices, 0, model)
-
-
-@pytest.fixture
-def made(monkeypatch):
-    """Teams of engines that count; and the engines made so far."""
-    engines = []
-
-    def engine_of(csr, device, number=None, memory_limit=None):
-        engines.append(Counting(csr.indptr, csr.indices, memory_limit))
-        return engines[-1]
-
-    monkeypatch.setattr(team, "engine_of", engine_of)
-    monkeypatch.setitem(team.LEAST_COST, "cpu", 50)
-
-    def make(**options):
-        graph = as_graph(**edges(power_law_pairs(300, 2000, 2)), device="cpu")
-        return team.Team(graph, simple(graph, False), **options), graph
-
-    return make, engines
-
-
-@pytest.mark.parametrize("devices", [None, [0], [0, 1], range(5)])
-@pytest.mark.parametrize("tell", [None, lambda items: None])
-@pytest.mark.parametrize("model", ["component", "truss"])
-@pytest.mark.parametrize("most_alone", [None, 0, 20, 10**6])
-def test_every_vertex_is_asked_for_once_and_answers_are_in_order(
-    made, devices, tell, model, most_alone, monkeypatch
-):
-    monkeypatch.setattr(Counting, "most_alone", most_alone)
-    make, engines = made
-    one, graph = make(devices=devices, tell=tell)
-    n = graph.number_of_vertices
-    indptr = simple(graph, False).indptr
-    for vertices in (np.arange(n), np.random.default_rng(3).permutation(n)[: n // 2]):
-        rows = np.concatenate([np.arange(indptr[v], indptr[v + 1]) for v in vertices])
-        for method, arguments, expected in [
-            ("scores", (3,), vertices * 10 + 3),
-            ("members", (3,), rows),
-            ("every_score", (), rows),
-        ]:
-            for engine in engines:
-                engine.asked.clear()
-            found = getattr(one, method)(vertices, *arguments, model)
-            if method == "every_score":
-                offsets, found = found
-                sizes = indptr[vertices + 1] - indptr[vertices]
-                assert np.array_equal(offsets, np.concatenate([[0], np.cumsum(sizes)]))
-            assert np.array_equal(found, expected)
-            asked = np.concatenate([unit for engine in engines for unit in engine.asked])
-            assert np.array_equal(np.sort(asked), np.sort(vertices))
-    report = one.report()
-    units = sum(worker["units"] for worker in report["devices"])
-    assert units == report["batches"] == sum(engine.batches for engine in engines)
-    if devices is not None:
-        assert len(report["devices"]) == len(devices)
-        if len(devices) == 1 and tell is None:
-            assert units == 6
-        elif most_alone is None:
-            assert units > 6 * len(devices)
-        else:
-            assert 6 * len(devices) <= units <= 6 * 3 * len(devices)
-
-
-def test_no_vertices_need_nobody(made):
-    make, engines = made
-    one, _ = make(devices=[0, 1])
-    nobody = np.empty(0, dtype=np.int64)
-    assert one.scores(nobody, 3, "core").size == one.members(nobody, 3, "core").size == 0
-    offsets, scores = one.every_score(nobody, "core")
-    assert (offsets.tolist(), scores.size) == ([0], 0)
-    assert not engines[0].asked
-
-
-def test_what_threads_cannot_hold_together_one_holds_alone(made):
-    make, engines = made
-    one, graph = make(devices=[0, 1, 2], memory_limit=120)  # 40 each is too little
-    vertices = np.arange(graph.number_of_vertices)
-    assert np.array_equal(one.scores(vertices, 1, "core"), vertices * 10 + 1)
-    assert [engine.limit for engine in engines] == [40, 120]
-    assert np.array_equal(np.sort(np.concatenate(engines[1].asked)), vertices)
-    too_little, _ = make(devices=[0, 1], memory_limit=99)
-    with pytest.raises(MemoryError, match="memory_limit"):
-        too_little.scores(vertices, 1, "core")
+# ---------------------------------------------------------------- what a vertex costs
 
 
 def test_costs_grow_with_what_there_is_to_do():

@@ -44,9 +44,9 @@ class Worker:
     stolen: int = 0
 
     def do(self, call: Call, vertices: Array) -> Any:
-        """Make a call, inside ``scope``, and note how long it took."""
+        """Make a call for vertices that lie here, inside ``scope``; note how long it took."""
         begin = time.perf_counter()
-        found = call(self.engine, self.engine.xp.asarray(vertices))
+        found = call(self.engine, vertices)
         self.settle()
         self.seconds += time.perf_counter() - begin
         self.units += 1
@@ -192,7 +192,7 @@ class Shares:
 def work(
     workers: Sequence[Worker],
     call: Call,
-    units: Sequence[Array],
+    units: Sequence[Sequence[Array]],
     costs: Sequence[float],
     *,
     early: int = 0,
@@ -200,6 +200,8 @@ def work(
     tell: Callable[[int], None] = lambda items: None,
 ) -> list[Any]:
     """Make ``call(engine, unit)`` once for every unit and give what it returned, by unit.
+
+    ``units`` holds, for every worker, all units where that worker is, since any may be stolen.
 
     Workers have a thread each. ``tell`` is called in this one with the size of each unit done. If
     a call raises, the others end after the unit at hand and the error is raised here.
@@ -213,7 +215,7 @@ def work(
                 while taken := shares.take(place):
                     unit, stolen = taken
                     worker.stolen += stolen
-                    messages.put((unit, worker.do(call, units[unit])))
+                    messages.put((unit, worker.do(call, units[place][unit])))
         except BaseException as error:  # raised where all are waited for
             messages.put((None, error))
         else:
@@ -222,7 +224,7 @@ def work(
     threads = [
         threading.Thread(target=serve, args=pair, daemon=True) for pair in enumerate(workers)
     ]
-    found: list[Any] = [None] * len(units)
+    found: list[Any] = [None] * len(costs)
     errors = []
     try:
         for thread in threads:
@@ -232,7 +234,7 @@ def work(
             unit, result = messages.get()
             if unit is not None:
                 found[unit] = result
-                tell(len(units[unit]))
+                tell(len(units[0][unit]))
                 continue
             at_work -= 1
             if result is not None:

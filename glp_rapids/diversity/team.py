@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,7 +106,8 @@ class Plan(NamedTuple):
     """How vertices are shared out: among so many workers, in units; the ``early`` ones first."""
 
     workers: int
-    places: list[Array]  # of the vertices of each unit
+    order: Array  # the places of the vertices, unit after unit
+    units: list[list[Array]]  # for each worker the vertices of every unit, where the worker is
     costs: list[float]
     early: int
 
@@ -185,17 +187,17 @@ class Team:
             return found[1] if isinstance(found, tuple) else found
 
         if len(self.workers) == 1 and self._tell is None:
+            (there,) = self._sent(self.workers, vertices)
             with self.workers[0].scope():
-                found = self.workers[0].do(call, vertices)
+                found = self.workers[0].do(call, there)
             return None, self._brought([found])[0]
-        places, found = self._shared(call, vertices, arguments[-1])
-        return self._xp.concatenate(places), self._xp.concatenate(self._brought(found))
+        order, found = self._shared(call, vertices, arguments[-1])
+        return order, self._xp.concatenate(self._brought(found))
 
-    def _shared(self, call: Callable, vertices: Array, model: str) -> tuple[list, list]:
-        """Share the vertices out; give the places of those of each unit, and the answers."""
+    def _shared(self, call: Callable, vertices: Array, model: str) -> tuple[Array, list]:
+        """Share the vertices out; give their places, unit after unit, and the answers."""
         plan = self._plan(vertices, model)
-        workers, places = self.workers[: plan.workers], plan.places
-        units = [vertices[unit] for unit in places]
+        workers, units = self.workers[: plan.workers], plan.units
         self._settle()
         told = 0
 
@@ -207,7 +209,7 @@ class Team:
 
         options = {"early": plan.early, "steal": self._steal, "tell": tell}
         try:
-            return places, work(workers, call, units, plan.costs, **options)
+            return plan.order, work(workers, call, units, plan.costs, **options)
         except MemoryError:
             if self._graph.device == "gpu" or not self._memory_limit or len(self.workers) == 1:
                 raise
@@ -218,18 +220,25 @@ class Team:
             engine = engine_for(self._graph, self._csr, None, self._memory_limit)
             self._engines.append(engine)
             self.workers[0].engine = engine
-            return places, work(self.workers[:1], call, units, plan.costs, **options)
+            return plan.order, work(self.workers[:1], call, units[:1], plan.costs, **options)
 
     def _plan(self, vertices: Array, model: str) -> Plan:
         """Plan who gets which vertices; the plan for all of them is kept on the graph."""
-        make = partial(self._planned, vertices, model)
         everyone = self._graph.number_of_vertices
         if vertices.size != everyone or not bool((vertices == self._xp.arange(everyone)).all()):
-            return make()
-        return self._graph.keep(("plan", model, len(self.workers), self._chosen), make)
+            return self._planned(vertices, model)
+        # Kept are 4 or 8 bytes a vertex, as large as its number, and on every other GPU as many for
+        # the units; all that is freed with the graph. Threads are alike, whatever they are called.
+        threads = self._graph.device == "cpu"
+        who = len(self.workers) if threads else tuple(worker.name for worker in self.workers)
+        make = partial(self._planned, vertices, model, everyone=True)
+        return self._graph.keep(("plan", model, who, self._chosen), make)
 
-    def _planned(self, vertices: Array, model: str) -> Plan:
-        """Cut vertices into units, at least one a worker but not many more than are worth it."""
+    def _planned(self, vertices: Array, model: str, *, everyone: bool = False) -> Plan:
+        """Cut vertices into units, at least one a worker but not many more than are worth it.
+
+        With ``everyone``, vertices are their own places, and one array is both.
+        """
         device = self._graph.device
         cost = costs(self._graph, self._csr, vertices, model)
         worth = int(float(cost.sum()) / LEAST_COST[device])
@@ -241,8 +250,27 @@ class Team:
         else:
             together = self._csr.degree[vertices] > most_alone
             places, unit_costs, early = mixed_units(cost, together, workers, *TOGETHER[model])
-        places = [unit.astype(vertices.dtype, copy=False) for unit in places]
-        return Plan(workers, places, unit_costs, early)
+        order = self._xp.concatenate(places).astype(vertices.dtype, copy=False)
+        sent = self._sent(self.workers[:workers], order if everyone else vertices[order])
+        bounds = list(pairwise([0, *accumulate(unit.size for unit in places)]))
+        units = [[there[first:end] for first, end in bounds] for there in sent]
+        return Plan(workers, order, units, unit_costs, early)
+
+    def _sent(self, workers: Sequence[Worker], vertices: Array) -> list[Array]:
+        """Give each worker vertices where it is: before any begins, as a copy stops all of them.
+
+        A copy between GPUs waits for what both have begun, and what either begins later for it.
+        When each unit was copied as it was taken, one GPU waited for the other to end its own.
+        """
+        if self._chosen:
+            self._settle()
+        sent = []
+        for worker in workers:
+            with worker.scope():
+                sent.append(worker.engine.xp.asarray(vertices))
+                if sent[-1] is not vertices:
+                    worker.settle()
+        return sent
 
     def _brought(self, found: list[Array]) -> list[Array]:
         """Bring answers to where the graph is."""
