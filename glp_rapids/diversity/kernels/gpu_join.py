@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.diversity.kernels.gpu_common import cuda, digest, joined, kernel, root_of
+from glp_rapids.diversity.kernels.gpu_common import cuda, digest, joined, kernel
 
 THREADS = 256
 
@@ -65,7 +65,10 @@ def build_roots(threads: int) -> Any:
     def find_roots(parent, size, enough):
         node = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         if node < parent.size:
-            root = root_of(parent, np.int32(node))
+            # Nobody shortens another's way here: that could come after its root was written.
+            root = np.int32(node)
+            while parent[root] != root:
+                root = parent[root]
             parent[node] = root
             if size[root] < enough:
                 cuda.atomic.add(size, root, np.int32(1))
