@@ -47,16 +47,13 @@ def store_named(out, place, entry):
 
 
 def mark(active, place, entry):
-    """Wake a vertex; a read is cheaper than a write, and most are awake already."""
-    if active[np.uint64(entry)] == 0:
-        active[np.uint64(entry)] = 1
+    """Wake a vertex, awake or not: a thread that asks waits for each answer before it reads on."""
+    active[np.uint64(entry)] = 1
 
 
 def mark_named(active, place, entry):
     """Wake the vertex of an entry."""
-    v = active[1][np.uint64(entry)]
-    if active[0][np.uint64(v)] == 0:
-        active[0][np.uint64(v)] = 1
+    active[0][np.uint64(active[1][np.uint64(entry)])] = 1
 
 
 def _named(ordered: bool) -> tuple[Any, Any]:

@@ -39,7 +39,7 @@ from glp_rapids.propagation.kernels.cuda_target import cuda
 
 SEGMENT = SHORT  # entries of a part at the most: STEP a lane
 ENTRIES = len(KINDS) * CLASSES  # of the tables
-LONGEST = 4 * SEGMENT  # of rows that a warp reads part by part; blocks read eight at a time
+LONGEST = 2 * SEGMENT  # of rows that a warp reads part by part; blocks read eight at a time
 HEAD_WIDTH = 13  # of what says how many intervals and residuals there are: both are in 32 bits
 
 
