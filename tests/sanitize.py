@@ -19,17 +19,21 @@ from glp_rapids.propagation.kernels import auto, auto_compressed, auto_plan
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
 
 
-def on_compressed(graph, schemes, **options):
+# Schemes and the entries of a part; packed ones of 128 are decoded where they are counted.
+LISTS = (("packed", 128), ("packed", 32), ("cgr", 32))
+
+
+def on_compressed(graph, lists, **options):
     """Run on compressed lists: as they are, and with little room and nothing decoded early."""
-    for scheme in schemes:
+    for scheme, segment in lists:
         for least, early in ((1 << 23, 1 << 22), (1 << 11, 0)):
             auto_compressed.LEAST_BYTES, auto_compressed.BYTES_A_VERTEX = least, 0
             auto.EARLY = early
-            compressed = compress(graph, scheme, segment=32, device="cpu").to("gpu")
+            compressed = compress(graph, scheme, segment=segment, device="cpu").to("gpu")
             found = glp_rapids.label_propagation(compressed, **FEW, **options)
             expected = glp_rapids.label_propagation(graph, **FEW, device="cpu")
             same = np.array_equal(on_host(found), on_host(expected))
-            print(f"{scheme}: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
+            print(f"{scheme} {segment}: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
 
 
 def on_host(frame):
@@ -47,8 +51,8 @@ PROGRAMS = {
     "speaker": lambda graph, weighted, **o: glp_rapids.speaker_listener(
         graph, max_iter=2, classes=2, **o
     ),
-    "compressed": lambda graph, weighted, **o: on_compressed(graph, ("packed", "cgr"), **o),
-    "compressed-weighted": lambda graph, weighted, **o: on_compressed(weighted, ("packed",), **o),
+    "compressed": lambda graph, weighted, **o: on_compressed(graph, LISTS, **o),
+    "compressed-weighted": lambda graph, weighted, **o: on_compressed(weighted, LISTS[1:], **o),
 }
 # The largest degrees of the bins that warps serve, and from what degree on blocks share a row.
 PATHS = {

@@ -1,9 +1,13 @@
 """Real graphs: compressed, to a file and back, exactly; and as small as they are to be."""
 
+from functools import partial
+
+import numpy as np
 import pytest
 from test_compressed_file import assert_same
 
 from glp_rapids import CompressedGraph, as_graph, compress, datasets
+from glp_rapids.device import to_host
 
 SCHEMES = ("cgr", "packed", "entropy")
 
@@ -19,9 +23,16 @@ def test_real_graphs_come_back(name, data, device, tmp_path):
     options["weight"] = next((name for name in ("weight", "amount") if name in edges), None)
     graph = as_graph(edges, directed=edges.attrs["directed"], device=device, **options)
     for scheme in SCHEMES:
-        compress(graph, scheme, order="degree" if scheme == "cgr" else None).save(tmp_path / name)
+        make = partial(compress, scheme=scheme, order="degree" if scheme == "cgr" else None)
+        compressed = make(graph)
+        compressed.save(tmp_path / name)
         opened = CompressedGraph.open(tmp_path / name, device=device)
         assert_same(opened.to_graph(), graph)
+        if device == "gpu":
+            on_cpu = make(graph.to("cpu")).lists
+            for part in ("words", "block_bytes", "tables"):
+                found = to_host(getattr(compressed.lists, part))
+                assert np.array_equal(found, getattr(on_cpu, part)), (scheme, part)
 
 
 @pytest.mark.slow
