@@ -52,7 +52,7 @@ PROGRAMS = {
         graph, max_iter=2, classes=2, **o
     ),
     "compressed": lambda graph, weighted, **o: on_compressed(graph, LISTS, **o),
-    "compressed-weighted": lambda graph, weighted, **o: on_compressed(weighted, LISTS[1:], **o),
+    "compressed-weighted": lambda graph, weighted, **o: on_compressed(weighted, LISTS[1:2], **o),
 }
 # The largest degrees of the bins that warps serve, and from what degree on blocks share a row.
 PATHS = {

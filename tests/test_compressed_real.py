@@ -29,7 +29,7 @@ def test_real_graphs_come_back(name, data, device, tmp_path):
         opened = CompressedGraph.open(tmp_path / name, device=device)
         assert_same(opened.to_graph(), graph)
         if device == "gpu":
-            on_cpu = make(graph.to("cpu")).lists
+            on_cpu = make(graph, device="cpu").lists
             for part in ("words", "block_bytes", "tables"):
                 found = to_host(getattr(compressed.lists, part))
                 assert np.array_equal(found, getattr(on_cpu, part)), (scheme, part)

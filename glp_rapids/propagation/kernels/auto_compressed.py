@@ -25,7 +25,15 @@ from glp_rapids.propagation.kernels import auto_near
 from glp_rapids.propagation.kernels.auto import AutoEngine, kernels_of
 from glp_rapids.propagation.kernels.auto_common import Rows
 from glp_rapids.propagation.kernels.auto_fetch import FETCHED, Stream
-from glp_rapids.propagation.kernels.auto_plan import BINS, BOUNDS, WARP, Limits, Plan, make_plan
+from glp_rapids.propagation.kernels.auto_plan import (
+    BINS,
+    BOUNDS,
+    WARP,
+    Limits,
+    Plan,
+    make_plan,
+    parts_of,
+)
 from glp_rapids.propagation.kernels.cuda_target import bound, gpu_target
 from glp_rapids.propagation.sweep import Workload
 from glp_rapids.sorting import rows_of
@@ -160,7 +168,9 @@ class CompressedEngine(AutoEngine):
             plan = make_plan(
                 indptr, rows.number_of_edges, rows.index_dtype, workload.classes, limits
             )
-            plan.starts[:] = self._bits(plan.vertices)
+            del indptr
+            for first, last in parts_of(0, plan.starts.size, plan.starts.size):
+                plan.starts[first:last] = self._bits(plan.vertices[first:last])
             self._bounds = np.zeros((workload.classes, 2), np.int64)
             return plan
         fetched = degrees * (degrees > WARP) if self._fused else degrees

@@ -77,10 +77,10 @@ def build(
         fused, near = compressed.fused, compressed.near
         shifted = not near
     unpack, clear = fetching.unpack, fetching.clear
-    reading = fetching.near if near else SimpleNamespace(read_names=auto_near.build_plain())
+    reading = fetching.near if near else auto_near.build_plain()
     read_names, head_of = reading.read_names, getattr(reading, "head", None)
     few4, few8 = auto_few.build_few(shared, 4), auto_few.build_few(shared, 8)
-    lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared, read_names)
+    lanes, short = auto_rows.build_lanes(shared), auto_rows.build_short(shared, reading.read_short)
     warp_row = auto_rows.build_warp(shared, read_names, keeps_score)
     bounded = shared.online and not keeps_score
     block_tools = auto_hub.build_block(shared, bounded)

@@ -48,9 +48,11 @@ def build(index_type: Any, ordered: bool, stored: Any, target: Target) -> Simple
 
     ``head(stream, bit)``
         What a list of one part begins with.
-    ``read_names(names, v, start, degree, head, offset, stride, begin, rows, stream, here)``
+    ``read_names(names, v, start, degree, offset, stride, begin, rows, stream, here)``
         Give the lanes of a warp what is in one part of a list; and which entries these are, the
         first and the step to the next.
+    ``read_short(names, v, start, degree, head, rows, stream, here)``
+        Give the lanes of a warp every 32nd entry of a list of one part.
     ``read_list(stream, here, head, bit, v, degree, place)``
         Write a list of up to 32 entries to ``here.keys[place:]``, a list a lane.
     ``fill_tables(stream, here)``
@@ -198,26 +200,33 @@ def build(index_type: Any, ordered: bool, stored: Any, target: Target) -> Simple
         cuda.syncwarp()
 
     @cuda.jit(device=True)
-    def read_names(names, v, start, degree, first_bits, offset, stride, begin, rows, stream, here):
-        """Read the part that begins at entry ``begin``; there may be none.
+    def read_names(names, v, start, degree, offset, stride, begin, rows, stream, here):
+        """Read the part that begins at entry ``begin``; there may be none."""
+        bit = start
+        if degree > SEGMENT and begin < degree:
+            part = begin // np.int64(SEGMENT)
+            bit = part_bit(stream.words, bit, np.int64(degree), part, stream.settings)
+        last = np.int32(min(np.int64(degree) - begin, np.int64(SEGMENT)) - 1)
+        read_lanes(names, v, bit, last, head(stream, bit), stream, here)
+        return begin + np.int32(cuda.laneid), np.int64(LANES)
 
-        Where there is no entry for a lane it gets another's.
-        """
+    @cuda.jit(device=True)
+    def read_short(names, v, start, degree, first_bits, rows, stream, here):
+        """Read a list of one part."""
+        read_lanes(names, v, start, np.int32(degree - 1), first_bits, stream, here)
+
+    @cuda.jit(device=True)
+    def read_lanes(names, v, bit, last, first_bits, stream, here):
+        """Give the lanes every 32nd entry of a part; where there is none a lane gets another's."""
         lane = np.int32(cuda.laneid)
         base = np.int32(cuda.threadIdx.x // LANES * SEGMENT)
         v = stored(stream, v)
-        bit = start
-        last = np.int32(min(np.int64(degree) - begin, np.int64(SEGMENT)) - 1)
         if last < 0:
             last = np.int32(0)
             if lane == 0:
                 here.near[np.uint32(base)] = index_type(v)
             cuda.syncwarp()
         else:
-            if degree > SEGMENT:
-                part = begin // np.int64(SEGMENT)
-                bit = part_bit(stream.words, bit, np.int64(degree), part, stream.settings)
-                first_bits = head(stream, bit)
             read_part(stream, here, first_bits, bit, v, np.int32(last + 1), lane, base)
         for k in range(STEP):
             own = np.int32(min(np.int32(lane + LANES * k), last))
@@ -226,7 +235,6 @@ def build(index_type: Any, ordered: bool, stored: Any, target: Target) -> Simple
             for k in range(STEP):
                 names[k] = index_type(stream.order[np.uint64(names[k])])
         cuda.syncwarp()
-        return begin + lane, np.int64(LANES)
 
     @cuda.jit(device=True)
     def next_number(words, here, names, cursor, kind):
@@ -302,21 +310,32 @@ def build(index_type: Any, ordered: bool, stored: Any, target: Target) -> Simple
             place, kind = np.int32(place + 1), np.int32(GAP)
 
     return SimpleNamespace(
-        head=head, read_names=read_names, read_list=read_list, fill_tables=fill_tables
+        head=head,
+        read_names=read_names,
+        read_short=read_short,
+        read_list=read_list,
+        fill_tables=fill_tables,
     )
 
 
-def build_plain() -> Any:
-    """Make ``read_names`` of rows that are not compressed."""
+def build_plain() -> SimpleNamespace:
+    """Make ``read_names`` and ``read_short`` of rows that are not compressed."""
 
     @cuda.jit(device=True)
-    def read_names(names, v, start, degree, head, offset, stride, begin, rows, stream, here):
+    def read_names(names, v, start, degree, offset, stride, begin, rows, stream, here):
         """Give a thread entry ``offset`` of a row and every ``stride``th from there on."""
         for k in range(STEP):
             names[k] = rows.indices[np.uint64(start + min(offset + stride * k, degree - 1))]
         return offset, stride
 
-    return read_names
+    @cuda.jit(device=True)
+    def read_short(names, v, start, degree, head, rows, stream, here):
+        """Give the lanes of a warp every 32nd entry of a row."""
+        lane = np.int64(cuda.laneid)
+        for k in range(STEP):
+            names[k] = rows.indices[np.uint64(start + min(lane + LANES * k, degree - 1))]
+
+    return SimpleNamespace(read_names=read_names, read_short=read_short)
 
 
 def fits(tables: Any, index_dtype: np.dtype) -> bool:

@@ -141,7 +141,7 @@ def _keys(indptr: Any, classes: int, strips: int, strip: Any, degrees: np.ndarra
     dtype = np.uint16 if classes * strips * bins <= 1 << 16 else np.int32
     key = xp.empty(number_of_vertices, dtype)
     limits = xp.asarray(degrees)
-    for first, last in _parts(0, number_of_vertices, number_of_vertices):
+    for first, last in parts_of(0, number_of_vertices, number_of_vertices):
         degree = indptr[first + 1 : last + 1] - indptr[first:last]
         place = degrees.size - xp.searchsorted(limits, degree, side="left")
         if classes > 1:
@@ -168,7 +168,7 @@ def _listed(indptr: Any, dtype: Any, key: Any, counts: np.ndarray, xp: Any) -> t
     following = xp.asarray(ends - with_neighbours.ravel())  # the next free place of each key
     vertices, starts = xp.empty(number, dtype), xp.empty(number, np.int64)
     degrees = xp.empty(number, dtype)
-    for first, last in _parts(0, key.size, key.size):
+    for first, last in parts_of(0, key.size, key.size):
         part = key[first:last]
         order = xp.argsort(part, kind="stable")
         part = part[order]
@@ -183,7 +183,7 @@ def _listed(indptr: Any, dtype: Any, key: Any, counts: np.ndarray, xp: Any) -> t
     return vertices, starts, degrees
 
 
-def _parts(first: int, last: int, number_of_vertices: int) -> Iterator[tuple[int, int]]:
+def parts_of(first: int, last: int, number_of_vertices: int) -> Iterator[tuple[int, int]]:
     """Cut a range so that what is made for a part is small beside what there is for all."""
     length = max(number_of_vertices // PARTS, 1 << 16)
     for begin in range(first, last, length):

@@ -118,7 +118,7 @@ def build_lanes(shared: SimpleNamespace) -> Any:
     return lanes
 
 
-def build_short(shared: SimpleNamespace, read_names: Any) -> Any:
+def build_short(shared: SimpleNamespace, read_short: Any) -> Any:
     """Make the path of a warp a row of up to 128 entries, four a lane, in a slice of the table.
 
     There are at least as many slots as entries. Whoever takes a slot for a label scores that label,
@@ -137,8 +137,7 @@ def build_short(shared: SimpleNamespace, read_names: Any) -> Any:
         places = cuda.local.array(STEP, np.int32)
         distinct = here.now[DISTINCT] != 0
         last = degree - 1
-        begin = np.int64(0)
-        read_names(labels, v, start, degree, head, lane, LANES, begin, rows, stream, here)
+        read_short(labels, v, start, degree, head, rows, stream, here)
         for k in range(STEP):
             if lane + LANES * k <= last:  # a user's function sees real entries, each once
                 labels[k], votes[k] = heard_from(
@@ -234,7 +233,7 @@ def build_warp(shared: SimpleNamespace, read_names: Any, exact: bool) -> Any:
         offset = np.int32(lane)
         while offset - lane < degree:
             begin = np.int64(offset - lane)
-            read_names(names, v, start, degree, 0, offset, LANES, begin, rows, stream, here)
+            read_names(names, v, start, degree, offset, LANES, begin, rows, stream, here)
             for k in range(STEP):
                 j = start + min(offset + LANES * k, last)
                 labels[k], amounts[k] = heard_from(v, names[k], j, rows, state, distinct, numbers)

@@ -94,7 +94,7 @@ def build(
             offset = np.int64(thread) + share * THREADS
             while offset - thread < length:  # the same for all threads
                 first, further = read_names(
-                    names, v, start, length, 0, offset, stride,
+                    names, v, start, length, offset, stride,
                     offset - thread + stride * of_stretch + of_half, rows, stream, here,
                 )  # fmt: skip
                 for k in range(STEP):
