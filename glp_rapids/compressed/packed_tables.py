@@ -14,6 +14,8 @@ import numpy as np
 from glp_rapids.compressed.layout import Layout
 from glp_rapids.compressed.packed import CLASS_BITS, CLASSES, KINDS, MOST_BITS, WIDTH_BITS
 
+NEVER = np.int64(1 << 60)
+
 
 def tables_of(
     counts: dict[str, np.ndarray], layout: Layout, number_of_vertices: int
@@ -53,19 +55,23 @@ def _best_widths(counts: np.ndarray, most: int) -> list[int]:
     end = (most + 1).bit_length()  # numbers are of ranges 0 to end - 1
     below = np.zeros(end + 1, np.int64)
     below[1:] = np.cumsum(np.concatenate([counts, np.zeros(end, np.int64)])[:end])
-    # best[e]: the fewest bits of all numbers below range e, and the ends of the classes so far.
-    best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, (0,))}
-    for _ in range(CLASSES):
-        further = {}
-        for first, (cost, ends) in best.items():
-            for last in range(first + 1, end + 1):
-                bits = CLASS_BITS + _width(first, last)
-                choice = cost + bits * int(below[last] - below[first]), (*ends, last)
-                further[last] = min(choice, further.get(last, choice))
-        best |= {last: min(further[last], best.get(last, further[last])) for last in further}
-    ends = best[end][1]
-    widths = [_width(first, last) for first, last in pairwise(ends)]
-    return widths + [0] * (CLASSES - len(widths))
+    first, last = np.triu_indices(end + 1, 1)
+    costs = np.full((end + 1, end + 1), NEVER)  # of a class of ranges from one on up to another
+    widths = np.array([_width(*ends) for ends in zip(first.tolist(), last.tolist(), strict=True)])
+    costs[first, last] = (CLASS_BITS + widths) * (below[last] - below[first])
+    np.fill_diagonal(costs, 0)  # a class that is not needed
+    best, begins = costs[0], []
+    for _ in range(CLASSES - 1):
+        choices = best[:, None] + costs
+        begins.append(choices.argmin(axis=0))
+        best = choices.min(axis=0)
+    ends = [end]
+    for begin in reversed(begins):
+        ends.append(int(begin[ends[-1]]))
+    ends = sorted({0, *ends})
+    found = [_width(*pair) for pair in pairwise(ends)]
+    # Classes of one number each in front move the others up, which makes no number longer.
+    return [0] * (CLASSES - len(found)) + found
 
 
 def _width(first: int, last: int) -> int:
