@@ -4,7 +4,8 @@
         --kernel-name kernel_substring=locals python tests/sanitize.py auto classic weighted
 
 and the same with ``--tool racecheck``. The first argument is a strategy, then the programs;
-``auto compressed compressed-weighted`` runs on compressed graphs.
+``auto compressed compressed-weighted`` runs on compressed graphs; ``compressed-near`` and
+``compressed-cgr`` are parts of that, since racecheck takes minutes.
 """
 
 import sys
@@ -52,6 +53,8 @@ PROGRAMS = {
         graph, max_iter=2, classes=2, **o
     ),
     "compressed": lambda graph, weighted, **o: on_compressed(graph, LISTS, **o),
+    "compressed-near": lambda graph, weighted, **o: on_compressed(graph, LISTS[:1], **o),
+    "compressed-cgr": lambda graph, weighted, **o: on_compressed(graph, LISTS[2:], **o),
     "compressed-weighted": lambda graph, weighted, **o: on_compressed(weighted, LISTS[1:2], **o),
 }
 # The largest degrees of the bins that warps serve, and from what degree on blocks share a row.

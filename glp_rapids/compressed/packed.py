@@ -92,11 +92,12 @@ def _numbers(target: Target) -> SimpleNamespace:
     @device
     def class_of(tables, x, kind):
         """Give the class of a number, its base and its width."""
-        name = ZERO
+        name, step = ZERO, np.int64(CLASSES // 2)
+        while step > 0:
+            if x >= class_at(tables, kind, name + step)[0]:
+                name += step
+            step >>= ONE
         base, width = class_at(tables, kind, name)
-        while name < np.int64(CLASSES - 1) and x - base >= ONE << width:
-            name += ONE
-            base, width = class_at(tables, kind, name)
         return name, base, width
 
     @device
