@@ -83,9 +83,7 @@ def _of_codes(on_lists: SimpleNamespace, target: Target) -> Any:
             residual = -ONE
             for i in range(residuals):
                 before = residual
-                residual, bit = read_residual(
-                    work.words, work.tables, bit, v, i, before, settings
-                )
+                residual, bit = read_residual(work.words, work.tables, bit, v, i, before, settings)
                 if bit > end:
                     return np.int64(-TRUNCATED), largest
                 if i > 0 and residual <= before:  # a gap beyond all numbers

@@ -17,9 +17,7 @@ from glp_rapids.compressed.packed import CLASS_BITS, CLASSES, KINDS, MOST_BITS, 
 NEVER = np.int64(1 << 60)
 
 
-def tables_of(
-    counts: dict[str, np.ndarray], layout: Layout, number_of_vertices: int
-) -> np.ndarray:
+def tables_of(counts: dict[str, np.ndarray], layout: Layout, number_of_vertices: int) -> np.ndarray:
     """Give the tables for so many numbers of each kind, by the bits of x + 1 less one; uint32."""
     n, segment = number_of_vertices, min(layout.segment, number_of_vertices)
     most = {"count": segment, "length": segment, "first": 2 * n, "rest": segment}

@@ -82,9 +82,7 @@ def build(index_type: Any, ordered: bool, stored: Any, target: Target) -> Simple
         high = np.uint32(entry >> np.uint64(32))
         base = natural(entry & np.uint64(0xFFFFFFFF))
         if wide:
-            base = natural(
-                base | (np.uint64(high >> np.uint32(WIDTH_BITS)) << np.uint64(32))
-            )
+            base = natural(base | (np.uint64(high >> np.uint32(WIDTH_BITS)) << np.uint64(32)))
         return base, np.int32(high & width_mask)
 
     @cuda.jit(device=True)
