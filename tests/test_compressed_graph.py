@@ -95,6 +95,7 @@ class Unlooked:
     ("options", "error", "words"),
     [
         ({"scheme": "zip"}, ValueError, "must be one of auto, cgr, packed, entropy, not 'zip'"),
+        ({"codes": {"gap": "zeta3"}}, ValueError, "codes are those of scheme='cgr'; 'packed'"),
         ({"scheme": ["cgr"]}, ValueError, r"must be one of auto, .*, not \['cgr'\]"),
         ({"for_": "fun"}, ValueError, "for_ must be 'speed' or 'size', not 'fun'"),
         ({"min_interval": -1}, ValueError, "min_interval must be from 0"),

@@ -13,8 +13,7 @@ Scheme = Literal["auto", "cgr", "packed", "entropy"]
 # What "auto" means.
 SCHEME_FOR = {"speed": "packed", "size": "entropy"}
 
-# What is best for a scheme. Shorter parts give more lanes something to do and take more room: with
-# 64 instead of 128 "packed" is 8% larger on uk-2007-100k, where cgr's best is 14% smaller as it is.
+# What is best for a scheme. Parts of 128 are what a warp reads at once; shorter ones take more room.
 DEFAULTS = {
     "cgr": {"min_interval": 4, "segment": 128},
     "packed": {"min_interval": 4, "segment": 128},
@@ -39,7 +38,12 @@ def layout_of(
     scheme = SCHEME_FOR[goal] if scheme == "auto" else scheme
     given = {"min_interval": min_interval, "segment": segment}
     numbers = DEFAULTS[scheme] | {k: v for k, v in given.items() if v is not None}
-    return Layout(scheme, raw_below=raw_below, codes=Codes(**(codes or {})), **numbers)
+    layout = Layout(scheme, raw_below=raw_below, codes=Codes(**(codes or {})), **numbers)
+    if codes and scheme != "cgr":
+        raise ValueError(
+            f"codes are those of scheme='cgr'; {scheme!r} makes its own, as they suit the graph"
+        )
+    return layout
 
 
 def checked_codes(codes: Any) -> dict[str, str]:
