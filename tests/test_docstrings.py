@@ -33,7 +33,10 @@ def public():
 PUBLIC = {id(thing): (name, thing) for name, thing in public()}
 
 
-@pytest.mark.parametrize(("name", "thing"), PUBLIC.values(), ids=[name for name, _ in PUBLIC.values()])
+NAMES = [name for name, _ in PUBLIC.values()]
+
+
+@pytest.mark.parametrize(("name", "thing"), PUBLIC.values(), ids=NAMES)
 def test_examples_run(name, thing):
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -13,7 +13,7 @@ Scheme = Literal["auto", "cgr", "packed", "entropy"]
 # What "auto" means.
 SCHEME_FOR = {"speed": "packed", "size": "entropy"}
 
-# What is best for a scheme. Parts of 128 are what a warp reads at once; shorter ones take more room.
+# What is best for a scheme. A warp reads parts of 128 at once; shorter ones take more room.
 DEFAULTS = {
     "cgr": {"min_interval": 4, "segment": 128},
     "packed": {"min_interval": 4, "segment": 128},
