@@ -226,10 +226,11 @@ def test_a_wrong_layout_is_refused(keywords, said):
 
 
 @pytest.mark.parametrize("row", [[3, 1], [2, 2], [0, 100], [-1, 2], [*range(30), 40, 35]])
-def test_rows_that_do_not_ascend_are_refused(row):
+@pytest.mark.parametrize("scheme", ["cgr", "packed"])
+def test_rows_that_do_not_ascend_are_refused(row, scheme):
     csr = rows_from([[1], row, *[[] for _ in range(98)]])
     with pytest.raises(ValueError, match="row 1 does not ascend"):
-        encode(csr, Layout("cgr", segment=8))
+        encode(csr, Layout(scheme, segment=8))
 
 
 def test_what_it_takes():

@@ -49,7 +49,8 @@ def histograms(rows: CSR, layout: Layout, sample: int = SAMPLE) -> dict[str, np.
     powers = 1 << xp.arange(LENGTHS, dtype=np.int64)
     found = {}
     for kind, numbers in _numbers(*_sampled(rows, sample), layout).items():
-        lengths = xp.searchsorted(powers, numbers + 1, side="right") - 1
+        # Rows that do not ascend have numbers below 0; whoever encodes them is told, but not here.
+        lengths = xp.maximum(xp.searchsorted(powers, numbers + 1, side="right") - 1, 0)
         found[kind] = to_host(_counted(lengths, LENGTHS))
     return found
 
