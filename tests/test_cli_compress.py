@@ -69,7 +69,10 @@ def test_info_checks_and_shows(edges, tmp_path, capsys):
     assert text == table
     assert "whole and in order" in err
     assert "undirected, unweighted, packed" in err
-    assert "codes degree " in err
+    assert "codes" not in err
+    cpu("compress", edges, tmp_path / "coded.glp", "--scheme", "cgr")
+    cpu("compress", "--info", tmp_path / "coded.glp")
+    assert "codes degree " in capsys.readouterr().err
     data = bytearray(out.read_bytes())
     data[-1] ^= 1
     out.write_bytes(data)

@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     how.add_argument(
         "--scheme", choices=("auto", "cgr", "packed", "entropy"), default="auto",
-        help="entropy is the smallest and slowest; packed and cgr as fast (default: by --for)",
+        help="packed is the fastest to read, entropy the smallest and slowest (default: by --for)",
     )  # fmt: skip
     how.add_argument(
         "--order", choices=("llp", "degree", "bfs"),
@@ -112,7 +112,7 @@ def _show(options: argparse.Namespace) -> None:
     layout = graph.layout
     line = f"scheme {layout.scheme}, intervals from {layout.min_interval}, raw up to "
     line += f"{layout.raw_below}, parts of {layout.segment}"
-    if layout.scheme != "entropy":
+    if layout.scheme == "cgr":  # the others have tables instead
         codes = [f"{kind} {code}" for kind, code in layout.codes._asdict().items()]
         line += f"; codes {', '.join(codes)}"
     edge_files.say(f"layout      {line}")
