@@ -1,6 +1,7 @@
 """A GPU gives on compressed graphs what a CPU gives on plain ones, to the last bit."""
 
 from functools import partial
+from itertools import product
 
 import graphs
 import numpy as np
@@ -55,6 +56,20 @@ def skewed():
     return graphs.edges(np.column_stack([source, np.where(source % 3 == 0, runs, far)]).tolist())
 
 
+# Where lists of a lane, a warp and a block end, a part, the slice of a table, and pieces of a hub.
+BOUNDARIES = [16, 17, 32, 33, 127, 128, 129, 255, 256, 257, 384, 385, 1024, 1025, 2816, 2817]
+
+
+def boundaries():
+    """Give a graph with lists of exactly so many entries: alone, in runs, and of both."""
+    pairs, ranks = [], np.arange(max(BOUNDARIES))
+    steps = [1 + 0 * ranks, 2 + 0 * ranks, 1 + (ranks % 6 == 5), 1 + (ranks % 9 > 4)]
+    leaves = [1000 + np.cumsum(step) for step in steps]
+    for v, (degree, own) in enumerate(product(BOUNDARIES, leaves)):
+        pairs += [(v, leaf) for leaf in own[:degree].tolist()]
+    return graphs.edges(pairs)
+
+
 def weighed(keywords, weights):
     """Drop the weights of a graph, or give it those of one kind."""
     frame = keywords.pop("graph").drop(columns="weight", errors="ignore")
@@ -70,7 +85,7 @@ def graphs_of_a_kind(weights, directed):
     """Give by name the graphs whose runs take one kernel."""
     # without entries first: the first run decides of what types the kernel takes arrays
     first = {"only isolated": graphs.GRAPHS["only isolated"], "skewed": skewed}
-    for name, make in (first | graphs.GRAPHS).items():
+    for name, make in (first | {"boundaries": boundaries} | graphs.GRAPHS).items():
         keywords = weighed(make(), weights)
         if directed or not keywords.get("directed"):
             yield name, as_graph(**keywords, device="cpu")
