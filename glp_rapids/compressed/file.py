@@ -23,7 +23,7 @@ file ends with the last one. The rest of the header is the graph::
     directed          whether the entries of a list are the destinations of its edges; otherwise an
                       edge is in the lists of both its ends, and in one list if it is a self-loop
     layout            ``scheme``, ``min_interval``, ``raw_below``, ``segment``, and ``codes``: the
-                      code of each kind of number, by name
+                      code of each kind of number, by name; only "cgr" takes notice of them
     weights           null: every edge weighs one. "plain" or "coded": see below
     order             whether there is a section ``order``
     ids               what the vertices are called

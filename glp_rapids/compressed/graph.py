@@ -223,7 +223,7 @@ class CompressedGraph:
         FileNotFoundError
             There is no such file.
         ValueError
-            It is no file of this kind, truncated, damaged, or of a newer version; the message says
+            It is no file of this kind, truncated, damaged, or of another version; the message says
             where.
         MemoryError
             The graph does not fit.
@@ -294,8 +294,9 @@ def compress(
         largest vertex needs; costs much room, since most lists are short.
     segment : int, optional
         Longer lists are cut into parts of so many entries, a power of two, which are decoded at
-        the same time. None: 128; with 512 "entropy" takes 2 to 4% less, and a GPU longer, since
-        it reads a part with one thread.
+        the same time. None: 128, and only parts of so many does a GPU read with 32 threads, under
+        "packed"; with 512 "entropy" takes 2 to 4% less, and a GPU longer, since it reads a part
+        with one thread.
     codes : mapping or Codes, optional
         Of "cgr", the code ("gamma", "delta", "zeta2", ... "zeta8") of ``degree``, ``count``,
         ``start``, ``length``, ``first`` or ``gap``. What is not named gets the best one for this
@@ -326,9 +327,9 @@ def compress(
     -----
     O(m) on either device, every list or part of one in a thread of its own. Beside the graph and
     its compressed form it takes 16 bytes a vertex and 16 for each part of a longer list; 0.15 GB to
-    choose codes; with ``order``, some 16 bytes an entry. Weights stay beside the lists, as they are
-    or, where few are different, by way of a table of them. Methods: Boldi and Vigna (WWW 2004, DCC
-    2004), CGR (Sha, Li, Tan, SIGMOD 2019).
+    choose codes or widths; with ``order``, some 16 bytes an entry. Weights stay beside the lists,
+    as they are or, where few are different, by way of a table of them. Methods: Boldi and Vigna
+    (WWW 2004, DCC 2004), CGR (Sha, Li, Tan, SIGMOD 2019).
 
     Examples
     --------

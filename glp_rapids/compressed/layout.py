@@ -69,7 +69,7 @@ class Codes(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """A layout as the kernels take it: int64 scalars; the codes by number, as in `CODES`."""
+    """A layout as the kernels take it: int64 scalars; for the codes see `settings`."""
 
     id_bits: np.int64
     min_interval: np.int64
@@ -143,7 +143,7 @@ class Layout:
 def settings(layout: Layout, number_of_vertices: int) -> Settings:
     """Give a layout as the kernels take it, for rows of so many vertices.
 
-    But under "cgr" the codes are the numbers of the fields, 0 to 5.
+    Where there are tables, the codes are the numbers of the fields, 0 to 5.
     """
     if number_of_vertices > MOST_VERTICES:
         raise ValueError(f"at most 2**56 vertices can be compressed, not {number_of_vertices}")

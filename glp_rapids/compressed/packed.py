@@ -7,9 +7,9 @@ that class have, its *width*. The number is what these say more than the first o
     degree, count, start, length, first, gap   as under "cgr"
     rest                                       how many residuals a part has
 
-``tables`` holds two words for every class of every kind: the lower 32 bits of the base; and the
-width in 6 bits, above it the rest of the base. The base is that of the class before and
-``1 << width`` of it more, so each number has one form. A part is::
+``tables`` holds two words for every class, kind after kind: the lower 32 bits of the base; and the
+width in the lowest 6 bits, above it the rest of the base. The first base of a kind is 0, any other
+that of the class before and ``1 << width`` of it more, so each number has one form. A part is::
 
     number of intervals    of the kind ``count``, as under "cgr"
     number of residuals    of the kind ``rest``, if there are intervals

@@ -11,6 +11,9 @@ once more to wake them.
 
 Entries come in no order, since votes do not mind; only where weights lie beside them they ascend,
 and then all rows take the way of the long ones. So they do where the parts of lists are too short.
+
+Under "packed" there is no buffer: longer rows too are decoded where they are counted, see
+`auto_near`.
 """
 
 from __future__ import annotations
@@ -81,7 +84,7 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
 
     ``how``: whether lists are ``ordered`` otherwise than the vertices, ``weighted``, and have
     weights as codes (``coded``); and whether short rows are ``fused``: decoded where they are
-    counted.
+    counted; or all rows are (``near``), for which nothing is to be fetched.
     """
     fused, how_near = how.fused, how.near
     index_type = shared.index_type

@@ -69,8 +69,8 @@ def build(
     """Make the kernel of one program; for ``compressed`` lists of a scheme, see `auto_fetch`.
 
     Launch: blocks of 256, as many as the device holds at once (three a multiprocessor), together.
-    Shared memory: 43 KB. Registers: 80, and 200 to 520 bytes of local memory a thread, by program.
-    Any degree.
+    Shared memory: 43 KB, 48 for packed lists. Registers: 80, and 200 to 520 bytes of local memory a
+    thread, by program. Any degree.
     """
     shared = common(compiled, index_type, target)
     wake = auto_update.build_wake()
