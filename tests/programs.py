@@ -27,6 +27,14 @@ class Counting(glp_rapids.Program):
         state.labels[v] = label
 
 
+class Distances(glp_rapids.Program):
+    """Hears those with near numbers loudest; no vertex may be taken for a neighbour of its own."""
+
+    @staticmethod
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], 1.0 / abs(u - v)
+
+
 def seeded(graph, **options):
     first = np.arange(min(3, graph.number_of_vertices))
     seeds = graph.frame({"label": first % 2}, vertex=to_device(first, graph.device))

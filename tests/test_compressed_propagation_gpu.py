@@ -7,10 +7,10 @@ import graphs
 import numpy as np
 import pytest
 import reference_compressed as reference
-from programs import PROGRAMS
+from programs import PROGRAMS, Distances
 from test_compressed_propagation import SCHEMES, SELECTED, assert_same, shuffled
 
-from glp_rapids import as_graph, compress, label_propagation
+from glp_rapids import as_graph, compress, label_propagation, propagate
 from glp_rapids.compressed import packed_tables
 from glp_rapids.compressed import weights as compressed_weights
 from glp_rapids.compressed.weights import CodedWeights
@@ -132,6 +132,16 @@ def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, la
         monkeypatch.setattr(auto, "EARLY", early)
         assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=True)
         assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=False)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_program_is_asked_about_neighbours_only():
+    plain = as_graph(**boundaries(), device="cpu")
+    for options in ({}, {"update": "sync"}):
+        expected = propagate(plain, Distances(), **options, device="cpu")
+        compressed = compress(plain, device="cpu").to("gpu")
+        assert_same(propagate(compressed, Distances(), **options, device="gpu"), expected)
 
 
 # Widths that suit no graph, as another writer may choose them: counts of more bits than a few, and

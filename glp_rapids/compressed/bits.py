@@ -77,8 +77,6 @@ def build(target: Target) -> SimpleNamespace:
         The number in 0 to 64 bits, uint64.
     ``read_code(words, bit, code)``
         A natural number and the bit behind it.
-    ``skip_code(words, bit, code)``
-        The bit behind a number.
     ``code_size(x, code)``
         The bits of a number.
     ``write_bits(words, bit, value, width)``
@@ -96,8 +94,6 @@ def build(target: Target) -> SimpleNamespace:
         it goes on beyond the 32.
     ``read_far(words, bit, code)``
         As read_code, for what code_in does not read.
-    ``take_32(words, window, have, place, width)``
-        As take, of a uint32 width up to 32.
     ``take(words, window, have, place, width)``
         A number in 0 to 64 bits, uint64, and the window behind it.
     ``bit_length(value)``
@@ -214,10 +210,6 @@ def build(target: Target) -> SimpleNamespace:
         return np.int64(x), bit + np.int64(used)
 
     @device
-    def skip_code(words, bit, code):
-        return read_code(words, bit, code)[1]
-
-    @device
     def open_window(words, bit):
         place, offset = np.uint64(bit) >> np.uint64(5), np.uint32(bit & np.int64(31))
         window = np.uint64(words[place]) >> np.uint64(offset)
@@ -308,7 +300,6 @@ def build(target: Target) -> SimpleNamespace:
     return SimpleNamespace(
         read_bits=read_bits,
         read_code=read_code,
-        skip_code=skip_code,
         code_size=code_size,
         write_bits=write_bits,
         write_code=write_code,
@@ -316,7 +307,6 @@ def build(target: Target) -> SimpleNamespace:
         fill=fill,
         code_in=code_in,
         read_far=read_far,
-        take_32=take_32,
         take=take,
         bit_length=bit_length,
         fold=fold,

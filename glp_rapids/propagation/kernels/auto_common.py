@@ -63,7 +63,9 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
     order_key = target.compile(scalar.order_key)
     # Shared memory adds 32 bits in one step and 64 bits in a loop of compare-and-swaps, so sums of
     # 64 bits are kept as two words: the lower one's carry goes to the upper one.
-    slots, highs = (TABLE, 1) if unit else (TABLE // 2, TABLE // 2)
+    # The table of a block has 32 KB at the most, whatever a label takes.
+    slots = TABLE if unit and index_type is np.int32 else TABLE // 2
+    highs = 1 if unit else slots
     word_type = np.int32 if unit else np.uint32
 
     @cuda.jit(device=True)

@@ -199,35 +199,31 @@ def build(index_type: Any, ordered: bool, stored: Any, target: Target) -> Simple
 
     @cuda.jit(device=True)
     def read_names(names, v, start, degree, offset, stride, begin, rows, stream, here):
-        """Read the part that begins at entry ``begin``; there may be none."""
+        """Read the part that begins at entry ``begin``; behind the last one, that once more.
+
+        A user's function sees entries of the row then, whatever becomes of what it says.
+        """
         bit = start
-        if degree > SEGMENT and begin < degree:
-            part = begin // np.int64(SEGMENT)
+        part = min(begin, np.int64(degree - 1)) // np.int64(SEGMENT)
+        if degree > SEGMENT:
             bit = part_bit(stream.words, bit, np.int64(degree), part, stream.settings)
-        last = np.int32(min(np.int64(degree) - begin, np.int64(SEGMENT)) - 1)
-        read_lanes(names, v, bit, last, head(stream, bit), stream, here)
+        count = np.int32(min(np.int64(degree) - part * np.int64(SEGMENT), np.int64(SEGMENT)))
+        read_lanes(names, v, bit, count, head(stream, bit), stream, here)
         return begin + np.int32(cuda.laneid), np.int64(LANES)
 
     @cuda.jit(device=True)
     def read_short(names, v, start, degree, first_bits, rows, stream, here):
         """Read a list of one part."""
-        read_lanes(names, v, start, np.int32(degree - 1), first_bits, stream, here)
+        read_lanes(names, v, start, np.int32(degree), first_bits, stream, here)
 
     @cuda.jit(device=True)
-    def read_lanes(names, v, bit, last, first_bits, stream, here):
-        """Give the lanes every 32nd entry of a part; where there is none a lane gets another's."""
+    def read_lanes(names, v, bit, count, first_bits, stream, here):
+        """Give the lanes every 32nd entry of a part; where there is none a lane gets the last."""
         lane = np.int32(cuda.laneid)
         base = np.int32(cuda.threadIdx.x // LANES * SEGMENT)
-        v = stored(stream, v)
-        if last < 0:
-            last = np.int32(0)
-            if lane == 0:
-                here.near[np.uint32(base)] = index_type(v)
-            cuda.syncwarp()
-        else:
-            read_part(stream, here, first_bits, bit, v, np.int32(last + 1), lane, base)
+        read_part(stream, here, first_bits, bit, stored(stream, v), count, lane, base)
         for k in range(STEP):
-            own = np.int32(min(np.int32(lane + LANES * k), last))
+            own = np.int32(min(np.int32(lane + LANES * k), np.int32(count - 1)))
             names[k] = here.near[np.uint32(base + own)]
         if ordered:
             for k in range(STEP):
