@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import glp_rapids
+from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.propagation import kernels
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
@@ -131,9 +132,13 @@ def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, weigh
     assert lists.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
 
 
-def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch):
+# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_type):
     graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
-    compile_persistent(monkeypatch, "classic", graph, (9, 0))
+    monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(index_type)))
+    signature = compile_persistent(monkeypatch, "classic", graph, (9, 0))
+    assert signature[5].types[1].dtype.name == np.dtype(index_type).name
 
 
 def test_kernels_without_warp_intrinsics_agree_in_the_simulator(tmp_path):

@@ -58,8 +58,6 @@ def build(target: Target) -> SimpleNamespace:
         intervals, the bit of the classes, and that of the bits.
     ``read_apart(words, tables, classes, bit, kind)``
         A number, int64, whose class and whose bits are at two places, and the bit behind it.
-    ``kind_of(number, front)``
-        The kind of number ``number`` of a part of which ``front`` are of intervals.
     ``class_at(tables, kind, name)``
         The base and the width of a class, int64.
     ``read_part(words, tables, bit, v, count, settings, out, place)``
@@ -235,7 +233,6 @@ def _readers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
 
     return SimpleNamespace(
         open_part=open_part,
-        kind_of=kind_of,
         skip_part=skip_part,
         read_interval=read_interval,
         read_residual=read_residual,
