@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Literal
 
@@ -133,6 +134,45 @@ def refuse_elsewhere(data: Any, label: str) -> None:
             f"{label} lies on GPU {there}, but the current one is GPU {here}; do this under "
             f"`with cupy.cuda.Device({there}):`"
         )
+
+
+def settle() -> None:
+    """Wait for the current stream of a GPU, so that whoever comes next may be on any other."""
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and gpu_available():
+        cupy.cuda.get_current_stream().synchronize()
+
+
+def settle_with_default_stream() -> None:
+    """Wait for the current stream and for the default one, where cuDF works.
+
+    Nothing orders the two if the current one is non-blocking; if it is the default one there is
+    nothing to wait for. Goes where arrays pass between CuPy and cuDF.
+    """
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and gpu_available() and cupy.cuda.get_current_stream().ptr:
+        settle()
+        cupy.cuda.Stream.null.synchronize()
+
+
+def kept(store: dict, name: Any, make: Callable[[], Any]) -> Any:
+    """Give what is kept under a name; make it the first time, for any thread and any stream."""
+    if name not in store:
+        made = make()
+        settle()
+        store.setdefault(name, made)
+    return store[name]
+
+
+class LackOfMemory(MemoryError):
+    """Says what lacks memory, how much there is, and the mend."""
+
+
+def release() -> None:
+    """Give back what CuPy's pool holds of a GPU's memory and nobody uses."""
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and gpu_available():
+        cupy.get_default_memory_pool().free_all_blocks()
 
 
 def memory_in_use(device: DeviceName) -> int:

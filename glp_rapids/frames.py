@@ -16,7 +16,13 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids import foreign
-from glp_rapids.device import array_module, gpu_available, to_device, to_host
+from glp_rapids.device import (
+    array_module,
+    gpu_available,
+    settle_with_default_stream,
+    to_device,
+    to_host,
+)
 
 Kind = Literal["pandas", "cudf", "cudf.pandas"]
 Column = Any  # a Series of either library, or a one-dimensional NumPy or CuPy array
@@ -112,7 +118,15 @@ def to_array(column: Column) -> Any:
     plain = getattr(column.dtype, "numpy_dtype", None)  # of what may hold nulls, and holds none
     if isinstance(column, pd.Series):
         return column.to_numpy(dtype=plain)
-    return (column if plain is None else column.astype(plain)).to_cupy(copy=False)
+    array = (column if plain is None else column.astype(plain)).to_cupy(copy=False)
+    settle_with_default_stream()
+    return array
+
+
+def taken(column: Any, index: Any) -> Any:
+    """Give the values of a Series at places, with the default index."""
+    settle_with_default_stream()
+    return column.take(index).reset_index(drop=True)
 
 
 def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
@@ -129,6 +143,7 @@ def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
         return pd.Series(to_host(values), copy=copy and array_module(values) is np)
     if isinstance(values, np.ndarray):
         values = to_device(values, "gpu")
+    settle_with_default_stream()
     # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
     return library(kind).Series(values.copy() if copy else values).reset_index(drop=True)
 

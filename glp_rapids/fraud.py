@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from glp_rapids import frames
+from glp_rapids.calls import guarded
 from glp_rapids.compressed.csr import is_compressed
 from glp_rapids.cores import Groups, connected_core, counts, exact_sums, induced, inside, masked
 from glp_rapids.device import array_module, module_on, to_device
@@ -69,6 +70,7 @@ class ClusterOptions(EdgeOptions, total=False):
     device: str | None
 
 
+@guarded
 def account_scores(
     graph: Any,
     seeds: Any,
@@ -127,6 +129,7 @@ def account_scores(
     return _score_frame(prepared, index, damping, max_iter)
 
 
+@guarded
 def find_clusters(
     graph: Any,
     seeds: Any,
@@ -257,6 +260,7 @@ def find_clusters(
     return Findings(frames.to_frame(columns, prepared.vertices.kind), members, scores)
 
 
+@guarded
 def suspicious_clusters(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -> Frame:
     """Give the suspicious clusters, the most suspicious first: `find_clusters`'s ``clusters``.
 
@@ -293,6 +297,7 @@ def suspicious_clusters(graph: Any, seeds: Any, **options: Unpack[ClusterOptions
     return find_clusters(graph, seeds, **options).clusters
 
 
+@guarded
 def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -> Frame:
     """Give the accounts of the suspicious clusters: `find_clusters`'s ``members``.
 

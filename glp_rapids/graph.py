@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from glp_rapids import adjacency
-from glp_rapids.device import DeviceName, array_module, choose, device_of, to_device
+from glp_rapids.device import DeviceName, array_module, choose, device_of, kept, to_device
 from glp_rapids.frames import Column, Frame, Kind, to_frame
 from glp_rapids.ids import VertexIds
 
@@ -204,9 +204,7 @@ class Graph(CSR):
 
     def keep(self, name, make):
         """Give what is kept on the graph under a name; make it the first time."""
-        if name not in self._derived:
-            self._derived[name] = make()
-        return self._derived[name]
+        return kept(self._derived, name, make)
 
     def _moved(self, device):
         arrays = (

@@ -36,7 +36,8 @@ class IdColumn:
         if index is None:
             return self._all(kind)
         index = to_device(index, device_of_column(self.values))
-        taken = self.values[index] if self.family == "integer" else self.values.take(index)
+        plain = self.family == "integer"
+        taken = self.values[index] if plain else frames.taken(self.values, index)
         return self._as_series(taken, kind, copy=False)  # what was taken is a copy
 
     def _all(self, kind: Kind) -> Any:
@@ -167,7 +168,7 @@ def _rank_tuples(encoded, lengths, kind):
             values = column.values[digit]
         else:
             digit = to_device(digit, device_of_column(column.values))
-            values = column.values.take(digit).reset_index(drop=True)
+            values = frames.taken(column.values, digit)
         columns.append(IdColumn(values, column.family, column.dtype))
     return codes, VertexIds(tuple(reversed(columns)), kind)
 
@@ -223,7 +224,7 @@ def _factorize(column, labels):
     xp = array_module(order)
     ranks = xp.empty(len(distinct), dtype=index_dtype(len(distinct)))
     ranks[order] = xp.arange(len(distinct), dtype=ranks.dtype)
-    return ranks[codes], distinct.take(order).reset_index(drop=True)
+    return ranks[codes], frames.taken(distinct, order)
 
 
 def rank_integers(arrays: list[Array], complete: bool = False) -> tuple[list[Array], Array]:

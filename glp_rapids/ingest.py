@@ -14,13 +14,16 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids import adjacency, frames, id_types, ids, sources
+from glp_rapids.calls import guarded
 from glp_rapids.compressed.csr import is_compressed
 from glp_rapids.device import (
     DeviceName,
+    LackOfMemory,
     array_module,
     choose,
     memory_free,
     refuse_elsewhere,
+    settle_with_default_stream,
     to_device,
 )
 from glp_rapids.graph import Graph, is_symmetric
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 Array = Any
 
 
+@guarded
 def as_graph(
     graph: Any,
     *,
@@ -138,13 +142,16 @@ def _converted(graph, source, destination, weight, directed, vertices, multigrap
         sources.refuse(options, name, "vertices", "it has its own")
         sources.refuse(options, name, "weight", "it has its own")
         sources.refuse_direction(graph.directed, options)
+        refuse_elsewhere(graph.lists.words if is_compressed(graph) else graph.indptr, "graph")
         return graph.to(device)
     edges = None
     try:
+        settle_with_default_stream()
         edges = sources.read(graph, options)
+        settle_with_default_stream()  # where cuDF and cuGraph made what was read
         return _build(edges, options, multigraph == "keep", device)
     except MemoryError as error:
-        raise MemoryError(_lack_of_memory(edges, device, error)) from error
+        raise LackOfMemory(_lack_of_memory(edges, device, error)) from error
 
 
 def _lack_of_memory(edges, device, error):

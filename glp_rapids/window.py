@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids import frames, ids, sources
+from glp_rapids.calls import guarded
 from glp_rapids.device import DeviceName, array_module, choose, to_device
-from glp_rapids.frames import Frame, Kind
+from glp_rapids.frames import Frame, Kind, taken
 from glp_rapids.graph import Graph
 from glp_rapids.options import ColumnNames
 from glp_rapids.pairs import Pairs, Rows, added_up, merged, subtracted, times, units
@@ -152,6 +153,7 @@ class SlidingWindow:
         """The time the window starts after: newest - days; None at the start."""
         return None if self._newest is None else self._shown(self._start(self._newest, self._dated))
 
+    @guarded
     def append(self, frame: Frame) -> Change:
         """Take a batch in and let go what is older than the window.
 
@@ -210,6 +212,7 @@ class SlidingWindow:
         self._kind, self._dated = kind, dated
         return Change(fresh.time.size, leaving.time.size, rows.time.size - fresh.time.size)
 
+    @guarded
     def graph(self, weight: Literal["transfers", "amount"] | None = "transfers") -> Graph:
         """Give the graph of the window.
 
@@ -246,6 +249,7 @@ class SlidingWindow:
             self._graphs[weight] = Graph(indptr, indices, weights, self.directed, self._vertices)
         return self._graphs[weight]
 
+    @guarded
     def edges(self) -> Frame:
         """Give what the transactions of every pair add up to.
 
@@ -348,7 +352,7 @@ def _taken(vertices: ids.VertexIds, index: Array) -> ids.VertexIds:
             values = values[index]
         else:
             place = "gpu" if frames.is_cudf(values, "Series") else "cpu"
-            values = values.take(to_device(index, place)).reset_index(drop=True)
+            values = taken(values, to_device(index, place))
         columns.append(replace(column, values=values))
     return ids.VertexIds(tuple(columns), vertices.kind)
 

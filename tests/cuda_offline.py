@@ -2,7 +2,6 @@
 
 import contextlib
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 from numba import cuda, typeof
@@ -16,19 +15,16 @@ from glp_rapids.propagation.kernels import (
 )
 
 
-class CompilingLauncher:
-    """Collects the PTX of every kernel that the engine would launch."""
+class Compiling:
+    """Stands for the launcher: collects the PTX of every kernel that would be launched."""
 
-    capability: ClassVar[tuple[int, int]] = (9, 0)
-    ptx: ClassVar[dict] = {}
+    def __init__(self, capability):
+        self.capability, self.ptx = capability, {}
 
-    def __init__(self, program):
-        self.program = program
-
-    def __call__(self, kernel, blocks, threads, *arguments):
+    def launch(self, kernel, blocks, threads, *arguments):
         self._compile(kernel, arguments)
 
-    def together(self, kernel, wanted, threads, *arguments):
+    def launch_together(self, kernel, wanted, threads, *arguments):
         """Compile the persistent kernel, and say that it did the sweeps, which changed nothing."""
         bounds = threads, auto_common.BLOCKS_A_MULTIPROCESSOR
         self._compile(kernel, arguments, launch_bounds=bounds)
@@ -40,11 +36,11 @@ class CompilingLauncher:
         name = kernel.py_func.__name__
         if (name, signature) in self.ptx:
             return
-        with cuda_target.without_contraction():
+        with cuda_target.compiling():
             code, _ = cuda.compile_ptx(
-                kernel.py_func, signature, device=False, cc=type(self).capability, **options
+                kernel.py_func, signature, device=False, cc=self.capability, **options
             )
-        type(self).ptx[name, signature] = code
+        self.ptx[name, signature] = code
 
 
 @contextlib.contextmanager
@@ -52,6 +48,7 @@ def compiling(monkeypatch, capability):
     """Inside the block the engines take NumPy arrays and compile instead of launching."""
     from numba.cuda import dispatcher
 
+    instead = Compiling(capability)
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
@@ -59,12 +56,11 @@ def compiling(monkeypatch, capability):
         monkeypatch.setattr(engine, "bound", lambda array: array)
     for engine in (auto, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
-        monkeypatch.setattr(engine, "Launcher", CompilingLauncher)
+        monkeypatch.setattr(engine, "launch", instead.launch)
+    monkeypatch.setattr(auto, "launch_together", instead.launch_together)
     monkeypatch.setattr(auto, "_built", {})
     monkeypatch.setattr(baselines, "_kernels", {})
-    CompilingLauncher.capability = capability
-    CompilingLauncher.ptx = {}
-    yield CompilingLauncher.ptx
+    yield instead.ptx
 
 
 def every_degree_class():

@@ -208,9 +208,8 @@ def test_ceiling_kernels_compile_without_a_gpu(monkeypatch, index):
     device = SimpleNamespace(compute_capability=(9, 0))
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
     indices, sums = typeof(np.empty(1, index)), typeof(np.empty(1, np.uint64))
-    for kernel, arrays in ((ceiling.index_stream, 1), (ceiling.label_gather, 2)):
-        code, _ = cuda.compile_ptx(
-            kernel.py_func, (*[indices] * arrays, sums), device=False, cc=(9, 0)
-        )
+    for function, arrays in ((ceiling.index_stream, 1), (ceiling.label_gather, 2)):
+        signature = *[indices] * arrays, sums
+        code, _ = cuda.compile_ptx(function, signature, device=False, cc=(9, 0))
         # eight loads of each array stand side by side, and one more for the rest
         assert code.count("ld.global.u") >= 9 * arrays

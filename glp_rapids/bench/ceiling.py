@@ -8,14 +8,19 @@ so that no load can be left out.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.graph import Graph
-from glp_rapids.propagation.kernels.cuda_target import bound, cuda, multiprocessors
+from glp_rapids.propagation.kernels.cuda_launch import launch
+from glp_rapids.propagation.kernels.cuda_target import bound, cuda, kernel, multiprocessors
+from glp_rapids.propagation.program import digest_of
 
 THREADS = 256
 BLOCKS_PER_MULTIPROCESSOR = (4, 8, 16, 32)  # the fastest counts: this is to be a ceiling
@@ -26,7 +31,6 @@ LAUNCHES = 10  # timed together, so that the time to launch does not count
 TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(i) for i in range(2, 9))
 
 
-@cuda.jit
 def index_stream(indices, sums):
     """Add up all indices."""
     thread, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
@@ -46,7 +50,6 @@ def index_stream(indices, sums):
     sums[thread] = total
 
 
-@cuda.jit
 def label_gather(indices, labels, sums):
     """Add up the labels at all indices."""
     thread, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
@@ -65,6 +68,11 @@ def label_gather(indices, labels, sums):
         total += labels[indices[j]]
         j += step
     sums[thread] = total
+
+
+@functools.cache
+def _kernel(function: Callable) -> Any:
+    return kernel(function, digest_of([function.__name__, Path(__file__).read_text()]))
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,7 @@ def measure(graph: Graph, repeats: int) -> Ceiling:
     )
 
 
-def _fastest(kernel: Any, arrays: tuple, repeats: int) -> float:
+def _fastest(function: Callable, arrays: tuple, repeats: int) -> float:
     import cupy
 
     times = []
@@ -96,19 +104,19 @@ def _fastest(kernel: Any, arrays: tuple, repeats: int) -> float:
         blocks *= multiprocessors()
         sums = cupy.empty(blocks * THREADS, np.uint64)
         arguments = [bound(array) for array in (*arrays, sums)]
-        launch = kernel[blocks, THREADS]
-        times.append(median(_milliseconds(launch, arguments) for _ in range(repeats + 1)))
+        run = functools.partial(launch, _kernel(function), blocks, THREADS, *arguments)
+        times.append(median(_milliseconds(run) for _ in range(repeats + 1)))
     return min(times)
 
 
-def _milliseconds(launch: Any, arguments: list) -> float:
+def _milliseconds(run: Callable[[], None]) -> float:
     import cupy
 
     start, end = cupy.cuda.Event(), cupy.cuda.Event()
-    launch(*arguments)  # warms up, and keeps the GPU busy while the next are queued
+    run()  # warms up, and keeps the GPU busy while the next are queued
     start.record()
     for _ in range(LAUNCHES):
-        launch(*arguments)
+        run()
     end.record()
     end.synchronize()
     return cupy.cuda.get_elapsed_time(start, end) / LAUNCHES

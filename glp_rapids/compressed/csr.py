@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.device import DeviceName, array_module, module_on
+from glp_rapids.device import DeviceName, array_module, kept, module_on
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
@@ -91,9 +91,7 @@ class CompressedCSR:
         return self._keep("entry_starts", self._entry_starts)
 
     def _keep(self, name, make):
-        if name not in self._derived:
-            self._derived[name] = make()
-        return self._derived[name]
+        return kept(self._derived, name, make)
 
     def _places(self):
         xp = array_module(self.order)

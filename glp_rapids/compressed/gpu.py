@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from glp_rapids.propagation.kernels.cuda_target import (
-    SIMULATED,
-    bound,
-    cuda,
-    kernel,
-    small_grids_allowed,
-)
+from glp_rapids.propagation.kernels import cuda_launch
+from glp_rapids.propagation.kernels.cuda_target import SIMULATED, cuda, kernel
 
 THREADS = 256  # of a block
-
-_first_launch = threading.Lock()
 
 
 def put(words, place, value):
@@ -60,7 +52,4 @@ def kernel_of(function: Callable, digest: str) -> Any:
 
 def launch(function: Any, items: int, work: Any) -> None:
     """Launch such a kernel, from any thread."""
-    work = type(work)(*(bound(one) if hasattr(one, "dtype") else one for one in work))
-    # The first launch compiles, and on each device it loads.
-    with _first_launch, small_grids_allowed():
-        function[-(-items // THREADS), THREADS](np.int64(items), work)
+    cuda_launch.launch(function, -(-items // THREADS), THREADS, np.int64(items), work)

@@ -17,6 +17,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from glp_rapids import adjacency
+from glp_rapids.calls import guarded
 from glp_rapids.compressed import reorder
 from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.csr import CompressedCSR
@@ -32,7 +33,7 @@ from glp_rapids.compressed.options import (
     telling,
 )
 from glp_rapids.compressed.weights import CodedWeights
-from glp_rapids.device import DeviceName, choose, memory_free, to_device
+from glp_rapids.device import DeviceName, LackOfMemory, choose, memory_free, to_device
 from glp_rapids.graph import CSR, Graph
 from glp_rapids.ids import VertexIds
 from glp_rapids.ingest import as_graph
@@ -134,6 +135,7 @@ class CompressedGraph:
         device = choose(device)
         return self if device == self.device else self.keep(device, partial(self._moved, device))
 
+    @guarded
     def to_graph(self) -> Graph:
         """Give the plain graph: the same as was compressed, to the bit. O(m); not kept."""
         rows = reorder.restored(self._stored(), self.order)
@@ -143,6 +145,7 @@ class CompressedGraph:
         """Give the graph with every edge reversed, by way of the plain one; kept."""
         return self if not self.directed else self.keep("transpose", self._transposed)
 
+    @guarded
     def stats(self) -> dict[str, Any]:
         """Say where the bits go.
 
@@ -187,6 +190,7 @@ class CompressedGraph:
         save(self, path)
 
     @classmethod
+    @guarded
     def open(
         cls,
         path: str | os.PathLike[str],
@@ -259,6 +263,7 @@ class CompressedGraph:
         return transposed
 
 
+@guarded
 def compress(
     graph: Any,
     scheme: Scheme = "auto",
@@ -360,7 +365,7 @@ def compress(
             tell("encode")
             return _of_rows(rows, layout, graph.directed, graph.vertices, places)
     except MemoryError as error:
-        raise MemoryError(
+        raise LackOfMemory(
             f"graph: there is too little memory to compress its {graph.number_of_edges:,} entries "
             f"on the {graph.device} ({memory_free(graph.device) / 2**30:.1f} GiB are free there): "
             f"{error}; free some, or compress it in host memory with device='cpu'"

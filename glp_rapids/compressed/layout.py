@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.device import DeviceName, array_module, device_of
+from glp_rapids.device import DeviceName, array_module, device_of, kept
 
 Array = Any
 
@@ -231,9 +231,7 @@ class CompressedRows:
 
     def keep(self, name: str, make: Callable[[], Any]) -> Any:
         """Give what is kept under a name; make it the first time."""
-        if name not in self._derived:
-            self._derived[name] = make()
-        return self._derived[name]
+        return kept(self._derived, name, make)
 
     def _skimmed(self):
         from glp_rapids.compressed.decode import skim

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from glp_rapids import adjacency
+from glp_rapids.calls import guarded
 from glp_rapids.compressed import webgraph_decode as bv
-from glp_rapids.device import DeviceName, choose, to_device
+from glp_rapids.device import DeviceName, LackOfMemory, choose, to_device
 from glp_rapids.graph import Graph
 from glp_rapids.ids import IdColumn, VertexIds
 from glp_rapids.sorting import index_dtype
@@ -56,6 +57,7 @@ class _Properties:
     codes: np.ndarray
 
 
+@guarded
 def read_webgraph(
     path: str | os.PathLike[str], *, directed: bool = True, device: DeviceName | None = None
 ) -> Graph:
@@ -125,7 +127,7 @@ def read_webgraph(
         indptr, indices = _decoded(file, described, properties)
         return _graph(indptr, indices, bool(directed), device)
     except MemoryError as error:
-        raise MemoryError(
+        raise LackOfMemory(
             f"{file}: there is too little memory for its {properties.nodes:,} nodes and "
             f"{properties.arcs:,} arcs ({error})"
         ) from error

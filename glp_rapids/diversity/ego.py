@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, memory_free, memory_in_use, to_host
+from glp_rapids.calls import guarded
+from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
 from glp_rapids.diversity.arguments import Clock, check_memory_limit, check_truth
 from glp_rapids.diversity.balance import entries_read
 from glp_rapids.diversity.simple import row_sums, rows_between, rows_of_vertices, simple
@@ -59,6 +60,7 @@ class EgoNetworks:
     indices: Array
 
 
+@guarded
 def ego_networks(
     graph: Any,
     vertices: Any = None,
@@ -190,7 +192,7 @@ def _batches(
     if needed.max() > limit:
         worst = int(needed.argmax())
         who = some(graph.external(vertices[worst : worst + 1]))
-        raise MemoryError(
+        raise LackOfMemory(
             f"the ego-network of {who}, with {int(degree[worst])} members and "
             f"{int(exact[worst]) // 2} edges, needs {needed[worst]} bytes, more than "
             f"memory_limit={limit}; raise memory_limit, or leave it out of vertices"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from glp_rapids.calls import guarded
 from glp_rapids.device import array_module
 from glp_rapids.diversity.arguments import (
     Clock,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 Array = Any
 
 
+@guarded
 def structural_diversity(
     graph: Any,
     k: int | None,
@@ -154,6 +156,7 @@ def structural_diversity(
     return set_attributes(frame, {**facts, "seconds": clock()})
 
 
+@guarded
 def top_structural_diversity(
     graph: Any,
     t: int,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from glp_rapids.calls import guarded
 from glp_rapids.device import array_module, memory_in_use
 from glp_rapids.diversity.arguments import Clock, check_integer
 from glp_rapids.diversity.simple import simple, weights
@@ -84,6 +85,7 @@ class _Run:
         return min(int(k), self.graph.number_of_vertices + 1)
 
 
+@guarded
 def core_number(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
     """Find the core number of every vertex: the largest k for which it is in the k-core.
 
@@ -131,6 +133,7 @@ def core_number(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOpt
     return run.reported(run.graph.frame({"core_number": _core_number(run)}))
 
 
+@guarded
 def k_core(
     graph: Any, k: int | None = None, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]
 ) -> Frame:
@@ -192,6 +195,7 @@ def k_core(
     return run.reported(frame, k=int(k))
 
 
+@guarded
 def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
     """Find the trussness of every edge: the largest k for which it is in the k-truss.
 
@@ -243,6 +247,7 @@ def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptio
     return run.reported(run.edge_frame(columns={"trussness": found}))
 
 
+@guarded
 def k_truss(graph: Any, k: int, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
     """Give the edges of the k-truss, every one in at least k - 2 of its triangles.
 
@@ -297,6 +302,7 @@ def k_truss(graph: Any, k: int, *, symmetrize: bool = False, **edges: Unpack[Edg
     return run.reported(frame, k=int(k))
 
 
+@guarded
 def triangle_count(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
     """Count the triangles that every vertex is a corner of.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.calls import guarded
 from glp_rapids.device import array_module, to_host
 from glp_rapids.metrics.columns import (
     as_frame,
@@ -23,6 +24,7 @@ from glp_rapids.metrics.columns import (
 )
 
 
+@guarded
 def nmi(a: Any, b: Any) -> float:
     """Compute the normalised mutual information of two partitions.
 
@@ -66,6 +68,7 @@ def nmi(a: Any, b: Any) -> float:
     return min(max(information / ((entropy_a + entropy_b) / 2), 0.0), 1.0)
 
 
+@guarded
 def ari(a: Any, b: Any) -> float:
     """Compute the adjusted Rand index of two partitions.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from glp_rapids.calls import guarded
 from glp_rapids.compressed.csr import is_compressed, rows_of
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.graph import CSR, Graph
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 ENTRIES_AT_ONCE = 1 << 24
 
 
+@guarded
 def modularity(
     graph: Any, partition: Any, *, resolution: float = 1.0, **edges: Unpack[EdgeOptions]
 ) -> float:
@@ -90,6 +92,7 @@ def modularity(
     return inside / total - resolution * expected
 
 
+@guarded
 def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
     """Compute the share of the edge weight that lies inside communities.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from glp_rapids.calls import guarded
 from glp_rapids.compressed.csr import readers_of, rows_of
 from glp_rapids.options import EdgeOptions, SweepOptions
 from glp_rapids.propagation.program import Program
@@ -48,6 +49,7 @@ def _prepared(
     return as_any_graph(graph, **edges), run_options
 
 
+@guarded
 def label_propagation(
     graph: Any, *, renumber: bool = True, **options: Unpack[SweepOptions]
 ) -> Frame:
@@ -142,6 +144,7 @@ def label_propagation(
     return _results().communities(outcome, renumber)
 
 
+@guarded
 def propagate(
     graph: Any, program: Program, *, renumber: bool = True, **options: Unpack[SweepOptions]
 ) -> Frame:
@@ -193,6 +196,7 @@ def propagate(
     return _results().communities(outcome, renumber, program.result_columns)
 
 
+@guarded
 def layered_label_propagation(
     graph: Any,
     *,
@@ -292,6 +296,7 @@ def _ordering(graph: Graph | CompressedGraph, run_options: Options, gammas: list
     return _results().ordering(graph, gammas, place, reports)
 
 
+@guarded
 def speaker_listener(
     graph: Any,
     *,
@@ -355,6 +360,7 @@ def speaker_listener(
     return _results().cover(outcome, int(max_labels), float(threshold))
 
 
+@guarded
 def seeded_label_propagation(
     graph: Any,
     seeds: Any,

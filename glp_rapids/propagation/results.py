@@ -11,7 +11,7 @@ import pandas as pd
 
 from glp_rapids.compressed.csr import CompressedCSR, heaviest
 from glp_rapids.device import array_module, module_on, to_device, to_host
-from glp_rapids.frames import Frame, Kind, set_attributes, to_series, without_proxy
+from glp_rapids.frames import Frame, Kind, set_attributes, taken, to_series, without_proxy
 from glp_rapids.graph import CSR, Graph
 from glp_rapids.propagation.scalar import fixed_point_scale
 from glp_rapids.propagation.sweep import Outcome
@@ -276,5 +276,5 @@ def _named(codes: Any, names: pd.Index, kind: Kind) -> Any:
     silent = codes < 0
     if len(names) == 0:
         names = pd.Index([0])
-    taken = to_series(pd.Series(names), kind).take(array_module(codes).where(silent, 0, codes))
-    return taken.reset_index(drop=True).where(to_series(~silent, kind), None)
+    found = taken(to_series(pd.Series(names), kind), array_module(codes).where(silent, 0, codes))
+    return found.where(to_series(~silent, kind), None)

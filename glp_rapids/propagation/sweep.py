@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from glp_rapids.compressed.csr import CompressedCSR, heaviest, is_compressed, readers_of, rows_of
-from glp_rapids.device import memory_in_use, module_on, to_device, to_host
+from glp_rapids.device import (
+    LackOfMemory,
+    memory_free,
+    memory_in_use,
+    module_on,
+    to_device,
+    to_host,
+)
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.course import Course
 from glp_rapids.propagation.program import Program, initial_state
@@ -142,6 +149,29 @@ class Outcome:
 
 def run(graph: Graph | CompressedGraph, program: Program, options: Options) -> Outcome:
     """Run a program on a graph, on the device where the graph lives."""
+    try:
+        return _run(graph, program, options)
+    except MemoryError as error:
+        device, needed = graph.device, _bytes_needed(graph)
+        raise LackOfMemory(
+            f"graph: there is too little memory to propagate labels over its "
+            f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
+            f"{device}: it takes about {needed / 2**30:.1f} GiB, the graph included, and "
+            f"{memory_free(device) / 2**30:.1f} GiB are free there ({error}); free some, compress "
+            "the graph (glp_rapids.compress), or use host memory with device='cpu'"
+        ) from error
+
+
+def _bytes_needed(graph: Graph | CompressedGraph) -> int:
+    """Estimate the peak of a run, as `glp-rapids bench gpu` and `bench compressed` measure it."""
+    if is_compressed(graph):
+        return graph.nbytes + 60 * graph.number_of_vertices
+    arrays = [array for array in (graph.indices, graph.weights) if array is not None]
+    entries = sum(array.nbytes for array in arrays) * (2 if graph.directed else 1)
+    return entries + 54 * graph.number_of_vertices
+
+
+def _run(graph: Graph | CompressedGraph, program: Program, options: Options) -> Outcome:
     begin = time.perf_counter()
     # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compilation import compile_program

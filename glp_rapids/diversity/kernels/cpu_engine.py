@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 
-from glp_rapids.device import memory_free
+from glp_rapids.device import LackOfMemory, memory_free
 from glp_rapids.diversity.kernels import cpu, cpu_ego
 from glp_rapids.diversity.simple import row_sums
 from glp_rapids.sorting_cpu import rows_of
@@ -67,7 +67,7 @@ class CpuEngine:
         vertices, graph = self._prepared(vertices)
         nodes = self._offsets(vertices)[-1]
         if nodes > np.iinfo(np.int32).max:
-            raise MemoryError(
+            raise LackOfMemory(
                 f"{vertices.size} ego-networks have {nodes} nodes, more than int32 can number; "
                 "ask for fewer vertices at once"
             )
@@ -147,7 +147,7 @@ class CpuEngine:
         place = cpu_ego.first_above(limit, vertices, graph)
         if place >= 0:
             vertex = vertices[place]
-            raise MemoryError(
+            raise LackOfMemory(
                 f"the ego-network of a vertex with {self._degrees(vertex):,} neighbours may need "
                 f"{cpu_ego.bytes_needed(vertex, graph):,} bytes, and there are {limit:,}; "
                 "raise memory_limit"

@@ -8,22 +8,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import threading
 from pathlib import Path
-from typing import Any
 
 from glp_rapids.propagation.kernels import cuda_target
-from glp_rapids.propagation.kernels.cuda_target import bound, cuda, kernel, multiprocessors
+from glp_rapids.propagation.kernels.cuda_launch import launch, launch_together
+from glp_rapids.propagation.kernels.cuda_target import cuda, kernel, multiprocessors
 
 __all__ = ["cuda", "kernel", "launch", "launch_together", "multiprocessors", "on"]
 
 # Where a list is so many times as long as the other, the other's members are looked up in it; a
 # step of a search costs about as much as reading the next few members.
 SCANNED = 8
-
-_one_at_a_time = threading.Lock()
-_compiled: set[tuple] = set()
-_resident: dict[tuple, tuple[Any, int]] = {}
 
 
 @functools.cache
@@ -32,41 +27,6 @@ def digest() -> str:
     here = Path(__file__).parent
     files = [*sorted(here.glob("gpu_*.py")), Path(cuda_target.__file__)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def _current_device() -> int:
-    return 0 if cuda_target.SIMULATED else cuda.get_current_device().id
-
-
-def launch(function: Any, blocks: int, threads: int, *arguments: Any) -> None:
-    """Launch a kernel on the current device, from any thread; nothing if there are no blocks."""
-    if blocks < 1:
-        return
-    arguments = tuple(bound(argument) for argument in arguments)
-    with _one_at_a_time:
-        with cuda_target.small_grids_allowed():
-            configured = function[int(blocks), threads]
-        key = id(function), _current_device()
-        if key not in _compiled:  # the first launch compiles, and on each device it loads
-            configured(*arguments)
-            _compiled.add(key)
-            return
-    configured(*arguments)
-
-
-def launch_together(function: Any, wanted: int, threads: int, *arguments: Any) -> None:
-    """Launch blocks that wait for one another: ``wanted``, or as many as there is room for."""
-    if cuda_target.SIMULATED:
-        function[1, threads](*arguments)
-        return
-    arguments = tuple(bound(argument) for argument in arguments)
-    types = tuple(function.typeof_pyval(argument) for argument in arguments)
-    key = id(function), types, threads, _current_device()
-    with _one_at_a_time:
-        if key not in _resident:
-            compiled = function.compile(types)
-            _resident[key] = compiled, compiled.max_cooperative_grid_blocks(threads)
-    launch(function, max(1, min(wanted, _resident[key][1])), threads, *arguments)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import memory_free, to_host
+from glp_rapids.device import LackOfMemory, memory_free, to_host
 from glp_rapids.diversity.kernels import gpu_bitmap, gpu_join, gpu_rows
 from glp_rapids.diversity.kernels.gpu_bitmap import EVERY, MEMBERS, SCORE
 from glp_rapids.diversity.kernels.gpu_common import launch
@@ -150,7 +150,7 @@ class GpuEngine(GpuGraph):
         if bytes_needed.max() > limit:
             worst = int(bytes_needed.argmax())
             edges = f" and {entries[worst] // 2:,} edges among them" if entries[worst] else ""
-            raise MemoryError(
+            raise LackOfMemory(
                 f"the ego-network of a vertex with {degree[worst]:,} neighbours{edges} needs "
                 f"{bytes_needed[worst]:,} bytes, and there are {limit:,}; raise memory_limit, or "
                 "use device='cpu'"

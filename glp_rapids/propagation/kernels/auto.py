@@ -20,12 +20,8 @@ from glp_rapids.propagation.course import Course
 from glp_rapids.propagation.kernels import auto_common, auto_sweep
 from glp_rapids.propagation.kernels.auto_common import THREADS, WARPS, Numbers, Rows, common
 from glp_rapids.propagation.kernels.auto_plan import Limits, Plan, make_plan
-from glp_rapids.propagation.kernels.cuda_target import (
-    Launcher,
-    bound,
-    gpu_target,
-    multiprocessors,
-)
+from glp_rapids.propagation.kernels.cuda_launch import launch, launch_together
+from glp_rapids.propagation.kernels.cuda_target import bound, gpu_target, multiprocessors
 from glp_rapids.propagation.scalar import TIE_BREAKS
 from glp_rapids.propagation.sweep import Workload
 
@@ -36,9 +32,9 @@ AWAKE = 512  # up to one in so many, few are awake
 EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
 LARGEST_LAUNCH = 1 << 10  # sweeps
 
-# The words that every launch sets: tickets drawn, the barrier, what is kept from one launch to the
-# next, then the changes sweep by sweep.
-DRAWN, BARRIER, CONTROL, CHANGED = 0, 2, 3, 6
+# The words that every launch sets: tickets drawn (two pairs), the barrier, what is kept from one
+# launch to the next, then the changes sweep by sweep.
+DRAWN, BARRIER, CONTROL, CHANGED = 0, 4, 5, 8
 
 _built: dict[tuple, tuple] = {}
 
@@ -52,7 +48,6 @@ def kernels_of(
         _built[key] = (
             *auto_sweep.build(compiled, index_type, gpu_target(), compressed),
             common(compiled, index_type, gpu_target()),
-            Launcher(compiled),
         )
     return _built[key]
 
@@ -84,7 +79,7 @@ class AutoEngine:
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._xp = array_module(fields["labels"])
         self._workload, self._compiled, self._fields = workload, compiled, fields
-        self._propagate, self._start, self._shared, self._launch = self._kernels()
+        self._propagate, self._start, self._shared = self._kernels()
         score_size = 0 if compiled.traits.default_update else 1
         # One run at a time has them: who finds none makes others.
         self._key = (
@@ -204,7 +199,7 @@ class AutoEngine:
         if self._compiled.traits.default_pick:
             return
         labels = self._fields["labels"]
-        self._launch(self._start, -(-labels.size // 128), 128, self._bound)
+        launch(self._start, -(-labels.size // 128), 128, self._bound)
         if self._workload.once and self._shared.online:
             # A pick may well be the own name at first, as a speaker's who has heard nothing yet.
             names = self._xp.arange(labels.size, dtype=labels.dtype)
@@ -230,7 +225,7 @@ class AutoEngine:
             words[CHANGED] = min(course.changed[course.explored : done - before + 1])
         workspace.words[:] = to_device(words, device_of(self._fields["labels"]))
         blocks = -(-workspace.plan.entries_a_class // (2 * THREADS))
-        self._launch.together(
+        launch_together(
             self._propagate, max(blocks, multiprocessors()), THREADS,
             workspace.lists, workspace.tables, workspace.hubs, workspace.pieces, workspace.run,
             workspace.rows, workspace.readers, workspace.stream, self._bound, how, self._numbers,

@@ -39,8 +39,8 @@ Numbers = namedtuple("Numbers", "scale limit errors")
 # What holds for one sweep or class, in shared memory: rarely needed, it would cost registers.
 (
     DISTINCT, RETAIN, TIE_BREAK, TIE_SEED, EVERYBODY, REVISIT_TIED, EXPLORING, WAKING,
-    SWEEPS, EXPLORED, LAYOUT, OVER, ONCE, SHIFT, NOW,
-) = range(15)  # fmt: skip
+    SWEEPS, EXPLORED, LAYOUT, OVER, ONCE, SHIFT, TICKETS, NOW,
+) = range(16)  # fmt: skip
 
 # Shared memory of a block: the table, then small things. Numba wants it allocated in the kernel.
 Here = namedtuple(
@@ -82,7 +82,7 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
         else:
             label, amount = load_neighbor(v, u, np.int64(1), state)
         if checked and not abs(amount) <= numbers.limit:
-            numbers.errors[0] = 1
+            numbers.errors[0] = state.sweep
             return index_type(-1), vote_type(0)
         return index_type(label), vote_type(to_fixed(amount, numbers.scale))
 

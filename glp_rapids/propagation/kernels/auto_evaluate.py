@@ -30,6 +30,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     REVISIT_TIED,
     SHIFT,
     SHORT,
+    TICKETS,
     WAKING,
     WARPS,
     Rows,
@@ -302,7 +303,9 @@ def build(
                     ticket = (block - items) * WARPS + thread // LANES
             while item < items:
                 if drawing and thread == 0:
-                    here.drawn[0] = blocks + cuda.atomic.add(run.drawn, 0, np.int64(1))
+                    here.drawn[0] = blocks + cuda.atomic.add(
+                        run.drawn, np.uint64(here.now[TICKETS]), np.int64(1)
+                    )
                 position, piece = first_row + item - number_of_pieces, np.int64(-1)
                 if stage != HUBS:
                     position = first_row + here.deferred[np.uint64(item)]
@@ -340,7 +343,9 @@ def build(
             tickets = here.meta[meta + here.now[LAYOUT] + FIRST_TICKETS + BINS]
             if ticket < 0:
                 if thread % LANES == 0:
-                    ticket = given + cuda.atomic.add(run.drawn, 1, np.int64(1))
+                    ticket = given + cuda.atomic.add(
+                        run.drawn, np.uint64(here.now[TICKETS] + 1), np.int64(1)
+                    )
                 ticket = cuda.shfl_sync(ALL, ticket, 0)
             while ticket < tickets:
                 # A warp defers at most 32 rows a ticket.
@@ -348,7 +353,9 @@ def build(
                     break
                 following = tickets
                 if tickets > given and thread % LANES == 0:
-                    following = given + cuda.atomic.add(run.drawn, 1, np.int64(1))
+                    following = given + cuda.atomic.add(
+                        run.drawn, np.uint64(here.now[TICKETS] + 1), np.int64(1)
+                    )
                 warp_ticket(ticket, meta, here, lists, run, rows, stream, state, numbers)
                 cuda.syncwarp()
                 # It was asked for before, and is here by now.

@@ -39,6 +39,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     SHIFT,
     SWEEPS,
     THREADS,
+    TICKETS,
     WARPS,
     Here,
     common,
@@ -129,6 +130,7 @@ def build(
             here.waiting[0] = 0
             here.changes[0] = 0
             here.now[OVER] = 0
+            here.now[TICKETS] = 0
             here.now[ONCE] = course.once
             here.now[SWEEPS] = run.control[0]
             here.now[EXPLORED] = run.control[1]
@@ -154,6 +156,7 @@ def build(
                     )
                     here.changes[0] = 0
                     here.now[SHIFT] = half * course.room
+                    here.now[TICKETS] = 2 - here.now[TICKETS]
                 cuda.syncthreads()
                 following = group + 1 if group + 1 < groups else 0
                 if fetched:
@@ -170,8 +173,10 @@ def build(
                 )
                 meet(run, goal)
                 goal += blocks
-                if cuda.blockIdx.x == 0 and thread < 2:
-                    run.drawn[thread] = 0
+                # The next group draws from the other pair: no barrier need come before it.
+                if cuda.blockIdx.x == 0 and thread == 0:
+                    run.drawn[np.uint64(here.now[TICKETS])] = 0
+                    run.drawn[np.uint64(here.now[TICKETS] + 1)] = 0
                 # What the next group needs to know is on its way while this one is updated.
                 if thread < META:
                     here.meta[META - meta + thread] = lists.meta[following, thread]
@@ -202,7 +207,8 @@ def build(
             if thread == 0:
                 judge(here, run, course)
             cuda.syncthreads()
-            if here.now[OVER] != 0 or numbers.errors[0] != 0:
+            # a faster block may be in the next sweep, and write that one's number there
+            if here.now[OVER] != 0 or numbers.errors[0] == here.now[SWEEPS]:
                 break
         if cuda.blockIdx.x == 0 and thread == 0:
             run.control[0] = here.now[SWEEPS]
@@ -221,6 +227,6 @@ def build(
     if compressed is not None:
         digest += f" {compressed.digest}"
     return (
-        kernel(propagate, digest, launch_bounds=(THREADS, blocks)),
-        kernel(start, digest),
+        kernel(propagate, digest, compiled, launch_bounds=(THREADS, blocks)),
+        kernel(start, digest, compiled),
     )

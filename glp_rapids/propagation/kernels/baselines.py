@@ -23,12 +23,8 @@ from glp_rapids.propagation.kernels import (
     gpu_sort,
     gpu_update,
 )
-from glp_rapids.propagation.kernels.cuda_target import (
-    Launcher,
-    bound,
-    gpu_target,
-    multiprocessors,
-)
+from glp_rapids.propagation.kernels.cuda_launch import launch
+from glp_rapids.propagation.kernels.cuda_target import bound, gpu_target, multiprocessors
 from glp_rapids.propagation.kernels.gpu_serving import (
     UNLIMITED,
     DegreeClass,
@@ -84,7 +80,6 @@ class Kernels:
     """The kernels of one program, each built when a strategy first asks for it."""
 
     def __init__(self, compiled: Compiled, index_type: Any):
-        self.launch = Launcher(compiled)
         self.update = gpu_update.build(compiled, index_type)
         self._compiled, self._shared = compiled, gpu_common.common(compiled, index_type)
         self._built: dict[Any, Any] = {}
@@ -120,7 +115,7 @@ class BaselineEngine(SweepBySweep):
         self._workload, self._compiled, self._fields = workload, compiled, fields
         index_type = rows.indices.dtype.type
         kernels = kernels_of(compiled, index_type)
-        self._update, self._launch = kernels.update, kernels.launch
+        self._update = kernels.update
         score_type = np.float64 if compiled.traits.real_scores else np.int64
 
         weights = rows.weights
@@ -143,7 +138,7 @@ class BaselineEngine(SweepBySweep):
         winner_score = xp.zeros(max(number_of_vertices, 1), score_type)
         self._ground = ground = Ground(
             xp=xp,
-            launch=self._launch,
+            launch=launch,
             bound=bound,
             most_blocks=multiprocessors() * 16,
             workload=workload,
@@ -202,7 +197,7 @@ class BaselineEngine(SweepBySweep):
         if self._compiled.traits.default_pick:
             return
         labels = self._fields["labels"]
-        self._launch(
+        launch(
             self._update.start, -(-labels.size // 128), 128, tuple(self._bound.values())
         )
         if "volume" in self._fields:
@@ -235,14 +230,14 @@ class BaselineEngine(SweepBySweep):
         """Update the vertices of a class, and wake those who read them."""
         ground, threads = self._ground, gpu_common.THREADS
         first, last = self._classes[group]
-        self._launch(
+        launch(
             self._update.update, -(-(last - first) // threads), threads, first, last,
             ground.bound_vertices, *self._readers, turn.fields, skip, turn.scale,
             ground.bound_marks[0], *ground.bound_winners, self._wide, self._bound_changed,
         )
         first, last = self._wide_indptr[group : group + 2]
         if skip:
-            self._launch(
+            launch(
                 self._update.wake, last - first, threads, first, self._wide_vertices,
                 *self._readers, self._wide, ground.bound_marks[0],
             )

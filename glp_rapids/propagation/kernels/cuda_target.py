@@ -1,4 +1,4 @@
-"""The one place that imports Numba's CUDA: how a kernel is compiled, cached and launched.
+"""The one place that imports Numba's CUDA: how a kernel is compiled, cached and handed arrays.
 
 A GPU would contract a*b+c into one rounding where a CPU does two, and a user's score could differ
 in the last bit; so kernels are compiled with contraction off, an option of NVVM that Numba has no
@@ -19,8 +19,8 @@ import numpy as np
 from numba import cuda
 from numba.core import config
 
+from glp_rapids.device import array_module
 from glp_rapids.propagation.compilation import Compiled, Target, give_own_files
-from glp_rapids.propagation.diagnosis import explain
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 
@@ -113,31 +113,44 @@ def gpu_target() -> Target:
 
 
 @contextlib.contextmanager
-def without_contraction() -> Iterator[None]:
-    """Compile with ``-fma=0`` inside the block, so that products and sums round as on a CPU."""
+def compiling() -> Iterator[None]:
+    """Compile with ``-fma=0`` inside the block, so that products and sums round as on a CPU.
+
+    Numba's own lock is held meanwhile: nobody else in the process, the user's kernels included, is
+    compiled while its compiler is another, and none of ours while it is not.
+    """
     if SIMULATED:
         yield
         return
     from numba.cuda import compiler, dispatcher
+    from numba.cuda.core.compiler_lock import global_compiler_lock
 
-    original = compiler.compile_cuda
+    with global_compiler_lock:
+        original = compiler.compile_cuda
 
-    def compile_cuda(*args, **options):
-        options["nvvm_options"] = {**(options.get("nvvm_options") or {}), "fma": False}
-        return original(*args, **options)
+        def compile_cuda(*args, **options):
+            options["nvvm_options"] = {**(options.get("nvvm_options") or {}), "fma": False}
+            return original(*args, **options)
 
-    compiler.compile_cuda = dispatcher.compile_cuda = compile_cuda
-    try:
-        yield
-    finally:
-        compiler.compile_cuda = dispatcher.compile_cuda = original
+        compiler.compile_cuda = dispatcher.compile_cuda = compile_cuda
+        try:
+            yield
+        finally:
+            compiler.compile_cuda = dispatcher.compile_cuda = original
 
 
-def kernel(function: Callable, digest: str, **options: Any) -> Any:
-    """Make a kernel whose compiled form is kept on disk under ``digest``."""
+def kernel(function: Callable, digest: str, program: Compiled | None = None, **options: Any) -> Any:
+    """Make a kernel whose compiled form is kept on disk under ``digest``, to be launched.
+
+    ``program``: of whose functions it is made, to name it where they do not compile. ``options``:
+    those of Numba that decide what is compiled, as ``launch_bounds``.
+    """
     if SIMULATED:
         return cuda.jit(function)
+    import numba_cuda
     from numba.cuda.dispatcher import CUDACache
+
+    digest = f"{digest} {sorted(options.items())} numba-cuda {numba_cuda.__version__}"
 
     class DigestCache(CUDACache):
         def _index_key(self, sig: Any, codegen: Any) -> tuple:
@@ -148,100 +161,28 @@ def kernel(function: Callable, digest: str, **options: Any) -> Any:
     # Link-time optimisation would decide about contraction anew, after NVVM.
     compiled = cuda.jit(function, lto=False, **options)
     compiled._cache = DigestCache(function)
+    compiled.program, compiled.loaded = program, {}
     return compiled
 
 
-def bound(array: Any) -> Any:
-    """Wrap an array once for many launches: without this every launch would synchronize."""
-    if SIMULATED or isinstance(array, np.generic):
-        return array
-    return cuda.as_cuda_array(array, sync=False)
+def bound(value: Any) -> Any:
+    """Wrap a CuPy array, or those of a named tuple, once for many launches.
 
-
-@contextlib.contextmanager
-def small_grids_allowed() -> Iterator[None]:
-    """Keep Numba from warning of small grids: a class of few vertices is no mistake."""
+    Without this every launch would synchronize. Anything else is itself.
+    """
     if SIMULATED:
-        yield
-        return
-    from numba.cuda.core import config as cuda_config
-
-    before = cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS
-    cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-    try:
-        yield
-    finally:
-        cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = before
-
-
-def _compile_errors() -> tuple[type[Exception], ...]:
-    """Give the errors by which Numba refuses code; for CUDA it has a family of its own."""
-    if SIMULATED:
-        return ()
-    from numba.core.errors import NumbaError
-    from numba.cuda.core import errors
-
-    return NumbaError, errors.NumbaError
-
-
-class Launcher:
-    """Launch kernels; a kernel's first launch compiles it, so contraction is off for that one."""
-
-    def __init__(self, program: Compiled) -> None:
-        self._program = program
-        self._compiled: set[int] = set()
-        self._configured: dict[tuple[int, int, int], Any] = {}
-        self._resident: dict[tuple[int, int], tuple[Any, int]] = {}
-
-    def __call__(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
-        """Launch ``blocks`` blocks of ``threads`` threads; nothing if there are none."""
-        if blocks < 1:
-            return
-        key = id(kernel), blocks, threads
-        if key not in self._configured:
-            with small_grids_allowed():
-                self._configured[key] = kernel[blocks, threads]
-        if id(kernel) in self._compiled:
-            self._configured[key](*arguments)
-            return
-        with self._compiling(kernel):
-            self._configured[key](*arguments)
-        self._compiled.add(id(kernel))
-
-    def together(self, kernel: Any, wanted: int, threads: int, *arguments: Any) -> None:
-        """Launch blocks that wait for one another: ``wanted``, or as many as there is room for.
-
-        Numba would look at the type of each array again at every launch, which takes longer than a
-        small graph; here it is looked at once, so a kernel of one digest has one signature.
-        """
-        key = id(kernel), threads
-        if key not in self._resident:
-            with self._compiling(kernel):
-                types = tuple(kernel.typeof_pyval(argument) for argument in arguments)
-                compiled = kernel.compile(types)
-            self._resident[key] = compiled, compiled.max_cooperative_grid_blocks(threads)
-        compiled, most = self._resident[key]
-        blocks = max(1, min(wanted, most))
-        shape = id(kernel), blocks, threads
-        if shape not in self._configured:
-            with small_grids_allowed():
-                self._configured[shape] = kernel[blocks, threads]
-        launch = self._configured[shape]
-        compiled.launch(arguments, launch.griddim, launch.blockdim, launch.stream, 0)
-
-    @contextlib.contextmanager
-    def _compiling(self, kernel: Any) -> Iterator[None]:
-        """Compile with contraction off, and say what a GPU cannot do with the program."""
-        try:
-            with without_contraction():
-                yield
-        except _compile_errors() as error:
-            # Each function compiled for the CPU before, so the cause is what a GPU cannot do.
-            fields = self._program.state_type._fields
-            raise TypeError(
-                f"{self._program.name} does not compile for the GPU: "
-                f"{explain(error, kernel.py_func, fields)}"
-            ) from None
+        return value
+    if isinstance(value, tuple):
+        parts = tuple(map(bound, value))
+        if all(one is other for one, other in zip(parts, value, strict=True)):
+            return value
+        return type(value)(*parts) if hasattr(value, "_fields") else parts
+    if array_module(value) is np:
+        return value
+    wrapped = cuda.as_cuda_array(value, sync=False)
+    # what Numba makes of it, as a word: looking at the array again takes longer than a launch
+    wrapped.kind = str(wrapped._numba_type_)
+    return wrapped
 
 
 def multiprocessors() -> int:

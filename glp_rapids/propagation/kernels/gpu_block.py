@@ -76,4 +76,4 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> Any:
                     )
             position += cuda.gridDim.x
 
-    return kernel(block, compiled.digest)
+    return kernel(block, compiled.digest, compiled)

@@ -79,7 +79,7 @@ def build_warp(compiled: Compiled, shared: SimpleNamespace) -> Any:
                     )
             position += step
 
-    return kernel(table_warp, compiled.digest)
+    return kernel(table_warp, compiled.digest, compiled)
 
 
 def build_block(compiled: Compiled, shared: SimpleNamespace) -> Any:
@@ -132,7 +132,7 @@ def build_block(compiled: Compiled, shared: SimpleNamespace) -> Any:
                     )
             position += cuda.gridDim.x
 
-    return kernel(table_block, compiled.digest)
+    return kernel(table_block, compiled.digest, compiled)
 
 
 def table_sizes(degrees: Any, xp: Any) -> Any:

@@ -177,7 +177,9 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
 
     digest = compiled.digest
     return SimpleNamespace(
-        insert=kernel(insert, digest), search=kernel(search, digest), decide=kernel(decide, digest)
+        insert=kernel(insert, digest, compiled),
+        search=kernel(search, digest, compiled),
+        decide=kernel(decide, digest, compiled),
     )
 
 

@@ -91,4 +91,4 @@ def build(compiled: Compiled, shared: SimpleNamespace, width: int) -> Any:
             warp_position += step
 
     narrow.__name__ = f"narrow{width}"
-    return kernel(narrow, f"{compiled.digest} {width}")
+    return kernel(narrow, f"{compiled.digest} {width}", compiled)

@@ -93,8 +93,8 @@ def build(compiled: Compiled, shared: SimpleNamespace, lanes: int) -> SimpleName
 
     best_of_rows.__name__ = f"best_of_rows{lanes}"
     return SimpleNamespace(
-        gather=kernel(gather, compiled.digest),
-        best_of_rows=kernel(best_of_rows, f"{compiled.digest} {lanes}"),
+        gather=kernel(gather, compiled.digest, compiled),
+        best_of_rows=kernel(best_of_rows, f"{compiled.digest} {lanes}", compiled),
         lanes=lanes,
         unit=unit,
     )

@@ -81,5 +81,7 @@ def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
 
     digest = f"{compiled.digest} {index_type.__name__}"
     return SimpleNamespace(
-        update=kernel(update, digest), wake=kernel(wake, digest), start=kernel(start, digest)
+        update=kernel(update, digest, compiled),
+        wake=kernel(wake, digest, compiled),
+        start=kernel(start, digest, compiled),
     )

@@ -1,0 +1,59 @@
+"""What every public call owes its caller on the way out, whatever it does."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from glp_rapids.device import LackOfMemory, gpu_available, memory_free, release, settle
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Let a public function return when its work on a GPU is done, and lack memory in words.
+
+    The caller may go on under another stream or in another thread. An error of memory is raised
+    anew here, since the one that came holds on, frame by frame, to all that filled the memory.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        try:
+            result = function(*arguments, **options)
+            settle()
+            return result
+        except Exception as error:
+            if not _lacks_memory(error):
+                raise
+            lacking = error if isinstance(error, LackOfMemory) else _in_words(function, error)
+            text = str(lacking)
+            while error is not None:
+                traceback.clear_frames(error.__traceback__)
+                error = error.__cause__ or error.__context__
+            del lacking
+        release()
+        raise LackOfMemory(text)
+
+    return call
+
+
+def _lacks_memory(error: Exception) -> bool:
+    # CUDA says so in errors of its own where a kernel is loaded or launched
+    return isinstance(error, MemoryError) or any(
+        words in str(error) for words in ("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation")
+    )
+
+
+def _in_words(function: Callable, error: Exception) -> str:
+    free = f"{memory_free('cpu') / 2**30:.1f} GiB are free on the host"
+    if gpu_available():
+        free += f", {memory_free('gpu') / 2**30:.1f} on the GPU"
+    text = str(error).strip() or type(error).__name__
+    return (
+        f"{function.__name__}: there is too little memory ({free}): {text}; free some, compress "
+        "the graph (glp_rapids.compress), or work in host memory with device='cpu'"
+    )
