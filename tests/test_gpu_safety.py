@@ -151,7 +151,7 @@ class Ends(glp_rapids.Program):
         return {"last": float(self.last)}
 
 rng = np.random.default_rng(1)
-graph = glp_rapids.as_graph(rng.integers(0, 200_000, (2, 1_500_000)), device="gpu")
+graph = glp_rapids.as_graph(tuple(rng.integers(0, 200_000, (2, 1_500_000))), device="gpu")
 told = 0
 for last in [2, 3, 4, 5] * 40:
     try:
@@ -228,7 +228,7 @@ def test_too_little_memory_is_one_clear_error_and_the_memory_comes_back(name):
         "layered": lambda graph: glp_rapids.layered_label_propagation(graph, gammas=[1]),
     }[name]
     rng = np.random.default_rng(1)
-    edges = rng.integers(0, 2_000_000, (2, 8_000_000))
+    edges = tuple(rng.integers(0, 2_000_000, (2, 8_000_000)))
     graph = glp_rapids.as_graph(edges, device="gpu")
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()

@@ -35,7 +35,7 @@ for name in names:
 print("differing:", *differing)
 """
 
-# Threads, each under a stream of its own, all kinds of work.
+# Threads, each under a stream of its own on any of the GPUs there are, all kinds of work.
 SIDE_BY_SIDE = """
 import random, threading
 import cupy
@@ -46,7 +46,8 @@ differing, done = [], []
 
 def work(number):
     draw = random.Random(number)
-    with cupy.cuda.Stream(non_blocking=True):
+    gpu = cupy.cuda.Device(number % cupy.cuda.runtime.getDeviceCount())
+    with gpu, cupy.cuda.Stream(non_blocking=True):
         for _ in range(calls):
             name, seed = draw.choice(names), draw.choice((1, 2))
             if families.result(name, seed, "gpu") != expected[name, seed]:
