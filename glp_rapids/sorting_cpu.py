@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
+from glp_rapids.jit.cache import kept
 from glp_rapids.sorting import index_dtype
 
 
@@ -85,7 +85,7 @@ def _starts(source, destination, number_of_vertices, symmetric):
     return (counts[1], counts[1]) if symmetric else (counts[0], counts[1])
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _count(source, destination, of_row, of_column, symmetric):
     for i in range(source.size):
         row, column = source[i], destination[i]
@@ -96,7 +96,7 @@ def _count(source, destination, of_row, of_column, symmetric):
             of_column[row] += 1
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _fill_buckets(source, destination, cursor, bucket, symmetric):
     for i in range(source.size):
         row, column = source[i], destination[i]
@@ -107,7 +107,7 @@ def _fill_buckets(source, destination, cursor, bucket, symmetric):
             cursor[row] += 1
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _fill_buckets_with_edge(source, destination, cursor, bucket, edge, symmetric):
     for i in range(source.size):
         row, column = source[i], destination[i]
@@ -120,7 +120,7 @@ def _fill_buckets_with_edge(source, destination, cursor, bucket, edge, symmetric
             cursor[row] += 1
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _fill_rows(starts, bucket, cursor, indices):
     for column in range(starts.size - 1):
         for i in range(starts[column], starts[column + 1]):
@@ -129,7 +129,7 @@ def _fill_rows(starts, bucket, cursor, indices):
             indices[to] = column
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _fill_rows_with_edge(starts, bucket, edge, cursor, indices, order):
     for column in range(starts.size - 1):
         for i in range(starts[column], starts[column + 1]):
@@ -139,7 +139,7 @@ def _fill_rows_with_edge(starts, bucket, edge, cursor, indices, order):
             order[to] = edge[i]
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _close_up(row_starts, indices, indptr):
     to = 0
     for row in range(row_starts.size - 1):
@@ -151,7 +151,7 @@ def _close_up(row_starts, indices, indptr):
         indptr[row + 1] = to
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _transpose(indptr, indices, cursor, rows, order):
     for row in range(indptr.size - 1):
         for i in range(indptr[row], indptr[row + 1]):

@@ -33,4 +33,4 @@ def test_functions_of_one_name_stay_apart(tmp_path):
             env=environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert found.stdout.strip() == str(expected)
-    assert len(list(tmp_path.rglob("*.nbi"))) == 2
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2

@@ -9,6 +9,7 @@ made by itself, in order, and the graph needs neither sorting nor room for a sec
 from __future__ import annotations
 
 import functools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from glp_rapids.device import DeviceName, to_device
 from glp_rapids.graph import Graph
 from glp_rapids.ids import IdColumn, VertexIds
 from glp_rapids.propagation import scalar
-from glp_rapids.propagation.compilation import Target, cpu_target
+from glp_rapids.propagation.compilation import DigestCache, Target, cpu_target
 
+DIGEST = "rows of a large graph 1"  # another number for other rows
 BLOCK = 64
 FAR = 6  # neighbours elsewhere that a vertex may have; each it has or has not, evenly
 DENSE = 8  # one block of so many
@@ -67,19 +69,21 @@ def _kernel(device: DeviceName) -> Any:
     On a GPU: a thread a vertex, any number of blocks; any degree.
     """
     if device == "cpu":
-        import numba
+        from numba import prange
+
+        from glp_rapids.jit.parallel import ParallelKernel, threads_available
 
         row = _row_of(cpu_target())
 
-        @numba.njit(parallel=True, nogil=True)
-        def rows(indptr, masks, seed, out, write):
-            for v in numba.prange(indptr.size - 1):
+        def rows(threads, indptr, masks, seed, out, write):
+            for v in prange(indptr.size - 1):
                 place = indptr[v] if write else np.int64(0)
                 count = row(np.int64(v), masks, seed, out, place, write)
                 if not write:
                     indptr[v + 1] = count
 
-        return rows
+        kernel = ParallelKernel(rows, partial(DigestCache, digest=DIGEST))
+        return lambda *arguments: kernel(threads_available(), *arguments)
     from glp_rapids.propagation.kernels.cuda_target import cuda, gpu_target, kernel
 
     row = _row_of(gpu_target())
@@ -92,7 +96,7 @@ def _kernel(device: DeviceName) -> Any:
             if not write:
                 indptr[v + 1] = count
 
-    return kernel(rows, "rows of a large graph 1")
+    return kernel(rows, DIGEST)
 
 
 def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 from numba import njit, prange
 
@@ -18,6 +18,7 @@ from glp_rapids.compressed.running import digest
 from glp_rapids.compressed.weights import CodedWeights
 from glp_rapids.device import module_on, to_host
 from glp_rapids.graph import CSR
+from glp_rapids.jit.parallel import ParallelKernel, threads_available
 from glp_rapids.propagation.compilation import DigestCache, cpu_target
 
 Array = Any
@@ -35,7 +36,7 @@ def read_lists(
     And their weights to the same places of ``weights``, unless that is None. A call costs little:
     `decode_rows` is for many lists at a time.
     """
-    threads = numba.get_num_threads() if starts[-1] >= PARALLEL_FROM else 1
+    threads = threads_available() if starts[-1] >= PARALLEL_FROM else 1
     places = vertices if rows.place is None else rows.place[vertices]
     order = np.empty(0, rows.index_dtype) if rows.order is None else rows.order
     held = rows.lists
@@ -131,12 +132,10 @@ def _reader(scheme: str) -> Callable:
                             words, tables, bit, v, degree, first, last, settings, order, start, out
                         )
 
-    kernel = njit(parallel=True, nogil=True, error_model="numpy")(read)
-    kernel._cache = DigestCache(read, f"{digest()} {scheme}")
-    return kernel
+    return ParallelKernel(read, partial(DigestCache, digest=f"{digest()} {scheme}"))
 
 
-@njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+@ParallelKernel
 def _copy(threads, places, from_starts, entries, values, starts, copy):
     """Copy the entries of some places; with ``values`` they are codes of those."""
     for thread in prange(threads):

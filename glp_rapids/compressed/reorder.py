@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from glp_rapids import frames
 from glp_rapids.adjacency import ordering
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.graph import CSR, Graph
+from glp_rapids.jit.cache import kept
 from glp_rapids.propagation.ordering import by_degree, positions
 
 Array = Any
@@ -72,7 +72,7 @@ def breadth_first(graph: Graph) -> Array:
     return to_device(found, graph.device)
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _breadth_first(indptr, indices):
     n = indptr.size - 1
     found = np.empty(n, dtype=indices.dtype)

@@ -13,11 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numba
 import numpy as np
 from numba import njit
 
 from glp_rapids.device import DeviceName
+from glp_rapids.jit.cache import keep_on_disk
+from glp_rapids.jit.parallel import threads_available
 from glp_rapids.propagation import compilation
 from glp_rapids.propagation.compilation import DigestCache, Target, cpu_target
 
@@ -63,31 +64,36 @@ def each(
         launch(_kernel(functions, scheme, name), items, work)
         return
     span = _span(functions, scheme, name)
-    threads = numba.get_num_threads() if items >= FEW else 1
+    threads = threads_available() if items >= FEW else 1
+    stop = np.zeros(1, np.uint8)
     with ThreadPoolExecutor(threads) as pool:
         # Neighbouring chunks may meet in a word, so first the even ones and then the odd ones.
         for turn in range(2):
-            run = [
-                pool.submit(span, np.int64(turn + 2 * thread), np.int64(2 * threads), items, work)
-                for thread in range(threads)
-            ]
-            for future in run:
-                future.result()
+            starts = [np.int64(turn + 2 * thread) for thread in range(threads)]
+            step = np.int64(2 * threads)
+            run = [pool.submit(span, start, step, items, work, stop) for start in starts]
+            try:
+                for future in run:
+                    future.result()
+            except BaseException:  # a Ctrl-C too, after which nobody wants the rest
+                stop[0] = 1
+                raise
 
 
 @functools.cache
 def _span(functions: Functions, scheme: str, name: str) -> Any:
     function = getattr(functions(scheme, cpu_target()), name)
 
-    def span(first, step, items, work):
+    def span(first, step, items, work, stop):
         for chunk in range(first, (items + CHUNK - 1) // CHUNK, step):
+            if stop[0] != 0:
+                return
             for item in range(chunk * CHUNK, min(items, (chunk + 1) * CHUNK)):
                 function(item, work)
 
     compiled = njit(nogil=True, error_model="numpy")(span)
     key = f"{digest()} {functions.__module__} {functions.__name__} {scheme} {name}"
-    compiled._cache = DigestCache(span, key)
-    return compiled
+    return keep_on_disk(compiled, DigestCache, span, key)
 
 
 @functools.cache

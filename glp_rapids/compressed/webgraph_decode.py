@@ -14,7 +14,8 @@ that the time is linear in the file and the lists, and nothing is written outsid
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from glp_rapids.jit.cache import kept
 
 GAMMA, DELTA, UNARY, ZETA = range(4)
 
@@ -29,7 +30,7 @@ WRONG_BLOCKS, WRONG_INTERVALS, OUT_OF_RANGE, TWICE = -6, -7, -8, -9
 NODE, POSITION = range(2)
 
 
-@njit(cache=True, nogil=True)
+@kept
 def decode(words, bits, codes, zeta, window, min_interval, arcs, indptr, indices, state):
     """Decode from ``state``, a node and its bit position, until the end or ``indices`` is full."""
     nodes = indptr.size - 1
@@ -84,7 +85,7 @@ def decode(words, bits, codes, zeta, window, min_interval, arcs, indptr, indices
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _copy(words, bits, position, codes, zeta, known, out):
     """Copy blocks of a known list; give how many vertices that were, or what is wrong."""
     blocks, position = _read(words, bits, position, codes[BLOCK_COUNT], zeta)
@@ -111,7 +112,7 @@ def _copy(words, bits, position, codes, zeta, known, out):
     return copied, position
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _span(words, bits, position, min_interval, node, nodes, out):
     """Write out intervals; give how many vertices those were, or what is wrong."""
     intervals, position = _read(words, bits, position, GAMMA, 0)
@@ -140,7 +141,7 @@ def _span(words, bits, position, min_interval, node, nodes, out):
     return spanned, position
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _residuals(words, bits, position, code, zeta, node, nodes, out):
     """Write the vertices that are coded one by one; give 0 or what is wrong."""
     vertex = node
@@ -157,7 +158,7 @@ def _residuals(words, bits, position, code, zeta, node, nodes, out):
     return 0, position
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _merge(first, second, third, beyond, out):
     """Merge three ascending lists; tell whether no vertex is in two of them."""
     i, j, k = 0, 0, 0
@@ -175,13 +176,13 @@ def _merge(first, second, third, beyond, out):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _unfolded(natural):
     """Give the integer of a natural: 0, -1, 1, -2, 2, ..."""
     return -((natural + 1) >> 1) if natural & 1 else natural >> 1
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _read(words, bits, position, code, zeta):
     """Read one natural, or what is wrong, and give the position behind it."""
     if code == DELTA:
@@ -219,7 +220,7 @@ def _read(words, bits, position, code, zeta):
     return value, position
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _unary(words, bits, position):
     """Count zeros up to the next one; give the position behind that."""
     zeros = 0
@@ -238,7 +239,7 @@ def _unary(words, bits, position):
     return TRUNCATED, position
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _bits(words, position, width):
     """Give the next 0 to 62 bits as a number."""
     if width == 0:
@@ -246,7 +247,7 @@ def _bits(words, position, width):
     return np.int64(_ahead(words, position) >> np.uint64(64 - width))
 
 
-@njit(cache=True, nogil=True)
+@kept
 def _ahead(words, position):
     """Give the next 64 bits."""
     word, offset = position >> 6, position & 63

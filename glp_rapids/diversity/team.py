@@ -65,9 +65,9 @@ def workers_of(
     """Make the workers: one GPU or several, or threads that share an engine and its limit."""
     if graph.device == "cpu":
         if devices is None:
-            from numba import get_num_threads
+            from glp_rapids.jit.parallel import threads_available
 
-            devices = range(get_num_threads())
+            devices = range(threads_available())
         # each thread may have an ego-network in hand
         limit = memory_limit and max(memory_limit // len(devices), 1)
         shared = engine_for(graph, csr, None, limit)

@@ -2,17 +2,13 @@
 
 Numba caches a function that closes over other compiled functions under a key that changes with
 every process, so such a cache never hits. ``DigestCache`` puts a digest of everything the code is
-made of in that place: the program's bytecode, its traits, and the kernels' source. Every digest
-has files of its own: where several processes write entries of one index at the same time, one can
-end up with the code of another, and a program would silently run as a different one.
+made of in that place: the program's bytecode, its traits, and the kernels' source.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
-import secrets
 import types
 import warnings
 from collections import namedtuple
@@ -23,10 +19,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import binding as llvm
-from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from glp_rapids.jit.cache import KeptCode, keep, recalled
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.diagnosis import described, explain
 from glp_rapids.propagation.program import (
@@ -37,11 +32,6 @@ from glp_rapids.propagation.program import (
     functions_of,
     traits_of,
 )
-
-# Numba tells functions of one name apart by counting them, from one on in every process. So code
-# that two processes kept on disk may call two functions by one name, and a third process that loads
-# both would run one function in the place of the other. Here each process counts from elsewhere.
-FunctionIdentity._unique_ids = itertools.count(secrets.randbits(48) + 1)
 
 
 @functools.cache
@@ -61,25 +51,15 @@ def give_own_files(cache: Any, digest: str) -> None:
     )
 
 
-class DigestCache(FunctionCache):
+class DigestCache(KeptCode, FunctionCache):
     """Numba's cache on disk, keyed by a digest of our own instead of pickled closures."""
 
-    def __init__(self, function: Callable, digest: str):
+    def __init__(self, function: Callable, digest: str, form: str = ""):
         super().__init__(function)
-        self._digest = digest
-        give_own_files(self, f"{digest} {llvm.get_host_cpu_name()}")
+        self._digest = f"{digest} {form}"
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
-        return (str(sig), codegen.magic_tuple(), self._digest, numba.__version__)
-
-    def recall(self) -> Any:
-        """Give what was kept under the digest, or None."""
-        return self._cache_file.load((self._digest, numba.__version__))
-
-    def keep(self, value: Any) -> None:
-        """Keep a small value under the digest."""
-        self._impl.locator.ensure_cache_path()
-        self._cache_file.save((self._digest, numba.__version__), value)
+        return (str(sig), codegen.magic_tuple(), self._digest)
 
 
 @dataclass(frozen=True)
@@ -215,11 +195,10 @@ def _checked(
 ) -> Traits:
     """Do the check, or recall its outcome: compiling for it takes longer than most runs."""
     if digest not in _learned:
-        cache = DigestCache(_checked, digest)
-        learned = cache.recall()
+        learned = recalled(_checked, digest)
         if learned is None:
             learned = _check(program, traits, fields, weight_type)
-            cache.keep(learned)
+            keep(_checked, digest, learned)
         _learned[digest] = learned
     return _learned[digest]
 

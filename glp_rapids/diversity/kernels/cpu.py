@@ -20,9 +20,10 @@ Vertex numbers are unsigned where 32 bits hold them: that spares a test of each 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-jit = njit(nogil=True, cache=True, error_model="numpy")
+from glp_rapids.jit.cache import kept
+
+jit = kept(error_model="numpy")
 
 ALL = -1  # in the place of a level: all of them
 LOPSIDED = 16  # a row this many times as long as another is searched, not read

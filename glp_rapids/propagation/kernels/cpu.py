@@ -13,12 +13,14 @@ one compiled function a sweep, since a call from Python costs as much as thousan
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 from numba import njit, prange
 
+from glp_rapids.jit.cache import keep_on_disk
+from glp_rapids.jit.parallel import ParallelKernel, threads_available
 from glp_rapids.propagation.compilation import Compiled, DigestCache
 from glp_rapids.propagation.kernels import cpu_unit
 
@@ -30,7 +32,7 @@ PARALLEL_FROM = 1 << 16
 CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough to balance
 
 
-def build(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
+def build(compiled: Compiled, stamped: bool) -> Callable:
     """Compile the sweep for one program; the result is cached in memory and on disk.
 
     A class that is not in memory as a whole is swept piece by piece, in ``phases``: all pieces
@@ -265,25 +267,24 @@ def build(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
                             volume[now] += 1
         return changed_by.sum()
 
-    kernel = njit(parallel=parallel, nogil=True, error_model="numpy")(sweep)
-    kernel._cache = DigestCache(sweep, f"{compiled.digest} {parallel} {stamped}")
-    return kernel
+    cache = partial(DigestCache, digest=f"{compiled.digest} {stamped}")
+    return ParallelKernel(sweep, cache, serial_for_one=True)
 
 
-_built: dict[tuple[str, bool, bool], Callable] = {}
+_built: dict[tuple[str, bool], Callable] = {}
 
 
-def sweep_kernel(compiled: Compiled, parallel: bool, stamped: bool) -> Callable:
+def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
     """Give the sweep of a program, built once a process."""
-    key = compiled.digest, parallel, stamped
+    key = compiled.digest, stamped
     if key not in _built:
-        _built[key] = build(compiled, parallel, stamped)
+        _built[key] = build(compiled, stamped)
     return _built[key]
 
 
 def threads_for(number_of_edges: int) -> int:
     """Give the threads worth waking: one where a parallel region costs more than its class."""
-    return numba.get_num_threads() if number_of_edges >= PARALLEL_FROM else 1
+    return threads_available() if number_of_edges >= PARALLEL_FROM else 1
 
 
 def start_kernel(compiled: Compiled) -> Callable:
@@ -296,8 +297,7 @@ def start_kernel(compiled: Compiled) -> Callable:
             state.labels[v] = pick_label(v, state.sweep, state)
 
     kernel = njit(nogil=True, error_model="numpy")(start)
-    kernel._cache = DigestCache(start, compiled.digest)
-    return kernel
+    return keep_on_disk(kernel, DigestCache, start, compiled.digest)
 
 
 def tables_for(

@@ -14,11 +14,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.reading import read_lists
 from glp_rapids.graph import CSR
+from glp_rapids.jit.cache import kept
+from glp_rapids.jit.parallel import ParallelKernel
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Rule
 from glp_rapids.propagation.kernels import cpu
@@ -168,7 +170,7 @@ def _cuts(starts: np.ndarray, room: int) -> list[int]:
     return cuts
 
 
-@njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+@ParallelKernel
 def _select(threads, listed, degrees, everybody, revisit_tied, active, tied, selected, starts):
     """List who is to be evaluated and where their rows start; give their number."""
     numbers, entries = np.zeros(threads + 1, np.int64), np.zeros(threads + 1, np.int64)
@@ -199,7 +201,7 @@ def _select(threads, listed, degrees, everybody, revisit_tied, active, tied, sel
     return numbers[threads]
 
 
-@njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+@ParallelKernel
 def _wake_neighbours(
     threads, chunk, vertices, starts, winners, old, counts, buffer, labels, active
 ):
@@ -220,7 +222,7 @@ def _wake_neighbours(
                     active[np.uint64(buffer[np.uint64(j)])] = 1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kept(error_model="numpy")
 def _list_changed(chunk, winner, old, counts, labels, changed):
     number = 0
     for low in range(0, winner.size, chunk):
@@ -232,7 +234,7 @@ def _list_changed(chunk, winner, old, counts, labels, changed):
     return number
 
 
-@njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+@ParallelKernel
 def _mark(threads, vertices, size, active):
     for thread in prange(threads):
         for j in range(size * thread // threads, size * (thread + 1) // threads):

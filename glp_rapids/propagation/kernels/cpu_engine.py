@@ -26,7 +26,7 @@ class CpuRun(SweepBySweep):
             and compiled.traits.default_score
             and number_of_vertices <= LARGEST_TABLE
         )
-        self._kernel = cpu.sweep_kernel(compiled, self._threads > 1, stamped)
+        self._kernel = cpu.sweep_kernel(compiled, stamped)
         self._tables = cpu.tables_for(
             number_of_vertices, workload.largest_degree, self._threads, self._index_type, stamped
         )

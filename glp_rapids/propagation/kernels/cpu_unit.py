@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit, prange
 
+from glp_rapids.jit.parallel import ParallelKernel
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.scalar import TIE_HASH, TIE_MAX
 
@@ -27,7 +28,7 @@ WORD = np.uint64(32)
 ONE = np.uint64(1)
 
 
-@njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+@ParallelKernel
 def _copy_rows(threads, vertices, indptr, entries, starts, copy):
     for thread in prange(threads):
         first = vertices.size * thread // threads

@@ -1,0 +1,203 @@
+"""Compiled code kept on disk: a file for each function, digest and signature.
+
+Numba keeps an index for all signatures of a function: where several processes write it at the same
+time, one can end up with the code of another. Here a file is whole or not there, its name says all
+that the code depends on, and a checksum says whether it is what was written. Where nothing can be
+written or read, code is compiled in every process anew; that is said once, and is no error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import pickle
+import secrets
+import sys
+import types
+import uuid
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
+
+from glp_rapids.jit import forks
+
+VERSIONS = numba.__version__, llvmlite.__version__
+CHECKSUM = hashlib.sha256().digest_size
+
+
+def _count_from_elsewhere() -> None:
+    """Let Numba number functions from where no other process does.
+
+    It tells functions of one name apart by counting them, from one on in every process, and from
+    where it stood in a forked one. So code that two processes kept may call two functions by one
+    name, and a third that loads both would run one in the place of the other.
+    """
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(48) + 1)
+
+
+_count_from_elsewhere()
+forks.in_child(_count_from_elsewhere)
+
+_complaint: list[str] = []
+
+
+def _complain(problem: str) -> None:
+    """Say once a process that code is not kept, or was not."""
+    if _complaint:
+        return
+    _complaint.append(problem)
+    warnings.warn(
+        f"compiled code cannot be kept on disk: {problem}. Results are the same, but what is not "
+        "kept takes some seconds to compile in every process; NUMBA_CACHE_DIR may name a folder "
+        "that can be written",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+class KeptFiles:
+    """Values on disk, a file each: whatever cannot be read is not there."""
+
+    def __init__(self, folder: str, base: str) -> None:
+        self._folder, self._base = Path(folder), base
+
+    def load(self, key: tuple) -> Any:
+        """Return what was saved under a key, or None."""
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _complain(f"{error.strerror}: {path}")
+            return None
+        checksum, value = content[:CHECKSUM], content[CHECKSUM:]
+        if hashlib.sha256(value).digest() != checksum:
+            _complain(f"{path} is damaged and is compiled anew")
+            return None
+        try:
+            return pickle.loads(value)
+        # Written whole, so it names what is elsewhere or gone: any error can come of looking.
+        except Exception as error:
+            _complain(f"{path} cannot be loaded ({type(error).__name__}: {error})")
+            return None
+
+    def save(self, key: tuple, value: Any) -> None:
+        """Save a value under a key: whole or not at all."""
+        path, content = self._path(key), dumps(value)
+        beside = path.with_name(f"{path.name}.tmp.{uuid.uuid4().hex[:16]}")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(hashlib.sha256(content).digest() + content)
+            beside.replace(path)
+        except OSError as error:
+            _complain(f"{error.strerror or error}: {path}")
+        finally:
+            with contextlib.suppress(OSError):  # replaced, or never made
+                beside.unlink(missing_ok=True)
+
+    def _path(self, key: tuple) -> Path:
+        digest = hashlib.sha256(repr((key, VERSIONS)).encode()).hexdigest()
+        return self._folder / f"{self._base}.{digest[:32]}.nbc"
+
+
+class KeptCode:
+    """What a cache of Numba's or of numba-cuda's becomes a safe one by: the first of its bases.
+
+    Its ``_index_key`` must say all that the code depends on, in a form whose text is the same in
+    every process.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        self._files = KeptFiles(self._cache_path, self._impl.filename_base)
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        value = self._files.load(self._index_key(sig, target_context.codegen()))
+        return None if value is None else self._impl.rebuild(target_context, value)
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        if self._impl.check_cachable(data):
+            self._files.save(self._index_key(sig, data.codegen), self._impl.reduce(data))
+
+    def flush(self) -> None:
+        """Nothing is ever stale: a name says what a file holds."""
+
+
+def keep_on_disk(dispatcher: Any, kind: Callable, *arguments: Any) -> Any:
+    """Let a dispatcher's code be kept by a cache, ``kind(*arguments)``, if there is a place."""
+    try:
+        dispatcher._cache = kind(*arguments)
+    except (OSError, RuntimeError) as error:  # the latter is Numba's
+        _complain(str(error))
+    return dispatcher
+
+
+def recalled(function: Callable, digest: str) -> Any:
+    """Return what `keep` kept beside the code of a function under a digest, or None."""
+    files = _files_beside(function)
+    return files and files.load((digest,))
+
+
+def keep(function: Callable, digest: str, value: Any) -> None:
+    """Keep a small value beside the code of a function, under a digest."""
+    if files := _files_beside(function):
+        files.save((digest,), value)
+
+
+@functools.cache
+def _files_beside(function: Callable) -> KeptFiles | None:
+    try:
+        cache = FunctionCache(function)
+    except (OSError, RuntimeError) as error:
+        _complain(str(error))
+        return None
+    return KeptFiles(cache._cache_path, cache._impl.filename_base)
+
+
+class SourceCache(KeptCode, FunctionCache):
+    """Keeps a function of this package under the text of its file and of those that it uses."""
+
+    def __init__(self, function: Callable, form: str = "") -> None:
+        super().__init__(function)
+        self._form = form
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple:
+        _, *rest = super()._index_key(sig, codegen)
+        return (str(sig), *rest, self._form, _digest_of_files(self._py_func.__module__))
+
+
+def kept(function: Callable | None = None, **options: Any) -> Any:
+    """Compile a function of this package as ``njit`` does, without the GIL, and keep it on disk."""
+    if function is None:
+        return functools.partial(kept, **options)
+    compiled = numba.njit(nogil=True, **options)(function)
+    return keep_on_disk(compiled, SourceCache, function, repr(sorted(options.items())))
+
+
+@functools.cache
+def _digest_of_files(module: str) -> str:
+    """Digest the file of a module and those of the modules whose compiled functions it calls."""
+    package = __name__.partition(".")[0]
+    files, ahead = set(), [vars(sys.modules[module])]
+    while ahead:
+        names = ahead.pop()
+        if names["__file__"] in files:
+            continue
+        files.add(names["__file__"])
+        for value in list(names.values()):
+            if isinstance(value, types.ModuleType) and value.__name__.startswith(f"{package}."):
+                ahead.append(vars(value))
+            elif isinstance(value, Dispatcher):
+                ahead.append(value.py_func.__globals__)
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()

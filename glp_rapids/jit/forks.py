@@ -1,0 +1,98 @@
+"""What a forked process needs: locks that nobody holds, and a compiler that is between two jobs.
+
+Only the thread that forks lives on in the child. A lock that another one held would be held for
+ever, and what it was compiling would stay half done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+import numba
+from numba.core.compiler_lock import global_compiler_lock
+
+# Held while Numba starts its threads.
+starting_threads = threading.Lock()
+
+
+def in_child(function: Callable[[], object]) -> None:
+    """Call a function in every process that is forked from here on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+class Lock:
+    """A lock that is free in a forked process, whoever held it."""
+
+    def __init__(self) -> None:
+        self._renew()
+        in_child(self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+
+def forked() -> bool:
+    """Tell whether threads of Numba's would be lost or fatal here, for they are the parent's."""
+    return _forked
+
+
+_forked = False
+_threads_at_fork = False
+
+
+def threads_started() -> bool:
+    """Tell whether Numba has started its threads."""
+    try:
+        numba.threading_layer()
+    except ValueError:
+        return False
+    return True
+
+
+def _openmp_loaded() -> bool:
+    """Tell whether somebody else loaded the OpenMP that Numba would use: a fork breaks it."""
+    if not hasattr(os, "RTLD_NOLOAD"):
+        return False
+    try:
+        ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
+def _before() -> None:
+    global _threads_at_fork
+    starting_threads.acquire()
+    global_compiler_lock.acquire()
+    _threads_at_fork = threads_started() or _openmp_loaded()
+
+
+def _after() -> None:
+    global_compiler_lock.release()
+    starting_threads.release()
+
+
+def _in_child() -> None:
+    global _forked
+    _forked = _forked or _threads_at_fork
+    _after()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
