@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.jit.cache import kept
+from glp_rapids.jit.interrupts import parts, parts_of_rows
 from glp_rapids.sorting import index_dtype
 
 
@@ -23,12 +24,17 @@ def merged_entries(
     by_row, by_column = _starts(source, destination, number_of_vertices, symmetric)
     index = index_dtype(number_of_vertices)
     bucket = np.empty(by_column[-1], dtype=index)
-    _fill_buckets(source, destination, by_column[:-1].copy(), bucket, symmetric)
+    cursor = by_column[:-1].copy()
+    for first, last in parts(source.size):
+        _fill_buckets(source[first:last], destination[first:last], cursor, bucket, symmetric)
     indices = np.empty_like(bucket)
-    _fill_rows(by_column, bucket, by_row[:-1].copy(), indices)
+    cursor = by_row[:-1].copy()
+    for first, last in parts_of_rows(by_column):
+        _fill_rows(first, last, by_column, bucket, cursor, indices)
     del bucket
     indptr = np.zeros(number_of_vertices + 1, dtype=np.int64)
-    _close_up(by_row, indices, indptr)
+    for first, last in parts_of_rows(by_row):
+        _close_up(first, last, by_row, indices, indptr)
     indices.resize(indptr[-1], refcheck=False)
     return indptr, indices
 
@@ -44,10 +50,16 @@ def sorted_entries(
     index = index_dtype(number_of_vertices)
     bucket = np.empty(by_column[-1], dtype=index)
     edge = np.empty(bucket.size, dtype=index_dtype(source.size))
-    _fill_buckets_with_edge(source, destination, by_column[:-1].copy(), bucket, edge, symmetric)
+    cursor = by_column[:-1].copy()
+    for first, last in parts(source.size):
+        _fill_buckets_with_edge(
+            first, source[first:last], destination[first:last], cursor, bucket, edge, symmetric
+        )
     indices = np.empty_like(bucket)
     order = np.empty_like(edge)
-    _fill_rows_with_edge(by_column, bucket, edge, by_row[:-1].copy(), indices, order)
+    cursor = by_row[:-1].copy()
+    for first, last in parts_of_rows(by_column):
+        _fill_rows_with_edge(first, last, by_column, bucket, edge, cursor, indices, order)
     return by_row, indices, order
 
 
@@ -59,7 +71,9 @@ def transposed(
     np.cumsum(np.bincount(indices, minlength=indptr.size - 1), out=starts[1:])
     rows = np.empty_like(indices)
     order = np.empty(indices.size, dtype=index_dtype(indices.size))
-    _transpose(indptr, indices, starts[:-1].copy(), rows, order)
+    cursor = starts[:-1].copy()
+    for first, last in parts_of_rows(indptr):
+        _transpose(first, last, indptr, indices, cursor, rows, order)
     return starts, rows, order
 
 
@@ -80,7 +94,9 @@ def factorize(arrays: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
 
 def _starts(source, destination, number_of_vertices, symmetric):
     counts = np.zeros((2, number_of_vertices + 1), dtype=np.int64)
-    _count(source, destination, counts[0, 1:], counts[1, 1:], symmetric)
+    of_row, of_column = counts[0, 1:], counts[1, 1:]
+    for first, last in parts(source.size):
+        _count(source[first:last], destination[first:last], of_row, of_column, symmetric)
     np.cumsum(counts, axis=1, out=counts)
     return (counts[1], counts[1]) if symmetric else (counts[0], counts[1])
 
@@ -108,21 +124,21 @@ def _fill_buckets(source, destination, cursor, bucket, symmetric):
 
 
 @kept
-def _fill_buckets_with_edge(source, destination, cursor, bucket, edge, symmetric):
+def _fill_buckets_with_edge(first, source, destination, cursor, bucket, edge, symmetric):
     for i in range(source.size):
         row, column = source[i], destination[i]
         bucket[cursor[column]] = row
-        edge[cursor[column]] = i
+        edge[cursor[column]] = first + i
         cursor[column] += 1
         if symmetric and row != column:
             bucket[cursor[row]] = column
-            edge[cursor[row]] = i
+            edge[cursor[row]] = first + i
             cursor[row] += 1
 
 
 @kept
-def _fill_rows(starts, bucket, cursor, indices):
-    for column in range(starts.size - 1):
+def _fill_rows(first, last, starts, bucket, cursor, indices):
+    for column in range(first, last):
         for i in range(starts[column], starts[column + 1]):
             to = cursor[bucket[i]]
             cursor[bucket[i]] = to + 1
@@ -130,8 +146,8 @@ def _fill_rows(starts, bucket, cursor, indices):
 
 
 @kept
-def _fill_rows_with_edge(starts, bucket, edge, cursor, indices, order):
-    for column in range(starts.size - 1):
+def _fill_rows_with_edge(first, last, starts, bucket, edge, cursor, indices, order):
+    for column in range(first, last):
         for i in range(starts[column], starts[column + 1]):
             to = cursor[bucket[i]]
             cursor[bucket[i]] = to + 1
@@ -140,9 +156,9 @@ def _fill_rows_with_edge(starts, bucket, edge, cursor, indices, order):
 
 
 @kept
-def _close_up(row_starts, indices, indptr):
-    to = 0
-    for row in range(row_starts.size - 1):
+def _close_up(first, last, row_starts, indices, indptr):
+    to = indptr[first]
+    for row in range(first, last):
         begin = to
         for i in range(row_starts[row], row_starts[row + 1]):
             if to == begin or indices[to - 1] != indices[i]:
@@ -152,8 +168,8 @@ def _close_up(row_starts, indices, indptr):
 
 
 @kept
-def _transpose(indptr, indices, cursor, rows, order):
-    for row in range(indptr.size - 1):
+def _transpose(first, last, indptr, indices, cursor, rows, order):
+    for row in range(first, last):
         for i in range(indptr[row], indptr[row + 1]):
             to = cursor[indices[i]]
             cursor[indices[i]] += 1

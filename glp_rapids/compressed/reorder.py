@@ -16,6 +16,7 @@ from glp_rapids.adjacency import ordering
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.graph import CSR, Graph
 from glp_rapids.jit.cache import kept
+from glp_rapids.jit.interrupts import A_CALL
 from glp_rapids.propagation.ordering import by_degree, positions
 
 Array = Any
@@ -68,31 +69,34 @@ def breadth_first(graph: Graph) -> Array:
     Each further component begins with its smallest index. On the CPU: a queue is served in order.
     """
     rows = graph.rows("both")
-    found = _breadth_first(to_host(rows.indptr), to_host(rows.indices))
+    indptr, indices = to_host(rows.indptr), to_host(rows.indices)
+    found = np.empty(indptr.size - 1, indices.dtype)
+    seen, state = np.zeros(found.size, np.bool_), np.zeros(3, np.int64)
+    while state[0] < found.size:
+        _breadth_first(indptr, indices, found, seen, state, A_CALL)
     return to_device(found, graph.device)
 
 
 @kept
-def _breadth_first(indptr, indices):
-    n = indptr.size - 1
-    found = np.empty(n, dtype=indices.dtype)
-    seen = np.zeros(n, dtype=np.bool_)
-    served = filled = 0
-    for start in range(n):
-        if seen[start]:
-            continue
-        seen[start] = True
-        found[filled] = start
-        filled += 1
-        while served < filled:
-            vertex = found[served]
-            served += 1
-            for neighbour in indices[indptr[vertex] : indptr[vertex + 1]]:
-                if not seen[neighbour]:
-                    seen[neighbour] = True
-                    found[filled] = neighbour
-                    filled += 1
-    return found
+def _breadth_first(indptr, indices, found, seen, state, entries):
+    """Go on from ``state`` (served, found, next start) until about so many entries are read."""
+    served, filled, start = state
+    while served < found.size and entries > 0:
+        if served == filled:
+            while seen[start]:
+                start += 1
+            seen[start] = True
+            found[filled] = start
+            filled += 1
+        vertex = np.int64(found[served])
+        served += 1
+        entries -= indptr[vertex + 1] - indptr[vertex] + 1
+        for neighbour in indices[indptr[vertex] : indptr[vertex + 1]]:
+            if not seen[neighbour]:
+                seen[neighbour] = True
+                found[filled] = neighbour
+                filled += 1
+    state[0], state[1], state[2] = served, filled, start
 
 
 def _checked(order: Any, graph: Graph) -> Array:

@@ -21,6 +21,7 @@ from glp_rapids.compressed import webgraph_decode as bv
 from glp_rapids.device import DeviceName, LackOfMemory, choose, to_device
 from glp_rapids.graph import Graph
 from glp_rapids.ids import IdColumn, VertexIds
+from glp_rapids.jit.interrupts import A_CALL
 from glp_rapids.sorting import index_dtype
 from glp_rapids.sorting_cpu import rows_of
 
@@ -161,10 +162,12 @@ def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.n
     state = np.zeros(2, dtype=np.int64)
     window, shortest = min(properties.window, nodes), min(properties.min_interval, nodes + 1)
     settings = (properties.codes, properties.zeta, window, shortest, arcs)
-    while (outcome := bv.decode(words, bits, *settings, indptr, indices, state)) == bv.FULL:
-        # room for one more list at least
-        size = min(arcs, 2 * indices.size + nodes)
-        indices.resize(size, refcheck=False)
+    given = min(indices.size, A_CALL)  # of the room, a part at a time: a Ctrl-C need not wait long
+    while (outcome := bv.decode(words, bits, *settings, indptr, indices[:given], state)) == bv.FULL:
+        if given == indices.size:
+            # room for one more list at least
+            indices.resize(min(arcs, 2 * indices.size + nodes), refcheck=False)
+        given = min(indices.size, given + A_CALL)
     node, position = state.tolist()
     if outcome != bv.DONE:
         problem = _PROBLEMS[outcome].format(nodes=nodes, arcs=arcs, window=properties.window)

@@ -23,6 +23,7 @@ import numpy as np
 from glp_rapids.device import array_module, to_host
 from glp_rapids.diversity.simple import row_sums, rows_between
 from glp_rapids.graph import CSR, Graph
+from glp_rapids.jit.interrupts import stopped_by
 
 Array = Any
 Call = Callable[[Any, Array], Any]  # of an engine and vertices
@@ -208,10 +209,11 @@ def work(
     """
     shares = Shares(costs, packed(costs, len(workers), early), steal)
     messages: SimpleQueue = SimpleQueue()
+    stop = np.zeros(1, np.uint8)
 
     def serve(place: int, worker: Worker) -> None:
         try:
-            with worker.scope():
+            with worker.scope(), stopped_by(stop):
                 while taken := shares.take(place):
                     unit, stolen = taken
                     worker.stolen += stolen
@@ -240,6 +242,9 @@ def work(
             if result is not None:
                 errors.append(result)
                 shares.drop()
+    except BaseException:  # a Ctrl-C: whatever is at hand may end now
+        stop[0] = 1
+        raise
     finally:
         shares.drop()
         for thread in threads:

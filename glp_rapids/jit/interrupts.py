@@ -3,7 +3,8 @@
 Python handles signals in its main thread, between two of its own instructions, and a kernel is one.
 So what may take long runs in a thread of its own, for which the main thread waits; if that is
 interrupted it raises a flag, which kernels look at now and then, and whoever sees it returns.
-What comes back then means nothing, and nobody looks at it.
+What comes back then means nothing, and nobody looks at it. What can be done in parts is called for
+one part after another instead.
 """
 
 from __future__ import annotations
@@ -11,13 +12,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial, wraps
+from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
+A_CALL = 1 << 24  # entries that are read or written once before signals are looked at
 _here = threading.local()
 _NEVER = np.zeros(1, np.uint8)
+
+
+def parts(size: int) -> Iterator[tuple[int, int]]:
+    """Cut so many items into parts that take a short time each."""
+    yield from pairwise([*range(0, size, A_CALL), size])
+
+
+def parts_of_rows(starts: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Cut rows into runs of few entries, or a row of many."""
+    cuts = np.searchsorted(starts, np.arange(A_CALL, starts[-1], A_CALL))
+    yield from pairwise([0, *cuts.tolist(), starts.size - 1])
 
 
 def flag() -> np.ndarray:
@@ -35,21 +50,43 @@ def stopped_by(raised: np.ndarray) -> Iterator[None]:
         _here.flag = before
 
 
-def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function, in a thread of its own where signals would have to wait for its end."""
+class Stopped(Exception):
+    """Raised in place of what a stopped kernel returned."""
+
+
+def call(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a kernel that looks at a flag, its last argument; raise if it was stopped."""
+    raised = flag()
+    result = kernel(*arguments, raised)
+    if raised[0]:
+        raise Stopped
+    return result
+
+
+def interruptible(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let calls of a function run in a thread of their own where signals would wait for its end."""
+
+    @wraps(function)
+    def called(*arguments: Any, **options: Any) -> Any:
+        return _interruptible(partial(function, *arguments, **options))
+
+    return called
+
+
+def _interruptible(function: Callable[[], Any]) -> Any:
     if threading.current_thread() is not threading.main_thread():
-        return function(*arguments)
+        return function()
     raised = np.zeros(1, np.uint8)
     done: SimpleQueue = SimpleQueue()
 
-    def call() -> None:
+    def work() -> None:
         try:
             with stopped_by(raised):
-                done.put((function(*arguments), None))
+                done.put((function(), None))
         except BaseException as error:  # raised where it is waited for
             done.put((None, error))
 
-    threading.Thread(target=call, daemon=True).start()
+    threading.Thread(target=work, daemon=True).start()
     try:
         result, error = done.get()  # a join that is interrupted takes the thread for ended
     except BaseException:

@@ -15,6 +15,7 @@ loop, run once. In a small graph with many edges triangles are listed from a mat
 vertices at a time.
 
 Vertex numbers are unsigned where 32 bits hold them: that spares a test of each for being negative.
+What may take long returns early once ``stop[0]`` is not 0, and what it returns then means nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LARGEST_MATRIX = 1024  # vertices: 4 MB of edge numbers
 
 
 @jit
-def orient(indptr, indices):
+def orient(indptr, indices, stop):
     """Give starts and ends, from the end of lower degree to that of higher, ties by number.
 
     No row is then longer than the square root of twice the edges, not even a hub's.
@@ -41,6 +42,8 @@ def orient(indptr, indices):
     ends = np.empty(indices.size // 2, indices.dtype)
     e = 0
     for u in range(indptr.size - 1):
+        if stop[0]:
+            break
         for p in range(indptr[u], indptr[u + 1]):
             if _leads(u, indices[p], indptr):
                 ends[e] = indices[p]
@@ -50,12 +53,14 @@ def orient(indptr, indices):
 
 
 @jit
-def number_entries(indptr, indices, edge):
+def number_entries(indptr, indices, edge, stop):
     """Fill in ``edge``: the number that `orient` gave to the edge of every entry."""
     # The rows ascend: vertex v meets its neighbours in the order in which their rows are walked.
     cursor = indptr[:-1].copy()
     e = 0
     for u in range(indptr.size - 1):
+        if stop[0]:
+            break
         for p in range(indptr[u], indptr[u + 1]):
             reverse = cursor[indices[p]]
             cursor[indices[p]] += 1
@@ -108,7 +113,7 @@ def symmetric(starts, ends):
 
 
 @jit
-def triangles_of_edges(starts, ends):
+def triangles_of_edges(starts, ends, stop):
     """Count the triangles of every edge of an oriented graph."""
     n = starts.size - 1
     support = np.zeros(ends.size, np.int32)
@@ -120,6 +125,8 @@ def triangles_of_edges(starts, ends):
         for e in range(begin, end):
             place[ends[e]] = e - begin + 1
         for e in range(begin, end):
+            if stop[0]:
+                return support
             v = ends[e]
             for f in range(starts[v], starts[np.int64(v) + 1]):
                 third = place[ends[f]]
@@ -142,7 +149,7 @@ def tails(starts, ends):
 
 
 @jit
-def core(indptr, indices, k):
+def core(indptr, indices, k, stop):
     """Give every vertex's core number and the order of peeling.
 
     Unless k is ALL, only one level is peeled: k for vertices inside the k-core, k - 1 elsewhere.
@@ -157,6 +164,8 @@ def core(indptr, indices, k):
     while size:
         size, level, tail = _fall(degree, left, size, level, k, order, tail)
         while head < tail:
+            if stop[0]:
+                return number, order
             v = order[head]
             head += 1
             number[v] = level - 1
@@ -168,7 +177,7 @@ def core(indptr, indices, k):
 
 
 @jit
-def truss(starts, ends, rows, matrix, k):
+def truss(starts, ends, rows, matrix, k, stop):
     """Give every edge's trussness and the order of peeling.
 
     Unless k is ALL, only one level is peeled: k for edges inside the k-truss, k - 1 elsewhere.
@@ -177,7 +186,10 @@ def truss(starts, ends, rows, matrix, k):
     indptr, _, edge = rows
     dense = matrix[0].size > 0
     first = tails(starts, ends)
-    support = _common_bits(first, ends, matrix[0]) if dense else triangles_of_edges(starts, ends)
+    if dense:
+        support = _common_bits(first, ends, matrix[0])
+    else:
+        support = triangles_of_edges(starts, ends, stop)
     longest = starts.size - 1 if dense else _longest(indptr)
     one, other = np.empty(longest, edge.dtype), np.empty(longest, edge.dtype)
     place = np.zeros(0 if dense else starts.size - 1, np.int32)
@@ -189,6 +201,8 @@ def truss(starts, ends, rows, matrix, k):
     while size:
         size, level, tail = _fall(support, left, size, level, wanted, order, tail)
         while head < tail:
+            if stop[0]:
+                return number, order
             e = order[head]
             head += 1
             number[e] = level + 1

@@ -53,7 +53,7 @@ def _most_edges(u, indptr, indices, starts):
 
 
 @jit
-def ego_network(u, graph, mark):
+def ego_network(u, graph, mark, stop):
     """Give the ego-network of u: oriented, over the members 0 .. degree - 1."""
     indptr, indices, whole_starts, whole_ends = graph
     begin, end = indptr[u], indptr[u + 1]
@@ -65,6 +65,8 @@ def ego_network(u, graph, mark):
     e = 0
     for p in range(begin, end):
         starts[p - begin] = e
+        if stop[0]:
+            continue
         v = indices[p]
         low, high = whole_starts[v], whole_starts[np.int64(v) + 1]
         if high - low <= SEARCH * degree:
@@ -86,10 +88,12 @@ def ego_network(u, graph, mark):
 
 
 @jit
-def scores(vertices, graph, mark, k, model, result):
+def scores(vertices, graph, mark, k, model, result, stop):
     """Count the contexts of every vertex."""
     for i in range(vertices.size):
-        context = _contexts(vertices[i], graph, mark, k, model)
+        if stop[0]:
+            return
+        context = _contexts(vertices[i], graph, mark, k, model, stop)
         count = 0
         for j in range(context.size):
             count += context[j] == j
@@ -97,26 +101,28 @@ def scores(vertices, graph, mark, k, model, result):
 
 
 @jit
-def members(vertices, graph, mark, k, model, result):
+def members(vertices, graph, mark, k, model, result, stop):
     """Name the context of every neighbour by its first member, -1 for none."""
     at = 0
     for i in range(vertices.size):
+        if stop[0]:
+            return
         u = vertices[i]
-        context = _contexts(u, graph, mark, k, model)
+        context = _contexts(u, graph, mark, k, model, stop)
         result[at : at + context.size] = context
         result[at + context.size : at + graph[0][u + 1] - graph[0][u]] = -1
         at += graph[0][u + 1] - graph[0][u]
 
 
 @jit
-def _contexts(u, graph, mark, k, model):
+def _contexts(u, graph, mark, k, model, stop):
     """Give the first member of every member's context, or -1; empty where there cannot be any."""
     nothing = np.empty(0, np.int32)
     degree = graph[0][u + 1] - graph[0][u]
     fewest = k + 1 if model == CORE else k
     if degree < max(fewest, 1):
         return nothing
-    starts, ends = ego_network(u, graph, mark)
+    starts, ends = ego_network(u, graph, mark, stop)
     if model == COMPONENT:
         first = _components(starts, ends)
         sizes = _sizes(first)
@@ -129,13 +135,13 @@ def _contexts(u, graph, mark, k, model):
     first = np.full(degree, -1, np.int32)
     if model == CORE:
         indptr, indices, _ = cpu.symmetric(starts, ends)
-        number, _ = cpu.core(indptr, indices, k)
+        number, _ = cpu.core(indptr, indices, k, stop)
         for j in range(degree):
             for e in range(starts[j], starts[j + 1]):
                 if min(number[j], number[ends[e]]) >= k:
                     _join(first, j, ends[e])
     else:
-        number, _ = _truss(starts, ends, k)
+        number, _ = _truss(starts, ends, k, stop)
         for j in range(degree):
             for e in range(starts[j], starts[j + 1]):
                 if number[e] >= k:
@@ -147,15 +153,15 @@ def _contexts(u, graph, mark, k, model):
 
 
 @jit
-def _truss(starts, ends, k):
+def _truss(starts, ends, k, stop):
     """Peel an ego-network in the form that suits it."""
     members = starts.size - 1
     words = (members + 63) >> 6
     if members <= cpu.LARGEST_MATRIX and words * members <= DENSE * ends.size:
         rows = np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32)
-        return cpu.truss(starts, ends, rows, cpu.as_matrix(starts, ends), k)
+        return cpu.truss(starts, ends, rows, cpu.as_matrix(starts, ends), k, stop)
     matrix = np.empty((0, 0), np.uint64), np.empty((0, 0), np.uint32)
-    return cpu.truss(starts, ends, cpu.symmetric(starts, ends), matrix, k)
+    return cpu.truss(starts, ends, cpu.symmetric(starts, ends), matrix, k, stop)
 
 
 @jit
@@ -180,20 +186,22 @@ def _sizes(first):
 
 
 @jit
-def every_score(vertices, graph, mark, model, offsets, result):
+def every_score(vertices, graph, mark, model, offsets, result, stop):
     """Count the contexts of every vertex for k = 1 .. degree."""
     for i in range(vertices.size):
+        if stop[0]:
+            return
         row = result[offsets[i] : offsets[i + 1]]
         row[:] = 0
-        starts, ends = ego_network(vertices[i], graph, mark)
+        starts, ends = ego_network(vertices[i], graph, mark, stop)
         if model == COMPONENT:
             for size in _sizes(_components(starts, ends)):
                 if size:
                     row[size - 1] += 1
         elif model == CORE:
-            _count_cores(starts, ends, row)
+            _count_cores(starts, ends, row, stop)
         else:
-            _count_trusses(starts, ends, row)
+            _count_trusses(starts, ends, row, stop)
         for j in range(row.size - 2, -1, -1):
             row[j] += row[j + 1]
         if model == TRUSS and row.size:
@@ -201,10 +209,12 @@ def every_score(vertices, graph, mark, model, offsets, result):
 
 
 @jit
-def _count_cores(starts, ends, row):
+def _count_cores(starts, ends, row, stop):
     """Count what every level adds to the contexts: members that come, less edges that join."""
     indptr, indices, _ = cpu.symmetric(starts, ends)
-    number, order = cpu.core(indptr, indices, cpu.ALL)
+    number, order = cpu.core(indptr, indices, cpu.ALL, stop)
+    if stop[0]:  # the order is not whole
+        return
     first = np.full(order.size, -1, np.int32)
     for i in range(order.size - 1, -1, -1):
         j = order[i]
@@ -218,9 +228,11 @@ def _count_cores(starts, ends, row):
 
 
 @jit
-def _count_trusses(starts, ends, row):
+def _count_trusses(starts, ends, row, stop):
     """Count what every level adds to the contexts: members that come, less edges that join."""
-    number, order = _truss(starts, ends, cpu.ALL)
+    number, order = _truss(starts, ends, cpu.ALL, stop)
+    if stop[0]:  # the order is not whole
+        return
     first = np.full(starts.size - 1, -1, np.int32)
     tail = cpu.tails(starts, ends)
     for i in range(order.size - 1, -1, -1):
@@ -253,11 +265,13 @@ def _join(first, one, other):
 
 
 @jit
-def ego_degrees(vertices, graph, mark, indptr):
+def ego_degrees(vertices, graph, mark, indptr, stop):
     """Fill in the degree of every node, one place further on, so that sums turn it into starts."""
     at = 1
     for i in range(vertices.size):
-        starts, ends = ego_network(vertices[i], graph, mark)
+        if stop[0]:
+            return
+        starts, ends = ego_network(vertices[i], graph, mark, stop)
         for j in range(starts.size - 1):
             indptr[at + j] += starts[j + 1] - starts[j]
         for e in range(ends.size):
@@ -266,11 +280,13 @@ def ego_degrees(vertices, graph, mark, indptr):
 
 
 @jit
-def ego_entries(vertices, graph, mark, indptr, result):
+def ego_entries(vertices, graph, mark, indptr, result, stop):
     """Fill in the rows of all nodes, the nodes of an ego-network numbered from where it starts."""
     at = 0
     for i in range(vertices.size):
-        starts, ends = ego_network(vertices[i], graph, mark)
+        if stop[0]:
+            return
+        starts, ends = ego_network(vertices[i], graph, mark, stop)
         _, indices, _ = cpu.symmetric(starts, ends)
         to = indptr[at]
         for p in range(indices.size):

@@ -1,19 +1,21 @@
 """The CPU engine: what the kernels need, made once per graph, and a call of compiled code each.
 
-A call runs on one thread and releases the GIL; several threads may call one engine at once.
+A call runs on one thread and releases the GIL; several threads may call one engine at once. In
+the main thread it can be interrupted.
 """
 
 from __future__ import annotations
-
-import threading
 
 import numpy as np
 
 from glp_rapids.device import LackOfMemory, memory_free
 from glp_rapids.diversity.kernels import cpu, cpu_ego
 from glp_rapids.diversity.simple import row_sums
+from glp_rapids.jit import forks
+from glp_rapids.jit.interrupts import call, interruptible
 from glp_rapids.sorting_cpu import rows_of
 
+_orienting = forks.Lock()
 _MODELS = {"component": cpu_ego.COMPONENT, "core": cpu_ego.CORE, "truss": cpu_ego.TRUSS}
 
 
@@ -34,34 +36,40 @@ class CpuEngine:
         self.indptr, self.indices = indptr, indices
         self.batches = 0
         self._memory_limit = memory_limit
-        self._lock = threading.Lock()
         self._orientation: tuple[np.ndarray, np.ndarray] | None = None
         if indptr.size <= 1 << 31:
             indices = indices.astype(np.int32, copy=False).view(np.uint32)
         self._symmetric = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices)
 
+    @interruptible
     def scores(self, vertices: np.ndarray, k: int, model: str) -> np.ndarray:
         """Count the contexts of every vertex."""
         vertices, graph = self._prepared(vertices)
         result = np.empty(vertices.size, np.int32)
-        cpu_ego.scores(vertices, graph, self._mark(), self._level(k), _MODELS[model], result)
+        what = self._mark(), self._level(k), _MODELS[model]
+        call(cpu_ego.scores, vertices, graph, *what, result)
         return result
 
+    @interruptible
     def every_score(self, vertices: np.ndarray, model: str) -> tuple[np.ndarray, np.ndarray]:
         """Count the contexts for every k from 1 to the degree: offsets and scores."""
         vertices, graph = self._prepared(vertices)
         offsets = self._offsets(vertices)
         result = np.empty(offsets[-1], np.int32)
-        cpu_ego.every_score(vertices, graph, self._mark(), _MODELS[model], offsets, result)
+        what = self._mark(), _MODELS[model]
+        call(cpu_ego.every_score, vertices, graph, *what, offsets, result)
         return offsets, result
 
+    @interruptible
     def members(self, vertices: np.ndarray, k: int, model: str) -> np.ndarray:
         """Give for every neighbour the place of the first member of its context, or -1."""
         vertices, graph = self._prepared(vertices)
         result = np.empty(self._offsets(vertices)[-1], np.int32)
-        cpu_ego.members(vertices, graph, self._mark(), self._level(k), _MODELS[model], result)
+        what = self._mark(), self._level(k), _MODELS[model]
+        call(cpu_ego.members, vertices, graph, *what, result)
         return result
 
+    @interruptible
     def ego_rows(self, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Give indptr and indices of the ego-networks, a node for each of the rows' entries."""
         vertices, graph = self._prepared(vertices)
@@ -72,27 +80,30 @@ class CpuEngine:
                 "ask for fewer vertices at once"
             )
         indptr = np.zeros(nodes + 1, np.int64)
-        cpu_ego.ego_degrees(vertices, graph, self._mark(), indptr)
+        call(cpu_ego.ego_degrees, vertices, graph, self._mark(), indptr)
         np.cumsum(indptr, out=indptr)
         indices = np.empty(indptr[-1], np.int32)
-        cpu_ego.ego_entries(vertices, graph, self._mark(), indptr, indices)
+        call(cpu_ego.ego_entries, vertices, graph, self._mark(), indptr, indices)
         return indptr, indices
 
+    @interruptible
     def common_neighbors(self) -> np.ndarray:
         """Count the common neighbours of the ends of every entry."""
         self.batches += 1
-        return cpu.triangles_of_edges(*self._oriented())[self._edge()]
+        return call(cpu.triangles_of_edges, *self._oriented())[self._edge()]
 
     def triangle_counts(self) -> np.ndarray:
         """Count the triangles that each vertex is a corner of."""
         # each is counted over both edges at this corner
         return row_sums(self.indptr, self.common_neighbors()) // 2
 
+    @interruptible
     def core_number(self, k: int | None = None) -> np.ndarray:
         """Give the core number of every vertex; with k, k inside the k-core and less elsewhere."""
         self.batches += 1
-        return cpu.core(*self._symmetric, self._level(k))[0]
+        return call(cpu.core, *self._symmetric, self._level(k))[0]
 
+    @interruptible
     def trussness(self, k: int | None = None, *, once: bool = False) -> np.ndarray:
         """Give the trussness of every entry; with k, k inside the k-truss and less elsewhere.
 
@@ -102,7 +113,8 @@ class CpuEngine:
         edge = self._edge()
         no_matrix = np.empty((0, 0), np.uint64), np.empty((0, 0), np.uint32)
         rows = *self._symmetric, edge
-        return cpu.truss(*self._oriented(), rows, no_matrix, self._level(k))[0][edge]
+        number, _ = call(cpu.truss, *self._oriented(), rows, no_matrix, self._level(k))
+        return number[edge]
 
     def edges(
         self,
@@ -127,15 +139,15 @@ class CpuEngine:
         return rows[entry], self.indices[entry], entry
 
     def _oriented(self) -> tuple[np.ndarray, np.ndarray]:
-        with self._lock:
+        with _orienting:  # one lock for all graphs: an engine that held one could not be copied
             if self._orientation is None:
-                self._orientation = cpu.orient(*self._symmetric)
+                self._orientation = call(cpu.orient, *self._symmetric)
             return self._orientation
 
     def _edge(self) -> np.ndarray:
         entries = self._symmetric[1].size
         edge = np.empty(entries, np.uint32 if entries < 1 << 33 else np.int64)
-        cpu.number_entries(*self._symmetric, edge)
+        call(cpu.number_entries, *self._symmetric, edge)
         return edge
 
     def _prepared(self, vertices: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:

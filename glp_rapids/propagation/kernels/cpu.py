@@ -25,6 +25,7 @@ from glp_rapids.propagation.compilation import Compiled, DigestCache
 from glp_rapids.propagation.kernels import cpu_unit
 
 EVERYTHING = (True, True, True)  # the phases of a class: evaluate, update, count volumes
+ONE_AFTER_ANOTHER = (True, False, False), (False, True, False), (False, False, True)
 SHORT = 8  # labels searched one by one before the table of slots is used
 # Entries. An empty parallel region took 2 microseconds on two idle cores, but milliseconds where
 # another process held one of them; a class has two, and a small graph is done before that.

@@ -29,7 +29,7 @@ from glp_rapids.propagation.sweep import Workload, class_lists
 
 BUFFER, BUFFER_A_VERTEX = 1 << 22, 2  # entries decoded at a time, at the most: the larger one
 SMALL = cpu.PARALLEL_FROM  # entries: a graph that has fewer is decoded once and for all
-EVALUATE, UPDATE, RECOUNT = (True, False, False), (False, True, False), (False, False, True)
+EVALUATE, UPDATE, RECOUNT = cpu.ONE_AFTER_ANOTHER
 
 
 def compressed_engine(workload: Workload, compiled: Compiled, fields: dict[str, Any]) -> CpuRun:

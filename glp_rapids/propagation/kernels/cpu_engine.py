@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from glp_rapids.jit.interrupts import A_CALL
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Rule, SweepBySweep
 from glp_rapids.propagation.kernels import cpu
@@ -89,13 +92,43 @@ class CpuEngine(CpuRun):
             indices, weights = (*entries, weights)[:2]
         self._csr = vertices, indptr, indices, weights, readers.indptr, readers.indices
         self._make_lists(number_of_vertices)
+        entries = A_CALL // 2 if compiled.traits.plain else A_CALL // 4
+        self._calls = list(calls_of(self._class_indptr, indptr, entries))
 
     def sweep(self, rule: Rule) -> int:
         """Do one sweep; return how many vertices now say another label."""
         self._fields["sweep"] = np.int64(rule.sweep)
-        return int(self._kernel(
-            self._threads, cpu.EVERYTHING, self._class_indptr, *self._csr,
-            tuple(self._fields.values()), (self._skips(rule), rule.revisit_tied),
-            self._settings(rule), self._tables, self._active, self._tied, self._winners, self._old,
-            self._counts, self._errors,
-        ))  # fmt: skip
+        return sum(
+            int(self._kernel(
+                self._threads, phases, groups, *self._csr, tuple(self._fields.values()),
+                (self._skips(rule), rule.revisit_tied), self._settings(rule), self._tables,
+                self._active, self._tied, self._winners, self._old, self._counts[chunk:],
+                self._errors,
+            ))
+            for phases, groups, chunk in self._calls
+        )  # fmt: skip
+
+
+def calls_of(
+    class_indptr: np.ndarray, indptr: np.ndarray, entries: int
+) -> Iterator[tuple[tuple, np.ndarray, int]]:
+    """Cut a sweep into calls of about so many entries, between which signals are looked at.
+
+    Each is some phases of some classes, or parts of one, and the chunk of the class it begins with.
+    """
+    ends = indptr[class_indptr]
+    group, groups = 0, class_indptr.size - 1
+    while group < groups:
+        beyond = int(np.searchsorted(ends, ends[group] + entries, side="right")) - 1
+        if beyond > group:
+            yield cpu.EVERYTHING, class_indptr[group : beyond + 1], 0
+            group = beyond
+            continue
+        first, last = class_indptr[group : group + 2].tolist()
+        chunks = first + np.arange(0, last - first, cpu.CHUNK)
+        cuts = np.searchsorted(indptr[chunks], np.arange(ends[group], ends[group + 1], entries))
+        cuts = [*np.unique(chunks[np.minimum(cuts, chunks.size - 1)]).tolist(), last]
+        for phases in cpu.ONE_AFTER_ANOTHER:
+            for part in pairwise(cuts):
+                yield phases, np.array(part), (part[0] - first) // cpu.CHUNK
+        group += 1
