@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Literal
 
@@ -153,15 +152,6 @@ def settle_with_default_stream() -> None:
     if cupy is not None and gpu_available() and cupy.cuda.get_current_stream().ptr:
         settle()
         cupy.cuda.Stream.null.synchronize()
-
-
-def kept(store: dict, name: Any, make: Callable[[], Any]) -> Any:
-    """Give what is kept under a name; make it the first time, for any thread and any stream."""
-    if name not in store:
-        made = make()
-        settle()
-        store.setdefault(name, made)
-    return store[name]
 
 
 class LackOfMemory(MemoryError):

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from glp_rapids import adjacency
-from glp_rapids.device import DeviceName, array_module, choose, device_of, kept, to_device
+from glp_rapids.derived import Keeper
+from glp_rapids.device import DeviceName, array_module, choose, device_of, to_device
 from glp_rapids.frames import Column, Frame, Kind, to_frame
 from glp_rapids.ids import VertexIds
 
@@ -67,7 +68,7 @@ class CSR:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph(CSR):
+class Graph(Keeper, CSR):
     """A graph in CSR form with its external vertex ids; `as_graph` makes one.
 
     A vertex is an index, the rank of its external id in sorted order. Rows are sorted and hold no
@@ -201,10 +202,6 @@ class Graph(CSR):
     def external_columns(self, index: Array | None, name: str) -> dict[str, Any]:
         """Give the external ids at ``index`` for `frame`: column ``name``, or ``0_name``, ..."""
         return self.vertices.take(index, name)
-
-    def keep(self, name, make):
-        """Give what is kept on the graph under a name; make it the first time."""
-        return kept(self._derived, name, make)
 
     def _moved(self, device):
         arrays = (

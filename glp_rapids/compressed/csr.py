@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.device import DeviceName, array_module, kept, module_on
+from glp_rapids.derived import Keeper
+from glp_rapids.device import DeviceName, array_module, module_on
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
@@ -26,7 +27,7 @@ Array = Any
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedCSR:
+class CompressedCSR(Keeper):
     """Compressed neighbour lists with their weights and order: what a run reads.
 
     Parameters
@@ -72,7 +73,7 @@ class CompressedCSR:
     @property
     def place(self) -> Array | None:
         """The place of every vertex in the stream; None: its number."""
-        return None if self.order is None else self._keep("place", self._places)
+        return None if self.order is None else self.keep("place", self._places)
 
     @property
     def degree(self) -> Array:
@@ -88,10 +89,7 @@ class CompressedCSR:
     @property
     def entry_starts(self) -> Array:
         """Where the weights of every place begin, int64, n + 1; kept."""
-        return self._keep("entry_starts", self._entry_starts)
-
-    def _keep(self, name, make):
-        return kept(self._derived, name, make)
+        return self.keep("entry_starts", self._entry_starts)
 
     def _places(self):
         xp = array_module(self.order)

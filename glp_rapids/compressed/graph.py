@@ -33,6 +33,7 @@ from glp_rapids.compressed.options import (
     telling,
 )
 from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.derived import Keeper
 from glp_rapids.device import DeviceName, LackOfMemory, choose, memory_free, to_device
 from glp_rapids.graph import CSR, Graph
 from glp_rapids.ids import VertexIds
@@ -43,7 +44,7 @@ Array = Any
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedGraph:
+class CompressedGraph(Keeper):
     """A graph whose neighbour lists are compressed; `compress` makes one, `open` reads a file.
 
     Every function of this library takes it in the place of a graph and gives the same result; label
@@ -120,7 +121,6 @@ class CompressedGraph:
     frame = Graph.frame
     external = Graph.external
     external_columns = Graph.external_columns
-    keep = Graph.keep
 
     def vertex_index(self, ids: Any, argument: str = "vertices") -> Array:
         """Give the indices of external ids, in their order, where the graph lives."""

@@ -34,13 +34,13 @@ A distance d is folded to 2d if d >= 0 and to -2d - 1 if d < 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.device import DeviceName, array_module, device_of, kept
+from glp_rapids.derived import Keeper
+from glp_rapids.device import DeviceName, array_module, device_of
 
 Array = Any
 
@@ -163,7 +163,7 @@ def settings(layout: Layout, number_of_vertices: int) -> Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedRows:
+class CompressedRows(Keeper):
     """Compressed neighbour lists, all of them; `glp_rapids.compressed.encode.encode` makes them.
 
     Parameters
@@ -228,10 +228,6 @@ class CompressedRows:
     def degrees(self) -> Array:
         """The entries of every list, in ``index_dtype``; found together with ``offsets``."""
         return self._skimmed()[1]
-
-    def keep(self, name: str, make: Callable[[], Any]) -> Any:
-        """Give what is kept under a name; make it the first time."""
-        return kept(self._derived, name, make)
 
     def _skimmed(self):
         from glp_rapids.compressed.decode import skim

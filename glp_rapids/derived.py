@@ -1,0 +1,28 @@
+"""What never changes keeps what is derived from it: a transpose, an engine, a copy elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from glp_rapids.device import settle
+
+
+class Keeper:
+    """Keeps values by name; a copy of it, or what comes out of a pickle, begins without any.
+
+    They can be made again, and some cannot travel: kernels, arrays on a device.
+    """
+
+    _derived: dict[Any, Any]
+
+    def keep(self, name: Any, make: Callable[[], Any]) -> Any:
+        """Return what is kept under a name; make it the first time, for any thread and stream."""
+        if name not in self._derived:
+            made = make()
+            settle()
+            self._derived.setdefault(name, made)
+        return self._derived[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_derived": {}}
