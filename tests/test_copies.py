@@ -6,10 +6,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from programs import Distances
 
 import glp_rapids
 from glp_rapids import fraud
-from programs import Distances
 
 EDGES = pd.DataFrame({"src": ["a", "a", "b", "d", "d", "e", "c"], "dst": list("bccefff")})
 COPIES = {

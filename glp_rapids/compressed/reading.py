@@ -14,12 +14,11 @@ from numba import njit, prange
 from glp_rapids.compressed import lists
 from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.decode import decode_rows
-from glp_rapids.compressed.running import digest
 from glp_rapids.compressed.weights import CodedWeights
 from glp_rapids.device import module_on, to_host
 from glp_rapids.graph import CSR
 from glp_rapids.jit.parallel import ParallelKernel, threads_available
-from glp_rapids.propagation.compilation import DigestCache, cpu_target
+from glp_rapids.propagation.compilation import DigestCache, cpu_target, made_of
 
 Array = Any
 ENTRIES_AT_ONCE = 1 << 24
@@ -132,7 +131,7 @@ def _reader(scheme: str) -> Callable:
                             words, tables, bit, v, degree, first, last, settings, order, start, out
                         )
 
-    return ParallelKernel(read, partial(DigestCache, digest=f"{digest()} {scheme}"))
+    return ParallelKernel(read, partial(DigestCache, digest=made_of(read, scheme)))
 
 
 @ParallelKernel

@@ -6,10 +6,8 @@ A function takes the number of an item and a named tuple of all it works on.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,21 +17,12 @@ from numba import njit
 from glp_rapids.device import DeviceName
 from glp_rapids.jit.cache import keep_on_disk
 from glp_rapids.jit.parallel import threads_available
-from glp_rapids.propagation import compilation
-from glp_rapids.propagation.compilation import DigestCache, Target, cpu_target
+from glp_rapids.propagation.compilation import DigestCache, Target, cpu_target, made_of
 
 Functions = Callable[[str, Target], SimpleNamespace]
 
 CHUNK = 64  # items; two that work on one word are fewer apart
 FEW = 1 << 10  # items that are done before another thread has begun
-
-
-@functools.cache
-def digest() -> str:
-    """Give the digest of what the functions are made of, for their files on disk."""
-    here = Path(__file__).parent
-    files = [*sorted(here.glob("*.py")), Path(compilation.__file__)]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def each(
@@ -92,8 +81,8 @@ def _span(functions: Functions, scheme: str, name: str) -> Any:
                 function(item, work)
 
     compiled = njit(nogil=True, error_model="numpy")(span)
-    key = f"{digest()} {functions.__module__} {functions.__name__} {scheme} {name}"
-    return keep_on_disk(compiled, DigestCache, span, key)
+    key = f"{functions.__module__} {functions.__name__} {scheme} {name}"
+    return keep_on_disk(compiled, DigestCache, span, made_of(span, key))
 
 
 @functools.cache
@@ -102,6 +91,4 @@ def _kernel(functions: Functions, scheme: str, name: str) -> Any:
     from glp_rapids.propagation.kernels.cuda_target import gpu_target
 
     function = getattr(functions(scheme, gpu_target()), name)
-    return kernel_of(
-        function, f"{digest()} {functions.__module__} {functions.__name__} {scheme} {name}"
-    )
+    return kernel_of(function, f"{functions.__module__} {functions.__name__} {scheme} {name}")

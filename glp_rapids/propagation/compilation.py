@@ -2,53 +2,44 @@
 
 Numba caches a function that closes over other compiled functions under a key that changes with
 every process, so such a cache never hits. ``DigestCache`` puts a digest of everything the code is
-made of in that place: the program's bytecode, its traits, and the kernels' source.
+made of in that place (``made_of``): the program's functions and the kernel's own.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import types
 import warnings
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core import config
+from numba.core.caching import FunctionCache
 
 from glp_rapids.jit.cache import KeptCode, keep, recalled
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.diagnosis import described, explain
-from glp_rapids.propagation.program import (
-    Program,
-    Traits,
+from glp_rapids.propagation.fingerprint import (
+    bytecode,
+    content_of,
     digest_of,
     fingerprint,
-    functions_of,
-    traits_of,
+    global_names,
+    names_of,
+    of_library,
+    of_package,
+    plain_function,
 )
+from glp_rapids.propagation.program import Program, Traits, functions_of, traits_of
 
 
-@functools.cache
-def _source_digest() -> str:
-    here = Path(__file__).parent
-    files = sorted([*here.glob("*.py"), *here.glob("kernels/*.py")])
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def give_own_files(cache: Any, digest: str) -> None:
-    """Let a cache of Numba's write files that no other digest writes."""
-    base = f"{cache._impl.filename_base}.{digest_of([digest])[:32]}"
-    cache._cache_file = IndexDataCacheFile(
-        cache_path=cache._cache_path,
-        filename_base=base,
-        source_stamp=cache._impl.locator.get_source_stamp(),
-    )
+def made_of(function: Callable, *further: Any) -> str:
+    """Give the digest of a kernel: of all that it is compiled from, and of what else matters."""
+    return digest_of([fingerprint(function), str(config.BOUNDSCHECK), *map(str, further)])
 
 
 class DigestCache(KeptCode, FunctionCache):
@@ -80,22 +71,46 @@ def _compile(target: Target, function: Callable, meaning: str) -> Any:
     # A constant of the module may change between two runs, and the meaning with it.
     if function is scalar.round_even:
         return target.device_function(target.round_even)
-    names = function.__globals__
-    own = dict(names)
-    for name in function.__code__.co_names:
-        if isinstance(names.get(name), types.FunctionType):
-            own[name] = target.compile(names[name])
+    own = dict(function.__globals__)
+    names = names_of(function.__code__)
+    for name in global_names(function.__code__):
+        if name in own:
+            own[name] = _replaced(target, own[name], names)
+    enclosed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     cells = tuple(
-        types.CellType(target.compile(cell.cell_contents))
-        if isinstance(cell.cell_contents, types.FunctionType)
-        else cell
-        for cell in function.__closure__ or ()
+        types.CellType(_replaced(target, content_of(cell, name, function), names))
+        for name, cell in enclosed
     )
     copy = types.FunctionType(
         function.__code__, own, function.__name__, function.__defaults__, cells or None
     )
     copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
     return target.device_function(copy)
+
+
+def _replaced(
+    target: Target, value: Any, names: frozenset[str], around: tuple[types.ModuleType, ...] = ()
+) -> Any:
+    """Compile a function that another one refers to, by itself or as a module's attribute.
+
+    One that the user compiled before is compiled anew: by the target's rules, not by its own.
+    """
+    function = plain_function(value)
+    if function is not None and (function is value or not of_package(function)):
+        return target.compile(function)
+    if not isinstance(value, types.ModuleType) or of_library(value) or value in around:
+        return value
+    held = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    new = {
+        name: _replaced(target, one, names, (*around, value))
+        for name, one in held.items()
+        if not isinstance(one, types.FunctionType)
+    }
+    if all(new[name] is held[name] for name in new):
+        return value
+    module = types.ModuleType(value.__name__)
+    vars(module).update({**vars(value), **new})
+    return module
 
 
 @functools.cache
@@ -195,10 +210,11 @@ def _checked(
 ) -> Traits:
     """Do the check, or recall its outcome: compiling for it takes longer than most runs."""
     if digest not in _learned:
-        learned = recalled(_checked, digest)
+        key = digest_of([digest, *map(bytecode, (_check, _returned))])
+        learned = recalled(_checked, key)
         if learned is None:
             learned = _check(program, traits, fields, weight_type)
-            keep(_checked, digest, learned)
+            keep(_checked, key, learned)
         _learned[digest] = learned
     return _learned[digest]
 
@@ -244,7 +260,7 @@ def _compile_program(
 ) -> Compiled:
     traits = traits_of(program, weighted=weights is not None)
     real_weights = weights is not None and weights.dtype.kind == "f"
-    parts = [str(traits), _source_digest()]
+    parts = [str(traits)]
     parts.append("unweighted" if weights is None else str(weights.dtype))
     parts += [f"{name}: {numba.typeof(value)}" for name, value in fields.items()]
     # What is kept names the modules of its functions, and loads only where they can be imported.

@@ -9,9 +9,6 @@ bytecode with classic label propagation's, so a variant pays only for what it ch
 
 from __future__ import annotations
 
-import dis
-import functools
-import hashlib
 import inspect
 import types
 from collections.abc import Callable, Mapping
@@ -21,12 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from glp_rapids.compressed.csr import is_compressed
+from glp_rapids.propagation.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
     from glp_rapids.graph import Graph
 
-NUMBERS = bool | int | float | np.number | np.bool_
 FUNCTIONS = ("pick_label", "load_neighbor", "label_score", "update_vertex")
 
 
@@ -168,72 +165,6 @@ def functions_of(program: Program) -> dict[str, Callable]:
             )
         found[name] = function
     return found
-
-
-_settled: dict[Callable, str] = {}
-
-
-def fingerprint(function: Callable, callers: tuple[Callable, ...] = ()) -> str:
-    """Give a digest of what a function computes: its bytecode and the values it refers to.
-
-    Names of parameters, line numbers and the docstring don't count.
-    """
-    if (known := _settled.get(function)) is not None:
-        return known
-    if function in callers:
-        raise TypeError(f"{function.__qualname__} calls itself; write a loop instead")
-    code, names = function.__code__, function.__globals__
-    bytecode, global_names = _bytecode(code)
-    text = [bytecode]
-    for name in global_names:
-        if name in names:
-            text.append(f"{name} = {_meaning(names[name], function, callers)}")
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        text.append(f"{name} = {_meaning(cell.cell_contents, function, callers)}")
-    for default in (function.__defaults__, function.__kwdefaults__):
-        if default is not None:
-            text.append(f"default {_meaning(default, function, callers)}")
-    digest = digest_of(text)
-    # Constants of a caller's module may change between two runs; those of this package do not.
-    if function.__closure__ is None and names.get("__name__", "").startswith("glp_rapids."):
-        _settled[function] = digest
-    return digest
-
-
-@functools.cache
-def _bytecode(code: types.CodeType) -> tuple[str, tuple[str, ...]]:
-    """Give a digest of the bytecode, and the names that it looks up in its module, sorted."""
-    text, names = [], set()
-    for step in dis.get_instructions(code):
-        value = step.arg if "FAST" in step.opname else step.argval
-        if isinstance(value, types.CodeType):  # its repr holds an address
-            value, inner = _bytecode(value)
-            names.update(inner)
-        elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            names.add(value)
-        text.append(f"{step.opname} {value!r}")
-    return digest_of(text), tuple(sorted(names))
-
-
-def digest_of(text: list[str]) -> str:
-    """Give one digest of all lines."""
-    return hashlib.sha256("\n".join(text).encode()).hexdigest()
-
-
-def _meaning(value: Any, function: Callable, callers: tuple[Callable, ...]) -> str:
-    """Tell apart values that a function refers to, the same in every process if it can be."""
-    if isinstance(plain := getattr(value, "py_func", value), types.FunctionType):
-        return fingerprint(plain, (*callers, function))
-    if isinstance(value, types.ModuleType | type):
-        found = {name: getattr(value, name, None) for name in function.__code__.co_names}
-        numbers = {name: one for name, one in found.items() if isinstance(one, NUMBERS)}
-        return f"{value.__name__} {numbers!r}"
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
-    if isinstance(value, tuple):  # its repr would shorten a large array
-        parts = [_meaning(one, function, callers) for one in value]
-        return f"{type(value).__name__} {getattr(value, '_fields', '')} {parts}"
-    return repr(value)
 
 
 def traits_of(program: Program, *, weighted: bool) -> Traits:

@@ -15,7 +15,6 @@ import numpy as np
 from glp_rapids.diversity.kernels.gpu_common import (
     SCANNED,
     cuda,
-    digest,
     kernel,
     place_in,
     summed_up,
@@ -313,5 +312,5 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
             level = highest + 1
             cuda.syncthreads()
 
-    key = f"{digest()} {threads} {largest} {blocks} {model} {index_type.__name__}"
+    key = f"{threads} {largest} {blocks} {model} {index_type.__name__}"
     return kernel(ego_bitmap, key, launch_bounds=(threads, blocks))

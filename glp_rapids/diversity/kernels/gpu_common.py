@@ -6,11 +6,7 @@ None of these kernels uses a warp's own instructions, so all of them also run in
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
-from pathlib import Path
 
-from glp_rapids.propagation.kernels import cuda_target
 from glp_rapids.propagation.kernels.cuda_launch import launch, launch_together
 from glp_rapids.propagation.kernels.cuda_target import cuda, kernel, multiprocessors
 
@@ -19,14 +15,6 @@ __all__ = ["cuda", "kernel", "launch", "launch_together", "multiprocessors", "on
 # Where a list is so many times as long as the other, the other's members are looked up in it; a
 # step of a search costs about as much as reading the next few members.
 SCANNED = 8
-
-
-@functools.cache
-def digest() -> str:
-    """Give the digest of what these kernels are made of, for their files on disk."""
-    here = Path(__file__).parent
-    files = [*sorted(here.glob("gpu_*.py")), Path(cuda_target.__file__)]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 @contextlib.contextmanager

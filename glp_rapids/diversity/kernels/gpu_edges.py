@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.diversity.kernels.gpu_common import cuda, digest, kernel, last_begun, place_in
+from glp_rapids.diversity.kernels.gpu_common import cuda, kernel, last_begun, place_in
 
 ALL, ENTRIES, ENDS = range(3)
 # Threads of a block, and how many entries each looks at.
@@ -79,4 +79,4 @@ def build_pick(threads: int, steps: int) -> Any:
         if thread == 0 and not writes:
             begin[cuda.blockIdx.x + 1] = place
 
-    return kernel(pick_edges, f"{digest()} {threads} {steps}")
+    return kernel(pick_edges, f"{threads} {steps}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.diversity.kernels.gpu_common import cuda, digest, joined, kernel
+from glp_rapids.diversity.kernels.gpu_common import cuda, joined, kernel
 
 THREADS = 256
 
@@ -28,7 +28,7 @@ def build(threads: int) -> Any:
             if joined(parent, node, np.int32(indices[entry])) and ego_of.size > 0:
                 cuda.atomic.sub(scores, offsets[ego_of[node]] + level - 1, np.int32(1))
 
-    return kernel(join_ends, f"{digest()} {threads}")
+    return kernel(join_ends, str(threads))
 
 
 @functools.cache
@@ -51,7 +51,7 @@ def build_inside(threads: int) -> Any:
                 if inside:
                     joined(parent, np.int32(node), np.int32(other))
 
-    return kernel(join_inside, f"{digest()} {threads}")
+    return kernel(join_inside, str(threads))
 
 
 @functools.cache
@@ -73,7 +73,7 @@ def build_roots(threads: int) -> Any:
             if size[root] < enough:
                 cuda.atomic.add(size, root, np.int32(1))
 
-    return kernel(find_roots, f"{digest()} {threads}")
+    return kernel(find_roots, str(threads))
 
 
 @functools.cache
@@ -88,4 +88,4 @@ def build_count(threads: int) -> Any:
         if node < size.size and size[node] >= fewest:
             cuda.atomic.add(scores, listed[ego_of[node]], np.int32(1))
 
-    return kernel(count_roots, f"{digest()} {threads}")
+    return kernel(count_roots, str(threads))

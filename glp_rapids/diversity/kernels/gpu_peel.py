@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.diversity.kernels.gpu_common import cuda, digest, kernel, last_begun, place_in
+from glp_rapids.diversity.kernels.gpu_common import cuda, kernel, last_begun, place_in
 from glp_rapids.propagation.kernels.cuda_target import load_fresh, meet
 
 THREADS = 256
@@ -96,7 +96,7 @@ def build_core(threads: int, lanes: int) -> Any:
             if core[v] < 0:
                 core[v] = highest + 1
 
-    return kernel(peel_core, f"{digest()} {threads} {lanes}")
+    return kernel(peel_core, f"{threads} {lanes}")
 
 
 @functools.cache
@@ -177,7 +177,7 @@ def build_truss(threads: int, lanes: int) -> Any:
             if truss[e] == 0:
                 truss[e] = highest + 3
 
-    return kernel(peel_truss, f"{digest()} {threads} {lanes}")
+    return kernel(peel_truss, f"{threads} {lanes}")
 
 
 @functools.cache
@@ -194,4 +194,4 @@ def build_edges(threads: int) -> Any:
             rows[entry] = u
             edge[entry] = entry if u < v else place_in(indices, indptr[v], indptr[v + 1], u)
 
-    return kernel(find_edges, f"{digest()} {threads}")
+    return kernel(find_edges, str(threads))

@@ -14,7 +14,6 @@ import numpy as np
 
 from glp_rapids.diversity.kernels.gpu_common import (
     cuda,
-    digest,
     joined,
     kernel,
     last_begun,
@@ -163,7 +162,7 @@ def build_intersect(threads: int, nodes_a_block: int) -> Any:
                 cuda.atomic.add(corners, u, np.int64(found[thread]))
                 cuda.atomic.add(corners, v, np.int64(found[thread]))
 
-    return kernel(intersect, f"{digest()} {threads} {nodes_a_block}")
+    return kernel(intersect, f"{threads} {nodes_a_block}")
 
 
 @functools.cache
@@ -178,7 +177,7 @@ def build_rows(threads: int) -> Any:
         if place < rows.size:
             rows[place] = last_begun(offsets, place)
 
-    return kernel(find_rows, f"{digest()} {threads}")
+    return kernel(find_rows, str(threads))
 
 
 @functools.cache
@@ -216,4 +215,4 @@ def build_sort_out(threads: int, above: tuple[int, ...]) -> Any:
         if which >= 0:
             lists[which, start[which] + rank] = i
 
-    return kernel(sort_out, f"{digest()} {threads} {above}")
+    return kernel(sort_out, f"{threads} {above}")

@@ -16,7 +16,6 @@ import numpy as np
 
 from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.decode import decode_rows
-from glp_rapids.compressed.running import digest
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph import CSR
 from glp_rapids.propagation.compilation import Compiled
@@ -154,7 +153,7 @@ class CompressedEngine(AutoEngine):
         # a kernel of one digest has one signature
         arrays = rows.order, getattr(rows.weights, "codes", None)
         types = [None if array is None else array.dtype.str for array in arrays]
-        how.digest = f"{vars(how)} {types} {digest()}"
+        how.digest = f"{vars(how)} {types}"
         return kernels_of(self._compiled, rows.index_dtype.type, how)
 
     def _plan(self, limits: Limits) -> Plan:

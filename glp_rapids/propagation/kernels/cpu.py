@@ -21,7 +21,7 @@ from numba import njit, prange
 
 from glp_rapids.jit.cache import keep_on_disk
 from glp_rapids.jit.parallel import ParallelKernel, threads_available
-from glp_rapids.propagation.compilation import Compiled, DigestCache
+from glp_rapids.propagation.compilation import Compiled, DigestCache, made_of
 from glp_rapids.propagation.kernels import cpu_unit
 
 EVERYTHING = (True, True, True)  # the phases of a class: evaluate, update, count volumes
@@ -268,7 +268,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                             volume[now] += 1
         return changed_by.sum()
 
-    cache = partial(DigestCache, digest=f"{compiled.digest} {stamped}")
+    cache = partial(DigestCache, digest=made_of(sweep, compiled.digest))
     return ParallelKernel(sweep, cache, serial_for_one=True)
 
 
@@ -298,7 +298,7 @@ def start_kernel(compiled: Compiled) -> Callable:
             state.labels[v] = pick_label(v, state.sweep, state)
 
     kernel = njit(nogil=True, error_model="numpy")(start)
-    return keep_on_disk(kernel, DigestCache, start, compiled.digest)
+    return keep_on_disk(kernel, DigestCache, start, made_of(start, compiled.digest))
 
 
 def tables_for(

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-import numba
 import numpy as np
 from numba import cuda
 from numba.core import config
 
 from glp_rapids.device import array_module
-from glp_rapids.propagation.compilation import Compiled, Target, give_own_files
+from glp_rapids.jit.cache import KeptCode, keep_on_disk
+from glp_rapids.propagation.compilation import Compiled, Target, made_of
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 
@@ -140,27 +140,24 @@ def compiling() -> Iterator[None]:
 
 
 def kernel(function: Callable, digest: str, program: Compiled | None = None, **options: Any) -> Any:
-    """Make a kernel whose compiled form is kept on disk under ``digest``, to be launched.
+    """Make a kernel, to be launched, whose compiled form is kept on disk.
 
-    ``program``: of whose functions it is made, to name it where they do not compile. ``options``:
-    those of Numba that decide what is compiled, as ``launch_bounds``.
+    ``digest`` says what its code does not. ``program``: of whose functions it is made, to name it
+    where they do not compile. ``options``: Numba's, as ``launch_bounds``.
     """
     if SIMULATED:
         return cuda.jit(function)
     import numba_cuda
     from numba.cuda.dispatcher import CUDACache
 
-    digest = f"{digest} {sorted(options.items())} numba-cuda {numba_cuda.__version__}"
-
-    class DigestCache(CUDACache):
+    class DigestCache(KeptCode, CUDACache):
         def _index_key(self, sig: Any, codegen: Any) -> tuple:
             capability = cuda.get_current_device().compute_capability
-            give_own_files(self, f"{digest} {capability}")
-            return (str(sig), codegen.magic_tuple(), capability, digest, numba.__version__)
+            return (str(sig), codegen.magic_tuple(), capability, digest)
 
+    digest = made_of(function, digest, numba_cuda.__version__, "-fma=0", sorted(options.items()))
     # Link-time optimisation would decide about contraction anew, after NVVM.
-    compiled = cuda.jit(function, lto=False, **options)
-    compiled._cache = DigestCache(function)
+    compiled = keep_on_disk(cuda.jit(function, lto=False, **options), DigestCache, function)
     compiled.program, compiled.loaded = program, {}
     return compiled
 
