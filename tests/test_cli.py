@@ -1,3 +1,4 @@
+import inspect
 import json
 import subprocess
 import sys
@@ -6,6 +7,7 @@ import pandas as pd
 import pytest
 
 from glp_rapids.cli import doctor, files, main
+from glp_rapids.fraud import find_clusters
 
 TRIANGLES = "src,dst\na,b\na,c\nb,c\nd,e\nd,f\ne,f\n"
 
@@ -33,7 +35,7 @@ def fails(capsys, *arguments):
     """Run and give the one line that says what is wrong."""
     assert main([str(argument) for argument in arguments]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("glp-rapids: error: ")
+    assert error.startswith(f"glp-rapids {arguments[0]}: error: ")
     return error
 
 
@@ -175,6 +177,7 @@ def test_bad_input_is_said_in_one_line(tmp_path, text, options, words, capsys):
 
 def test_missing_file_and_unknown_format(tmp_path, capsys):
     assert "no such file" in fails(capsys, "label-propagation", tmp_path / "none.csv")
+    (tmp_path / "edges.docx").touch()
     assert "use a file named" in fails(capsys, "label-propagation", tmp_path / "edges.docx")
 
 
@@ -252,7 +255,8 @@ def fraud(payments, seeds, *options):
 
 
 def test_fraud_keeps_to_its_window(payments, capsys):
-    assert cpu(*fraud(payments, "a\nv\n", "--days", 3)) == 0
+    small = ("--minimum-size", 5, "--minimum-partners", 4)
+    assert cpu(*fraud(payments, "a\nv\n", "--days", 3, *small)) == 0
     out = capsys.readouterr().out
     assert "20, of which 10 in the window" in out
     assert "2 ids, of which 1 in the window" in out
@@ -271,17 +275,41 @@ def test_blacklists_in_any_form(payments, seeds, capsys):
     ("seeds", "options", "words"),
     [
         ("", [], "holds no ids"),
-        ("q\n", [], "none of the ids of"),
+        ("q\n", [], "none of its ids is in the window"),
         ("a\n", ["--amount", "usd"], "no column 'usd' (--amount)"),
         ("a\n", ["--seed-column", "account"], "no column 'account' (--seed-column)"),
         ("a\n", ["--days", "0"], "days must be positive"),
-        ("a\n", ["--days", "3", "--time", "payer"], "neither numbers nor dates"),
+        ("a\n", ["--days", "3", "--time", "payer"], "--source and --time both name 'payer'"),
         ("a\n", ["--minimum-share", "2"], "minimum_share must be"),
         ("a\n", ["--output", "x.docx"], "the format is not clear"),
     ],
 )
 def test_bad_input_of_fraud(payments, seeds, options, words, capsys):
     assert words in fails(capsys, *fraud(payments, seeds, "--device", "cpu", *options))
+
+
+def test_times_that_are_none(tmp_path, capsys):
+    path = tmp_path / "payments.csv"
+    path.write_text("payer,payee,eur,when\na,b,5,soon\n")
+    assert "neither numbers nor dates" in fails(capsys, *fraud(path, "a\n", "--days", 3))
+
+
+@pytest.mark.parametrize("name", ["size", "score", "share", "partners"])
+def test_limits_are_those_of_the_library(payments, name, monkeypatch, capsys):
+    """What is not given is not passed on, and the help says what it is then."""
+    default = inspect.signature(find_clusters).parameters[f"minimum_{name}"].default
+    given = []
+    monkeypatch.setattr(
+        "glp_rapids.fraud.find_clusters",
+        lambda *seeds, **limits: given.append(limits) or find_clusters(*seeds, **limits),
+    )
+    assert cpu(*fraud(payments, "a\n", f"--minimum-{name}", default)) == 0
+    assert cpu(*fraud(payments, "a\n")) == 0
+    assert given == [{f"minimum_{name}": default}, {}]
+    with pytest.raises(SystemExit):
+        main(["fraud", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"(default {default})" in text[text.rindex(f"--minimum-{name}") :][:100]
 
 
 def test_seeds_that_are_no_integers(tmp_path, capsys):

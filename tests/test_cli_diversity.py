@@ -30,7 +30,7 @@ def fails(capsys, *arguments):
     """Run and give the one line that says what is wrong."""
     assert cpu(*arguments) == 2
     error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("glp-rapids: error: ")
+    assert error.startswith("glp-rapids diversity: error: ")
     return error
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from glp_rapids import atomic_file
 from glp_rapids.bench import subjects, timing
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.metrics import modularity
@@ -124,7 +125,8 @@ def draw(rows: Rows, path: Path) -> None:
     for axis, (name, part) in zip(axes, panels.items(), strict=True):
         _draw_panel(axis, name, part)
     axes[0].set_ylabel("modularity")
-    figure.savefig(path, dpi=150)
+    with atomic_file.replacing(path) as file:
+        figure.savefig(file, dpi=150, format=path.suffix[1:])
 
 
 def _check_picture(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 One subcommand a module, each with ``add_options(parser)`` and ``run(options)``; a module imports
 what it works with only when it runs, so that ``--help`` is there at once. What goes wrong with the
-input is said in one line on stderr, with exit code 2; ``--traceback`` shows where it happened.
+input or a file is said in one line on stderr, with exit code 2; ``--traceback`` shows where it
+happened. A file of results is there as a whole or not at all, whatever ends the process.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from glp_rapids import __version__
+from glp_rapids.cli.streams import Terminated
 
 COMMANDS = {
     "demo": "make a million transactions with planted fraud rings, and find the rings",
@@ -56,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, or 2 if the input is not as it must be. ``doctor`` gives 1 if this
-        library cannot run here.
+        The exit code: 0, or 2 if the input is not as it must be or the output cannot be written,
+        130 after Ctrl-C, 143 after SIGTERM. ``doctor`` gives 1 if this library cannot run here.
 
     Examples
     --------
@@ -67,19 +69,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     traceback = "--traceback" in arguments
+    words = [word for word in arguments if word != "--traceback"]
+    name = " ".join(["glp-rapids", *(word for word in words[:1] if word in COMMANDS)])
+    if sys.stderr is None:  # closed, and what is printed there would go to stdout
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for as long as there is a process)
     try:
-        return _dispatch([word for word in arguments if word != "--traceback"])
-    except (ValueError, TypeError, OSError, ImportError) as error:
+        code = _dispatch(words)
+        _flush_stdout()
+        return code
+    except (ValueError, TypeError, OSError, ImportError, OverflowError, MemoryError) as error:
+        _drop_what_stdout_refused()
+        if isinstance(error, BrokenPipeError):  # the reader of a pipe, `head` say, has had enough
+            return 0
         if traceback:
             raise
-        if isinstance(error, BrokenPipeError):  # the reader of a pipe, `head` say, has had enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
-        print(f"glp-rapids: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{name}: error: {_said(error)}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("glp-rapids: interrupted", file=sys.stderr)
+        print(f"{name}: interrupted", file=sys.stderr)
         return 130
+    except Terminated as end:
+        print(f"{name}: terminated", file=sys.stderr)
+        return 128 + end.args[0]
+
+
+def _said(error: Exception) -> str:
+    """Give what an error says, on one line, the file first."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif isinstance(error, MemoryError):
+        text = f"there is too little memory{text and f' ({text})'}"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _flush_stdout() -> None:
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, "stdout") from error
+
+
+def _drop_what_stdout_refused() -> None:
+    """Let go of what a full disk or a closed pipe did not take, and will not when Python ends."""
+    try:
+        _flush_stdout()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from glp_rapids.cli import edge_files
+from glp_rapids.cli import edge_files, files, streams
 
 EPILOG = """\
 examples:
@@ -77,6 +77,7 @@ def run(options: argparse.Namespace) -> None:
 
     numbers = options.min_interval, options.raw_below, options.segment
     layout_of(options.scheme, options.goal, *numbers)  # before a long file is read
+    files.check_outputs({"OUT": options.output}, edge_files.inputs(options))
     begin = time.perf_counter()
     graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
     read = time.perf_counter()
@@ -94,7 +95,8 @@ def run(options: argparse.Namespace) -> None:
     done = time.perf_counter()
     edge_files.say(f"run         read in {read - begin:.3f} s, compressed in {done - read:.3f} s")
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    compressed.save(options.output)
+    with streams.cleaning_up():
+        compressed.save(options.output)
     size = options.output.stat().st_size
     edge_files.say(f"written     {options.output} ({size:,} bytes, ids included)")
     _put_table(compressed)
@@ -105,6 +107,7 @@ def _show(options: argparse.Namespace) -> None:
 
     if options.output is not None:
         raise ValueError(f"--info writes nothing: leave {options.output} out")
+    files.check_input(options.edges)
     graph = CompressedGraph.open(options.edges, device=options.device)
     size = options.edges.stat().st_size
     edge_files.say(f"file        {options.edges} ({size:,} bytes), whole and in order")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.cli import files
+from glp_rapids.cli import files, streams
 from glp_rapids.cli.fraud import clusters_text
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ def _picture(
     left.legend(loc="lower center", ncols=4, frameon=False, bbox_to_anchor=(0.5, -0.06))
     _draw_bars(right, members, truth)
     path = folder / "ring.png"
-    figure.savefig(path, dpi=110)
+    with streams.replacing(path) as file:
+        figure.savefig(file, dpi=110, format="png")
     pyplot.close(figure)
     return [path.name]
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from glp_rapids.cli import edge_files, files
+from glp_rapids.cli import edge_files
 
 EPILOG = """\
 examples:
@@ -64,9 +64,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--contexts is for the circles of the best: say how many with --top")
     if options.top is not None and options.k is None:
         raise ValueError("--top ranks by the number of circles for one k: say which with --k")
-    for path in (options.output, options.contexts):
-        if path is not None:
-            files.checked_ending(path)
+    edge_files.check_outputs(options, **{"--contexts": options.contexts})
     graph = edge_files.read_graph(options)
     found, contexts = _search(graph, options)
     _summarise(found, options)

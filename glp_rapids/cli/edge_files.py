@@ -42,7 +42,28 @@ def add_weight_and_direction(columns: Any) -> None:
 def add_device_and_output(parser: Any) -> None:
     """Add where to run, and the file of the result."""
     parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="*.csv, *.tsv or *.parquet")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="*.csv, *.tsv or *.parquet, or - for stdout"
+    )
+
+
+def check_outputs(options: argparse.Namespace, **more: Path | None) -> None:
+    """See before any work that the results can be written, and over nothing that is needed."""
+    outputs = dict(more)
+    if options.output is None or str(options.output) not in files.STDOUT:
+        outputs["--output"] = options.output
+    for path in outputs.values():
+        if path is not None:
+            files.checked_ending(path)
+    files.check_outputs(outputs, inputs(options))
+
+
+def inputs(options: argparse.Namespace) -> dict[str, Path]:
+    """Give the files that a graph is read from."""
+    edges = options.edges
+    if edges.suffix != ".graph":
+        return {"EDGES": edges}
+    return {"EDGES": edges, "the properties of EDGES": edges.with_suffix(".properties")}
 
 
 def read_graph(
@@ -51,6 +72,7 @@ def read_graph(
     """Read the file as the options say, and say what is in it."""
     from glp_rapids.compressed.container import is_container
 
+    files.check_input(options.edges)
     if is_container(options.edges):
         graph = _read_compressed(options, weight, directed)
     elif options.edges.suffix == ".graph":
@@ -89,23 +111,24 @@ def _read_table(options: argparse.Namespace, weight: str | None, directed: bool)
 
     ends, named = [options.source, options.destination], [weight] if weight else []
     header = ends + named if options.no_header else None
-    frame = files.read_table(options.edges, ends, header=header)
-    files.check_columns(frame, options.edges, source=options.source,
-                        destination=options.destination, weight=weight)  # fmt: skip
-    return as_graph(frame, source=options.source, destination=options.destination,
-                    weight=weight, directed=directed, device=options.device)  # fmt: skip
+    named = {"source": options.source, "destination": options.destination, "weight": weight}
+    frame = files.read_table(options.edges, ends, header=header, **named)
+    with files.naming(options.edges):
+        return as_graph(frame, **named, directed=directed, device=options.device)
 
 
 def put_out(frame: Any, path: Path | None) -> None:
     """Write a result to its file; without one to stdout, on a terminal its first rows."""
-    if path is not None:
+    if path is not None and str(path) not in files.STDOUT:
         files.write_table(frame, path)
         say(f"written     {path} ({len(frame):,} rows: {', '.join(frame.columns)})")
-    elif sys.stdout.isatty():
+    elif sys.stdout is None:
+        raise OSError("stdout is closed; name a file with --output")
+    elif path is None and sys.stdout.isatty():
         print(frame.head(HEAD).to_string(index=False))
         say(f"... {max(len(frame) - HEAD, 0):,} rows more; all of them: --output FILE")
     else:
-        frame.to_csv(sys.stdout, index=False)
+        files.write_stdout(frame)
 
 
 def _edges(graph: Graph | CompressedGraph) -> str:

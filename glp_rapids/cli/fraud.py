@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.cli import files
+from glp_rapids.cli import blacklist, files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,16 +50,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "and no column of times is needed",
     )  # fmt: skip
     limits = parser.add_argument_group("what a cluster is")
-    limits.add_argument("--minimum-size", type=int, default=5, help="accounts (default 5)")
+    limits.add_argument("--minimum-size", type=int, metavar="N", help="accounts (default 6)")
     limits.add_argument(
-        "--minimum-score", type=float, default=0.03, help="of its accounts (default 0.03)"
+        "--minimum-score", type=float, metavar="SCORE", help="of its accounts (default 0.03)"
     )
     limits.add_argument(
-        "--minimum-share", type=float, default=0.2,
+        "--minimum-share", type=float, metavar="SHARE",
         help="of an account's trade that stays inside (default 0.2)",
     )  # fmt: skip
     limits.add_argument(
-        "--minimum-partners", type=int, default=4, help="of an account inside (default 4)"
+        "--minimum-partners", type=int, metavar="N", help="of an account inside (default 5)"
     )
     out = parser.add_argument_group("the results, by their endings CSV or Parquet")
     out.add_argument("--output", type=Path, metavar="FILE", help="the accounts of the clusters")
@@ -73,11 +73,16 @@ def run(options: argparse.Namespace) -> None:
     """Read, find, print, write."""
     from glp_rapids.fraud import SlidingWindow, find_clusters
 
-    for path in (options.output, options.clusters, options.scores):
+    results = {"--output": options.output, "--clusters": options.clusters,
+               "--scores": options.scores}  # fmt: skip
+    for path in results.values():
         if path is not None:
             files.checked_ending(path)
+    inputs = {"TRANSACTIONS": options.transactions, "--seeds": options.seeds}
+    files.check_outputs(results, inputs)
     frame = _transactions(options)
-    seeds = files.read_seeds(options.seeds, options.seed_column, frame[options.source])
+    ends = [frame[options.source], frame[options.destination]]
+    seeds, header = blacklist.read(options.seeds, options.seed_column, ends)
     window = SlidingWindow(
         days=1 if options.days is None else options.days,
         source=options.source,
@@ -88,26 +93,29 @@ def run(options: argparse.Namespace) -> None:
         device=options.device,
     )
     start = time.perf_counter()
-    change = window.append(frame)
+    with files.naming(options.transactions):
+        change = window.append(frame)
     print(
         f"transactions  {len(frame):,}, of which {change.added:,} in the window; "
         f"{window.number_of_vertices:,} accounts; on the {window.device}"
     )
-    here = set(window.graph().external().tolist())
-    known = seeds[seeds.isin(here)]
-    print(f"blacklist     {len(seeds):,} ids, of which {len(known):,} in the window")
+    vertices = window.graph().external()
+    if hasattr(vertices, "to_pandas"):
+        vertices = vertices.to_pandas()
+    known = blacklist.known(seeds, vertices)
+    under = "" if header is None else f" (its header is {header!r})"
+    print(f"blacklist     {len(seeds):,} ids, of which {len(known):,} in the window{under}")
     if known.empty:
         raise ValueError(
-            f"none of the ids of {options.seeds} is in the window: {seeds.iloc[0]!r} is not among "
+            f"{options.seeds}: none of its ids is in the window: {seeds.iloc[0]!r} is not among "
             f"the {options.source!r} and {options.destination!r} of the transactions"
         )
+    limits = ("minimum_size", "minimum_score", "minimum_share", "minimum_partners")
+    given = {name: getattr(options, name) for name in limits}
     found = find_clusters(
         window,
         known,
-        minimum_size=options.minimum_size,
-        minimum_score=options.minimum_score,
-        minimum_share=options.minimum_share,
-        minimum_partners=options.minimum_partners,
+        **{name: value for name, value in given.items() if value is not None},
     )
     seconds = time.perf_counter() - start
     unknown = len(found.members) - int(found.members["is_seed"].sum())
@@ -116,9 +124,8 @@ def run(options: argparse.Namespace) -> None:
         f"{unknown:,} of them not on the blacklist; {seconds:.2f} s\n"
     )
     print(clusters_text(found.clusters, options.top))
-    results = {options.output: found.members, options.clusters: found.clusters,
-               options.scores: found.scores}  # fmt: skip
-    for path, table in results.items():
+    tables = found.members, found.clusters, found.scores
+    for path, table in zip(results.values(), tables, strict=True):
         if path is not None:
             files.write_table(table, path)
             print(f"\nwritten       {path} ({len(table):,} rows: {', '.join(table.columns)})")
@@ -141,17 +148,19 @@ def clusters_text(clusters: pd.DataFrame, top: int) -> str:
 
 
 def _transactions(options: argparse.Namespace) -> Any:
-    frame = files.read_table(options.transactions, [options.source, options.destination])
+    ends = {"source": options.source, "destination": options.destination}
+    needed = ends | {
+        "amount": options.amount,
+        "time": None if options.days is None else options.time,
+    }
+    frame = files.read_table(options.transactions, ends.values(), **needed)
     if options.amount is None and "amount" in frame.columns:
         options.amount = "amount"
-    needed = {"source": options.source, "destination": options.destination,
-              "amount": options.amount}  # fmt: skip
     if options.days is None:
         options.time = "no window"
         while options.time in frame.columns:
             options.time += "'"
         frame[options.time] = 0
-    files.check_columns(frame, options.transactions, time=options.time, **needed)
     if frame[options.time].dtype.kind not in "iufM":
         frame[options.time] = _times(frame[options.time], options)
     return frame

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from glp_rapids.cli import edge_files, files
+from glp_rapids.cli import edge_files
 
 EPILOG = """\
 examples:
@@ -46,8 +46,7 @@ def run(options: argparse.Namespace) -> None:
     """Read, propagate, say how it went, write."""
     if options.gamma is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
-    if options.output is not None:
-        files.checked_ending(options.output)
+    edge_files.check_outputs(options)
     graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
     found = _propagate(graph, options)
     _summarise(graph, found, options.variant)

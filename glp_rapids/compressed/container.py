@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from glp_rapids import atomic_file
 from glp_rapids.device import to_host
 
 Array = Any
@@ -45,23 +46,16 @@ def write(path: Path, header: dict[str, Any], sections: dict[str, Array]) -> Non
         table.append(entry | {"bytes": array.nbytes, "crc32": "0" * 8})
         end = entry["offset"] + array.nbytes
     data = START + len(_text(header, table))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {path.parent}; make it first")
-    part = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
-    try:
-        with part.open("xb") as file:
-            for entry, array in zip(table, sections.values(), strict=True):
-                file.seek(data + entry["offset"])
-                entry["crc32"] = f"{_write_array(file, array):08x}"
-            file.truncate(data + end)
-            text = _text(header, table)
-            parts = MAGIC, ENDIAN_MARK, VERSION, len(text), data + end, zlib.crc32(text)
-            preamble = PREAMBLE.pack(*parts)
-            file.seek(0)
-            file.write(preamble + struct.pack("<I", zlib.crc32(preamble)) + text)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with atomic_file.replacing(path) as file:
+        for entry, array in zip(table, sections.values(), strict=True):
+            file.seek(data + entry["offset"])
+            entry["crc32"] = f"{_write_array(file, array):08x}"
+        file.truncate(data + end)
+        text = _text(header, table)
+        parts = MAGIC, ENDIAN_MARK, VERSION, len(text), data + end, zlib.crc32(text)
+        preamble = PREAMBLE.pack(*parts)
+        file.seek(0)
+        file.write(preamble + struct.pack("<I", zlib.crc32(preamble)) + text)
 
 
 def read(path: Path, *, mapped: bool, verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -171,7 +171,8 @@ class CompressedGraph(Keeper):
         """Write the graph to a file, ids, weights and order included.
 
         A file that is there already is replaced, and only when the new one is complete; so it may
-        be the very one that this graph was opened from.
+        be the very one that this graph was opened from. It keeps its mode and owner, and a link
+        that leads to it stays a link.
 
         Parameters
         ----------
@@ -183,7 +184,7 @@ class CompressedGraph(Keeper):
         TypeError
             The vertex ids are of a type that has no form in a file.
         OSError
-            The file cannot be written.
+            The file cannot be written, or is none but a folder, a device or a pipe.
         """
         from glp_rapids.compressed.file import save
 

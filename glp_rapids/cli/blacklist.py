@@ -1,0 +1,78 @@
+"""The blacklist of ``glp-rapids fraud``: read as the transactions are, so that its ids match."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from glp_rapids.cli import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADERS = ("vertex", "id", "account", "source", "destination")
+LIKE_A_NUMBER = re.compile(r"[+-]?\.?\d")
+LONGEST = 20  # digits of 64 bits, and a sign
+
+
+class Blacklist(NamedTuple):
+    """The ids of a file, as text, and its first line if that holds a name instead of an id."""
+
+    ids: pd.Series
+    header: str | None
+
+
+def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
+    """Read a table with a column of ids, or one id a line, for transactions between ``ends``."""
+    import pandas as pd
+
+    integers = all(pd.api.types.is_integer_dtype(end) for end in ends)
+    ids, header = _column(path, column), None
+    if integers:
+        ids = ids.str.strip()
+    ids = ids[ids.ne("")].reset_index(drop=True)
+    if column is None and len(ids) and _is_header(ids[0], ends, integers):
+        header, ids = ids[0], ids[1:]
+    ids = ids.drop_duplicates(ignore_index=True)
+    if ids.empty:
+        raise ValueError(f"{path}: holds no ids; write one a line, or a table with --seed-column")
+    if integers and not (fits := ids.str.fullmatch(files.INTEGER)).all():
+        raise ValueError(
+            f"{path}: the ids of the transactions are integers, but {ids[~fits].iloc[0]!r} is none"
+        )
+    return Blacklist(ids, header)
+
+
+def known(ids: pd.Series, vertices: pd.Series) -> pd.Series:
+    """Give those of the ids that are vertices, in their type."""
+    import pandas as pd
+
+    if pd.api.types.is_integer_dtype(vertices):
+        there = set(vertices.tolist())
+        numbers = (int(text) for text in ids if len(text) <= LONGEST)
+        return pd.Series([each for each in numbers if each in there], dtype=vertices.dtype)
+    # blanks around an id are part of it only if they are in the transactions too
+    found = ids.where(ids.isin(vertices), ids.str.strip())
+    return found[found.isin(vertices)].drop_duplicates()
+
+
+def _column(path: Path, column: str | None) -> pd.Series:
+    """Give the ids of a file as text: of its column, or the first."""
+    if path.suffix.lower() in files.PARQUET:
+        frame = files.read_parquet(path, dtype_backend="numpy_nullable")  # integers beside nulls
+        files.check_columns(list(frame.columns), path, {"seed-column": column})
+        ids = frame[frame.columns[0] if column is None else column]
+    elif column is not None:
+        ids = files.read_table(path, [column], **{"seed-column": column})[column]
+    else:
+        separator = "\t" if ".tsv" in path.suffixes else ","
+        ids = files.read_lines(path, separator)
+    return ids.dropna().astype(str)
+
+
+def _is_header(first: str, ends: list[pd.Series], integers: bool) -> bool:
+    """Tell whether the first line names the ids; what may be an id of an account is one."""
+    if integers:
+        return LIKE_A_NUMBER.match(first) is None
+    return first.strip().lower() in HEADERS and not any((end == first).any() for end in ends)

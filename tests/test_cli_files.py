@@ -1,0 +1,235 @@
+"""Hostile files and the command line: a table of file, command and expected answer."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import zipfile
+
+import pandas as pd
+import pytest
+
+from glp_rapids.cli import main
+
+EDGES = b"src,dst\na,b\nb,c\n"
+ABC = ["a", "b", "c"]
+SNAP = b"# a comment\n1#x 2\n#3 4\n2 5 # 6\n"
+GZ = gzip.compress(EDGES, mtime=0)
+INTEGERS_BESIDE = b"src,dst\n1,%s\n2,1\n"
+
+
+def zipped(*names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, EDGES)
+    return file.getvalue()
+
+
+def parquet(**columns):
+    file = io.BytesIO()
+    pd.DataFrame(columns).to_parquet(file)
+    return file.getvalue()
+
+
+PARQUET = parquet(src=ABC, dst=ABC)
+
+# name of the file, what is in it, options; the vertices that come out, or the words of the error
+LP = ("label-propagation", "--device", "cpu")
+NO_HEADER = (*LP, "--no-header")
+FILES = [
+    ("bom.csv", b"\xef\xbb\xbf" + EDGES, LP, ABC),
+    ("bom.txt", b"\xef\xbb\xbf# it\n1 2\n", NO_HEADER, ["1", "2"]),
+    ("crlf.csv", EDGES.replace(b"\n", b"\r\n"), LP, ABC),
+    ("cr.csv", EDGES.replace(b"\n", b"\r"), LP, ABC),
+    ("blank.csv", b"\n\n" + EDGES.replace(b"\n", b"\n\n"), LP, ABC),
+    ("spaces.csv", b"src, dst\na, b\nb, c\n", LP, ABC),
+    ("spaces.csv", b"1, 2 \n2, 3 \n", NO_HEADER, ["1", "2", "3"]),
+    ("trailing.csv", b"src,dst\na,b,\nb,c,\n", LP, ABC),
+    ("quoted.csv", b'src,dst\n"a,1",b\n" b",b\n', LP, [" b", '"a,1"', "b"]),
+    ("EDGES.CSV", EDGES, LP, ABC),
+    ("EDGES.CSV.GZ", GZ, LP, ABC),
+    ("two.csv.gz", gzip.compress(b"src,dst\na,b\n") + gzip.compress(b"b,c\n"), LP, ABC),
+    ("edges.csv.bz2", bz2.compress(EDGES), LP, ABC),
+    ("edges.csv.xz", lzma.compress(EDGES), LP, ABC),
+    ("edges.csv.zip", zipped("edges.csv"), LP, ABC),
+    ("mac.csv.zip", zipped("edges.csv", "__MACOSX/._edges.csv"), LP, ABC),
+    ("snap.txt", SNAP, NO_HEADER, ["1#x", "2", "5"]),
+    ("snap.csv", b'#"open\na,b#\r\n# \r\n#\r\nb#,a', NO_HEADER, ["a", "b#"]),
+    ("hash.csv", b"src,dst\n#a,b\n", LP, ["#a", "b"]),
+    ("wide.txt", b"1 2 9\n2 3\n", NO_HEADER, ["1", "2", "3"]),
+    ("zeros.csv", b"src,dst\n0100,100\n7,8\n", LP, ["0100", "100", "7", "8"]),
+    ("signs.csv", INTEGERS_BESIDE % b"+2", LP, ["+2", "1", "2"]),
+    ("mixed.csv", INTEGERS_BESIDE % b"p1", LP, ["1", "2", "p1"]),
+    ("large.csv", INTEGERS_BESIDE % b"18446744073709551616",
+     LP, ["1", "18446744073709551616", "2"]),
+    ("unsigned.csv", INTEGERS_BESIDE % b"18446744073709551615", LP,
+     ["1", "2", "18446744073709551615"]),
+    ("both.csv", b"src,dst\n-1,18446744073709551615\n2,10\n", LP,
+     ["-1", "10", "18446744073709551615", "2"]),
+    ("numbers.csv", b"src,dst\n10,9\n9,-3\n", LP, ["-3", "9", "10"]),
+    ("long.csv", b"src,dst\n1,a,b\n2,c,d\n", LP, "more fields than its header, which names src"),
+    ("long.txt", b"src dst\n1 a b\n2 c d\n", LP, "more fields than its header, which names src"),
+    ("later.csv", b"src,dst\na,b\n2,c,d\n", LP, "Expected 2 fields in line 3, saw 3"),
+    ("short.txt", b"1\n2\n", NO_HEADER, "cannot be read as a table"),
+    ("short.csv", b"src,dst\na\n", LP, "null"),
+    ("cut.csv.gz", GZ[:-9], LP, "ended before the end-of-stream marker"),
+    ("crc.csv.gz", GZ[:-8] + bytes(8), LP, "CRC"),
+    ("plain.csv.gz", EDGES, LP, "Not a gzipped file"),
+    ("gzip.csv", GZ, LP, "bytes of zero"),
+    ("bad.csv.xz", EDGES, LP, "cannot be read as a table"),
+    ("cut.csv.xz", lzma.compress(EDGES)[:-9], LP, "ended before the end-of-stream marker"),
+    ("bad.csv.bz2", EDGES, LP, "cannot be read as a table"),
+    ("bad.csv.zip", EDGES, LP, "not a zip file"),
+    ("two.csv.zip", zipped("a.csv", "b.csv"), LP, "2 files in it"),
+    ("none.csv.zip", zipped(), LP, "0 files in it"),
+    ("latin.csv", "src,dst\na,b\né,c\n".encode("latin-1"), LP, "UTF-8 (line 3 has the byte 0xe9)"),
+    ("latin.csv.gz", gzip.compress(b"src,dst\n\xe9,c\n"), LP, "UTF-8 (line 2 has the byte 0xe9)"),
+    ("utf16.csv", "src,dst\na,b\n".encode("utf-16"), LP, "save it as UTF-8"),
+    ("nul.csv", b"src,dst\na\0b,c\na\0c,d\n", LP, "bytes of zero"),
+    ("empty.csv", b"", LP, "No columns to parse"),
+    ("empty.csv.gz", b"", LP, "No columns to parse"),
+    ("blanks.csv", b"\n \n\n", LP, "No columns to parse"),
+    ("open.csv", b'src,dst\n"a,b\nc,d\n', LP, "EOF inside string"),
+    ("same.csv", EDGES, (*LP, "--source", "dst"), "--source and --destination both name 'dst'"),
+    ("same.csv", EDGES, (*LP, "--weight", "dst"), "--destination and --weight both name 'dst'"),
+    ("same.txt", b"1 2\n", (*NO_HEADER, "--source", "dst"), "--source and --destination both name"),
+    ("twice.csv", b"src,dst,src\na,b,c\n", LP, "2 columns named 'src'"),
+    ("none.csv", EDGES, (*LP, "--weight", "w"), "no column 'w' (--weight); its columns are: src"),
+    ("weights.csv", b"src,dst,w\na,b,x\n", (*LP, "--weight", "w"), "not numbers"),
+    ("bad.parquet", EDGES, LP, "cannot be read as a table"),
+    ("cut.parquet", PARQUET[:-9], LP, "cannot be read as a table"),
+    ("empty.parquet", b"", LP, "cannot be read as a table"),
+    ("packed.parquet.gz", gzip.compress(PARQUET), LP, "leave .gz out"),
+    ("types.parquet", parquet(src=[1], dst=["a"]), LP, "types"),
+    ("EDGES.PARQUET", PARQUET, LP, ABC),
+    ("no.tar.gz", GZ, LP, "the format is not clear"),
+    ("glp.csv", b"\x89GLPCG\r\n", LP, "truncated"),
+    ("web.graph", b"x", LP, "web.properties: there is no such file"),
+    ("latin.csv", b"src,dst\n\xe9,c\n", ("diversity", "--device", "cpu"), "is no text in UTF-8"),
+    ("cut.csv.gz", GZ[:-9], ("compress", "out.glp", "--device", "cpu"), "end-of-stream"),
+    ("bad.glp", b"src,dst", ("compress", "--info"), "is no compressed graph"),
+]  # fmt: skip
+
+
+def run(path, command):
+    return main([command[0], str(path), *map(str, command[1:])])
+
+
+def said(capsys, command):
+    """Give the one line of an error."""
+    out, error = capsys.readouterr()
+    assert not out
+    assert "Traceback" not in error
+    last = error.splitlines()[-1]
+    assert last.startswith(f"glp-rapids {command}: error: ")
+    return last
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "command", "expected"),
+    FILES,
+    ids=[f"{row[0]}-{i}" for i, row in enumerate(FILES)],
+)
+def test_a_file_gives_its_vertices_or_one_clear_error(
+    tmp_path, monkeypatch, name, content, command, expected, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / name
+    path.write_bytes(content)
+    code = run(path, command)
+    if isinstance(expected, list):
+        assert code == 0, capsys.readouterr().err
+        lines = capsys.readouterr().out.splitlines()[1:]
+        assert [line.rsplit(",", 1)[0] for line in lines] == expected
+    else:
+        assert code == 2
+        error = said(capsys, command[0])
+        assert expected in error
+        assert f": error: {tmp_path}" in error
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("command", [LP, ("compress", "out.glp"), ("compress", "--info")])
+def test_what_is_no_file_is_not_waited_for(tmp_path, command, capsys):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for name, words in (("pipe", "is a pipe"), ("folder", "is a folder"), ("none", "no such file")):
+        assert run(tmp_path / f"{name}.csv", command) == 2
+        assert f": error: {tmp_path / name}.csv: {words}" in said(capsys, command[0]).replace(
+            "there is no", "no"
+        )
+
+
+PAYMENTS = {
+    "integers": "source,destination\n100,7\n7,8\n",
+    "texts": 'source,destination\n0100,id\n"Smith, J",p1\nx ,y\n',
+    "unsigned": f"source,destination\n{2**64 - 1},7\n",
+}
+SEEDS = [
+    ("integers", "list.txt", b"\xef\xbb\xbf100\n7\n", (2, 2)),
+    ("integers", "list.txt", b"0100\n7\n", "'0100' is none"),
+    ("integers", "list.txt", b"+100\n7\n", "'+100' is none"),
+    ("integers", "list.txt", b"7\n100.0\n", "'100.0' is none"),
+    ("integers", "list.txt", b"1e2\n7\n", "'1e2' is none"),
+    ("integers", "list.txt", "١٠٠\n7\n".encode(), "is none"),
+    ("integers", "list.txt", b" 100 \r\n\r\n7,known since\r\n", (2, 2)),
+    ("integers", "list.txt", b"account no\n7\n", (1, 1, "account no")),
+    ("integers", "list.txt", b"7\naccount\n", "'account' is none"),
+    ("integers", "list.csv", b'"id",since\n"100",x,y\n"7"\n', (2, 2, "id")),
+    ("integers", "list.txt", b"7\n18446744073709551616\n-99999999999999999999999\n", (3, 1)),
+    ("integers", "list.txt", b"7\n9223372036854775808\n", (2, 1)),
+    ("integers", "list.txt", b"7\n" + b"9" * 5000, (2, 1)),
+    ("integers", "list.txt.gz", gzip.compress(b"100\n7\n"), (2, 2)),
+    ("integers", "list.txt.gz", gzip.compress(b"100\n7\n")[:-9], "end-of-stream"),
+    ("integers", "list.PARQUET", parquet(ids=["100", "7"]), (2, 2)),
+    ("integers", "list.parquet", parquet(ids=pd.array([100, None, 7], dtype="Int64")), (2, 2)),
+    ("integers", "list.parquet", b"100\n7\n", "cannot be read as a table"),
+    ("integers", "list.txt", b"\xe9\n7\n", "is no text in UTF-8 (line 1 has the byte 0xe9)"),
+    ("integers", "list.txt", b"1\x000\n7\n", "bytes of zero"),
+    ("integers", "list.txt", b'"100\n7\n', "EOF inside string"),
+    ("integers", "list.txt", b"\n\n", "holds no ids"),
+    ("unsigned", "list.txt", b"%d\n-7\n7\n" % (2**64 - 1), (3, 2)),
+    ("texts", "list.txt", b"0100\n", (1, 1)),
+    ("texts", "list.txt", b"100\n0100\n", (2, 1)),
+    ("texts", "list.txt", b"id\np1\n", (2, 2)),
+    ("texts", "list.txt", b"ACCOUNT\np1\n", (1, 1, "ACCOUNT")),
+    ("texts", "list.csv", b'"Smith, J",known\n" p1 "\nx \n', (3, 3)),
+    ("texts", "list.tsv", b"p1\tknown, for long\n", (1, 1)),
+    ("texts", "list.txt", "p1\n0100\u2028\n".encode(), (2, 2)),
+]
+
+
+@pytest.mark.parametrize(
+    ("ids", "name", "content", "expected"),
+    SEEDS,
+    ids=[f"{row[0]}-{i}" for i, row in enumerate(SEEDS)],
+)
+def test_a_blacklist_loses_nobody(tmp_path, ids, name, content, expected, capsys):
+    path, seeds = tmp_path / "payments.csv", tmp_path / name
+    path.write_text(PAYMENTS[ids])
+    seeds.write_bytes(content)
+    code = run(path, ("fraud", "--seeds", seeds, "--device", "cpu"))
+    if isinstance(expected, str):
+        assert code == 2
+        error = said(capsys, "fraud")
+        assert f": error: {seeds}: " in error
+        assert expected in error
+    else:
+        assert code == 0, capsys.readouterr().err
+        total, known, *header = expected
+        out = capsys.readouterr().out
+        assert f"blacklist     {total:,} ids, of which {known:,} in the window" in out
+        assert (f"its header is {header[0]!r}" if header else "its header") in out or not header
+        assert bool(header) == ("its header" in out)
+
+
+def test_blacklist_and_edges_are_read_alike(tmp_path, capsys):
+    """Every id that edges can have matches when the list is written as the edges are."""
+    ids = ["007", "+5", "NA", "nan", "1.0", '"a,b"', '" q "', "#7", "é", "2" * 30, "x y", "-0"]
+    path, seeds = tmp_path / "payments.csv", tmp_path / "list.csv"
+    path.write_text("source,destination\n" + "".join(f"{name},z\n" for name in ids))
+    seeds.write_text("".join(f"{name}\n" for name in ids))
+    assert run(path, ("fraud", "--seeds", seeds, "--device", "cpu")) == 0
+    assert f"{len(ids)} ids, of which {len(ids)} in the window" in capsys.readouterr().out
