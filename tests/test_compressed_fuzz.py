@@ -5,20 +5,17 @@ GLP_RAPIDS_FUZZ=10000 in the environment makes that many files of both sorts.
 """
 
 import copy
-import json
 import os
-import struct
-import zlib
 
 import numpy as np
 import pandas as pd
 import pytest
 import reference_compressed as reference
+from compressed_files import put_together, taken_apart
 from graphs import GRAPHS
 from test_compressed_file import assert_same
 
 from glp_rapids import CompressedGraph, as_graph, compress
-from glp_rapids.compressed import container
 
 FILES = int(os.environ.get("GLP_RAPIDS_FUZZ", "1500"))
 TIMES = pd.Series(pd.date_range("2026-01-30", periods=30, freq="h", tz="Europe/Berlin"))
@@ -98,32 +95,6 @@ def test_damaged_files_are_refused(case):
             accepted += 1
             assert_same(found.to_graph(), graph)
     assert accepted <= FILES / 100
-
-
-def taken_apart(content):
-    length = struct.unpack_from("<Q", content, 16)[0]
-    header = json.loads(content[container.START : container.START + length])
-    table, data = header.pop("sections"), container.START + length
-    parts = [content[data + one["offset"] :][: one["bytes"]] for one in table]
-    return header, table, parts
-
-
-def put_together(header, table, parts):
-    """Make a file with sums that are right, whatever it says."""
-    end, data = 0, b""
-    for entry, part in zip(table, parts, strict=True):
-        data += bytes(-len(data) % container.ALIGNMENT)
-        entry |= {"offset": len(data), "bytes": len(part), "crc32": f"{zlib.crc32(part):08x}"}
-        entry |= entry.pop("lies", {})
-        data += part
-        end = len(data)
-    text = json.dumps(header | {"sections": table}).encode()
-    text = text.ljust(-(-(container.START + len(text)) // 64) * 64 - container.START)
-    total = container.START + len(text) + end
-    preamble = container.PREAMBLE.pack(
-        container.MAGIC, container.ENDIAN_MARK, 2, len(text), total, zlib.crc32(text)
-    )
-    return preamble + struct.pack("<I", zlib.crc32(preamble)) + text + data
 
 
 def leaves(value, path=()):

@@ -84,12 +84,21 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.compressed import audit, code_tables, container, file_ids, packed_tables, reorder
+from glp_rapids.compressed import (
+    audit,
+    code_tables,
+    container,
+    file_ids,
+    packed_tables,
+    reorder,
+    symmetry,
+)
 from glp_rapids.compressed.container import damaged
+from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.compressed.layout import PADDING, Codes, CompressedRows, Layout
-from glp_rapids.compressed.weights import CodedWeights
-from glp_rapids.device import DeviceName, choose, to_device
+from glp_rapids.compressed.weights import BY_VALUE, CodedWeights, EqualWeights, Weights, moved
+from glp_rapids.device import DeviceName, array_module, choose, to_device
 
 Array = Any
 Sections = dict[str, Array]
@@ -113,11 +122,7 @@ def save(graph: CompressedGraph, path: str | os.PathLike[str]) -> None:
     sections = {name: getattr(lists, name) for name in STREAM}
     if graph.order is not None:
         sections["order"] = graph.order
-    if isinstance(graph.weights, CodedWeights):
-        sections["weights.codes"] = graph.weights.codes
-        sections["weights.values"] = graph.weights.values
-    elif graph.weights is not None:
-        sections["weights"] = graph.weights
+    sections |= _sections_of(graph.weights)
     header = {
         "vertices": lists.number_of_vertices,
         "edges": lists.number_of_edges,
@@ -145,25 +150,18 @@ def load(
     lists = _lists(path, header, sections, device)
     if type(header.get("directed")) is not bool or type(header.get("order")) is not bool:
         damaged(path, "its header: directed and order must be true or false")
-    order = None
+    size, order = lists.number_of_vertices, None
     if header["order"]:
-        size, dtype = lists.number_of_vertices, lists.index_dtype
-        order = _section(path, sections, "order", size, dtype)
-    weights = _weights(path, header, sections, lists.number_of_edges)
+        order = to_device(_section(path, sections, "order", size, lists.index_dtype), device)
+    weights = moved(_weights(path, header, sections, lists.number_of_edges), device)
     try:
-        size = lists.number_of_vertices
         vertices = file_ids.restored_ids(header.get("ids"), sections, size, device, verify)
         if sections:
             raise ValueError(f"nobody knows the section {min(sections)}")
     except ValueError as error:
         damaged(path, f"its vertex ids ({error})")
     if verify:
-        _verify(path, lists, weights, order)
-    if isinstance(weights, CodedWeights):
-        weights = weights.to(device)
-    elif weights is not None:
-        weights = to_device(weights, device)
-    order = None if order is None else to_device(order, device)
+        _verify(path, CompressedCSR(lists, weights, order), header["directed"])
     return CompressedGraph(lists, weights, header["directed"], vertices, order)
 
 
@@ -193,38 +191,58 @@ def _lists(path: Path, header: dict, sections: Sections, device: DeviceName) -> 
         damaged(path, f"section tables ({error})")
 
 
-def _weights(
-    path: Path, header: dict, sections: Sections, size: int
-) -> Array | CodedWeights | None:
+def _weights(path: Path, header: dict, sections: Sections, size: int) -> Weights | None:
     form = header.get("weights", "")
     numbers = (np.int64, np.float32, np.float64)
     if form is None:
         return None
     if form == "plain":
         return _section(path, sections, "weights", size, *numbers)
+    if form == "equal":
+        return EqualWeights(_section(path, sections, "weights.values", 1, *numbers), size)
     if form == "coded":
         codes = _section(path, sections, "weights.codes", size, np.uint8, np.uint16)
         return CodedWeights(codes, _section(path, sections, "weights.values", None, *numbers))
-    damaged(path, "its header: weights must be null, plain or coded")
+    damaged(path, "its header: weights must be null, plain, equal or coded")
 
 
-def _verify(
-    path: Path, lists: CompressedRows, weights: Array | CodedWeights | None, order: Array | None
-) -> None:
+def _verify(path: Path, rows: CompressedCSR, directed: bool) -> None:
     """Check what only a look at all of the data tells."""
     try:
-        audit.check(lists)
+        audit.check(rows.lists)
     except ValueError as error:
         damaged(path, f"section words ({error})")
-    if order is not None and (problem := reorder.misplaced(order)):
+    if rows.order is not None and (problem := reorder.misplaced(rows.order)):
         damaged(path, f"section order, which {problem}")
-    values = weights
-    if isinstance(weights, CodedWeights):
-        values = weights.values
-        if weights.size and int(weights.codes.max()) >= values.size:
-            damaged(path, "section weights.codes, which has codes without a value")
-    if values is not None and not (np.isfinite(values) & (values >= 0)).all():
-        damaged(path, "its weights, of which one is negative or not finite")
+    weights = rows.weights
+    if isinstance(weights, CodedWeights) and (problem := _misnumbered(weights)):
+        damaged(path, f"section weights.codes, which {problem}")
+    values = weights.values if isinstance(weights, BY_VALUE) else weights
+    if values is not None:
+        xp = array_module(values)
+        if not bool((xp.isfinite(values) & (values >= 0)).all()):
+            damaged(path, "its weights, of which one is negative or not finite")
+    if not directed and not symmetry.is_symmetric(rows):
+        damaged(
+            path,
+            "section words (the graph is said to be undirected, and its edges are not all at both "
+            "ends alike)",
+        )
+
+
+def _misnumbered(weights: CodedWeights) -> str | None:
+    """Say what keeps codes from naming ascending values, each of them, or give None."""
+    codes, values = weights.codes, weights.values
+    bits = values.view(f"u{values.itemsize}")
+    if not bool((bits[1:] > bits[:-1]).all()):
+        return "has values that do not ascend"
+    used = array_module(codes).zeros(1 << 8 * codes.itemsize, dtype=bool)
+    used[codes] = True
+    if bool(used[values.size :].any()):
+        return "has codes without a value"
+    if not bool(used[: values.size].all()):
+        return "has values without a code"
+    return None
 
 
 def _section(path: Path, sections: Sections, name: str, size: int | None, *dtypes: Any) -> Array:
@@ -246,10 +264,20 @@ def _natural(path: Path, header: dict, name: str) -> int:
     return number
 
 
-def _form_of(weights: Array | CodedWeights | None) -> str | None:
+def _form_of(weights: Weights | None) -> str | None:
     if weights is None:
         return None
-    return "coded" if isinstance(weights, CodedWeights) else "plain"
+    forms = {EqualWeights: "equal", CodedWeights: "coded"}
+    return forms.get(type(weights), "plain")
+
+
+def _sections_of(weights: Weights | None) -> Sections:
+    if weights is None:
+        return {}
+    if not isinstance(weights, BY_VALUE):
+        return {"weights": weights}
+    codes = {"weights.codes": weights.codes} if isinstance(weights, CodedWeights) else {}
+    return codes | {"weights.values": weights.values}
 
 
 def _path(path: Any) -> Path:

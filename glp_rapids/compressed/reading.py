@@ -14,7 +14,7 @@ from numba import njit, prange
 from glp_rapids.compressed import lists
 from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.decode import decode_rows
-from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.compressed.weights import CodedWeights, EqualWeights, part_of
 from glp_rapids.device import module_on, to_host
 from glp_rapids.graph import CSR
 from glp_rapids.jit.parallel import ParallelKernel, threads_available
@@ -45,6 +45,9 @@ def read_lists(
     )  # fmt: skip
     if weights is None:
         return
+    if isinstance(rows.weights, EqualWeights):
+        weights[: starts[-1]] = rows.weights.values
+        return
     word = f"u{weights.itemsize}"  # weights of one size are copied by the same code
     given, copy = rows.weights, weights.view(word)
     if isinstance(given, CodedWeights):
@@ -54,14 +57,17 @@ def read_lists(
     _copy(threads, places, rows.entry_starts, entries, values, starts, copy)
 
 
-def pieces(rows: CompressedCSR) -> Iterator[tuple[int, int, CSR]]:
+def pieces(
+    rows: CompressedCSR, entries_at_once: int | None = None
+) -> Iterator[tuple[int, int, CSR]]:
     """Give all lists that have entries, some at a time: the first place, the last, the lists.
 
     Entries are places too; row 0 of a piece is that of the first place.
     """
+    at_once = entries_at_once or ENTRIES_AT_ONCE
     xp = module_on(rows.device)
     starts, entries = rows.entry_starts, rows.number_of_edges
-    cuts = xp.searchsorted(starts, xp.arange(ENTRIES_AT_ONCE, entries, ENTRIES_AT_ONCE))
+    cuts = xp.searchsorted(starts, xp.arange(at_once, entries, at_once))
     ends = [0, *to_host(cuts).tolist(), rows.number_of_vertices]
     for first, last in pairwise(ends):
         begin, end = int(starts[first]), int(starts[last])
@@ -70,12 +76,7 @@ def pieces(rows: CompressedCSR) -> Iterator[tuple[int, int, CSR]]:
         indptr = starts[first : last + 1] - begin
         indices = xp.empty(end - begin, rows.index_dtype)
         decode_rows(rows.lists, xp.arange(first, last, dtype=rows.index_dtype), indices, indptr)
-        weights = rows.weights
-        if isinstance(weights, CodedWeights):
-            weights = weights.values[weights.codes[begin:end]]
-        elif weights is not None:
-            weights = weights[begin:end]
-        yield first, last, CSR(indptr, indices, weights)
+        yield first, last, CSR(indptr, indices, part_of(rows.weights, begin, end))
 
 
 @functools.cache

@@ -1,7 +1,8 @@
-"""Edge weights beside compressed lists: as they are, or as small codes where few values occur.
+"""Edge weights beside compressed lists: one for all entries, small codes, or as they are.
 
-A graph of transactions in whole euros, or of edges counted by ``multigraph="keep"``, has few
-distinct weights; then a byte or two an entry, and a table of the values, say the same to the bit.
+The matrix of a crawl weighs every edge one: then one number is all there is to keep. A graph of
+transactions in whole euros, or of edges counted by ``multigraph="keep"``, has few distinct weights;
+then some bits an entry, and a table of the values, say the same to the bit.
 """
 
 from __future__ import annotations
@@ -11,12 +12,55 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import DeviceName, array_module, device_of, to_device
+from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device
 
 Array = Any
 
 CHUNK = 1 << 24  # entries looked at together
 MOST = 1 << 16  # values that 16 bits can number
+
+
+@dataclass(frozen=True, eq=False)
+class EqualWeights:
+    """Weights that are all the same.
+
+    Parameters
+    ----------
+    values : int64, float32 or float64 array of 1
+        The weight of every entry.
+    size : int
+        The number of entries.
+    """
+
+    values: Array
+    size: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the weights."""
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the one weight."""
+        return self.values.nbytes
+
+    @property
+    def device(self) -> DeviceName:
+        """Where the weight lives."""
+        return device_of(self.values)
+
+    def decoded(self) -> Array:
+        """Give the weights of all entries."""
+        return self.part(0, self.size)
+
+    def part(self, first: int, last: int) -> Array:
+        """Give the weights of some entries."""
+        return module_on(self.device).repeat(self.values, last - first)
+
+    def to(self, device: DeviceName) -> EqualWeights:
+        """Give them on a device."""
+        return EqualWeights(to_device(self.values, device), self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +100,31 @@ class CodedWeights:
 
     def decoded(self) -> Array:
         """Give the weights of all entries."""
-        return self.values[self.codes]
+        return self.part(0, self.size)
+
+    def part(self, first: int, last: int) -> Array:
+        """Give the weights of some entries."""
+        return self.values[self.codes[first:last]]
 
     def to(self, device: DeviceName) -> CodedWeights:
         """Give them on a device."""
         return CodedWeights(to_device(self.codes, device), to_device(self.values, device))
 
 
-def coded(weights: Array) -> Array | CodedWeights:
-    """Give weights by way of a table where that takes less room, else as they are."""
+Weights = Array | EqualWeights | CodedWeights
+BY_VALUE = (EqualWeights, CodedWeights)  # forms with ``values``
+
+
+def coded(weights: Array) -> Weights:
+    """Give weights in the form that takes the least room."""
     xp = array_module(weights)
     # not negative, so as numbers they ascend as their bits do; -0.0 and 0.0 stay two values
     bits = weights.view(f"u{weights.dtype.itemsize}")
-    distinct = bits[:0]
+    distinct = bits[:1]
+    if bits.size and all(
+        bool((bits[first : first + CHUNK] == distinct).all()) for first in range(0, bits.size, CHUNK)
+    ):
+        return EqualWeights(distinct.copy().view(weights.dtype), bits.size)
     for first in range(0, bits.size, CHUNK):
         distinct = xp.unique(xp.concatenate([distinct, xp.unique(bits[first : first + CHUNK])]))
         if distinct.size > MOST:
@@ -82,13 +138,20 @@ def coded(weights: Array) -> Array | CodedWeights:
     return CodedWeights(codes, distinct.view(weights.dtype))
 
 
-def decoded(weights: Array | CodedWeights | None) -> Array | None:
+def decoded(weights: Weights | None) -> Array | None:
     """Give plain weights."""
-    return weights.decoded() if isinstance(weights, CodedWeights) else weights
+    return weights.decoded() if isinstance(weights, BY_VALUE) else weights
 
 
-def moved(weights: Array | CodedWeights | None, device: DeviceName) -> Array | CodedWeights | None:
+def part_of(weights: Weights | None, first: int, last: int) -> Array | None:
+    """Give the plain weights of some entries."""
+    if weights is None:
+        return None
+    return weights.part(first, last) if isinstance(weights, BY_VALUE) else weights[first:last]
+
+
+def moved(weights: Weights | None, device: DeviceName) -> Weights | None:
     """Give weights of any form on a device."""
     if weights is None:
         return None
-    return weights.to(device) if isinstance(weights, CodedWeights) else to_device(weights, device)
+    return weights.to(device) if isinstance(weights, BY_VALUE) else to_device(weights, device)
