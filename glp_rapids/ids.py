@@ -31,13 +31,33 @@ class IdColumn:
     dtype: Any  # as the caller had it; None where no cast is needed
     _kept: dict[Kind, Any] = field(default_factory=dict, repr=False)
 
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def device(self) -> DeviceName:
+        """Where the ids live."""
+        return device_of_column(self.values)
+
+    @property
+    def id_dtype(self) -> Any:
+        """The dtype of the ids, which is not always the caller's."""
+        return self.values.dtype
+
+    def at(self, index: Array) -> Column:
+        """Give the ids at ``index``, which lies where they live."""
+        plain = self.family == "integer"
+        return self.values[index] if plain else frames.taken(self.values, index)
+
+    def search(self, asked: Array) -> Array:
+        """Give the positions of integers in the ids, if these are integers; -1 where not there."""
+        return _search(self.values, asked)
+
     def take(self, index: Array | None, kind: Kind) -> Any:
         """Give the ids at ``index`` (None: all) as a Series of the caller's kind and dtype."""
         if index is None:
             return self._all(kind)
-        index = to_device(index, device_of_column(self.values))
-        plain = self.family == "integer"
-        taken = self.values[index] if plain else frames.taken(self.values, index)
+        taken = self.at(to_device(index, self.device))
         return self._as_series(taken, kind, copy=False)  # what was taken is a copy
 
     def _all(self, kind: Kind) -> Any:
@@ -60,7 +80,7 @@ class VertexIds:
     kind: Kind
 
     def __len__(self) -> int:
-        return len(self.columns[0].values)
+        return len(self.columns[0])
 
     def names(self, name: str = "vertex") -> list[str]:
         """Give the column names of ids in a result: as cuGraph, numbered if there are several."""
@@ -84,10 +104,10 @@ class VertexIds:
             if len(part) and family != column.family and len(self):
                 raise TypeError(
                     f"{argument} holds {id_types.shown_type(part)} but the vertices are "
-                    f"{column.dtype or column.values.dtype}; cast {argument} to that"
+                    f"{column.dtype or column.id_dtype}; cast {argument} to that"
                 )
         if len(parts) == 1 and self.columns[0].family == "integer" and len(parts[0]):
-            index = _search(self.columns[0].values, id_types.integers(parts[0], argument))
+            index = self.columns[0].search(id_types.integers(parts[0], argument))
         else:
             index = self._merge(parts)
         missing = index < 0
@@ -267,16 +287,20 @@ def _search(values: Array, asked: Array) -> Array:
     index = xp.full(asked.size, -1, dtype=np.int64)
     if not values.size:
         return index
-    inside = (asked >= max(int(values[0]), np.iinfo(asked.dtype).min)) & (
-        asked <= min(int(values[-1]), np.iinfo(asked.dtype).max)
-    )
-    if int(values[0]) > np.iinfo(asked.dtype).max or int(values[-1]) < np.iinfo(asked.dtype).min:
-        return index
+    inside = within(asked, int(values[0]), int(values[-1]))
     place = xp.searchsorted(values, asked.astype(values.dtype))
     place = xp.minimum(place, values.size - 1)
     found = inside & (values[place] == asked.astype(values.dtype))
     index[found] = place[found]
     return index
+
+
+def within(integers: Array, first: int, last: int) -> Array:
+    """Tell which integers are from ``first`` to ``last``, whatever their type can hold."""
+    can = np.iinfo(integers.dtype)
+    if first > can.max or last < can.min:
+        return array_module(integers).zeros(integers.size, dtype=bool)
+    return (integers >= max(first, can.min)) & (integers <= min(last, can.max))
 
 
 def device_of_column(column: Column) -> DeviceName:

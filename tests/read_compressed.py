@@ -20,7 +20,8 @@ def read(path):
     magic, mark, version, length, size, header_sum, own_sum = struct.unpack_from(
         "<8sIIQQII", content
     )
-    assert (magic, mark, version) == (bytes.fromhex("89474C5043470D0A"), 0x01020304, 2)
+    assert (magic, mark) == (bytes.fromhex("89474C5043470D0A"), 0x01020304)
+    assert version in (2, 3)
     assert size == len(content)
     assert own_sum == zlib.crc32(content[:36])
     text = content[40 : 40 + length]
@@ -54,25 +55,45 @@ def _by_vertex(header, sections):
         pairs = zip((order[entry] for entry in entries), own or entries, strict=True)
         found[order[place]] = [pair[: 1 if own is None else 2] for pair in sorted(pairs)]
         at += len(entries)
-    return list(zip(_ids(header["ids"]["columns"], sections), found, strict=True))
+    return list(zip(_ids(header["ids"]["columns"], sections, n), found, strict=True))
 
 
 def _weights(header, sections):
     if header["weights"] == "coded":
         return [sections["weights.values"][code] for code in sections["weights.codes"]]
+    if header["weights"] == "equal":
+        (value,) = sections["weights.values"]
+        return [value] * header["edges"]
     return sections["weights"] if header["weights"] == "plain" else None
 
 
-def _ids(columns, sections):
+def _ids(columns, sections, n):
     parts = []
     for i, column in enumerate(columns):
+        if column["kind"] == "range":
+            parts.append(list(range(column["first"], column["first"] + n)))
+            continue
+        if column["kind"] == "packed":
+            parts.append(list(_unpacked(sections, f"ids{i}"))[:n])
+            continue
         ids = [] if column["kind"] == "empty" else sections[f"ids{i}"]
         if column["kind"] in ("text", "bytes", "decimal", "moment"):
             offsets, whole = sections[f"ids{i}.offsets"], bytes(ids)
             ids = [whole[a:b] for a, b in pairwise(offsets)]
-            ids = ids if column["kind"] == "bytes" else [part.decode() for part in ids]
+            if column["kind"] != "bytes":
+                ids = [part.decode(errors="surrogatepass") for part in ids]
         parts.append(ids)
     return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+
+
+def _unpacked(sections, name):
+    bits = "".join(f"{word:064b}"[::-1] for word in sections[f"{name}.words"])
+    at = 0
+    for first, width in zip(sections[name], sections[f"{name}.widths"], strict=True):
+        for i in range(128):
+            yield first + i + int("0" + bits[at : at + width][::-1], 2)
+            at += width
+    assert at == len(bits)
 
 
 class Stream:

@@ -8,15 +8,23 @@ import zlib
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 import read_compressed
-from graphs import GRAPHS
+from graphs import GRAPHS, edges, power_law_pairs, random_pairs
 
 from glp_rapids import CompressedGraph, as_graph, compress
 from glp_rapids.compressed import container
 from glp_rapids.device import to_host
 
 SCHEMES = ("cgr", "packed", "entropy")
+
+
+FORMS = {
+    "equal weights": lambda: edges(power_law_pairs(90, 500, 3), np.full(500, 2.5), directed=True),
+    "gaps": lambda: edges((np.array(random_pairs(400, 600, 4)) ** 3 - 2**40).tolist()),
+    "large gaps": lambda: edges(np.random.default_rng(5).integers(0, 2**63, (300, 2)).tolist()),
+}
 
 
 def assert_same(one, other):
@@ -56,21 +64,23 @@ def test_files_give_the_graph_back(name, path, device):
 @pytest.mark.gpu
 def test_both_devices_write_the_same_file(tmp_path, device):
     files = []
+    names = ["power law", "hub", "uneven weights", "integer weights", *FORMS]
     for where in ("cpu", device):
-        for name in ("power law", "hub", "uneven weights", "integer weights"):
-            graph = as_graph(**GRAPHS[name](), device=where)
+        for name in names:
+            graph = as_graph(**(GRAPHS | FORMS)[name](), device=where)
             file = tmp_path / f"{where} {name}.glp"
             compress(graph, "cgr", order="degree").save(file)
             files.append(file.read_bytes())
-    assert files[:4] == files[4:]
+    assert files[: len(names)] == files[len(names) :]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
-    "name", ["power law", "hub", "integer weights", "unicode", "several columns"]
+    "name",
+    ["power law", "hub", "integer weights", "unicode", "several columns", "equal weights", "gaps"],
 )
 def test_the_text_of_the_format_is_enough_to_read_it(scheme, name, path):
-    graph = as_graph(**GRAPHS[name](), device="cpu")
+    graph = as_graph(**(GRAPHS | FORMS)[name](), device="cpu")
     saved(path, graph, scheme, order="bfs", raw_below=len(name) % 3, segment=16)
     header, found = read_compressed.read(path)
     assert header["vertices"] == graph.number_of_vertices
@@ -103,12 +113,15 @@ IDS = {
     "days": pd.Series([datetime.date(*day) for day in ((1, 1, 1), (1969, 1, 1), (2026, 2, 3),
                                                        (9999, 12, 31))], dtype=object),
     "decimals": pd.Series([decimal.Decimal(text) for text in ("1.10", "-2", "1e5", "0.3")]),
+    "Arrow decimals": pd.Series(["1.10", "-2.00", "3", "0.31"]).astype(
+        pd.ArrowDtype(pyarrow.decimal128(10, 2))),
     "points in time": moments(),
     "nanoseconds": moments(unit="ns"),
     "in a zone": moments(tz="Europe/Berlin"),
     "fixed zone": moments(tz=ZONE),
     "of Python": pd.Series([datetime.datetime(2026, 1, i, 1, 2, 3, i) for i in (1, 2, 3, 4)],
                            dtype=object),
+    "spans of Python": pd.Series([datetime.timedelta(i) for i in (1, 2, 3, 4)], dtype=object),
     "spans": pd.Series(pd.to_timedelta([1, 2, 3, 4], unit="s")),
 }  # fmt: skip
 
@@ -126,10 +139,20 @@ def test_ids_of_every_type_come_back_as_they_were(name, path):
         assert opened.vertex_index(ids).tolist() == graph.vertex_index(ids).tolist()
 
 
-def test_ids_without_a_form_in_a_file_are_refused_and_nothing_is_written(path):
-    ids = pd.Series(pd.period_range("2026", periods=3, freq="D"))
+FORMLESS = {
+    r"period\[D\]": pd.Series(pd.period_range("2026", periods=4, freq="D")),
+    r"fixed_size_binary\[1\]": pd.Series([b"a", b"b", b"c", b"d"]).astype(
+        pd.ArrowDtype(pyarrow.binary(1))),
+    "category, with a lone surrogate": pd.Series(pd.Categorical.from_codes(
+        [0, 1, 2, 3], categories=pd.Index(["a", "b\ud800", "c", "d"], dtype=object))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMLESS)
+def test_ids_without_a_form_in_a_file_are_refused_and_nothing_is_written(name, path):
+    ids = FORMLESS[name]
     graph = as_graph((ids, ids[::-1].reset_index(drop=True)), device="cpu")
-    with pytest.raises(TypeError, match=r"ids of the type period\[D\] cannot be saved.*astype"):
+    with pytest.raises(TypeError, match=f"ids of the type {name}.* cannot be saved.*astype"):
         saved(path, graph)
     assert not list(path.parent.iterdir())
 
@@ -188,11 +211,11 @@ def test_what_is_wrong_is_said(path, tmp_path):
     refused(content[:100], "truncated", f"100 of {len(content):,} bytes", "copy or make it again")
     refused(content[:-1], "truncated")
     refused(content + b"\n", "goes on for 1 bytes behind its end")
-    for version in (1, 3):
+    for version in (1, 4):
         other = bytearray(content[:36])
         other[12] = version
         other += struct.pack("<I", zlib.crc32(other))
-        said = f"version {version}", "only version 2", "compress the graph again"
+        said = f"version {version}", "only versions 2 and 3", "compress the graph again"
         refused(bytes(other) + content[40:], *said)
     refused(content.replace(b"\r\n", b"\n", 1), "no compressed graph")
     table, data = parts_of(content)

@@ -16,7 +16,7 @@ from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.layout import CODES, Codes, Layout
 from glp_rapids.compressed.options import DEFAULTS
-from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.device import to_host
 from glp_rapids.graph import Graph
 
@@ -182,7 +182,7 @@ def test_layered_label_propagation_brings_neighbours_together():
              for i in range(30) for a in range(20) for b in range(a)]  # fmt: skip
     graph = as_graph(**edges(pairs), device="cpu")
     compressed = [compress(graph, "cgr", order=order) for order in (None, "llp")]
-    sizes = [one.stats()["bits_per_edge"] for one in compressed]
+    sizes = [one.stats()["bits_of_lists"] for one in compressed]
     assert sizes[1] < sizes[0] / 4
 
 
@@ -235,11 +235,15 @@ def test_few_weights_become_codes(dtype, values, device):
     if values > 1 << 16:
         assert coded is plain
         return
-    assert isinstance(coded, CodedWeights)
-    assert coded.codes.dtype == (np.uint8 if values <= 256 else np.uint16)
+    if values == 1:
+        assert isinstance(coded, EqualWeights)
+    else:
+        assert isinstance(coded, CodedWeights)
+        assert coded.codes.dtype == (np.uint8 if values <= 256 else np.uint16)
     assert (coded.dtype, coded.size, coded.device) == (dtype, weights.size, device)
     assert coded.nbytes < weights.nbytes
     np.testing.assert_array_equal(to_host(edge_weights.decoded(coded)), weights)
+    np.testing.assert_array_equal(to_host(edge_weights.part_of(coded, 7, 999)), weights[7:999])
 
 
 def test_weights_are_looked_at_in_chunks_and_kept_to_the_bit(monkeypatch):
@@ -280,11 +284,13 @@ def test_statistics_add_up(name, scheme, device):
     compressed = compress(graph, scheme, raw_below=2, order="degree", segment=64)
     stats = compressed.stats()
     lists, entries = compressed.lists, max(graph.number_of_edges, 1)
-    assert sum(stats["parts"].values()) == pytest.approx(stats["bits_per_edge"])
+    assert sum(stats["parts"].values()) == pytest.approx(stats["bits_of_lists"])
+    whole = stats["bits_of_lists"] + sum(stats["beside"].values())
+    assert stats["bits_per_edge"] == pytest.approx(whole)
     tables = lists.tables.nbytes if scheme != "cgr" else 0
     size = (lists.stream_bits + 7) // 8 + lists.block_bytes.nbytes + tables
     assert stats["bytes"] == size
-    assert stats["bits_per_edge"] == pytest.approx(8 * size / entries)
+    assert stats["bits_of_lists"] == pytest.approx(8 * size / entries)
     plain = 4 * graph.number_of_edges + 8 * (graph.number_of_vertices + 1)
     assert stats["csr_bytes"] == plain
     assert stats["ratio"] == pytest.approx(plain / max(size, 1 / 8))

@@ -13,7 +13,7 @@ from programs import PROGRAMS, Counting
 import glp_rapids
 from glp_rapids import as_graph, compress, datasets, label_propagation
 from glp_rapids.compressed.csr import CompressedCSR, readers_of, rows_of
-from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.fraud import account_scores
 from glp_rapids.graph import CSR
 from glp_rapids.propagation.kernels import cpu, cpu_compressed
@@ -130,14 +130,18 @@ def test_a_list_that_all_threads_read(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "values"), [(np.int64, 3), (np.int64, 400), (np.int64, 100_000), (np.float32, 3)]
+    ("dtype", "values"),
+    [(np.int64, 1), (np.int64, 3), (np.int64, 400), (np.int64, 100_000), (np.float32, 3)],
 )
 def test_weights_by_way_of_a_table_or_not(dtype, values):
     pairs = graphs.random_pairs(80, 900, 5)
     weights = (1 + np.arange(900) * 7919 % values).astype(dtype)
+    if values == 1:  # no duplicates, of which the weights would be added
+        pairs, weights = np.unique(pairs, axis=0).tolist(), weights[:1].item()
     plain = as_graph(**graphs.edges(pairs, weights, directed=True), device="cpu")
     compressed = compress(plain, "cgr", order=shuffled(plain), device="cpu")
-    assert isinstance(compressed.weights, CodedWeights) == (values < 100_000)
+    form = {1: EqualWeights, 100_000: np.ndarray}.get(values, CodedWeights)
+    assert type(compressed.weights) is form
     assert_runs_alike("classic", compressed, plain)
 
 

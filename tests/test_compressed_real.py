@@ -50,4 +50,4 @@ def test_real_graphs_come_back(name, data, device, tmp_path):
 def test_web_graphs_are_small(name, scheme, most, data):
     edges = datasets.load(name)
     graph = as_graph(edges[edges["src"] != edges["dst"]], device="cpu")
-    assert compress(graph, scheme).stats()["bits_per_edge"] <= most
+    assert compress(graph, scheme).stats()["bits_of_lists"] <= most

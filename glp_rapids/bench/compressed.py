@@ -153,7 +153,7 @@ def size_row(compressed: CompressedGraph, milliseconds: float) -> dict:
         "scheme": compressed.layout.scheme,
         "raw up to": compressed.layout.raw_below,
         "entries": entries,
-        "bits an entry": stats["bits_per_edge"],
+        "bits an entry": stats["bits_of_lists"],
         "CSR over it": stats["ratio"],
         "MB": compressed.nbytes / 1e6,
         "encode ms": milliseconds,

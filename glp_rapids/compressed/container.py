@@ -25,7 +25,8 @@ Array = Any
 
 MAGIC = b"\x89GLPCG\r\n"
 ENDIAN_MARK = 0x01020304
-VERSION = 2  # in 1, "packed" was another scheme
+VERSION = 3
+READABLE = (2, 3)  # in 1, "packed" was another scheme; what is new in 3, 2 did without
 ALIGNMENT = 64
 PREAMBLE = struct.Struct("<8sIIQQI")  # magic, mark, version, header bytes, file bytes, header CRC
 START = PREAMBLE.size + 4  # of the header: behind the CRC of the preamble
@@ -114,10 +115,11 @@ def _read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any],
     (own_sum,) = struct.unpack_from("<I", preamble, PREAMBLE.size)
     if own_sum != zlib.crc32(preamble[: PREAMBLE.size]) or mark != ENDIAN_MARK:
         damaged(path, f"its first {START} bytes")
-    if version != VERSION:
+    if version not in READABLE:
         raise ValueError(
-            f"{path} is of version {version} of the format, and only version {VERSION} can be "
-            "read: update glp_rapids, or compress the graph again"
+            f"{path} is of version {version} of the format, and only versions "
+            f"{' and '.join(map(str, READABLE))} can be read: update glp_rapids, or compress the "
+            "graph again"
         )
     if size < total:
         _truncated(path, size, total)

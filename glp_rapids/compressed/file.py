@@ -6,7 +6,8 @@ little-endian. It begins with 40 bytes::
     offset  type     what
          0  8 bytes  89 47 4C 50 43 47 0D 0A ("GLPCG" between bytes that text modes change)
          8  uint32   0x01020304: read as 0x04030201, the reader has the wrong byte order
-        12  uint32   version of the format: 2
+        12  uint32   version of the format: 3; in files of version 2 there are no "equal" weights
+                     and no "range" or "packed" ids, and all else is the same
         16  uint64   bytes of the header
         24  uint64   bytes of the file
         32  uint32   CRC-32 (that of zlib and gzip) of the header
@@ -24,7 +25,7 @@ file ends with the last one. The rest of the header is the graph::
                       edge is in the lists of both its ends, and in one list if it is a self-loop
     layout            ``scheme``, ``min_interval``, ``raw_below``, ``segment``, and ``codes``: the
                       code of each kind of number, by name; only "cgr" takes notice of them
-    weights           null: every edge weighs one. "plain" or "coded": see below
+    weights           null: every edge weighs one. "plain", "equal" or "coded": see below
     order             whether there is a section ``order``
     ids               what the vertices are called
 
@@ -58,14 +59,22 @@ Sections:
 ``weights`` (i8, f4, f8)
     If "plain": of every entry, in the order of the lists.
 ``weights.codes`` (u1, u2), ``weights.values`` (i8, f4, f8)
-    If "coded": entry i weighs ``values[codes[i]]``.
+    If "coded": entry i weighs ``values[codes[i]]``; the values ascend and each of them occurs. If
+    "equal", there are no codes: every entry weighs ``values[0]``, the only one.
 ``ids0``, ``ids1``, ...
     The names of the vertices, ascending, of vertex 0 first; a name has as many parts as there are
     objects in the list ``ids.columns``. The object of a section has
 
     ``kind``
-        "integer": any type of integer. "text": names in UTF-8 one behind the other, of which number
-        i is at ``ids0.offsets[i]`` to ``ids0.offsets[i + 1]``. "bytes", "decimal" (the text of the
+        "integer": any type of integer. "range": the integers from ``first`` on, with no section;
+        ``type``, as that of a section, is what they are. "packed": integers too, of ``type``. Of
+        them, ``ids0`` (i8, or u8 if the type is unsigned) has those with the numbers 0, 128, 256
+        and so on. ``ids0.words`` (u8) has of each 128, in ``ids0.widths`` (u1) bits, how much more
+        an id is than the first of its 128, less the difference of their two numbers: one behind the
+        other from the lowest bit of a word up, 128 of them also at the end, where zeros are added.
+        "text": names in UTF-8 one behind the other (lone surrogates, which are not Unicode and
+        which Python has, in three bytes as if they were), of which number i is at
+        ``ids0.offsets[i]`` to ``ids0.offsets[i + 1]``. "bytes", "decimal" (the text of the
         number), "moment" (ISO 8601): the same. "datetime", "timedelta": i8, in ``unit`` ("s",
         "ms", "us", "ns"), since 1970 in UTC; ``zone`` is the time zone to show them in, or null.
         "date": i4, days since 1970. "empty": there are no vertices and no section.

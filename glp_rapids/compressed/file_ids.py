@@ -19,6 +19,8 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids import frames, id_types
+from glp_rapids.compressed import packed_ids
+from glp_rapids.compressed.packed_ids import PackedColumn, PackedIds, RangeOfIds
 from glp_rapids.device import DeviceName, gpu_available, to_device
 from glp_rapids.frames import Kind
 from glp_rapids.ids import IdColumn, VertexIds
@@ -32,7 +34,9 @@ _POINTS = {"datetime": "M", "timedelta": "m"}
 # The kind of each family that is written as text or bytes, and what is made of the texts again.
 _TEXTS = {"string": "text", "decimal": "decimal", "bytes": "bytes", "moment": "moment"}
 _OBJECTS = {"decimal": decimal.Decimal, "moment": datetime.datetime.fromisoformat}
+_INTEGERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 _NUMPY = re.compile(r"[<|]([iu][1248]|O|[mM]8\[(s|ms|us|ns)\])")
+_DECIMAL = re.compile(r"(decimal(?:32|64|128|256))\((\d{1,3}), (-?\d{1,3})\)")
 _EXTENSION = re.compile(
     r"U?Int(8|16|32|64)|category|str|string\[(python|pyarrow)\]|datetime64\[(s|ms|us|ns), [^]]+\]"
 )
@@ -58,7 +62,7 @@ def restored_ids(
     kind = _kind_here(entry.get("frame"))
     try:
         columns = [
-            _restored_column(column, f"ids{i}", sections)
+            _restored_column(column, f"ids{i}", sections, size)
             for i, column in enumerate(entry["columns"])
         ]
     # what is asked of NumPy and pandas there fails in many ways when a file says nonsense
@@ -66,24 +70,32 @@ def restored_ids(
         raise ValueError(f"they are not as they are said to be: {error!r:.200}") from error
     if not columns:
         raise ValueError("there is no column of them")
-    if any(len(column.values) != size for column in columns):
-        lengths = ", ".join(f"{len(column.values):,}" for column in columns)
+    if any(len(column) != size for column in columns):
+        lengths = ", ".join(f"{len(column):,}" for column in columns)
         raise ValueError(f"there are {lengths}, and {size:,} vertices")
-    if verify:
-        _check_sorted(columns)
-    return VertexIds(tuple(_placed(column, kind, device) for column in columns), kind)
+    try:
+        if verify:
+            _check(columns)
+        return VertexIds(tuple(_placed(column, kind, device) for column in columns), kind)
+    # what cannot be compared, or not be cast, or is of no one type
+    except (ArithmeticError, LookupError, TypeError, NotImplementedError) as error:
+        raise ValueError(f"they are not as they are said to be: {error!r:.200}") from error
 
 
-def _check_sorted(columns: list[IdColumn]) -> None:
+def _check(columns: list[IdColumn]) -> None:
     """Raise a ValueError unless the ids ascend, none twice; of several columns the first decides.
 
-    That finds nulls too, and that the caller's dtype can be given back is tried on one id.
+    And unless they are what they are said to be, and are the same in the dtype of the caller.
     """
     rising, equal = False, True
     for column in columns:
-        before, after = column.values[:-1], column.values[1:]
-        if isinstance(column.values, pd.Series):
-            if column.values.isna().any():
+        values = column.values
+        if isinstance(column, PackedColumn):
+            values = column.held.unbounded()
+            _check_bounds(values, column.id_dtype)
+        before, after = values[:-1], values[1:]
+        if isinstance(values, pd.Series):
+            if values.isna().any():
                 raise ValueError("there is a null among them")
             before, after = (part.reset_index(drop=True) for part in (before, after))
         rising = rising | equal & np.asarray(after > before, dtype=bool)
@@ -92,19 +104,37 @@ def _check_sorted(columns: list[IdColumn]) -> None:
         place = int(np.argmin(rising)) + 1
         raise ValueError(f"the one at {place:,} is out of order or there twice")
     for column in columns:
-        try:
-            column.take(np.arange(min(len(column.values), 1)), "pandas")
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"they cannot be given back as {column.dtype}: {error}") from error
+        if len(column) and column.dtype is not None:
+            _check_types(column)
+
+
+def _check_bounds(values: np.ndarray, dtype: np.dtype) -> None:
+    can = np.iinfo(dtype)
+    if int(values.min()) < can.min or int(values.max()) > can.max:
+        raise ValueError(f"{dtype} cannot hold them")
+
+
+def _check_types(column: IdColumn) -> None:
+    """Raise a ValueError unless the ids are the same in the dtype of the caller."""
+    values = column.values
+    if column.family == "integer":  # then all are as the smallest and the largest are
+        values = pd.Series(values[[int(values.argmin()), int(values.argmax())]])
+    given = values.astype(column.dtype)
+    families = [id_types.id_family(series, "one of them") for series in (values, given)]
+    if families[0] != families[1] or not (given.astype(values.dtype) == values).all():
+        raise ValueError(f"they cannot be given back as {column.dtype}")
 
 
 def _placed(column: IdColumn, kind: Kind, device: DeviceName) -> IdColumn:
     """Give a column of the host where a graph on ``device`` would have it."""
+    if isinstance(column, PackedColumn):
+        return PackedColumn(column.held.to(device), column.dtype)
     if column.family == "integer":
         return replace(column, values=to_device(column.values, device), _kept={})
-    if kind == "pandas":
-        return column
-    return replace(column, values=frames.to_series(column.values, "cudf"), _kept={})
+    values = column.values if kind == "pandas" else frames.to_series(column.values, "cudf")
+    # what a file says of that is not asked
+    family = id_types.id_family(values, "one of them") or "empty"
+    return replace(column, values=values, family=family, _kept={})
 
 
 def _kind_here(kind: Any) -> Kind:
@@ -117,7 +147,10 @@ def _kind_here(kind: Any) -> Kind:
 
 
 def _saved_column(column: IdColumn, name: str, sections: Sections) -> dict[str, Any]:
-    entry = _saved_values(column.values, column.family, name, sections)
+    if isinstance(column, PackedColumn):
+        entry = _saved_integers(column.held, name, sections)
+    else:
+        entry = _saved_values(column.values, column.family, name, sections)
     dtype = column.dtype
     if dtype is not None:
         dtype = dtype.to_pandas() if hasattr(dtype, "to_pandas") else dtype
@@ -126,21 +159,69 @@ def _saved_column(column: IdColumn, name: str, sections: Sections) -> dict[str, 
             family = id_types.id_family(categories, "the categories") or "empty"
             values = frames.to_array(categories) if family == "integer" else categories
             saved = _saved_values(values, family, f"{name}.categories", sections)
+            if family == "string" and not all(map(_is_unicode, categories)):
+                _refuse("category, with a lone surrogate in the text of one,")
             entry["caller"] = saved | {"ordered": bool(dtype.ordered)}
         else:
             entry["caller"] = _name_of(dtype)
     return entry
 
 
-def _restored_column(entry: Any, name: str, sections: Sections) -> IdColumn:
-    values, family = _restored_values(entry, name, sections)
+def _restored_column(entry: Any, name: str, sections: Sections, size: int) -> IdColumn:
+    held = None
+    if entry["kind"] in ("range", "packed"):
+        held = _restored_integers(entry, name, sections, size)
+    else:
+        values, family = _restored_values(entry, name, sections)
     caller = entry.get("caller")
     if isinstance(caller, dict):
         categories, _ = _restored_values(caller, f"{name}.categories", sections)
         dtype = pd.CategoricalDtype(categories, caller["ordered"] is True)
     else:
         dtype = None if caller is None else _dtype_of(caller)
-    return IdColumn(values, family, dtype)
+    return IdColumn(values, family, dtype) if held is None else PackedColumn(held, dtype)
+
+
+def _saved_integers(held: RangeOfIds | PackedIds, name: str, sections: Sections) -> dict[str, Any]:
+    """Do what `_saved_values` does, for integers in the room that they need."""
+    entry = {"family": "integer", "type": held.dtype.str[1:]}
+    if isinstance(held, RangeOfIds):
+        return entry | {"kind": "range", "first": held.first}
+    sections[name] = held.firsts
+    sections[f"{name}.widths"] = held.widths
+    sections[f"{name}.words"] = held.words
+    return entry | {"kind": "packed"}
+
+
+def _restored_integers(
+    entry: dict, name: str, sections: Sections, size: int
+) -> RangeOfIds | PackedIds:
+    """Give such integers; one can be read of them."""
+    if entry["family"] != "integer" or entry["type"] not in _INTEGERS:
+        raise ValueError(f"there are no integers of the type {entry['type']!r:.40} in a range")
+    dtype = np.dtype(entry["type"])
+    if entry["kind"] == "range":
+        first, can = entry["first"], np.iinfo(dtype)
+        if type(first) is not int or not can.min <= first <= can.max + 1 - size or not size:
+            raise ValueError(f"{dtype} cannot hold a range of {size:,} from {first!r:.40} on")
+        return RangeOfIds(first, size, dtype, "cpu")
+    blocks = -(-size // packed_ids.BLOCK)
+    firsts = _numbers(sections, name, blocks, packed_ids.wide(dtype))
+    widths = _numbers(sections, f"{name}.widths", blocks, np.uint8)
+    if int(widths.max(initial=0)) > 64:
+        raise ValueError(f"section {name}.widths holds {widths.max()}, and 64 bits are the most")
+    words = _numbers(sections, f"{name}.words", packed_ids.words_of(widths), np.uint64)
+    return PackedIds(firsts, widths, words, size, dtype)
+
+
+def _numbers(sections: Sections, name: str, size: int, dtype: type) -> np.ndarray:
+    found = sections.pop(name)
+    if found.dtype != dtype or found.size != size:
+        wanted = np.dtype(dtype)
+        raise ValueError(
+            f"section {name} has {found.size:,} numbers of {found.dtype}, not {size:,} of {wanted}"
+        )
+    return found
 
 
 def _saved_values(values: Any, family: str, name: str, sections: Sections) -> dict[str, Any]:
@@ -170,6 +251,8 @@ def _saved_values(values: Any, family: str, name: str, sections: Sections) -> di
         days = np.fromiter((day.toordinal() for day in values), dtype=np.int32, count=len(values))
         sections[name] = days - np.int32(_EPOCH)
         return entry | {"kind": "date"}
+    if _DECIMAL.match(family):
+        family = "decimal"
     if family not in _TEXTS:
         _refuse(family)
     pieces = values.tolist()
@@ -209,6 +292,8 @@ def _restored_values(entry: dict, name: str, sections: Sections) -> tuple[Any, s
     else:
         raise ValueError(f"there is no column of the kind {kind!r:.40}")
     dtype = _dtype_of(entry["series"])
+    if family == "timedelta" and pd.api.types.is_object_dtype(dtype):  # of Python's class
+        values = _objects(list(pd.TimedeltaIndex(values).to_pytimedelta()))
     return (values if values.dtype == dtype else values.astype(dtype)), family
 
 
@@ -219,6 +304,11 @@ def _are_python_datetimes(values: pd.Series) -> bool:
         and (value.tzinfo is None or type(value.tzinfo) is datetime.timezone)
         for value in values
     )
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether a text has no lone surrogate, which pandas can have no category with."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _split(text: np.ndarray, offsets: np.ndarray, kind: str) -> pd.Series:
@@ -256,7 +346,7 @@ def _name_of(dtype: Any) -> str:
         name = f"pandas:{dtype}"
     try:
         known = _dtype_of(name) == dtype
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, NotImplementedError):
         known = False
     if not known:
         _refuse(str(dtype))
@@ -277,6 +367,9 @@ def _dtype_of(name: Any) -> Any:
         try:
             import pyarrow
 
+            if found := _DECIMAL.fullmatch(name):
+                of_digits = getattr(pyarrow, found[1])
+                return pd.ArrowDtype(of_digits(int(found[2]), int(found[3])))
             return pd.ArrowDtype(pyarrow.type_for_alias(name))
         except ImportError:
             return np.dtype(object)

@@ -18,7 +18,7 @@ import numpy as np
 
 from glp_rapids import adjacency
 from glp_rapids.calls import guarded
-from glp_rapids.compressed import reorder
+from glp_rapids.compressed import packed_ids, reorder
 from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.decode import decode
@@ -32,7 +32,7 @@ from glp_rapids.compressed.options import (
     layout_of,
     telling,
 )
-from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.compressed.weights import Weights
 from glp_rapids.derived import Keeper
 from glp_rapids.device import DeviceName, LackOfMemory, choose, memory_free, to_device
 from glp_rapids.graph import CSR, Graph
@@ -54,7 +54,7 @@ class CompressedGraph(Keeper):
     ----------
     lists : CompressedRows
         The neighbour lists: of a directed graph, the destinations of the edges out of a vertex.
-    weights : array, CodedWeights or None
+    weights : array, EqualWeights, CodedWeights or None
         In the order of the entries of ``lists``; None where every edge weighs one.
     directed : bool
         Whether (u, v) and (v, u) are different edges.
@@ -76,7 +76,7 @@ class CompressedGraph(Keeper):
     """
 
     lists: CompressedRows
-    weights: Array | CodedWeights | None
+    weights: Weights | None
     directed: bool
     vertices: VertexIds
     order: Array | None = None
@@ -152,11 +152,12 @@ class CompressedGraph(Keeper):
         Returns
         -------
         dict
-            ``bits_per_edge``: of all that the lists take, an entry (an undirected edge is two).
-            ``parts``: the same by part, which adds up to it: ``degrees``, ``interval counts``,
-            ``intervals``, ``residuals``, ``raw``, ``directories``, ``blocks`` (their sizes, and
-            what fills up their last bytes) and ``tables``.
-            ``beside``: bits an entry of ``weights``, ``order`` and ``ids``, which are not in it.
+            ``bits_per_edge``: of all that the graph takes, an entry (an undirected edge is two):
+            ``bits_of_lists``, and what is ``beside`` them.
+            ``parts``: those of the lists by part, which add up to it: ``degrees``, ``interval
+            counts``, ``intervals``, ``residuals``, ``raw``, ``directories``, ``blocks`` (their
+            sizes, and what fills up their last bytes) and ``tables``.
+            ``beside``: those of ``weights``, ``order`` and ``ids`` (as a file holds them).
             ``ratio``: the bytes of a plain CSR (indices of 4 or 8 bytes, 8 for every row) by those
             of the lists. ``bytes``: of the lists.
             ``histogram``: a dict for every class of degrees there is, ``degree`` (from, to),
@@ -364,7 +365,8 @@ def compress(
                 tell("codes")
                 layout = replace(layout, codes=best_codes(rows, layout)._replace(**named))
             tell("encode")
-            return _of_rows(rows, layout, graph.directed, graph.vertices, places)
+            vertices = packed_ids.compact(graph.vertices)
+            return _of_rows(rows, layout, graph.directed, vertices, places)
     except MemoryError as error:
         raise LackOfMemory(
             f"graph: there is too little memory to compress its {graph.number_of_edges:,} entries "

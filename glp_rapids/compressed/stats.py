@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.compressed import audit
+from glp_rapids.compressed import audit, file_ids
 from glp_rapids.device import array_module, to_host
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
+    from glp_rapids.ids import VertexIds
 
 CLASSES = 64  # of degrees: 0, 1, 2 to 3, 4 to 7, ...
 
@@ -28,7 +29,7 @@ def statistics(graph: CompressedGraph) -> dict[str, Any]:
     parts["tables"] = 8 * lists.tables.nbytes if lists.tables.size > 1 else 0
     beside = {"weights": graph.weights, "order": graph.order}
     beside = {name: 0 if part is None else 8 * part.nbytes for name, part in beside.items()}
-    beside["ids"] = 8 * sum(_bytes(column.values) for column in graph.vertices.columns)
+    beside["ids"] = 8 * _bytes(graph.vertices)
     total = sum(parts.values())
     plain = entries * graph.index_dtype.itemsize + 8 * (graph.number_of_vertices + 1)
 
@@ -42,7 +43,8 @@ def statistics(graph: CompressedGraph) -> dict[str, Any]:
         "bytes": -(-total // 8),
         "csr_bytes": plain,
         "ratio": 8 * plain / max(total, 1),
-        "bits_per_edge": per_entry(total),
+        "bits_per_edge": per_entry(total + sum(beside.values())),
+        "bits_of_lists": per_entry(total),
         "parts": {name: per_entry(number) for name, number in parts.items()},
         "beside": {name: per_entry(number) for name, number in beside.items()},
         "histogram": [
@@ -61,7 +63,7 @@ def statistics(graph: CompressedGraph) -> dict[str, Any]:
 def table(found: dict[str, Any]) -> str:
     """Give statistics as a text of aligned columns."""
     lines = [f"{'part':<18}{'bits/entry':>12}{'share':>8}"]
-    total = found["bits_per_edge"]
+    total = found["bits_of_lists"]
     for name, bits in found["parts"].items():
         if bits:
             lines.append(f"{name:<18}{bits:>12.4f}{bits / total:>8.1%}")
@@ -87,8 +89,10 @@ def _by_degree(degrees: Any, sizes: Any) -> np.ndarray:
     return np.stack([to_host(row).astype(np.int64) for row in rows])
 
 
-def _bytes(values: Any) -> int:
-    """Give the bytes of ids, by what they hold and not by how it is held in memory."""
-    if not hasattr(values, "memory_usage"):
-        return values.nbytes
-    return int(values.memory_usage(index=False, deep=True))
+def _bytes(vertices: VertexIds) -> int:
+    """Give the bytes of ids as a file holds them, which do not depend on how memory does."""
+    try:
+        _, sections = file_ids.saved_ids(vertices)
+    except TypeError:  # there is no form for them
+        return sum(column.values.nbytes for column in vertices.columns)
+    return sum(array.nbytes for array in sections.values())

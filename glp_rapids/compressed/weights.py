@@ -118,22 +118,21 @@ BY_VALUE = (EqualWeights, CodedWeights)  # forms with ``values``
 def coded(weights: Array) -> Weights:
     """Give weights in the form that takes the least room."""
     xp = array_module(weights)
+    weights = weights.astype(weights.dtype.newbyteorder("="), copy=False)
     # not negative, so as numbers they ascend as their bits do; -0.0 and 0.0 stay two values
     bits = weights.view(f"u{weights.dtype.itemsize}")
+    parts = [slice(first, first + CHUNK) for first in range(0, bits.size, CHUNK)]
     distinct = bits[:1]
-    if bits.size and all(
-        bool((bits[first : first + CHUNK] == distinct).all()) for first in range(0, bits.size, CHUNK)
-    ):
+    if parts and all(bool((bits[part] == distinct).all()) for part in parts):
         return EqualWeights(distinct.copy().view(weights.dtype), bits.size)
-    for first in range(0, bits.size, CHUNK):
-        distinct = xp.unique(xp.concatenate([distinct, xp.unique(bits[first : first + CHUNK])]))
+    for part in parts:
+        distinct = xp.unique(xp.concatenate([distinct, xp.unique(bits[part])]))
         if distinct.size > MOST:
             return weights
     codes = xp.empty(bits.size, dtype=np.uint8 if distinct.size <= 256 else np.uint16)
     if codes.nbytes + distinct.nbytes >= bits.nbytes:
         return weights
-    for first in range(0, bits.size, CHUNK):
-        part = slice(first, first + CHUNK)
+    for part in parts:
         codes[part] = xp.searchsorted(distinct, bits[part])
     return CodedWeights(codes, distinct.view(weights.dtype))
 

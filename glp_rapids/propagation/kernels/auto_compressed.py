@@ -16,6 +16,7 @@ import numpy as np
 
 from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.compressed.decode import decode_rows
+from glp_rapids.compressed.weights import EqualWeights
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph import CSR
 from glp_rapids.propagation.compilation import Compiled
@@ -60,7 +61,7 @@ def plain_rows(rows: CompressedCSR, weighted: bool = True) -> CSR:
     weights = rows.weights
     if weights is None or not weighted:
         return CSR(indptr, indices, None)
-    if hasattr(weights, "codes"):
+    if hasattr(weights, "decoded"):
         weights = weights.decoded()
     if place is not None:
         row = rows_of(indptr, indices)
@@ -147,6 +148,7 @@ class CompressedEngine(AutoEngine):
             ordered=rows.order is not None,
             weighted=rows.weights is not None,
             coded=hasattr(rows.weights, "codes"),
+            equal=isinstance(rows.weights, EqualWeights),
             fused=self._fused,
             near=self._near,
         )
@@ -231,9 +233,9 @@ class CompressedEngine(AutoEngine):
         if weights is None:
             weights = none
         else:
-            first_weight = rows.entry_starts
-            if hasattr(weights, "codes"):
-                weights, values = weights.codes, weights.values
+            first_weight = none if isinstance(weights, EqualWeights) else rows.entry_starts
+            if hasattr(weights, "values"):
+                weights, values = getattr(weights, "codes", none), weights.values
         stream = Stream(
             **self._lists(rows),
             **{name: bound(array) for name, array in self._parts(plan).items()},

@@ -83,12 +83,12 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
     """Make ``fetch``, ``unpack`` and ``clear`` for lists of one scheme.
 
     ``how``: whether lists are ``ordered`` otherwise than the vertices, ``weighted``, and have
-    weights as codes (``coded``); and whether short rows are ``fused``: decoded where they are
-    counted; or all rows are (``near``), for which nothing is to be fetched.
+    weights as codes (``coded``) or one for all (``equal``); and whether short rows are ``fused``:
+    decoded where they are counted; or all rows are (``near``), for which nothing is to be fetched.
     """
     fused, how_near = how.fused, how.near
     index_type = shared.index_type
-    ordered, weighted, coded = how.ordered, how.weighted, how.coded
+    ordered, weighted, coded, equal = how.ordered, how.weighted, how.coded, how.equal
     sink_of, stored = _named(ordered)
     in_order = lists.build(how.scheme, target)
     in_any = scatter.build(how.scheme, target, store_named if ordered else scatter.store)
@@ -103,6 +103,10 @@ def build(shared: SimpleNamespace, needed: Any, how: SimpleNamespace, target: Ta
             for i in range(count):
                 place = np.uint64(start + i)
                 rows.indices[place] = stream.order[np.uint64(rows.indices[place])]
+        if equal:
+            for i in range(count):
+                rows.weights[np.uint64(start + i)] = stream.values[np.uint64(0)]
+            return
         first = stream.first_weight[np.uint64(v)] + offset
         for i in range(count):
             weight = stream.weights[np.uint64(first + i)]
