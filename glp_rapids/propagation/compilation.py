@@ -35,6 +35,7 @@ from glp_rapids.propagation.fingerprint import (
     plain_function,
 )
 from glp_rapids.propagation.program import Program, Traits, functions_of, traits_of
+from glp_rapids.propagation.raising import errors_of
 
 
 def made_of(function: Callable, *further: Any) -> str:
@@ -141,8 +142,8 @@ class Compiled:
     preferred: Any
 
 
-def _returned(program: Program, name: str, signature: tuple, fields: tuple[str, ...]) -> Any:
-    """Compile one function for the CPU alone; give the type it returns or say why it fails."""
+def _overload(program: Program, name: str, signature: tuple, fields: tuple[str, ...]) -> Any:
+    """Compile one function for the CPU alone, or say why it fails."""
     function = functions_of(program)[name]
     compiled = cpu_target().compile(function)
     try:
@@ -156,7 +157,7 @@ def _returned(program: Program, name: str, signature: tuple, fields: tuple[str, 
             f"{explain(error, function, fields)}. Plain scalar Python is meant: numbers, "
             "fields of state, if, for, calls of such functions"
         ) from None
-    return compiled.overloads[signature].signature.return_type
+    return compiled.overloads[signature]
 
 
 def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type: Any) -> Traits:
@@ -174,10 +175,16 @@ def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type
         path = "nothing" if isinstance(got, nt.NoneType) else path
         raise TypeError(f"{type(program).__name__}.{name} must return {wanted}, but returns {path}")
 
+    overloads = {}
+
+    def returned(name: str, *signature: Any) -> Any:
+        overloads[name] = _overload(program, name, (*signature, state), names)
+        return overloads[name].signature.return_type
+
     amount = weight_type
     if not traits.default_load:
         name = "load_neighbor"
-        loaded = _returned(program, name, (vertex, vertex, weight_type, state), names)
+        loaded = returned(name, vertex, vertex, weight_type)
         if not (isinstance(loaded, nt.BaseTuple) and len(loaded) == 2):
             refuse(name, "(label, amount)", loaded)
         heard, amount = loaded.types
@@ -188,17 +195,25 @@ def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type
     real_amounts = isinstance(amount, nt.Float)
     score = votes = nt.float64 if real_amounts else nt.int64
     if not traits.default_score:
-        score = _returned(program, "label_score", (vertex, label, votes, state), names)
+        score = returned("label_score", vertex, label, votes)
         if not isinstance(score, number):
             refuse("label_score", "a number", score)
     real_scores = isinstance(score, nt.Float)
     if not traits.default_update:
         score = nt.float64 if real_scores else nt.int64
-        _returned(program, "update_vertex", (vertex, label, score, state), names)
+        returned("update_vertex", vertex, label, score)
     if not traits.default_pick:
-        picked = _returned(program, "pick_label", (vertex, nt.int64, state), names)
+        picked = returned("pick_label", vertex, nt.int64)
         if not isinstance(picked, nt.Integer):
             refuse("pick_label", "an integer label", picked)
+    for name, overload in overloads.items():
+        # With Numba's check of indices, a means to find mistakes, whatever indexes may raise.
+        if not config.BOUNDSCHECK and (errors := errors_of(overload)):
+            raise TypeError(
+                f"{type(program).__name__}.{name} may raise {errors[0]}, and nobody could catch "
+                "it: threads run it together. Leave out what raises, and return what has no "
+                "effect: nan as a score, a negative label"
+            )
     return replace(traits, real_amounts=real_amounts, real_scores=real_scores)
 
 
@@ -210,7 +225,7 @@ def _checked(
 ) -> Traits:
     """Do the check, or recall its outcome: compiling for it takes longer than most runs."""
     if digest not in _learned:
-        key = digest_of([digest, *map(bytecode, (_check, _returned))])
+        key = digest_of([digest, *map(bytecode, (_check, _overload, errors_of))])
         learned = recalled(_checked, key)
         if learned is None:
             learned = _check(program, traits, fields, weight_type)

@@ -32,7 +32,7 @@ class Program:
 
     Subclass it and replace what differs. The functions take no ``self``: they are compiled, for
     CPU and GPU alike, from the plain scalar Python that you write. They may call other plain
-    functions of your module, and use numbers of your module as constants.
+    functions of your module, and use numbers and arrays of your module, or of others, as constants.
 
     ``state`` is a named tuple. Always there: ``state.labels`` (what every vertex says, indices of
     vertices; negative means that the vertex is silent), ``state.sweep`` (from 1; 0 before the
@@ -62,6 +62,13 @@ class Program:
     to ``v`` and must not write or read what belongs to another vertex. Votes are added in 64-bit
     fixed point. Sums, products, quotients and square roots of your own are the same to the last
     bit on CPU and GPU; ``exp``, ``log`` and their like are not: put them into ``initial_state``.
+
+    Nothing in them may raise: threads run them together, and on a GPU an error is seen by nobody.
+    So what could raise is refused when it is compiled, with the reason: ``raise``, ``assert``,
+    lists and arrays made on the way (memory may lack), tuples at an index and ranges with a step
+    that only a run knows, whole numbers to the power of such. Division by zero gives ``inf``,
+    ``nan`` or, of whole numbers, 0. A label that is no vertex and an amount too large to add up
+    end the run with a ValueError that names the vertex. Indices into ``state`` are not checked.
 
     Examples
     --------
