@@ -72,7 +72,8 @@ def choose(device: DeviceName | None) -> DeviceName:
 def array_module(*arrays: Any) -> ModuleType:
     """Give numpy or cupy by the type of the arrays; cupy is never imported for this."""
     cupy = sys.modules.get("cupy")
-    if cupy is not None and any(isinstance(array, cupy.ndarray) for array in arrays):
+    kind = getattr(cupy, "ndarray", None)  # not there yet while another thread imports it
+    if kind is not None and any(isinstance(array, kind) for array in arrays):
         return cupy
     return np
 

@@ -8,7 +8,6 @@ the first two (`foreign`).
 from __future__ import annotations
 
 import contextlib
-import sys
 from types import ModuleType
 from typing import Any, Literal
 
@@ -73,8 +72,7 @@ def without_proxy(data: Any) -> tuple[Any, bool]:
 
 def is_cudf(data: Any, *names: str) -> bool:
     """Tell whether data is an instance of one of the named classes of cuDF."""
-    cudf = sys.modules.get("cudf")
-    return cudf is not None and isinstance(data, tuple(getattr(cudf, name) for name in names))
+    return foreign.instance_of("cudf", *names)(data)
 
 
 def as_column(data: Any) -> Column:

@@ -112,8 +112,9 @@ def heaviest(weights: Any) -> float:
 
 def is_compressed(graph: Any) -> bool:
     """Tell a `CompressedGraph` from everything else, without an import that others would pay."""
-    module = sys.modules.get("glp_rapids.compressed.graph")
-    return module is not None and isinstance(graph, module.CompressedGraph)
+    # while another thread imports the module the class is not there yet, nor is any instance
+    kind = getattr(sys.modules.get("glp_rapids.compressed.graph"), "CompressedGraph", None)
+    return kind is not None and isinstance(graph, kind)
 
 
 def rows_of(graph: Graph | CompressedGraph, direction: str) -> CSR | CompressedCSR:
