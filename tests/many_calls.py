@@ -124,7 +124,7 @@ def fork_amid_threads(workers, calls):
             # fresh graphs, so that what is kept on one is made anew
             some(first, 2, graph())
 
-    helpers = [threading.Thread(target=busy, args=(first,)) for first in range(4)]
+    helpers = [threading.Thread(target=busy, args=(first,)) for first in (0, 2)]
     for helper in helpers:
         helper.start()
     outcomes = []
@@ -148,35 +148,64 @@ def everything(workers, calls):
         return [*in_threads(workers, calls), *spawned.result(), *forked.result()]
 
 
-def ctrl_c(kind, seconds):
-    """Interrupt a call that would take minutes; say how long it went on."""
-    n = int(seconds)
-    clique = pd.DataFrame(np.argwhere(np.triu(np.ones((n, n), bool), 1)), columns=["src", "dst"])
+def slow_items(scheme, target):
+    """A function for `each` that takes its time."""
+    from types import SimpleNamespace
+
+    @target.device_function
+    def slow(item, work):
+        total = np.uint64(item)
+        for i in range(100_000):
+            total = total * np.uint64(31) + np.uint64(i)
+        work[item] = total
+
+    return SimpleNamespace(slow=slow)
+
+
+def each(graph):
+    from glp_rapids.compressed.running import each
+
+    items = graph.number_of_edges
+    each(slow_items, "none", "slow", items, np.zeros(items, np.uint64), "cpu")
+
+
+INTERRUPTED = {
+    "trussness": lambda graph: glp_rapids.trussness(graph),
+    "every truss": lambda graph: glp_rapids.structural_diversity(graph, None, "truss"),
+    "best": lambda graph: glp_rapids.top_structural_diversity(graph, 3, 4, "truss"),
+    "egos": lambda graph: glp_rapids.ego_networks(graph),
+    "sweeps": lambda graph: glp_rapids.propagate(graph, Slow(), max_iter=1000, explore=1000),
+    "items": each,
+}
+
+
+def ctrl_c(n=1000):
+    """Interrupt calls that would take minutes; say how long each went on."""
+    pairs = np.argwhere(np.triu(np.ones((n, n), bool), 1))
+    clique = pd.DataFrame(pairs, columns=["src", "dst"])
     small = glp_rapids.as_graph(clique[clique["dst"] < 30], device="cpu")
-    whole = glp_rapids.as_graph(clique, device="cpu")
-    call = {
-        "trussness": lambda graph: glp_rapids.trussness(graph),
-        "every truss": lambda graph: glp_rapids.structural_diversity(graph, None, "truss"),
-        "best": lambda graph: glp_rapids.top_structural_diversity(graph, 3, 4, "truss"),
-        "egos": lambda graph: glp_rapids.ego_networks(graph),
-        "sweeps": lambda graph: [glp_rapids.propagate(graph, Slow()) for _ in range(1000)],
-    }[kind]
-    call(small) if kind != "sweeps" else glp_rapids.propagate(small, Slow())
-    interrupted = []
+    for name, call in INTERRUPTED.items():
+        whole = glp_rapids.as_graph(clique, device="cpu")
+        call(small)
+        interrupted = []
 
-    def interrupt():
-        interrupted.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
+        def interrupt(interrupted=interrupted):
+            interrupted.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Timer(0.5, interrupt).start()
-    try:
-        call(whole)
-    except KeyboardInterrupt:
-        after = time.perf_counter() - interrupted[0]
-    assert threading.active_count() == 1  # nobody goes on with it
-    glp_rapids.core_number(whole)
-    assert glp_rapids.trussness(small)["trussness"].eq(30).all()
-    return after
+        threading.Timer(0.3, interrupt).start()
+        try:
+            call(whole)
+        except KeyboardInterrupt:
+            print(name, time.perf_counter() - interrupted[0])
+        else:
+            raise AssertionError(f"{name} was not interrupted")
+        for thread in threading.enumerate():  # nobody goes on with it
+            if thread is not threading.main_thread():
+                thread.join(5)
+                assert not thread.is_alive(), name
+        # the graph is as good as before
+        assert glp_rapids.core_number(whole)["core_number"].eq(n - 1).all()
 
 
 class Slow(glp_rapids.Program):
@@ -185,14 +214,14 @@ class Slow(glp_rapids.Program):
     @staticmethod
     def load_neighbor(v, u, weight, state):
         heard = state.labels[u]
-        for i in range(2000):
+        for i in range(500):
             heard = (heard * 31 + i) % 1000003
         return (state.labels[u] if heard >= 0 else 0), weight
 
 
 if __name__ == "__main__":
     kind, *numbers = sys.argv[1:]
-    if kind.startswith("ctrl_c "):
-        print("seconds", ctrl_c(kind.removeprefix("ctrl_c "), *numbers))
+    if kind == "ctrl_c":
+        ctrl_c()
     else:
         print(len(agree(globals()[kind](*map(int, numbers)))), "as expected")

@@ -9,7 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+
+import glp_rapids
+from glp_rapids.compressed import reorder, webgraph
+from glp_rapids.jit import interrupts
+from glp_rapids.propagation.kernels import cpu_engine
 
 MANY = bool(os.environ.get("GLP_RAPIDS_MANY"))
 HERE = Path(__file__).parent
@@ -34,7 +41,7 @@ def run(*arguments, limit=120, **environment):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("kind", ["fork", "fork_of_a_fork", "cold_fork", "fork_amid_threads"])
 def test_forked_processes(kind):
-    assert "as expected" in run(kind, *((8, 50) if MANY else (3, 5)))
+    assert "as expected" in run(kind, *((8, 50) if MANY else (2, 5)))
 
 
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
@@ -49,7 +56,34 @@ def test_threads_forks_and_fresh_processes_on_one_cold_cache(tmp_path):
     assert not [*tmp_path.rglob("*.tmp.*")]
 
 
-@pytest.mark.parametrize("kind", ["trussness", "every truss", "best", "egos", "sweeps"])
-def test_a_ctrl_c_need_not_wait_for_the_end(kind):
-    seconds = float(run(f"ctrl_c {kind}", 1200).removeprefix("seconds"))
-    assert seconds < (5 if os.environ.get("CI") else 2)
+def test_a_ctrl_c_need_not_wait_for_the_end():
+    lines = run("ctrl_c").splitlines()
+    assert len(lines) == 6
+    for line in lines:
+        assert float(line.split()[-1]) < 10, line  # of minutes; on a busy machine
+
+
+def small_calls(monkeypatch):
+    for module in (interrupts, cpu_engine, reorder, webgraph):
+        monkeypatch.setattr(module, "A_CALL", 256)
+
+
+@pytest.mark.parametrize("options", [{}, {"update": "sync"}, {"classes": 2, "explore": 0}])
+def test_what_is_done_in_parts_comes_out_the_same(monkeypatch, options):
+    ends = np.random.default_rng(1).integers(0, 900, (4000, 2))
+    edges = pd.DataFrame({"src": ends[:, 0] ** 2 // 900, "dst": ends[:, 1], "w": 1.5})
+
+    def results():
+        found = []
+        for kind in ({}, {"directed": True}, {"weight": "w"}):
+            graph = glp_rapids.as_graph(edges, device="cpu", **kind)
+            found += [graph.transpose().indices, graph.transpose().indptr, graph.weights]
+            found.append(glp_rapids.label_propagation(graph, **options))
+            found.append(glp_rapids.layered_label_propagation(graph, gammas=[1], **options))
+            found.append(reorder.breadth_first(graph))
+        return [np.asarray(one, dtype=object) for one in found]
+
+    whole = results()
+    small_calls(monkeypatch)
+    for one, other in zip(results(), whole, strict=True):
+        assert np.array_equal(one, other)
