@@ -5,12 +5,15 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zipfile
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from glp_rapids.cli import main
+from glp_rapids.cli import main, streams
 
 EDGES = b"src,dst\na,b\nb,c\n"
 ABC = ["a", "b", "c"]
@@ -190,6 +193,7 @@ SEEDS = [
     ("integers", "list.txt", b"1\x000\n7\n", "bytes of zero"),
     ("integers", "list.txt", b'"100\n7\n', "EOF inside string"),
     ("integers", "list.txt", b"\n\n", "holds no ids"),
+    ("texts", "list.csv", b"", "holds no ids"),
     ("unsigned", "list.txt", b"%d\n-7\n7\n" % (2**64 - 1), (3, 2)),
     ("texts", "list.txt", b"0100\n", (1, 1)),
     ("texts", "list.txt", b"100\n0100\n", (2, 1)),
@@ -223,6 +227,23 @@ def test_a_blacklist_loses_nobody(tmp_path, ids, name, content, expected, capsys
         assert f"blacklist     {total:,} ids, of which {known:,} in the window" in out
         assert (f"its header is {header[0]!r}" if header else "its header") in out or not header
         assert bool(header) == ("its header" in out)
+
+
+@given(st.lists(st.sampled_from([b"#", b"a", b" ", b"\n", b"\r"])), st.integers(1, 5))
+def test_comments_are_whole_lines_wherever_pieces_end(pieces, size):
+    content = b"".join(pieces)
+    lines = re.split(rb"([\r\n])", content)
+    expected = b"".join(line for line in lines if not line.startswith(b"#"))
+    text = streams.Text(io.BytesIO(content), comments=True)
+    assert b"".join(iter(lambda: text.read(size), b"")) == expected
+
+
+def test_payments_without_a_row(tmp_path, capsys):
+    path, seeds = tmp_path / "payments.csv", tmp_path / "list.txt"
+    path.write_text("source,destination\n")
+    seeds.write_text("a\n")
+    assert run(path, ("fraud", "--seeds", seeds, "--device", "cpu")) == 2
+    assert f": error: {path}: the window is empty" in said(capsys, "fraud")
 
 
 def test_blacklist_and_edges_are_read_alike(tmp_path, capsys):

@@ -19,7 +19,8 @@ examples:
       --source payer --destination payee --amount eur --time booked_at --days 30 \\
       --output members.parquet --clusters clusters.csv --scores scores.parquet
 
-The blacklist holds one id a line (of a CSV, the first column), or a table with --seed-column.
+The blacklist holds one id a line (of a CSV, the first column), or a table with --seed-column. Its
+first line is a header only if that cannot be an id of the transactions.
 Every account is scored by how strongly the blacklist reaches it; among the high scores, groups
 that trade mostly with one another are the clusters. `glp-rapids demo` shows it on made-up data.
 """
@@ -95,11 +96,11 @@ def run(options: argparse.Namespace) -> None:
     start = time.perf_counter()
     with files.naming(options.transactions):
         change = window.append(frame)
+        vertices = window.graph().external()
     print(
         f"transactions  {len(frame):,}, of which {change.added:,} in the window; "
         f"{window.number_of_vertices:,} accounts; on the {window.device}"
     )
-    vertices = window.graph().external()
     if hasattr(vertices, "to_pandas"):
         vertices = vertices.to_pandas()
     known = blacklist.known(seeds, vertices)
