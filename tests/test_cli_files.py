@@ -60,6 +60,7 @@ FILES = [
     ("mac.csv.zip", zipped("edges.csv", "__MACOSX/._edges.csv"), LP, ABC),
     ("snap.txt", SNAP, NO_HEADER, ["1#x", "2", "5"]),
     ("snap.csv", b'#"open\na,b#\r\n# \r\n#\r\nb#,a', NO_HEADER, ["a", "b#"]),
+    ("self.csv", b"self,dst\n1,2\n", (*LP, "--source", "self"), ["1", "2"]),
     ("hash.csv", b"src,dst\n#a,b\n", LP, ["#a", "b"]),
     ("wide.txt", b"1 2 9\n2 3\n", NO_HEADER, ["1", "2", "3"]),
     ("zeros.csv", b"src,dst\n0100,100\n7,8\n", LP, ["0100", "100", "7", "8"]),
@@ -188,6 +189,9 @@ SEEDS = [
     ("integers", "list.txt.gz", gzip.compress(b"100\n7\n")[:-9], "end-of-stream"),
     ("integers", "list.PARQUET", parquet(ids=["100", "7"]), (2, 2)),
     ("integers", "list.parquet", parquet(ids=pd.array([100, None, 7], dtype="Int64")), (2, 2)),
+    ("integers", "list.parquet", parquet(ids=["p1", "7"]), "'p1' is none"),
+    ("integers", "list.parquet", parquet(), "has no column"),
+    ("texts", "list.parquet", parquet(ids=["source", "p1"]), (2, 1)),
     ("integers", "list.parquet", b"100\n7\n", "cannot be read as a table"),
     ("integers", "list.txt", b"\xe9\n7\n", "is no text in UTF-8 (line 1 has the byte 0xe9)"),
     ("integers", "list.txt", b"1\x000\n7\n", "bytes of zero"),
@@ -236,6 +240,14 @@ def test_comments_are_whole_lines_wherever_pieces_end(pieces, size):
     expected = b"".join(line for line in lines if not line.startswith(b"#"))
     text = streams.Text(io.BytesIO(content), comments=True)
     assert b"".join(iter(lambda: text.read(size), b"")) == expected
+
+
+def test_a_stdout_in_another_encoding(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst\na,é\n")
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert run(path, LP) == 2
+    assert "error: stdout: it has no '\\xe9' in its encoding, ascii" in capsys.readouterr().err
 
 
 def test_payments_without_a_row(tmp_path, capsys):

@@ -28,11 +28,13 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
     import pandas as pd
 
     integers = all(pd.api.types.is_integer_dtype(end) for end in ends)
-    ids, header = _column(path, column), None
+    table = column is not None or path.suffix.lower() in files.PARQUET
+    ids, header = _column(path, column) if table else _first_of_lines(path), None
+    ids = ids.dropna().astype(str)
     if integers:
         ids = ids.str.strip()
     ids = ids[ids.ne("")].reset_index(drop=True)
-    if column is None and len(ids) and _is_header(ids[0], ends, integers):
+    if not table and len(ids) and _is_header(ids[0], ends, integers):
         header, ids = ids[0], ids[1:]
     ids = ids.drop_duplicates(ignore_index=True)
     if ids.empty:
@@ -58,17 +60,18 @@ def known(ids: pd.Series, vertices: pd.Series) -> pd.Series:
 
 
 def _column(path: Path, column: str | None) -> pd.Series:
-    """Give the ids of a file as text: of its column, or the first."""
-    if path.suffix.lower() in files.PARQUET:
-        frame = files.read_parquet(path, dtype_backend="numpy_nullable")  # integers beside nulls
-        files.check_columns(list(frame.columns), path, {"seed-column": column})
-        ids = frame[frame.columns[0] if column is None else column]
-    elif column is not None:
-        ids = files.read_table(path, [column], **{"seed-column": column})[column]
-    else:
-        separator = "\t" if ".tsv" in path.suffixes else ","
-        ids = files.read_lines(path, separator)
-    return ids.dropna().astype(str)
+    """Give a column of a table; of Parquet, the first if none is named."""
+    if path.suffix.lower() not in files.PARQUET:
+        return files.read_table(path, [column], **{"seed-column": column})[column]
+    frame = files.read_parquet(path, dtype_backend="numpy_nullable")  # integers beside nulls
+    if column is None and frame.columns.empty:
+        raise ValueError(f"{path}: has no column")
+    files.check_columns(list(frame.columns), path, {"seed-column": column})
+    return frame[frame.columns[0] if column is None else column]
+
+
+def _first_of_lines(path: Path) -> pd.Series:
+    return files.read_lines(path, "\t" if ".tsv" in path.suffixes else ",")
 
 
 def _is_header(first: str, ends: list[pd.Series], integers: bool) -> bool:

@@ -57,7 +57,9 @@ def read_table(
                 "name every column"
             ) from None
     ids = [name for name in ids if name in frame.columns]
-    return frame.assign(**dict(zip(ids, as_ids([frame[name] for name in ids]), strict=True)))
+    for name, column in zip(ids, as_ids([frame[name] for name in ids]), strict=True):
+        frame[name] = column
+    return frame
 
 
 def read_parquet(path: Path, **how: Any) -> pd.DataFrame:
@@ -144,6 +146,11 @@ def write_stdout(frame: Any) -> None:
         sys.stdout.flush()
     except OSError as error:
         raise OSError(error.errno, error.strerror, "stdout") from error
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"stdout: it has no {error.object[error.start]!a} in its encoding, {error.encoding}; "
+            "name a file with --output, or set PYTHONIOENCODING=utf-8"
+        ) from error
 
 
 @contextlib.contextmanager
