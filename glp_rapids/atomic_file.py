@@ -31,13 +31,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     target, old = _target(path)
     part = target.with_name(f".glp-rapids-{secrets.token_hex(8)}.part")
     mode = 0o666 if old is None else old.st_mode & 0o777  # never wider than the file is to be
-
-    def created(name: str, flags: int) -> int:
-        return os.open(name, flags, mode)
-
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         try:
-            with open(part, "xb", opener=created) as file:
+            # without a name: pandas 2 would open that anew
+            with open(os.open(part, flags, mode), "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
