@@ -5,7 +5,10 @@ GLP_RAPIDS_FUZZ=10000 in the environment makes that many files of both sorts.
 """
 
 import copy
+import datetime
+import decimal
 import os
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +19,7 @@ from graphs import GRAPHS
 from test_compressed_file import assert_same
 
 from glp_rapids import CompressedGraph, as_graph, compress
+from glp_rapids.graph import is_symmetric
 
 FILES = int(os.environ.get("GLP_RAPIDS_FUZZ", "1500"))
 TIMES = pd.Series(pd.date_range("2026-01-30", periods=30, freq="h", tz="Europe/Berlin"))
@@ -26,15 +30,58 @@ def times():
     return {"graph": tuple(TIMES[end].reset_index(drop=True) for end in ends), "directed": True}
 
 
+def gaps():
+    ends = np.cumsum(np.random.default_rng(6).integers(1, 5, 400))
+    return {"graph": (ends[1:].astype(np.int32), ends[:-1].astype(np.int32)), "vertices": ends}
+
+
+def one_weight():
+    ends = np.random.default_rng(7).integers(0, 40, (2, 90))
+    ends = np.unique(np.sort(ends, axis=0), axis=1)
+    return {"graph": (*ends, np.full(ends.shape[1], 2.5, np.float32))}
+
+
+def moments():
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    ids = [datetime.datetime(2026, 1, day, 1, 2, 3, tzinfo=zone) for day in range(1, 20)]
+    ids = pd.Series(ids, dtype=object)
+    return {"graph": (ids[1:].reset_index(drop=True), ids[:-1])}
+
+
+def decimals():
+    ids = pd.Series([decimal.Decimal(f"{number}.{number}") for number in range(40)], dtype=object)
+    return {"graph": (ids[1:].reset_index(drop=True), ids[:-1])}
+
+
 CASES = {
     "packed": (lambda: GRAPHS["hub"](), {"segment": 32, "order": "bfs"}),
     "cgr": (lambda: GRAPHS["several columns"](), {"raw_below": 3, "min_interval": 2}),
     "entropy": (lambda: GRAPHS["uneven weights"](), {"segment": 4}),
     "cgr of times": (times, {"segment": 2, "order": "degree"}),
+    "packed ids": (gaps, {"order": "bfs"}),
+    "cgr of one weight": (one_weight, {}),
+    "packed moments": (moments, {}),
+    "cgr decimals": (decimals, {"order": "degree"}),
     "packed weights": (lambda: GRAPHS["directed kept"](), {"segment": 2, "min_interval": 2}),
 }
 NASTY = [-1, 0, 1, 2, 31, 2**31, 2**62, 2**70, 1.5, float("nan"), None, True, False, "", "x", "u1",
          "packed", "integer", "numpy:|O", "numpy:<i8", [], {}, [1], {"kind": "text"}]  # fmt: skip
+# Of each field that has one of a few names, the others: what they say is wrong, not how.
+NAMES = {
+    "scheme": ["cgr", "packed", "entropy"],
+    "weights": [None, "plain", "equal", "coded"],
+    "kind": ["integer", "range", "packed", "text", "bytes", "decimal", "moment", "date", "empty",
+             "datetime", "timedelta"],
+    "family": ["integer", "string", "bytes", "decimal", "datetime", "date"],
+    "type": ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f8"],
+    "unit": ["s", "ms", "us", "ns"],
+    "zone": [None, "UTC", "Asia/Tokyo", "no/where"],
+    "series": ["numpy:|O", "pandas:str", "numpy:<i8", "numpy:|i1", "numpy:<M8[s]", "arrow:int8",
+               "pandas:datetime64[ns, UTC]"],
+    "caller": [None, "numpy:|i1", "numpy:<M8[s]", "pandas:Int8", "pandas:category", "pandas:str",
+               "arrow:decimal128(3, 1)", "arrow:int8", "arrow:string"],
+    "frame": ["pandas", "cudf", "cudf.pandas"],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -120,7 +167,7 @@ def forged(header, table, parts, rng):
     part = bytearray(parts[number])
     item = int(table[number]["type"][1])
     tables = [entry["name"] for entry in table].index("tables")
-    match rng.integers(0, 10):
+    match rng.integers(0, 12):
         case 9 if header["layout"]["scheme"] == "packed":
             number, part = tables, other_tables(parts[tables], rng)
         case 0 | 1 | 2 if part:
@@ -133,6 +180,12 @@ def forged(header, table, parts, rng):
         case 5 if part:
             at = item * int(rng.integers(len(part) // item))
             part[at : at + item] = bytes([int(rng.choice([0, 1, 127, 128, 255]))] * item)
+        case 7:  # sections that have changed places
+            other = int(rng.integers(len(parts)))
+            part, parts[other] = bytearray(parts[other]), bytes(part)
+            if rng.integers(2):
+                types = table[number]["type"], table[other]["type"]
+                table[other]["type"], table[number]["type"] = types
         case 6:
             key = str(rng.choice(["name", "type", "offset", "bytes", "crc32"]))
             table[number]["lies"] = {key: NASTY[rng.integers(len(NASTY))]}
@@ -142,10 +195,14 @@ def forged(header, table, parts, rng):
             inside = header
             for key in way:
                 inside = inside[key]
-            if rng.integers(4) == 0:
+            value = inside[last]
+            if type(value) is bool:
+                inside[last] = not value
+            elif last in NAMES and rng.integers(4):
+                inside[last] = NAMES[last][rng.integers(len(NAMES[last]))]
+            elif rng.integers(4) == 0:
                 del inside[last]
             else:
-                value = inside[last]
                 near = [value + 1, value - 1, value * 2] if type(value) is int else []
                 choices = NASTY + 3 * near
                 inside[last] = choices[rng.integers(len(choices))]
@@ -172,6 +229,10 @@ def test_forged_files_are_refused_or_are_graphs(case):
         assert not keys.size or 0 <= graph.indices.min() <= graph.indices.max() < len(
             graph.vertices
         )
+        assert graph.weights is None or np.isfinite(graph.weights).all()
         assert graph.weights is None or (graph.weights >= 0).all()
+        assert graph.directed or is_symmetric(replace(graph, directed=True, _derived={}))
         assert len(found.frame({"degree": found.degree})) == graph.number_of_vertices
+        every = np.arange(graph.number_of_vertices)
+        assert (found.vertex_index(found.external()) == every).all()
     assert refused > FILES / len(CASES) / 3

@@ -65,20 +65,18 @@ def restored_ids(
             _restored_column(column, f"ids{i}", sections, size)
             for i, column in enumerate(entry["columns"])
         ]
-    # what is asked of NumPy and pandas there fails in many ways when a file says nonsense
-    except (ArithmeticError, LookupError, TypeError, ImportError, AttributeError) as error:
-        raise ValueError(f"they are not as they are said to be: {error!r:.200}") from error
-    if not columns:
-        raise ValueError("there is no column of them")
-    if any(len(column) != size for column in columns):
-        lengths = ", ".join(f"{len(column):,}" for column in columns)
-        raise ValueError(f"there are {lengths}, and {size:,} vertices")
-    try:
+        if not columns:
+            raise ValueError("there is no column of them")
+        if any(len(column) != size for column in columns):
+            lengths = ", ".join(f"{len(column):,}" for column in columns)
+            raise ValueError(f"there are {lengths}, and {size:,} vertices")
         if verify:
             _check(columns)
         return VertexIds(tuple(_placed(column, kind, device) for column in columns), kind)
-    # what cannot be compared, or not be cast, or is of no one type
-    except (ArithmeticError, LookupError, TypeError, NotImplementedError) as error:
+    # what is asked of the libraries there fails in many ways when a file says nonsense
+    except (
+        ArithmeticError, AttributeError, ImportError, LookupError, NotImplementedError, TypeError
+    ) as error:  # fmt: skip
         raise ValueError(f"they are not as they are said to be: {error!r:.200}") from error
 
 
@@ -134,6 +132,8 @@ def _placed(column: IdColumn, kind: Kind, device: DeviceName) -> IdColumn:
     values = column.values if kind == "pandas" else frames.to_series(column.values, "cudf")
     # what a file says of that is not asked
     family = id_types.id_family(values, "one of them") or "empty"
+    if family == "integer":
+        raise ValueError(f"they cannot be held as {values.dtype}")
     return replace(column, values=values, family=family, _kept={})
 
 
