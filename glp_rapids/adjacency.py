@@ -1,8 +1,7 @@
 """Pairs of vertex indices to the arrays of a CSR: symmetrize, merge duplicates, add their weights.
 
-Weights are added in 64-bit fixed point: the scale is a power of two, taken from the largest weight
-and the largest number of duplicates, so the sum depends neither on the order of the rows nor on
-the device. The algorithm is written once over the array module; ordering the pairs is the one
+Weights are added exactly and rounded once, so the sum depends neither on the order of the rows nor
+on the device. The algorithm is written once over the array module; ordering the pairs is the one
 step with two forms (`sorting` for GPUs, `sorting_cpu`).
 """
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from glp_rapids import sorting
 from glp_rapids.device import array_module
+from glp_rapids.sums import integer_sums, segment_sums
 
 Array = Any
 
@@ -55,7 +55,7 @@ def compressed_rows(
         if several.dtype.kind == "i":
             weights[duplicates.group] = _integer_sums(several, duplicates)
         else:
-            weights[duplicates.group] = _fixed_point_sums(several, duplicates)
+            weights[duplicates.group] = _float_sums(several, duplicates)
     else:
         weights = weights[edge]
     if duplicates.removed.size:
@@ -94,8 +94,9 @@ def _first_of_its_kind(indptr: Array, indices: Array) -> Array:
 class _Duplicates:
     """The groups of two or more equal entries: few as a rule, so only they are added up.
 
-    ``removed``: the entries to go; ``members``: these and the first of each group; ``first``: where
-    the groups start among the members; ``group``: the place of each once the removed are gone.
+    ``removed``: the entries to go; ``members``: these and the first of each group; ``offsets``:
+    where the groups start and end among the members; ``group``: the place of each once the removed
+    are gone.
     """
 
     def __init__(self, fresh: Array) -> None:
@@ -105,38 +106,27 @@ class _Duplicates:
         member = ~fresh
         member[leaders] = True
         self.members = xp.flatnonzero(member)
-        self.first = xp.searchsorted(self.members, leaders)
+        self.offsets = xp.empty(leaders.size + 1, dtype=np.int64)
+        self.offsets[:-1] = xp.searchsorted(self.members, leaders)
+        self.offsets[-1] = self.members.size
         self.group = leaders - xp.searchsorted(self.removed, leaders)
-        self.last = xp.empty_like(self.first)
-        self.last[:-1] = self.first[1:] - 1
-        self.last[-1:] = self.members.size - 1
-        self.multiplicity = self.last - self.first + 1
-
-    def sums(self, values: Array) -> Array:
-        """Add up int64 by group; the running sum may wrap around, its differences are exact."""
-        running = array_module(values).cumsum(values)
-        return running[self.last] - running[self.first] + values[self.first]
+        self.multiplicity = self.offsets[1:] - self.offsets[:-1]
 
 
 def _integer_sums(several: Array, duplicates: _Duplicates) -> Array:
     if int(several.max()) * int(duplicates.multiplicity.max()) >= 2**63:
-        low = duplicates.sums(several & 0xFFFFFFFF)
-        high = duplicates.sums(several >> 32) + (low >> 32)
+        low = integer_sums(several & 0xFFFFFFFF, duplicates.offsets)
+        high = integer_sums(several >> 32, duplicates.offsets) + (low >> 32)
         if int(high.max()) >= 2**31:
             raise ValueError(
                 "weight: the integer weights of the duplicates of an edge add up to more than "
                 "2**63 - 1; scale them down or pass them as float64"
             )
-    return duplicates.sums(several)
+    return integer_sums(several, duplicates.offsets)
 
 
-def _fixed_point_sums(several: Array, duplicates: _Duplicates) -> Array:
-    xp = array_module(several)
-    _, weight_bits = np.frexp(float(several.max()))
-    shift = 62 - int(weight_bits) - int(duplicates.multiplicity.max()).bit_length()
-    fixed = xp.rint(xp.ldexp(several.astype(np.float64), np.int32(shift))).astype(np.int64)
-    with np.errstate(over="ignore"):
-        sums = xp.ldexp(duplicates.sums(fixed).astype(np.float64), np.int32(-shift))
+def _float_sums(several: Array, duplicates: _Duplicates) -> Array:
+    sums = segment_sums(several, duplicates.offsets)
     if float(sums.max()) > float(np.finfo(several.dtype).max):
         raise ValueError(
             f"weight: the {several.dtype} weights of the duplicates of an edge add up to more than "

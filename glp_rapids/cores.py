@@ -1,6 +1,6 @@
 """Groups of vertices inside a graph: induced subgraphs, what they hold, and their cores.
 
-Everything is added as integers or in fixed point, so that no order of addition shows.
+Everything is added exactly, so that no order of addition shows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from glp_rapids.device import array_module
 from glp_rapids.graph import CSR, Graph
 from glp_rapids.propagation.results import row_weights
 from glp_rapids.sorting import rows_of
+from glp_rapids.sums import segment_sums
 
 Array = Any
 
@@ -37,15 +38,9 @@ class Groups:
         running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(ordered)])
         return running[self._ends[1:]] - running[self._ends[:-1]]
 
-
-def exact_sums(groups: Groups, values: Array) -> Array:
-    """Add floats in fixed point: the same sum on every device."""
-    if not values.size:
-        return values[:0]
-    largest = float(values.max()) * values.size
-    scale = 2.0 ** (61 - int(np.frexp(largest)[1]))
-    xp = array_module(values)
-    return groups.sums(xp.rint(values * scale).astype(np.int64)).astype(np.float64) / scale
+    def totals(self, values: Array) -> Array:
+        """Add up numbers that are not negative, as float64 and correctly rounded."""
+        return segment_sums(values[self._order], self._ends)
 
 
 def induced(graph: Graph, kept: Array) -> Graph:

@@ -20,7 +20,7 @@ import numpy as np
 from glp_rapids import frames
 from glp_rapids.calls import guarded
 from glp_rapids.compressed.csr import is_compressed
-from glp_rapids.cores import Groups, connected_core, counts, exact_sums, induced, inside, masked
+from glp_rapids.cores import Groups, connected_core, counts, induced, inside, masked
 from glp_rapids.device import array_module, module_on, to_device
 from glp_rapids.frames import Frame
 from glp_rapids.graph import Graph
@@ -45,8 +45,6 @@ __all__ = [
 ]
 
 Array = Any
-# Scores and weights are added as integers, so that no order of addition shows.
-SCORE_UNIT = 2.0**-32
 RUNS = 9  # odd, so that a majority is one
 
 
@@ -226,8 +224,7 @@ def find_clusters(
     enough = (groups.size >= minimum_size) & (groups.sums(is_seed[member]) > 0)
     member = member[enough[groups.of]]
     groups = Groups(community[member], community.size)
-    units = xp.rint(score[member] / SCORE_UNIT).astype(np.int64)
-    mean = groups.sums(units) * SCORE_UNIT / xp.maximum(groups.size, 1)
+    mean = groups.totals(score[member]) / xp.maximum(groups.size, 1)
     # by falling score, then by the smallest vertex, which is the order the groups are in
     order = xp.argsort(-mean, kind="stable")
     place = xp.empty_like(order)
@@ -238,9 +235,9 @@ def find_clusters(
     same = inside(inner, group_of)
     partners = groups.sums(counts(inner, same)[member])
     pairs = xp.maximum(groups.size * (groups.size - 1), 1)
-    staying = exact_sums(groups, row_weights(masked(inner, same))[member])
-    trade = exact_sums(groups, total[member])
-    value = exact_sums(groups, row_weights(masked(worth, same))[member]) / 2
+    staying = groups.totals(row_weights(masked(inner, same))[member])
+    trade = groups.totals(total[member])
+    value = groups.totals(row_weights(masked(worth, same))[member]) / 2
     columns = {
         "cluster": xp.arange(order.size),
         "size": groups.size[order],

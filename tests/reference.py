@@ -240,32 +240,41 @@ def seeded_label_propagation(
     retain=True,
     seed=0,
     scale=None,
+    symmetric=False,
 ):
     """Seeded LP: (labels, scores, hops, changed); -1, 0.0, -1 for a vertex that was not reached.
 
     ``seeds`` is {vertex: label}. The score is that of Zhou et al. 2004, the winner's votes taking
-    all. ``scale`` overrides the power of two that makes votes integers.
+    all. ``scale`` overrides the power of two that makes votes integers; ``symmetric`` says that
+    the graph is undirected.
     """
-    neighbours = [
-        [(u, amount) for u, amount in row if u != v]
-        for v, row in enumerate(neighbour_lists(indptr, indices, weights))
-    ]
-    weight_scale = scale_of(indptr, weights)
-    n = len(neighbours)
-    heard = [0] * n
-    said = [0] * n
-    for v, row in enumerate(neighbours):
-        for u, amount in row:
-            heard[v] += amount
-            said[u] += amount
-    heard = [math.sqrt(float(total) / float(weight_scale)) for total in heard]
-    said = [math.sqrt(float(total) / float(weight_scale)) for total in said]
-    if scale is None:
-        scale = 2**40
     weighted = [
-        [(int(indices[i]), 1.0 if weights is None else float(weights[i])) for i in range(*ends)]
+        [(int(indices[i]), 1 if weights is None else weights[i].item()) for i in range(*ends)]
         for ends in pairwise(int(end) for end in indptr)
     ]
+    weighted = [[(u, weight) for u, weight in row if u != v] for v, row in enumerate(weighted)]
+    n = len(weighted)
+    heard = [Fraction(0)] * n
+    said = [Fraction(0)] * n
+    for v, row in enumerate(weighted):
+        for u, weight in row:
+            heard[v] += Fraction(weight)
+            said[u] += Fraction(weight)
+    heard = [math.sqrt(total) for total in map(float, heard)]
+    said = [math.sqrt(total) for total in map(float, said)]
+    if scale is None:
+        scale = 2**40
+    # 2^unit[v] is more than v can ever hear: more than all strengths together, or, if who hears
+    # also says, than what it would hear if all were as strong for their weight as any seed
+    growth = max_iter * (classes if update == "semi" else 1) + 1.0
+    if damping < 1:
+        growth = min(growth, 1 / (1 - damping))
+    together = math.sqrt(max(len(seeds), 1)) * growth
+    loud = [said[v] for v in seeds if said[v] > 0]
+    most = [min(together, (norm or 1.0) / min(loud)) if symmetric and loud else together
+            for norm in heard]  # fmt: skip
+    unit = [2.0 ** math.frexp(bound)[1] for bound in most]
+    gain = [1.0 / (norm or 1.0) / unit[v] for v, norm in enumerate(heard)]
 
     labels = [seeds.get(v, -1) for v in range(n)]
     scores = [1.0 if v in seeds else 0.0 for v in range(n)]
@@ -281,8 +290,8 @@ def seeded_label_propagation(
                     continue
                 votes = {}
                 for u, weight in weighted[v]:
-                    if u != v and labels[u] >= 0:
-                        amount = round(Fraction(weight * spoken[u]) * scale)
+                    if labels[u] >= 0:
+                        amount = round(Fraction(weight * spoken[u] * gain[v]) * scale)
                         votes[labels[u]] = votes.get(labels[u], 0) + amount
                 if votes:
                     label = winner(
@@ -298,7 +307,7 @@ def seeded_label_propagation(
             for v, (label, vote) in chosen.items():
                 changed[-1] += labels[v] != label
                 labels[v] = label
-                scores[v] = damping * vote / heard[v] if heard[v] > 0 else 0.0
+                scores[v] = damping * vote * unit[v]
                 spoken[v] = scores[v] / said[v] if said[v] > 0 else 0.0
                 if hops[v] < 0:
                     hops[v] = sweep

@@ -200,7 +200,7 @@ def assert_seeded_equals_twin(edges, device, options, seeds):
     names = sorted(set(seeds.values()))
     codes = {vertex: names.index(label) for vertex, label in seeds.items()}
     labels, scores, hops, changed = reference.seeded_label_propagation(
-        *rows, seeds=codes, scale=scale[0], **known
+        *rows, seeds=codes, scale=scale[0], symmetric=not graph.directed, **known
     )
     expected = [None if label < 0 else names[label] for label in labels]
     assert [None if pd.isna(label) else label for label in result["label"]] == expected, options

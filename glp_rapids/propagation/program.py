@@ -88,6 +88,8 @@ class Program:
     skip_inactive: ClassVar[bool] = False
     count_volumes: ClassVar[bool] = False
     largest_amount: float | None = None
+    # Not checked: the most that all amounts a vertex hears add up to, where that is known.
+    _largest_sum: ClassVar[float | None] = None
     result_columns: ClassVar[tuple[str, ...]] = ()
 
     def initial_state(self, graph: Graph | CompressedGraph) -> Mapping[str, Any]:

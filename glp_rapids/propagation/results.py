@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.compressed.csr import CompressedCSR, heaviest
+from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames import Frame, Kind, set_attributes, taken, to_series, without_proxy
 from glp_rapids.graph import CSR, Graph
-from glp_rapids.propagation.scalar import fixed_point_scale
 from glp_rapids.propagation.sweep import Outcome
+from glp_rapids.sums import segment_sums
 
 
 def renumbered(labels: Any) -> Any:
@@ -173,41 +173,34 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
 
 
 def row_weights(rows: CSR | CompressedCSR) -> Any:
-    """Sum the weights of each row without its self-loop, the same to the last bit everywhere."""
-    scale = 1.0
-    if rows.weights is not None and rows.weights.dtype.kind == "f":
-        largest_degree = int(rows.degree.max()) if rows.number_of_vertices else 0
-        scale = fixed_point_scale(heaviest(rows.weights), largest_degree)
+    """Sum the weights of each row without its self-loop: exact, then rounded once."""
     if isinstance(rows, CompressedCSR):
         from glp_rapids.compressed.reading import pieces
 
-        sums = module_on(rows.device).zeros(rows.number_of_vertices, np.int64)
+        sums = module_on(rows.device).zeros(rows.number_of_vertices, np.float64)
         for first, last, piece in pieces(rows):
-            sums[first:last] = _row_sums(piece, first, scale)
+            sums[first:last] = _row_sums(piece, first)
         sums = sums if rows.order is None else sums[rows.place]
     else:
-        sums = _row_sums(rows, 0, scale)
-    return sums.astype(np.float64) / scale
+        sums = _row_sums(rows, 0)
+    if sums.size and not bool(array_module(sums).isfinite(sums.max())):
+        raise ValueError(
+            "weight: the weights at a vertex add up to more than float64 can hold; divide them"
+        )
+    return sums
 
 
-def _row_sums(rows: CSR, first: int, scale: float) -> Any:
-    """Give the sums of rows, of which row 0 is that of vertex ``first``, in fixed point."""
+def _row_sums(rows: CSR, first: int) -> Any:
+    """Give the sums of rows, of which row 0 is that of vertex ``first``."""
     xp = array_module(rows.indptr)
     degree = rows.degree
     owner = xp.repeat(
         xp.arange(first, first + degree.size, dtype=rows.indices.dtype),
         to_host(degree) if xp is np else degree,
     )
-    if rows.weights is None:
-        amounts = xp.ones(rows.indices.size, dtype=np.int64)
-    elif rows.weights.dtype.kind == "f":
-        amounts = xp.rint(rows.weights.astype(np.float64) * scale).astype(np.int64)
-    else:
-        amounts = rows.weights.astype(np.int64)
-    amounts[owner == rows.indices] = 0
-    # Integers wrap around, so differences of running sums are exact whatever the total.
-    running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(amounts)])
-    return running[rows.indptr[1:]] - running[rows.indptr[:-1]]
+    loop = owner == rows.indices
+    amounts = ~loop if rows.weights is None else xp.where(loop, 0, rows.weights)
+    return segment_sums(amounts, rows.indptr)
 
 
 def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:

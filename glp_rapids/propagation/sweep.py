@@ -282,7 +282,9 @@ def _workload(
         )
         if not 0 < largest_amount < np.inf:
             raise ValueError(f"largest_amount must be positive and finite, not {largest_amount}")
-    if traits.real_amounts:
+    if traits.real_amounts and program._largest_sum is not None:
+        scale = scalar.fixed_point_scale(program._largest_sum, 1)
+    elif traits.real_amounts:
         scale = scalar.fixed_point_scale(largest_amount, largest_degree)
     elif traits.default_load and heaviest * largest_degree > 2.0**62:
         raise ValueError(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.compressed.csr import heaviest
-from glp_rapids.device import module_on
+from glp_rapids.device import device_of, module_on
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.scalar import random_below
 
@@ -86,16 +85,19 @@ class Seeded(Program):
     What u says is its strength over the root of the weight of all edges that carry it; the
     strength that v takes from the winning label is the damped sum of what it hears, over the root
     of the weight of all edges that it hears over.
+    Every vertex hears in a unit of its own, a power of two above the most that it can ever hear,
+    so that 61 bits are left to what is faint there.
     """
 
     result_columns = ("strength", "hop")
+    largest_amount = _largest_sum = 1.0 + 2.0**-20  # in units; rounding may exceed 1
 
     def __init__(
         self, labels: Any, heard_weight: Any, said_weight: Any, damping: float, max_hops: int,
-        sweeps: int,
+        steps: int,
     ):
         self.labels, self.heard_weight, self.said_weight = labels, heard_weight, said_weight
-        self.damping, self.max_hops, self.sweeps = float(damping), int(max_hops), int(sweeps)
+        self.damping, self.max_hops, self.steps = float(damping), int(max_hops), int(steps)
 
     def initial_state(self, graph: Graph) -> Mapping[str, Any]:
         """Give the seeds strength 1 and hop 0, and silence to everyone else."""
@@ -104,16 +106,11 @@ class Seeded(Program):
         # A weight of 0 has nothing to divide: who hears or says nothing has no use for a norm.
         heard_norm = xp.sqrt(xp.where(self.heard_weight > 0, self.heard_weight, 1.0))
         said_norm = xp.sqrt(xp.where(self.said_weight > 0, self.said_weight, 1.0))
-        # The normalized matrix has norm 1, so the strengths stay below a geometric series.
-        growth = self.sweeps + 1.0
-        if self.damping < 1:
-            growth = min(growth, 1 / (1 - self.damping))
-        strongest = np.sqrt(float(is_seed.sum())) * growth
-        loudest = strongest / (float(said_norm.min()) if said_norm.size else 1.0)
-        self.largest_amount = max(2 * heaviest(graph.weights) * loudest, np.finfo(np.float64).tiny)
+        exponent = xp.frexp(self._most(is_seed, heard_norm, said_norm, graph.directed))[1]
         return {
             "labels": self.labels,
-            "heard_norm": heard_norm,
+            "gain": xp.ldexp(1.0 / heard_norm, -exponent),
+            "unit": xp.ldexp(xp.ones(heard_norm.size), exponent),
             "said_norm": said_norm,
             "spoken": xp.where(is_seed, 1.0 / said_norm, 0.0),
             "strength": is_seed.astype(np.float64),
@@ -122,12 +119,29 @@ class Seeded(Program):
             "max_hops": self.max_hops,
         }
 
+    def _most(self, is_seed: Any, heard_norm: Any, said_norm: Any, directed: bool) -> Any:
+        """Bound what each vertex can hear, whatever the weights are and whoever is updated first.
+
+        The normalized matrix has norm 1, so all strengths together stay below a geometric series.
+        If it is symmetric, strength over norm is a weighted mean of that of the neighbours, and no
+        larger than at the seeds.
+        """
+        xp = module_on(device_of(is_seed))
+        growth = self.steps + 1.0
+        if self.damping < 1:
+            growth = min(growth, 1 / (1 - self.damping))
+        most = xp.full(is_seed.size, np.sqrt(max(float(is_seed.sum()), 1.0)) * growth)
+        heard = is_seed & (self.said_weight > 0)
+        if not directed and bool(heard.any()):
+            most = xp.minimum(most, heard_norm / said_norm[heard].min())
+        return most
+
     @staticmethod
     def load_neighbor(v, u, weight, state):
         """Hear the neighbour's label, as loud as the edge is heavy and the neighbour is strong."""
         if u == v:  # a self-loop is no evidence
             return -1, 0.0
-        return state.labels[u], weight * state.spoken[u]
+        return state.labels[u], weight * state.spoken[u] * state.gain[v]
 
     @staticmethod
     def update_vertex(v, label, score, state):
@@ -137,6 +151,6 @@ class Seeded(Program):
         if state.hop[v] < 0:
             state.hop[v] = state.sweep
         state.labels[v] = label
-        strength = state.damping * score / state.heard_norm[v]
+        strength = state.damping * score * state.unit[v]
         state.strength[v] = strength
         state.spoken[v] = strength / state.said_norm[v]

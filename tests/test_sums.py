@@ -1,0 +1,61 @@
+"""Sums are exact, rounded once, and the same everywhere: an oracle of Python's own fractions."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from glp_rapids.device import to_device, to_host
+from glp_rapids.ingest import as_graph
+from glp_rapids.propagation.results import row_weights
+from glp_rapids.sums import segment_sums
+
+NUMBERS = {
+    "integers": (np.int64, st.integers(0, 2**63 - 1)),
+    "few integers": (np.int64, st.sampled_from([0, 1, 2**53 - 1, 2**60, 2**63 - 1])),
+    "floats": (np.float64, st.floats(0, 1e300)),
+    "nine decades": (np.float64, st.floats(1, 1e9)),
+    "halves of an ulp": (np.float64, st.sampled_from([0, 1, 2.0**-53, 2.0**-106, 5e-324, 1e300])),
+    "short floats": (np.float32, st.floats(0, 2.0**126, width=32)),
+}
+
+
+def exact(values):
+    return float(sum((Fraction(value.item()) for value in values), Fraction(0)))
+
+
+@pytest.mark.parametrize("numbers", NUMBERS)
+def test_sums_are_exact_and_rounded_once(numbers, device):
+    dtype, one = NUMBERS[numbers]
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(segments=st.lists(st.lists(one, max_size=20), max_size=6))
+    def check(segments):
+        values = np.array([value for segment in segments for value in segment], dtype)
+        offsets = np.cumsum([0, *map(len, segments)])
+        found = segment_sums(to_device(values, device), to_device(offsets, device))
+        expected = [exact(values[start:end]) for start, end in pairwise(offsets)]
+        assert to_host(found).tolist() == expected
+
+    check()
+
+
+def test_a_sum_beyond_float64_is_infinite():
+    found = segment_sums(np.array([1e308, 1.0, 1e308]), np.array([0, 1, 3, 3]))
+    assert found.tolist() == [1e308, 1e308, 0]
+    assert segment_sums(np.full(2, 1e308), np.array([0, 2])).tolist() == [np.inf]
+
+
+def test_weights_of_a_row_and_of_duplicates_do_not_suffer_from_heavier_ones(device):
+    light = [(0, 1, 1e-9), (0, 1, 2e-9), (1, 2, 3e-9)]
+    heavy = [(3, 4 + i % 2, 1e12 + i) for i in range(2000)]
+    source, destination, weight = map(np.array, zip(*light, *heavy, strict=True))
+    graph = as_graph((source, destination, weight), device=device)
+    pair = exact(weight[:2])
+    sums = to_host(row_weights(graph))
+    assert sums[:3].tolist() == [pair, exact(np.array([pair, 3e-9])), 3e-9]
+    odd, even = exact(weight[3::2]), exact(weight[4::2])
+    assert sums[3] == exact(np.array([odd, even]))
