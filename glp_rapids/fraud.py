@@ -12,6 +12,7 @@ merchant out.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -92,13 +93,16 @@ def account_scores(
     max_iter
         How many steps the score travels.
     absent : {"raise", "drop"}
-        What becomes of seeds that are no vertex: an error, or nothing.
+        What becomes of seeds that are no vertex: an error, or nothing, with a warning if no seed is
+        left. Seeds of another type than the vertices are an error in any case.
 
     Returns
     -------
     frame
         ``vertex``; ``score``: 1 for seeds, 0 where they do not reach, in between for all others;
-        ``is_seed``. Every vertex once, sorted by id.
+        ``is_seed``. Every vertex once, sorted by id. ``.attrs["glp"]`` is that of
+        `seeded_label_propagation`, with ``seeds``, how many vertices are on the blacklist, and
+        ``absent``, how many of its ids are no vertex.
 
     Raises
     ------
@@ -123,8 +127,8 @@ def account_scores(
     [1.0, 0.91, 0.45]
     """
     prepared, _ = _prepared(graph, edges, as_any_graph)
-    index = _seed_index(prepared, seeds, absent)
-    return _score_frame(prepared, index, damping, max_iter)
+    index, missing = _seed_index(prepared, seeds, absent)
+    return _score_frame(prepared, index, missing, damping, max_iter)
 
 
 @guarded
@@ -169,7 +173,7 @@ def find_clusters(
         (amounts of a window, else weights, traded inside), ``density`` (share of the pairs of
         members that traded), ``share`` (of all the trade of the members, what stays inside).
         ``members``: ``vertex, cluster, score, is_seed``, by cluster and falling score.
-        ``scores``: as `account_scores` gives them.
+        ``scores``: as `account_scores` gives them; its ``.attrs["glp"]`` is that of all three.
 
     Raises
     ------
@@ -204,8 +208,8 @@ def find_clusters(
         if not isinstance(share, int | float | np.number) or not 0 <= share <= 1:
             raise ValueError(f"{name} must be a number in [0, 1], not {share!r}")
     prepared, values = _prepared(graph, edges, as_graph)
-    seed_index = _seed_index(prepared, seeds, absent)
-    scores = _score_frame(prepared, seed_index, damping, max_iter)
+    seed_index, missing = _seed_index(prepared, seeds, absent)
+    scores = _score_frame(prepared, seed_index, missing, damping, max_iter)
     xp = array_module(prepared.indptr)
     score = _column(scores, "score", prepared)
     is_seed = xp.zeros(prepared.number_of_vertices, dtype=bool)
@@ -254,7 +258,10 @@ def find_clusters(
         {"cluster": cluster, "score": score[member], "is_seed": is_seed[member]},
         vertex=close[member],
     )
-    return Findings(frames.to_frame(columns, prepared.vertices.kind), members, scores)
+    clusters = frames.to_frame(columns, prepared.vertices.kind)
+    for frame in (clusters, members):
+        frames.set_attributes(frame, dict(scores.attrs["glp"]))
+    return Findings(clusters, members, scores)
 
 
 @guarded
@@ -348,26 +355,26 @@ def _prepared(
     return prepared, values
 
 
-def _seed_index(graph: Graph | CompressedGraph, seeds: Any, absent: str) -> Array:
+def _seed_index(graph: Graph | CompressedGraph, seeds: Any, absent: str) -> tuple[Array, int]:
+    """Give the vertices on the blacklist, once each, and how many of its ids are no vertex."""
     if absent not in ("raise", "drop"):
         raise ValueError(f"absent must be 'raise' or 'drop', not {absent!r}")
     if isinstance(seeds, set | frozenset | dict):
         seeds = list(seeds)
     if isinstance(seeds, str) or not hasattr(seeds, "__len__"):
         raise TypeError(f"seeds must be a list, array or Series of ids, not {seeds!r:.80}")
-    if absent == "drop" and graph.vertices.columns[1:]:
-        raise ValueError("absent='drop' needs ids of one column")
-    if absent == "drop":
-        kind = graph.vertices.kind
-        asked = frames.to_series(frames.as_column(seeds), kind)
-        seeds = asked[asked.isin(frames.to_series(graph.external(), kind))]
-    elif not len(seeds):
+    if absent == "raise" and not len(seeds):
         raise ValueError("seeds are empty: name at least one account")
-    return graph.vertex_index(seeds, "seeds")
+    found = graph.vertices.lookup(seeds, "seeds", absent=absent == "drop")
+    index = array_module(found).unique(found[found >= 0])
+    if not index.size:
+        asked = f"none of the {len(seeds)} seeds is a vertex" if len(seeds) else "seeds are empty"
+        warnings.warn(f"{asked}: every score is 0", UserWarning, stacklevel=3)
+    return to_device(index.astype(graph.index_dtype), graph.device), int((found < 0).sum())
 
 
 def _score_frame(
-    graph: Graph | CompressedGraph, seed_index: Array, damping: float, max_iter: int
+    graph: Graph | CompressedGraph, seed_index: Array, absent: int, damping: float, max_iter: int
 ) -> Frame:
     xp = module_on(graph.device)
     is_seed = xp.zeros(graph.number_of_vertices, dtype=bool)
@@ -379,7 +386,8 @@ def _score_frame(
         max_iter=max_iter,
         device=graph.device,
     )
-    return graph.frame({"score": reached["score"], "is_seed": is_seed})
+    scores = graph.frame({"score": reached["score"], "is_seed": is_seed})
+    return frames.set_attributes(scores, {**reached.attrs["glp"], "absent": absent})
 
 
 def _agreed(graph: Graph) -> Array:

@@ -95,8 +95,11 @@ class VertexIds:
             for column_name, column in zip(self.names(name), self.columns, strict=True)
         }
 
-    def lookup(self, ids: Any, argument: str) -> Array:
-        """Give the indices of external ids, as int64 on the host or where the ids live."""
+    def lookup(self, ids: Any, argument: str, absent: bool = False) -> Array:
+        """Give the indices of external ids, as int64 on the host or where the ids live.
+
+        Those of ids that are no vertex are -1 if they may be ``absent``, else an error.
+        """
         parts = id_types.split_columns(ids, len(self.columns), argument)
         labels = [argument] * len(parts)
         for part, column, label in zip(parts, self.columns, labels, strict=True):
@@ -111,7 +114,7 @@ class VertexIds:
         else:
             index = self._merge(parts)
         missing = index < 0
-        if missing.any():
+        if not absent and missing.any():
             number = int(missing.sum())
             rows = to_host(array_module(index).flatnonzero(missing)[:5])
             shown = [tuple(id_types.item(part, row) for part in parts) for row in rows]

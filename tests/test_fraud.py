@@ -369,12 +369,59 @@ def test_absent_seeds_are_an_error_unless_dropped(device):
     frame = table([(1, 2, 1, 0), (2, 3, 1, 0)])
     with pytest.raises(ValueError, match=r"seeds.*no vertex.*9"):
         account_scores(frame, [1, 9], device=device, **COLUMNS)
-    scores = account_scores(frame, [1, 9], absent="drop", device=device, **COLUMNS)
+    scores = account_scores(frame, [1, 9, 1], absent="drop", device=device, **COLUMNS)
     assert scores["is_seed"].sum() == 1
-    found = find_clusters(frame, [9], absent="drop", device=device, **COLUMNS)
+    report = scores.attrs["glp"]
+    assert (report["seeds"], report["absent"], report["sweeps"]) == (1, 1, 10)
+    with pytest.warns(UserWarning, match="none of the 1 seeds is a vertex: every score is 0"):
+        found = find_clusters(frame, [9], absent="drop", device=device, **COLUMNS)
     assert len(found.clusters) == len(found.members) == 0
     assert found.scores["score"].tolist() == [0.0, 0.0, 0.0]
     assert found.clusters["cluster"].dtype == np.int64
+    assert [part.attrs["glp"]["seeds"] for part in found] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("absent", ["raise", "drop"])
+@pytest.mark.parametrize(
+    ("ids", "seeds"),
+    [
+        ([1, 2, 3], ["1", "2"]),
+        (["1", "2", "3"], [1, 2]),
+        ([1, 2, 3], [1.0, 2.0]),
+        (["a", "b", "c"], pd.Series(pd.to_datetime(["2026-01-01"]))),
+        (pd.to_datetime(["2026-01-01", "2026-01-02", "2026-01-03"]), ["2026-01-01"]),
+        ([1, 2, 3], pd.Series(["1"], dtype="category")),
+        ([1, 2, 3], [True]),
+    ],
+)
+def test_seeds_of_another_type_are_an_error_whatever_becomes_of_absent_ones(ids, seeds, absent):
+    ids = pd.Series(ids)
+    frame = pd.DataFrame({"source": ids[:2], "destination": ids[1:].reset_index(drop=True)})
+    for function in (account_scores, find_clusters):
+        with pytest.raises(TypeError, match=r"seeds holds"):
+            function(frame, seeds, absent=absent, device="cpu", **COLUMNS)
+
+
+def test_nulls_on_a_blacklist_are_an_error_whatever_becomes_of_absent_ones():
+    with pytest.raises(ValueError, match=r"seeds holds 1 null"):
+        account_scores(table([(1, 2, 1, 0)]), [1, None], absent="drop", device="cpu", **COLUMNS)
+
+
+def test_an_empty_blacklist_warns_where_it_is_no_error(device):
+    frame = table([(1, 2, 1, 0), (2, 3, 1, 0)])
+    for empty in ([], set(), pd.Series([], dtype="int64"), pd.Series([], dtype="str")):
+        with pytest.warns(UserWarning, match="seeds are empty: every score is 0"):
+            scores = account_scores(frame, empty, absent="drop", device=device, **COLUMNS)
+        assert (scores["score"] == 0).all()
+        assert scores.attrs["glp"]["seeds"] == 0
+
+
+def test_seeds_of_several_columns_may_be_absent_too(device):
+    frame = table([(0, 1, 1, 0), (1, 2, 1, 0)]).assign(bank="x")
+    names = {"source": ["bank", "source"], "destination": ["bank", "destination"]}
+    scores = account_scores(frame, [("x", 0), ("y", 0)], absent="drop", device=device, **names)
+    assert scores["is_seed"].tolist() == [True, False, False]
+    assert scores.attrs["glp"]["absent"] == 1
 
 
 @pytest.mark.parametrize(

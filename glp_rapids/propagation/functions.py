@@ -397,6 +397,7 @@ def seeded_label_propagation(
         ``vertex``; ``label``, null where no label came; ``score``: 1 for seeds, 0 where no label
         came, in between the strength of the label there (it passes 1 only where many seeds meet);
         ``hop``: the sweep in which the first label came, 0 for seeds, null where none came.
+        ``.attrs["glp"]`` as in `label_propagation`, and ``seeds``: how many vertices are seeds.
 
     Raises
     ------

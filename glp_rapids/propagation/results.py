@@ -256,7 +256,8 @@ def reached(outcome: Outcome, names: pd.Index) -> Frame:
         "score": state["strength"],
         "hop": _named(state["hop"], hops, kind),
     }
-    return set_attributes(graph.frame(columns), outcome.report)
+    seeds = int((state["hop"] == 0).sum())
+    return set_attributes(graph.frame(columns), {**outcome.report, "seeds": seeds})
 
 
 def _named(codes: Any, names: pd.Index, kind: Kind) -> Any:
