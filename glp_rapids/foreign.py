@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 
 def instance_of(module: str, *names: str) -> Callable[[Any], bool]:
     """Recognize instances of classes of a module that may not be imported."""
@@ -33,15 +35,78 @@ class Library:
     names: Callable[[Any], list]
     select: Callable[[Any, list], Any]
     native: Callable[[Any], Any]
+    native_column: Callable[[Any], Any] | None = None  # if it is another
 
 
 def _from_arrow(data):
     # no metadata: a column that was an index would become one, and be no column any more;
     # with nulls integers become objects, not floats, so that the message will be about nulls
     options = {"integer_object_nulls": True}
-    if hasattr(data, "column_names"):
-        options |= {"ignore_metadata": True, "split_blocks": True}
-    return data.to_pandas(**options)
+    if not hasattr(data, "column_names"):
+        return _workable(data).to_pandas(**options)
+    options |= {"ignore_metadata": True, "split_blocks": True}
+    columns = [_workable(column) for column in data.columns]
+    table = sys.modules["pyarrow"].table(columns, names=data.schema.names)
+    return table.to_pandas(**options)
+
+
+def _from_arrow_frame(data):
+    return _converted(_from_arrow, data, data.schema.names)
+
+
+def _workable(data):
+    """Give an array of Arrow in a type that pandas has kernels for, itself if it is."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    kind = data.type
+    if pa.types.is_run_end_encoded(kind):
+        return _workable(pa.compute.run_end_decode(data))
+    if pa.types.is_dictionary(kind) and _is_view(kind.value_type):
+        # decoded by hand: Arrow casts no dictionary of views
+        chunks = data.chunks if isinstance(data, pa.ChunkedArray) else [data]
+        plain = [_workable(chunk.dictionary).take(chunk.indices) for chunk in chunks]
+        return pa.chunked_array(plain, _plain_type(kind.value_type)).dictionary_encode()
+    return data.cast(_plain_type(kind)) if _is_view(kind) else data
+
+
+def _is_view(kind):
+    return str(kind) in ("string_view", "binary_view")
+
+
+def _plain_type(kind):
+    pa = sys.modules["pyarrow"]
+    return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+
+
+def workable_arrow(column: pd.Series) -> pd.Series:
+    """Give a pandas column of Arrow in a type that can be ranked: dictionaries as categories."""
+    import pyarrow as pa
+
+    kind = column.dtype.pyarrow_dtype
+    if pa.types.is_dictionary(kind):
+        return _workable(pa.chunked_array(pa.array(column))).to_pandas()
+    if _is_view(kind) or pa.types.is_run_end_encoded(kind):
+        column = _workable(pa.array(column))
+        return pd.Series(column, dtype=pd.ArrowDtype(column.type))
+    return column
+
+
+def _from_polars_frame(frame):
+    return _converted(_from_polars, frame, frame.columns)
+
+
+def _converted(convert, frame, names):
+    """Convert a frame, or say which of its columns cannot be."""
+    try:
+        return convert(frame)
+    except (TypeError, ValueError, NotImplementedError):
+        for name in names:
+            try:
+                convert(frame.select([name]))
+            except (TypeError, ValueError, NotImplementedError) as error:
+                raise TypeError(f"column {name!r} cannot be read: {error!s:.200}") from error
+        raise
 
 
 def _from_polars(data):
@@ -60,6 +125,7 @@ LIBRARIES = (
         instance_of("pyarrow", "Array", "ChunkedArray"),
         lambda table: table.schema.names,
         lambda table, names: table.select(names),
+        _from_arrow_frame,
         _from_arrow,
     ),
     Library(
@@ -67,6 +133,7 @@ LIBRARIES = (
         instance_of("polars", "Series"),
         lambda frame: frame.columns,
         lambda frame, names: frame.select(names),
+        _from_polars_frame,
         _from_polars,
     ),
     Library(
@@ -74,7 +141,7 @@ LIBRARIES = (
         lambda data: False,
         lambda frame: frame.collect_schema().names(),
         lambda frame, names: frame.select(names),
-        lambda frame: _from_polars(frame.collect()),
+        lambda frame: _from_polars_frame(frame.collect()),
     ),
     # dask-cuDF's classes are subclasses of these
     Library(
@@ -95,6 +162,8 @@ def library_of_frame(data: Any) -> Library | None:
 def native(data: Any) -> Any:
     """Give a frame or column of any of the libraries as pandas' or cuDF's; all else as it is."""
     for library in LIBRARIES:
-        if library.is_frame(data) or library.is_column(data):
+        if library.is_frame(data):
             return library.native(data)
+        if library.is_column(data):
+            return (library.native_column or library.native)(data)
     return data

@@ -8,6 +8,8 @@ the first two (`foreign`).
 from __future__ import annotations
 
 import contextlib
+import functools
+from collections.abc import Mapping, Set, Sized
 from types import ModuleType
 from typing import Any, Literal
 
@@ -15,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids import foreign
+from glp_rapids.checks import errors_named, shown
 from glp_rapids.device import (
     array_module,
     gpu_available,
@@ -35,6 +38,22 @@ def library(kind: Kind) -> ModuleType:
     import cudf
 
     return cudf
+
+
+def kind_of(*columns: Column) -> Kind:
+    """Give the kind of frame to make of columns: of cuDF, if one lies on a GPU and it imports."""
+    if any(is_cudf(column, "Series") for column in columns):
+        return "cudf"
+    return "cudf" if array_module(*columns) is not np and _cudf_imports() else "pandas"
+
+
+@functools.cache
+def _cudf_imports() -> bool:
+    try:
+        import cudf  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def cudf_inside(data: Any) -> tuple[Any, bool]:
@@ -75,20 +94,69 @@ def is_cudf(data: Any, *names: str) -> bool:
     return foreign.instance_of("cudf", *names)(data)
 
 
-def as_column(data: Any) -> Column:
-    """Give one-dimensional data as a Series or an array, without a copy where there is a choice."""
-    data, _ = without_proxy(data)
-    if isinstance(data, pd.Series) or is_cudf(data, "Series"):
-        return data
-    if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray) or is_cudf(data, "Index"):
-        return library("cudf" if is_cudf(data, "Index") else "pandas").Series(data)
-    if array_module(data) is not np:
-        return data
-    if isinstance(data, np.ndarray):
-        return data if data.dtype.kind in "iufb" else pd.Series(data, copy=False)
-    if isinstance(data, pd.DataFrame) or is_cudf(data, "DataFrame") or np.ndim(data) == 0:
-        raise TypeError(f"one column of values is needed here, not {type(data).__name__}")
-    return _series_of(list(data))
+def as_column(data: Any, label: str) -> Column:
+    """Give one-dimensional data as a Series or an array, without a copy where there is a choice.
+
+    Bytes are in the order of this machine, what a NumPy mask hides is null, and no type of Arrow
+    is left that pandas cannot work with. ``label`` is what messages call the data.
+    """
+    with errors_named(label):
+        data, _ = without_proxy(data)
+        if getattr(data, "ndim", 1) != 1:
+            raise ValueError(f"{label} must have one dimension, not the shape {data.shape}")
+        if isinstance(data, np.ma.MaskedArray):
+            data = _without_mask(data)
+        if isinstance(data, np.ndarray):
+            return _of_numpy(data, label)
+        if array_module(data) is not np or is_cudf(data, "Series"):
+            return data
+        if is_cudf(data, "Index"):
+            return library("cudf").Series(data)
+        if isinstance(data, pd.MultiIndex):
+            raise TypeError(f"{label} must be one column, not a MultiIndex; use its to_frame()")
+        if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray):
+            data = pd.Series(data)
+        if isinstance(data, pd.Series):
+            return _of_pandas(data)
+        if not isinstance(data, Sized) or isinstance(data, str | bytes | Mapping | Set):
+            raise TypeError(f"{label} must be one column of values, not {shown(data)}")
+        values = list(data)
+        if values and isinstance(values[0], list | np.ndarray):
+            raise ValueError(f"{label} must have one dimension, and its values are lists")
+        return _series_of(values)
+
+
+def _without_mask(data: np.ma.MaskedArray) -> np.ndarray:
+    """Give a masked array as one of objects, None where it is masked, or as it is below a mask."""
+    if data.dtype.names is None and not np.ma.is_masked(data):
+        return data.data
+    objects = np.empty(len(data), dtype=object)
+    objects[:] = data.tolist()
+    return objects
+
+
+def _of_numpy(data: np.ndarray, label: str) -> Column:
+    """Give an array of this machine's numbers as it is, any other as a Series."""
+    if data.dtype.kind == "V":
+        raise TypeError(
+            f"{label} holds records or raw bytes ({data.dtype}); pass the columns of a frame"
+        )
+    data = data.astype(native_dtype(data.dtype), copy=False)
+    return data if data.dtype.kind in "iufb" else pd.Series(data, copy=False)
+
+
+def _of_pandas(data: pd.Series) -> pd.Series:
+    if isinstance(data.dtype, pd.ArrowDtype):
+        return foreign.workable_arrow(data)
+    dtype = data.dtype
+    if isinstance(dtype, np.dtype) and not dtype.isnative:
+        return data.astype(native_dtype(dtype))
+    return data
+
+
+def native_dtype(dtype: np.dtype) -> np.dtype:
+    """Give a dtype with its bytes in the order of this machine."""
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def _series_of(values: list) -> pd.Series:
@@ -99,7 +167,10 @@ def _series_of(values: list) -> pd.Series:
         return pd.Series(objects)
     if values and all(type(value) is int for value in values):
         return pd.Series(values, dtype=object).infer_objects()
-    return pd.Series(values, dtype=None if values else np.int64)
+    try:
+        return pd.Series(values, dtype=None if values else np.int64)
+    except UnicodeEncodeError:  # lone surrogates, which pandas has no strings for
+        return pd.Series(values, dtype=object)
 
 
 def null_count(column: Column) -> int:

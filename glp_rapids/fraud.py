@@ -20,6 +20,7 @@ import numpy as np
 
 from glp_rapids import frames
 from glp_rapids.calls import guarded
+from glp_rapids.checks import check_choice, check_share, is_integer, is_sequence, shown
 from glp_rapids.compressed.csr import is_compressed
 from glp_rapids.cores import Groups, connected_core, counts, induced, inside, masked
 from glp_rapids.device import array_module, module_on, to_device
@@ -202,11 +203,10 @@ def find_clusters(
     """
     limits = {"minimum_size": minimum_size, "minimum_partners": minimum_partners}
     for name, number in limits.items():
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, not {number!r}")
+        if not is_integer(number) or number < 1:
+            raise ValueError(f"{name} must be an integer of at least 1, not {shown(number)}")
     for name, share in {"minimum_score": minimum_score, "minimum_share": minimum_share}.items():
-        if not isinstance(share, int | float | np.number) or not 0 <= share <= 1:
-            raise ValueError(f"{name} must be a number in [0, 1], not {share!r}")
+        check_share(name, share)
     prepared, values = _prepared(graph, edges, as_graph)
     seed_index, missing = _seed_index(prepared, seeds, absent)
     scores = _score_frame(prepared, seed_index, missing, damping, max_iter)
@@ -357,12 +357,11 @@ def _prepared(
 
 def _seed_index(graph: Graph | CompressedGraph, seeds: Any, absent: str) -> tuple[Array, int]:
     """Give the vertices on the blacklist, once each, and how many of its ids are no vertex."""
-    if absent not in ("raise", "drop"):
-        raise ValueError(f"absent must be 'raise' or 'drop', not {absent!r}")
+    check_choice("absent", absent, ("raise", "drop"), "'raise' or 'drop'")
     if isinstance(seeds, set | frozenset | dict):
         seeds = list(seeds)
-    if isinstance(seeds, str) or not hasattr(seeds, "__len__"):
-        raise TypeError(f"seeds must be a list, array or Series of ids, not {seeds!r:.80}")
+    if not is_sequence(seeds) or not hasattr(seeds, "__len__"):
+        raise TypeError(f"seeds must be a list, array or Series of ids, not {shown(seeds)}")
     if absent == "raise" and not len(seeds):
         raise ValueError("seeds are empty: name at least one account")
     found = graph.vertices.lookup(seeds, "seeds", absent=absent == "drop")

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from glp_rapids import adjacency
+from glp_rapids.checks import check_choice
 from glp_rapids.derived import Keeper
 from glp_rapids.device import DeviceName, array_module, choose, device_of, to_device
 from glp_rapids.frames import Column, Frame, Kind, to_frame
@@ -133,8 +134,7 @@ class Graph(Keeper, CSR):
         CSR
             A `Graph` for "in" and "out"; kept on the graph.
         """
-        if direction not in ("in", "out", "both"):
-            raise ValueError(f"direction must be 'in', 'out' or 'both', not {direction!r}")
+        check_choice("direction", direction, ("in", "out", "both"), "'in', 'out' or 'both'")
         if not self.directed or direction == "out":
             return self
         if direction == "in":

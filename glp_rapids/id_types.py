@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from glp_rapids import frames
+from glp_rapids.checks import errors_named, is_sequence, shown
 from glp_rapids.device import array_module
 from glp_rapids.frames import Column
 
@@ -16,31 +18,38 @@ Array = Any
 
 def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
     """Give ids of ``number`` columns as a list of columns: a frame, or a list of tuples."""
-    ids, _ = frames.without_proxy(ids)
+    with errors_named(argument):
+        ids, _ = frames.without_proxy(ids)
     if isinstance(ids, pd.DataFrame) or frames.is_cudf(ids, "DataFrame"):
         if len(ids.columns) != number:
             raise ValueError(
                 f"{argument} has {len(ids.columns)} columns {list(ids.columns)} but an id of this "
                 f"graph has {number}"
             )
-        return [ids[name] for name in ids.columns]
-    if isinstance(ids, str | bytes | dict) or not hasattr(ids, "__len__"):
-        raise TypeError(f"{argument} must be a list, array or Series of ids, not {ids!r:.80}")
+        # by position: two columns may have one name
+        return [frames.as_column(ids.iloc[:, place], argument) for place in range(number)]
+    if isinstance(ids, dict) or not is_sequence(ids) or not isinstance(ids, Sized):
+        raise TypeError(f"{argument} must be a list, array or Series of ids, not {shown(ids)}")
     if number == 1:
-        return [frames.as_column(ids)]
+        return [frames.as_column(ids, argument)]
     rows = [tuple(row) if isinstance(row, tuple | list) else (row,) for row in ids]
     if any(len(row) != number for row in rows):
         raise ValueError(
             f"{argument}: an id of this graph has {number} columns; pass a frame with {number} "
             f"columns or a list of tuples of {number}, not {rows[:1]}"
         )
-    return [frames.as_column([row[i] for row in rows]) for i in range(number)]
+    return [frames.as_column([row[i] for row in rows], argument) for i in range(number)]
 
 
 def id_family(column: Column, label: str) -> str | None:
     """Say what sort of ids a column holds (None if it is empty), or raise why it holds none."""
     if not len(column):
         return None
+    with errors_named(label):
+        return _family(column, label)
+
+
+def _family(column, label):
     dtype = column.dtype
     cast = "cast them, as with astype('int64')"
     if nulls := frames.null_count(column):
@@ -53,7 +62,7 @@ def id_family(column: Column, label: str) -> str | None:
             f"those rows with dropna{', ' + cast if is_float(dtype) else ''}"
         )
     if is_categorical(dtype):
-        return id_family(plain(column[:1])[0], label)
+        return id_family(_some_plain(column), label)
     # before pandas is asked, which takes cuDF's dtype of lists for a class
     nested = str(getattr(dtype, "name", dtype)).lower()
     if nested.startswith(("list", "struct")):  # of cuDF or Arrow
@@ -151,6 +160,13 @@ def is_categorical(dtype: Any) -> bool:
 def is_float(dtype: Any) -> bool:
     """Tell a float dtype; None is none."""
     return dtype is not None and pd.api.types.is_float_dtype(dtype)
+
+
+def _some_plain(column: Column) -> Any:
+    """Give as many values of a categorical column, as it has them, as tell what it holds."""
+    if isinstance(column, pd.Series) and column.cat.categories.dtype == object:
+        return pd.Series(column.cat.remove_unused_categories().cat.categories)
+    return plain(column[:1])[0]
 
 
 def all_numeric(parts: list[Column]) -> bool:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from glp_rapids import frames, id_types
 from glp_rapids.adjacency import ordering
+from glp_rapids.checks import errors_named
 from glp_rapids.device import DeviceName, array_module, device_of, to_device, to_host
 from glp_rapids.frames import Column, Kind
 from glp_rapids.sorting import index_dtype
@@ -112,7 +113,8 @@ class VertexIds:
         if len(parts) == 1 and self.columns[0].family == "integer" and len(parts[0]):
             index = self.columns[0].search(id_types.integers(parts[0], argument))
         else:
-            index = self._merge(parts)
+            with errors_named(argument):
+                index = self._merge(parts)
         missing = index < 0
         if not absent and missing.any():
             number = int(missing.sum())
@@ -147,6 +149,10 @@ class VertexIds:
         for name in names:
             if asked[name].dtype != known[name].dtype:
                 asked[name] = asked[name].astype(known[name].dtype)
+            if lib is pd and known[name].dtype == object:
+                # a merge takes texts for strings, which lone surrogates are not
+                codes, _ = pd.concat([known[name], asked[name]]).factorize()
+                known[name], asked[name] = codes[: len(known)], codes[len(known) :]
         merged = asked.merge(known, on=names, how="left").sort_values("row")
         return frames.to_array(merged["index"].fillna(-1).astype(np.int64))
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from glp_rapids import adjacency, frames, id_types, ids, sources
 from glp_rapids.calls import guarded
+from glp_rapids.checks import check_choice, check_truth, errors_named
 from glp_rapids.compressed.csr import is_compressed
 from glp_rapids.device import (
     DeviceName,
@@ -83,7 +84,8 @@ def as_graph(
     Graph
         Vertex indices are the ranks of the ids in sorted order, so the graph does not depend on
         the order of the edges. Integer weights are int64, float weights keep their dtype. What is
-        made of a graph that came from cuDF, dask-cuDF or cuGraph is a cuDF frame, all else pandas.
+        made of a graph that came from cuDF, dask-cuDF or cuGraph is a cuDF frame, and so it is of
+        one from CuPy where cuDF imports; all else gives pandas.
 
     Raises
     ------
@@ -131,10 +133,8 @@ def as_any_graph(graph: Any, **edges: Unpack[EdgeOptions]) -> Graph | Compressed
 
 
 def _converted(graph, source, destination, weight, directed, vertices, multigraph, device):
-    if multigraph not in ("merge", "keep"):
-        raise ValueError(f"multigraph must be 'merge' or 'keep', not {multigraph!r}")
-    if not isinstance(directed, bool | np.bool_):
-        raise TypeError(f"directed must be True or False, not {directed!r}")
+    check_choice("multigraph", multigraph, ("merge", "keep"), "'merge' or 'keep'")
+    check_truth(directed=directed)
     device = choose(device)
     options = sources.Options(source, destination, weight, bool(directed), vertices)
     if isinstance(graph, Graph) or is_compressed(graph):
@@ -175,7 +175,9 @@ def _build(edges, options, count_duplicates, device):
             refuse_elsewhere(column, label)
     weights = None
     if edges.weight is not None:
-        weights = to_device(_checked_weights(edges.weight, edges.weight_label), device)
+        with errors_named(edges.weight_label):
+            weights = _checked_weights(edges.weight, edges.weight_label)
+        weights = to_device(weights, device)
     source, destination, vertices = _ranked(edges, options, device)
     arrays = adjacency.compressed_rows(
         source,
@@ -221,7 +223,12 @@ def _checked_weights(column, label):
             f"{label} holds {nulls} null(s) or NaN; drop those rows with dropna, or fill them"
         )
     dtype = column.dtype
-    if pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
+    decimal = str(getattr(dtype, "name", dtype)).startswith("decimal")  # as cuDF has them, too
+    if (
+        decimal
+        or pd.api.types.is_bool_dtype(dtype)
+        or not pd.api.types.is_numeric_dtype(dtype)
+    ):
         raise TypeError(f"{label} holds {dtype}, not numbers; {mend}")
     weights = frames.to_array(column)
     if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:

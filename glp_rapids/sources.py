@@ -6,7 +6,7 @@ else. Foreign graph libraries are recognized only if the caller has imported the
 
 from __future__ import annotations
 
-import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids import foreign, frames, sources_cugraph
+from glp_rapids.checks import errors_named, shown
+from glp_rapids.device import array_module
 from glp_rapids.edges import Edges, Options, refuse, refuse_direction
 from glp_rapids.foreign import instance_of
 
@@ -58,7 +60,9 @@ def _read_foreign(frame, options):
     wanted = _column_names(library.names(frame), options)
     # source and destination may be one column
     names = list(dict.fromkeys(name for names in wanted for name in names))
-    return _edges_of(library.native(library.select(frame, names)), wanted, options)
+    with errors_named("graph"):
+        frame = library.native(library.select(frame, names))
+    return _edges_of(frame, wanted, options)
 
 
 def _column_names(there, options):
@@ -71,18 +75,19 @@ def _column_names(there, options):
             f"{sources} and {destinations}; a vertex id has as many columns on both ends"
         )
     weights = [] if options.weight is None else _names(options.weight, "weight")
+    number_of = Counter(there)
     for argument, names in (
         ("source", sources),
         ("destination", destinations),
         ("weight", weights),
     ):
         for name in names:
-            if name not in there:
+            if name not in number_of:
                 raise ValueError(
                     f"{argument}={getattr(options, argument)!r}: the frame has no column {name!r}; "
                     f"its columns are {there}"
                 )
-            if there.count(name) > 1:
+            if number_of[name] > 1:
                 raise ValueError(f"{argument}: the frame has several columns named {name!r}")
     if len(weights) > 1:
         raise ValueError(f"weight must be one column, not {weights}")
@@ -90,30 +95,44 @@ def _column_names(there, options):
 
 
 def _edges_of(frame, names, options):
-    sources, destinations, weights = names
+    arguments = ("source", "destination", "weight")
+    labels = [
+        tuple(f"{argument} column {name!r}" for name in of_argument)
+        for argument, of_argument in zip(arguments, names, strict=True)
+    ]
+    sources, destinations, weights = (
+        [frames.as_column(frame[name], label) for name, label in zip(*both, strict=True)]
+        for both in zip(names, labels, strict=True)
+    )
     return Edges(
-        [frame[name] for name in sources],
-        [frame[name] for name in destinations],
-        frame[weights[0]] if weights else None,
+        sources,
+        destinations,
+        weights[0] if weights else None,
         options.directed,
         "cudf" if frames.is_cudf(frame, "DataFrame") else "pandas",
-        source_labels=tuple(f"source column {name!r}" for name in sources),
-        destination_labels=tuple(f"destination column {name!r}" for name in destinations),
-        weight_label=f"weight column {weights[0]!r}" if weights else "weight",
+        source_labels=labels[0],
+        destination_labels=labels[1],
+        weight_label=labels[2][0] if weights else "weight",
     )
 
 
 def _names(names, argument):
-    if isinstance(names, list | tuple):
-        if not names:
-            raise ValueError(f"{argument} must name at least one column")
-        return list(names)
-    if not isinstance(names, str | int):
+    several = isinstance(names, list | tuple)
+    if several and not names:
+        raise ValueError(f"{argument} must name at least one column")
+    if not (_is_hashable(names) if several else isinstance(names, str | int)):
         raise TypeError(
-            f"{argument} must be a column name or a list of them, not {names!r:.80}; arrays go in "
+            f"{argument} must be a column name or a list of them, not {shown(names)}; arrays go in "
             "as the graph: (src, dst, weight)"
         )
-    return [names]
+    return list(names) if several else [names]
+
+
+def _is_hashable(names):
+    try:
+        return hash(tuple(names)) is not None
+    except TypeError:
+        return False
 
 
 def _read_arrays(arrays, options):
@@ -129,19 +148,16 @@ def _read_arrays(arrays, options):
     labels = ("source (the first array)", "destination (the second)", "weight (the third)")
     columns = []
     for array, label in zip(arrays, labels, strict=False):
-        if getattr(array, "ndim", 1) != 1:
-            raise ValueError(f"{label} must have one dimension, not the shape {array.shape}")
-        columns.append(frames.as_column(array))
+        columns.append(frames.as_column(array, label))
     if len({len(column) for column in columns}) > 1:
         lengths = ", ".join(str(len(column)) for column in columns)
         raise ValueError(f"graph: the arrays must be of one length, not {lengths}")
-    on_device = any(frames.is_cudf(column, "Series") for column in columns)
     return Edges(
         columns[:1],
         columns[1:2],
         columns[2] if len(columns) == 3 else None,
         options.directed,
-        "cudf" if on_device else "pandas",
+        frames.kind_of(*columns),
         source_labels=labels[:1],
         destination_labels=labels[1:2],
         weight_label=labels[2],
@@ -154,18 +170,18 @@ def _read_matrix(matrix, options):
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"graph: an adjacency matrix must be square, not {matrix.shape}")
     entries = matrix.tocoo()
-    xp = np if isinstance(entries.data, np.ndarray) else sys.modules["cupy"]
+    xp, values = array_module(entries.data), "the values of the matrix"
     return Edges(
         [entries.row],
         [entries.col],
-        None if entries.data.dtype == bool else entries.data,
+        None if entries.data.dtype == bool else frames.as_column(entries.data, values),
         options.directed,
-        "pandas",
+        frames.kind_of(entries.data),
         [xp.arange(matrix.shape[0], dtype=np.int64)],
         positional=True,
         maybe_symmetric=not options.directed,
         vertices_labels=("the rows of the matrix",),
-        weight_label="the values of the matrix",
+        weight_label=values,
     )
 
 
@@ -176,27 +192,30 @@ def _read_networkx(graph, options):
     pairs = np.fromiter(
         (position[end] for edge in graph.edges() for end in edge), dtype=np.int64
     ).reshape(-1, 2)
-    weight = None
+    weight, nodes = None, "the nodes of the graph"
+    label = f"weight (edge attribute {shown(options.weight)})"
+    if not _is_hashable([options.weight]):
+        raise TypeError(f"weight must name an edge attribute, not {shown(options.weight)}")
     if options.weight is not None:
         values = [value for *_, value in graph.edges(data=options.weight)]
-        if any(value is None for value in values):
+        if missing := sum(value is None for value in values):
             edge = next(edge for edge in graph.edges(data=options.weight) if edge[2] is None)
             names = sorted({str(name) for *_, data in graph.edges(data=True) for name in data})
             raise ValueError(
-                f"weight={options.weight!r}: {sum(value is None for value in values)} edge(s) have "
-                f"no such attribute, the first {edge[:2]}; edge attributes here: {names}"
+                f"weight={shown(options.weight)}: {missing} edge(s) have no "
+                f"such attribute, the first {edge[:2]}; edge attributes here: {names}"
             )
-        weight = frames.as_column(values if values else np.empty(0))
+        weight = frames.as_column(values if values else np.empty(0), label)
     return Edges(
         [pairs[:, 0]],
         [pairs[:, 1]],
         weight,
         graph.is_directed(),
         "pandas",
-        [frames.as_column(list(graph))],
+        [frames.as_column(list(graph), nodes)],
         positional=True,
-        weight_label=f"edge attribute {options.weight!r}",
-        vertices_labels=("the nodes of the graph",),
+        weight_label=label,
+        vertices_labels=(nodes,),
     )
 
 

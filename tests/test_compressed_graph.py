@@ -125,7 +125,7 @@ def test_bad_options_are_refused_before_any_work(options, error, words):
         ([0, 1, 2, 3, -1], ValueError, "order holds -1 at place 4"),
         ([0.0, 1.0, 2.0, 3.0, 4.0], TypeError, "order must hold vertex indices, integers"),
         ([0, 1, 2, 3, None], ValueError, "order holds nulls"),
-        ({0: 1}, TypeError, "order must be a list of all vertex indices: one column .* not dict"),
+        ({0: 1}, TypeError, "order must be one column of values, not {0: 1}"),
     ],
 )
 def test_bad_orders_are_refused(order, error, words):
@@ -142,7 +142,7 @@ def test_the_callers_order_is_the_order(device):
     assert compressed.order.dtype == graph.indices.dtype
     assert_same(compressed.to_graph(), graph)
     assert compress(graph, order=list(range(n))).order is None
-    with pytest.raises(TypeError, match="order must hold vertex indices, integers, not object"):
+    with pytest.raises(ValueError, match="order must have one dimension, and its values are"):
         compress(graph, order=[[0] * n] * n)
 
 

@@ -205,7 +205,7 @@ def test_agreement_refuses_what_cannot_be_compared(measure):
             measure(a, other)
     with pytest.raises(ValueError, match="3 and 2 labels"):
         measure([0, 1, 1], [0, 1])
-    with pytest.raises(ValueError, match="one-dimensional"):
+    with pytest.raises(ValueError, match="one dimension"):
         measure([[0, 1]], [[0, 1]])
     with pytest.raises(ValueError, match="a holds a null"):
         measure([0, None], [0, 1])

@@ -18,6 +18,7 @@ import numpy as np
 
 from glp_rapids import adjacency
 from glp_rapids.calls import guarded
+from glp_rapids.checks import check_progress
 from glp_rapids.compressed import packed_ids, reorder
 from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.csr import CompressedCSR
@@ -27,7 +28,6 @@ from glp_rapids.compressed.layout import Codes, CompressedRows, Layout
 from glp_rapids.compressed.measure import best_codes
 from glp_rapids.compressed.options import (
     Scheme,
-    check_progress,
     checked_codes,
     layout_of,
     telling,

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
+from glp_rapids.checks import check_choice, shown
 from glp_rapids.compressed.layout import SCHEMES, Codes, Layout
 
 Scheme = Literal["auto", "cgr", "packed", "entropy"]
@@ -30,11 +31,9 @@ def layout_of(
     codes: Mapping[str, str] | None = None,
 ) -> Layout:
     """Give the layout that is meant, or raise what is wrong with it."""
-    if goal not in tuple(SCHEME_FOR):
-        raise ValueError(f"for_ must be 'speed' or 'size', not {goal!r}")
-    if scheme not in ("auto", *SCHEMES):
-        choices = ", ".join(("auto", *SCHEMES))
-        raise ValueError(f"scheme must be one of {choices}, not {scheme!r}")
+    check_choice("for_", goal, SCHEME_FOR, "'speed' or 'size'")
+    choices = ("auto", *SCHEMES)
+    check_choice("scheme", scheme, choices, f"one of {', '.join(choices)}")
     scheme = SCHEME_FOR[goal] if scheme == "auto" else scheme
     given = {"min_interval": min_interval, "segment": segment}
     numbers = DEFAULTS[scheme] | {k: v for k, v in given.items() if v is not None}
@@ -54,18 +53,12 @@ def checked_codes(codes: Any) -> dict[str, str]:
         return codes._asdict()
     if not isinstance(codes, Mapping):
         raise TypeError(
-            f"codes must be a dict such as {{'gap': 'zeta3'}}, Codes or None, not {codes!r:.80}"
+            f"codes must be a dict such as {{'gap': 'zeta3'}}, Codes or None, not {shown(codes)}"
         )
     if unknown := [name for name in codes if name not in Codes._fields]:
         known = ", ".join(Codes._fields)
         raise ValueError(f"codes are of {known}; {unknown[0]!r} is none of them")
     return dict(codes)
-
-
-def check_progress(progress: Any) -> None:
-    """Refuse what can show no progress."""
-    if not isinstance(progress, bool) and not callable(progress):
-        raise TypeError(f"progress must be a bool or a function, not {progress!r}")
 
 
 @contextlib.contextmanager

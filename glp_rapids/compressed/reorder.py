@@ -13,6 +13,7 @@ import numpy as np
 
 from glp_rapids import frames
 from glp_rapids.adjacency import ordering
+from glp_rapids.checks import errors_named
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.graph import CSR, Graph
 from glp_rapids.jit.cache import kept
@@ -101,11 +102,10 @@ def _breadth_first(indptr, indices, found, seen, state, entries):
 
 def _checked(order: Any, graph: Graph) -> Array:
     n = graph.number_of_vertices
-    try:
-        column = frames.as_column(order)
-    except TypeError as error:
-        raise TypeError(f"order must be a list of all vertex indices: {error}") from None
-    if frames.null_count(column):
+    column = frames.as_column(order, "order")
+    with errors_named("order"):
+        nulls = frames.null_count(column)
+    if nulls:
         raise ValueError("order holds nulls; it must name every vertex index once")
     found = frames.to_array(column)
     if found.dtype.kind not in "iu" and found.size:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.calls import guarded
+from glp_rapids.checks import check_truth
 from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
-from glp_rapids.diversity.arguments import Clock, check_memory_limit, check_truth
+from glp_rapids.diversity.arguments import Clock, check_memory_limit
 from glp_rapids.diversity.balance import entries_read
 from glp_rapids.diversity.simple import row_sums, rows_between, rows_of_vertices, simple
 from glp_rapids.diversity.team import engine_for

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from glp_rapids.checks import check_choice
+
 
 @dataclass(frozen=True)
 class Model:
@@ -32,7 +34,5 @@ MODELS: dict[str, Model] = {
 
 def model_of(name: Any) -> Model:
     """Give the model of a name, or say which there are."""
-    if not isinstance(name, str) or name not in MODELS:
-        choices = ", ".join(map(repr, MODELS))
-        raise ValueError(f"model must be one of {choices}, not {name!r}")
+    check_choice("model", name, MODELS)
     return MODELS[name]

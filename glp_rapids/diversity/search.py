@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from glp_rapids.calls import guarded
+from glp_rapids.checks import check_integer, check_progress, check_truth
 from glp_rapids.device import array_module
-from glp_rapids.diversity.arguments import (
-    Clock,
-    Progress,
-    check_integer,
-    check_memory_limit,
-    check_progress,
-    check_truth,
-    telling,
-)
+from glp_rapids.diversity.arguments import Clock, Progress, check_memory_limit, telling
 from glp_rapids.diversity.best import best_vertices, contexts_of
 from glp_rapids.diversity.models import Model, model_of
 from glp_rapids.diversity.simple import row_sums, rows_between, simple

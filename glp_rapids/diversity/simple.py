@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.adjacency import compressed_rows, ordering
+from glp_rapids.checks import check_truth
 from glp_rapids.device import array_module
 from glp_rapids.graph import CSR, Graph
 
@@ -20,8 +21,7 @@ def simple(graph: Graph, symmetrize: bool) -> CSR:
     ``symmetrize``: take the edges of a directed graph as undirected ones. Asked of nobody, since
     what an ego-network of a directed graph is, the caller has to say.
     """
-    if not isinstance(symmetrize, bool | np.bool_):
-        raise TypeError(f"symmetrize must be True or False, not {symmetrize!r}")
+    check_truth(symmetrize=symmetrize)
     if graph.directed and not symmetrize:
         raise ValueError(
             "graph is directed, and this is defined for undirected graphs; pass symmetrize=True "

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.checks import is_integer, is_sequence, shown
 from glp_rapids.device import array_module, gpu_of, memory_in_use
 from glp_rapids.diversity.balance import TOGETHER, Worker, costs, mixed_units, units_of, work
 from glp_rapids.diversity.kernels import engine_of
@@ -30,10 +31,10 @@ def check_devices(devices: Any, graph: Graph) -> list[Any] | None:
     """Check ``devices=``: numbers of GPUs, or an item for each thread."""
     if devices is None:
         return None
-    if isinstance(devices, str | bytes) or not hasattr(devices, "__iter__"):
+    if not is_sequence(devices):
         raise TypeError(
             "devices must be a list, of GPU numbers or with an item for each thread of a CPU, "
-            f"not {devices!r}"
+            f"not {shown(devices)}"
         )
     devices = list(devices)
     if not devices:
@@ -44,8 +45,8 @@ def check_devices(devices: Any, graph: Graph) -> list[Any] | None:
 
     there = cupy.cuda.runtime.getDeviceCount()
     for device in devices:
-        if isinstance(device, bool) or not isinstance(device, int | np.integer):
-            raise TypeError(f"devices must be numbers of GPUs, not {device!r}")
+        if not is_integer(device):
+            raise TypeError(f"devices must be numbers of GPUs, not {shown(device)}")
         if not 0 <= device < there:
             raise ValueError(f"devices must be numbers of GPUs, in 0..{there - 1}, not {device}")
     if len(set(devices)) < len(devices):

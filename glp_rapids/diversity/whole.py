@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from glp_rapids.calls import guarded
+from glp_rapids.checks import check_integer
 from glp_rapids.device import array_module, memory_in_use
-from glp_rapids.diversity.arguments import Clock, check_integer
+from glp_rapids.diversity.arguments import Clock
 from glp_rapids.diversity.simple import simple, weights
 from glp_rapids.diversity.team import engine_for
 from glp_rapids.frames import set_attributes, to_frame

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.calls import guarded
+from glp_rapids.checks import errors_named
 from glp_rapids.device import array_module, to_host
 from glp_rapids.metrics.columns import (
     as_frame,
     is_frame,
     label_codes,
+    refuse_ids_apart,
     same_kind,
     some,
     vertex_columns,
@@ -156,7 +158,12 @@ def cover_f1(a: Any, b: Any) -> float:
     keys = vertex_columns(a, "a")
     if vertex_columns(b, "b") != keys:
         raise ValueError(f"a and b name their vertices differently: {keys} in a, not so in b")
-    a, b = _memberships(a, "a", keys), _memberships(b, "b", keys)
+    refuse_ids_apart(a, b, keys)
+    with errors_named("a, b"):
+        return _cover_f1(_memberships(a, "a", keys), _memberships(b, "b", keys), keys)
+
+
+def _cover_f1(a: Any, b: Any, keys: list[str]) -> float:
     shared = a.merge(b, on=keys).groupby(["a", "b"]).size().reset_index(name="shared")
     shared = shared.merge(_sizes(a, "a"), on="a").merge(_sizes(b, "b"), on="b")
     shared["f1"] = 2 * shared["shared"] / (shared["a_size"] + shared["b_size"])
@@ -181,7 +188,8 @@ def _paired_codes(a: Any, b: Any) -> tuple[Any, Any]:
     if is_frame(a) != is_frame(b):
         raise TypeError("a and b must both be frames 'vertex, partition' or both be labels")
     if is_frame(a):
-        a, b = _joined(as_frame(a, "a"), as_frame(b, "b"))
+        with errors_named("a, b"):
+            a, b = _joined(as_frame(a, "a"), as_frame(b, "b"))
     codes_a, codes_b = label_codes(a, "a"), label_codes(b, "b")
     if len(codes_a) != len(codes_b):
         raise ValueError(
@@ -199,6 +207,7 @@ def _joined(a: Any, b: Any) -> tuple[Any, Any]:
     keys = vertex_columns(a, "a")
     if vertex_columns(b, "b") != keys:
         raise ValueError(f"a and b name their vertices differently: {keys} in a, not so in b")
+    refuse_ids_apart(a, b, keys)
     for name, frame in (("a", a), ("b", b)):
         twice = frame[keys].duplicated()
         if bool(twice.any()):

@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from glp_rapids import foreign, frames, id_types
+from glp_rapids.checks import errors_named
 from glp_rapids.device import array_module
 
 
 def is_frame(value: Any) -> bool:
     """Tell a data frame from a series, an array or a list."""
-    return hasattr(value, "columns") or hasattr(value, "column_names")
+    return foreign.library_of_frame(value) is not None or hasattr(value, "columns")
 
 
 def as_frame(value: Any, argument: str) -> Any:
-    """Take a pandas or cuDF frame as it is and turn an Arrow table into a pandas one."""
+    """Give the columns of the vertex and ``partition`` as a frame of pandas or cuDF."""
     if not is_frame(value):
         raise TypeError(
             f"{argument} must be a frame with the columns 'vertex' and 'partition', "
             f"not {type(value).__name__}"
         )
-    frame = value if hasattr(value, "merge") else value.to_pandas()
-    if "partition" not in frame.columns:
-        raise ValueError(
-            f"{argument} has no column 'partition'; its columns are {list(frame.columns)}"
-        )
-    return frame
+    with errors_named(argument):
+        value, _ = frames.without_proxy(value)
+    there = Counter(value.columns)
+    if "partition" not in there:
+        raise ValueError(f"{argument} has no column 'partition'; its columns are {list(there)}")
+    keys = vertex_columns(value, argument)
+    if repeated := [name for name in (*keys, "partition") if there[name] > 1]:
+        raise ValueError(f"{argument} has several columns named {repeated[0]!r}")
+    kind = "cudf" if frames.is_cudf(value, "DataFrame") else "pandas"
+    columns = {
+        name: frames.as_column(value[name], f"{argument}: the column {name!r}")
+        for name in (*keys, "partition")
+    }
+    return frames.to_frame(columns, kind)
 
 
 def same_kind(a: Any, b: Any) -> tuple[Any, Any]:
@@ -36,6 +47,22 @@ def same_kind(a: Any, b: Any) -> tuple[Any, Any]:
     if hasattr(a, "to_pandas") != hasattr(b, "to_pandas"):
         return tuple(x.to_pandas() if hasattr(x, "to_pandas") else x for x in (a, b))
     return a, b
+
+
+def refuse_ids_apart(a: Any, b: Any, keys: list[str]) -> None:
+    """Refuse two frames whose vertices are no ids, or of types that never compare equal."""
+    for name in keys:
+        families = {}
+        for argument, frame in (("a", a), ("b", b)):
+            family = id_types.id_family(frame[name], f"{argument}: the column {name!r}")
+            if family is not None:
+                families[family] = argument
+        if len(families) > 1:
+            (one, first), (other, second) = families.items()
+            raise TypeError(
+                f"{first} and {second} name their vertices differently: column {name!r} holds "
+                f"{one} ids in {first} and {other} ids in {second}; cast one of them"
+            )
 
 
 def vertex_columns(frame: Any, argument: str) -> list[str]:
@@ -50,13 +77,11 @@ def vertex_columns(frame: Any, argument: str) -> list[str]:
 
 def label_codes(labels: Any, argument: str) -> Any:
     """Name labels of any dtype by integers 0..k-1."""
-    if not hasattr(labels, "factorize") and array_module(labels) is np:
-        labels = np.asarray(labels)
-        if labels.ndim != 1:
-            raise ValueError(f"{argument} must be one-dimensional, not of shape {labels.shape}")
-        labels = pd.Series(labels)
-    if hasattr(labels, "factorize"):
-        codes, _ = labels.factorize()
+    labels = frames.as_column(labels, argument)
+    if array_module(labels) is np:
+        with errors_named(argument):
+            labels = pd.Series(labels, copy=False) if isinstance(labels, np.ndarray) else labels
+            codes, _ = labels.factorize()
         null = bool((codes < 0).any())
     else:
         xp = array_module(labels)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from glp_rapids.calls import guarded
+from glp_rapids.checks import as_float, is_number, shown
 from glp_rapids.compressed.csr import is_compressed, rows_of
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.graph import CSR, Graph
@@ -80,8 +81,8 @@ def modularity(
     >>> round(modularity(edges, found), 4)
     0.3571
     """
-    if not 0 <= resolution < math.inf:
-        raise ValueError(f"resolution must be a number of at least 0, not {resolution!r}")
+    if not is_number(resolution) or not 0 <= as_float(resolution) < math.inf:
+        raise ValueError(f"resolution must be a number of at least 0, not {shown(resolution)}")
     graph = as_any_graph(graph, **edges)
     inside, outgoing, incoming = _community_weights(graph, _labels_of(graph, partition))
     total = int(outgoing.sum())

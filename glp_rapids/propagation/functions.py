@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from glp_rapids.calls import guarded
+from glp_rapids.checks import (
+    as_float,
+    check_integer,
+    check_share,
+    check_truth,
+    is_number,
+    is_sequence,
+    shown,
+)
 from glp_rapids.compressed.csr import readers_of, rows_of
 from glp_rapids.options import EdgeOptions, SweepOptions
 from glp_rapids.propagation.program import Program
@@ -139,6 +148,7 @@ def label_propagation(
     >>> label_propagation(edges)["partition"].tolist()
     [0, 0, 0, 1, 1, 1]
     """
+    check_truth(renumber=renumber)
     prepared, run_options = _prepared(graph, options)
     outcome = run(prepared, Classic(), run_options)
     return _results().communities(outcome, renumber)
@@ -190,7 +200,17 @@ def propagate(
     """
     if not isinstance(program, Program):
         hint = " (write Name() to make one)" if isinstance(program, type) else ""
-        raise TypeError(f"program must be an instance of glp_rapids.Program, not {program!r}{hint}")
+        raise TypeError(
+            f"program must be an instance of glp_rapids.Program, not {shown(program)}{hint}"
+        )
+    check_truth(
+        renumber=renumber,
+        skip_inactive=program.skip_inactive,
+        count_volumes=program.count_volumes,
+    )
+    columns = program.result_columns
+    if not isinstance(columns, tuple | list) or any(not isinstance(name, str) for name in columns):
+        raise TypeError(f"result_columns must be a tuple of names, not {shown(columns)}")
     prepared, run_options = _prepared(graph, options)
     outcome = run(prepared, program, run_options)
     return _results().communities(outcome, renumber, program.result_columns)
@@ -262,20 +282,19 @@ def layered_label_propagation(
     >>> layered_label_propagation(edges, order=True)["position"].tolist()
     [0, 3, 1, 4, 2, 5]
     """
-    if not isinstance(order, bool | np.bool_):
-        raise TypeError(f"order must be True or False, not {order!r}")
+    check_truth(order=order, renumber=renumber)
     if order and not renumber:
         raise ValueError("renumber=False has no meaning with order=True; leave it out")
     if order and gammas is GAMMAS:
         gammas = ORDERING_GAMMAS
-    if isinstance(gammas, str) or not hasattr(gammas, "__iter__"):
-        raise TypeError(f"gammas must be a sequence of numbers, not {gammas!r}")
+    if not is_sequence(gammas):
+        raise TypeError(f"gammas must be a sequence of numbers, not {shown(gammas)}")
     gammas = list(gammas)
     for gamma in gammas:
-        if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number):
-            raise TypeError(f"gammas must be numbers, not {gamma!r}")
-        if not 0 <= gamma < np.inf:
-            raise ValueError(f"gammas must be finite and at least 0, not {gamma!r}")
+        if not is_number(gamma):
+            raise TypeError(f"gammas must be numbers, not {shown(gamma)}")
+        if not 0 <= as_float(gamma) < np.inf:
+            raise ValueError(f"gammas must be finite and at least 0, not {shown(gamma)}")
     if order:
         return _ordering(*_prepared(graph, options, direction="both"), sorted(gammas, reverse=True))
     prepared, run_options = _prepared(graph, options)
@@ -346,12 +365,8 @@ def speaker_listener(
     >>> list(speaker_listener(edges).columns)
     ['vertex', 'partition', 'frequency']
     """
-    if isinstance(max_labels, bool) or not isinstance(max_labels, int | np.integer):
-        raise TypeError(f"max_labels must be an integer, not {max_labels!r}")
-    if max_labels < 1:
-        raise ValueError(f"max_labels must be at least 1, not {max_labels}")
-    if not isinstance(threshold, int | float | np.number) or not 0 <= threshold <= 1:
-        raise ValueError(f"threshold must be a share in [0, 1], not {threshold!r}")
+    check_integer("max_labels", max_labels, 1)
+    check_share("threshold", threshold, "a share in [0, 1]")
     _refuse(options, "speaker_listener", "explore", "tol", "tie_break", "retain", "skip_inactive")
     options["max_iter"] = max_iter
     # Every sweep explores, however many there are.
@@ -426,19 +441,15 @@ def seeded_label_propagation(
     >>> seeded_label_propagation(edges, {"a": "red", "d": "blue"})["label"].tolist()
     ['red', 'red', 'blue', 'blue']
     """
-    if max_hops is not None and (
-        isinstance(max_hops, bool) or not isinstance(max_hops, int | np.integer)
-    ):
-        raise TypeError(f"max_hops must be an integer or None, not {max_hops!r}")
-    if max_hops is not None and max_hops < 0:
-        raise ValueError(f"max_hops must be at least 0, not {max_hops}")
-    if not isinstance(damping, int | float | np.number) or not 0 < damping <= 1:
-        raise ValueError(f"damping must be above 0 and at most 1, not {damping!r}")
+    if max_hops is not None:
+        check_integer("max_hops", max_hops, 0, or_none=" or None")
+    check_share("damping", damping, "above 0 and at most 1", zero=False)
     _refuse(options, "seeded_label_propagation", "explore", "tol", "skip_inactive")
     options["max_iter"] = max_iter
     prepared, run_options = _prepared(graph, options, explore=0, update="sync", stops=False)
     labels, names = _results().seed_labels(prepared, seeds)
-    reach = max_iter if max_hops is None else int(max_hops)
+    # no label gets farther than there are sweeps
+    reach = max_iter if max_hops is None else min(int(max_hops), int(max_iter))
     rows = rows_of(prepared, run_options.direction)
     readers = readers_of(prepared, run_options.direction)
     heard = _results().row_weights(rows)

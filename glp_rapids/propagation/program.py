@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from glp_rapids.checks import errors_named, shown
 from glp_rapids.compressed.csr import is_compressed
+from glp_rapids.device import array_module
 from glp_rapids.propagation.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -196,6 +198,20 @@ def traits_of(program: Program, *, weighted: bool) -> Traits:
 RESERVED = ("sweep", "seed", "volume")
 
 
+def _numbers(array: Any, label: str) -> Any:
+    """Give an array of state as one of numbers that CPUs and GPUs know, its bytes in order."""
+    if np.ma.is_masked(array):
+        raise ValueError(f"{label} has masked values; fill them, as with .filled(0)")
+    if array_module(array) is np and not hasattr(array, "to_cupy"):
+        array = np.asarray(array)
+    dtype = array.dtype
+    if dtype.kind not in "biufc" or dtype.itemsize > 16 or dtype.char in "egG":
+        raise TypeError(
+            f"{label} is an array of {dtype}; use integers, booleans, float32 or float64"
+        )
+    return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+
+
 def initial_state(
     program: Program, graph: Graph | CompressedGraph, to_device: Callable[[Any], Any]
 ) -> dict:
@@ -222,12 +238,16 @@ def initial_state(
                 f"{name_of}.initial_state names a field {name!r}; choose an identifier other "
                 f"than {', '.join(RESERVED)}"
             )
+        label = f"{name_of}.initial_state: {name!r}"
         if isinstance(value, bool | int | np.integer | np.bool_):
+            if not -(2**63) <= int(value) < 2**63:
+                raise ValueError(f"{label} is {shown(value)}, which is no 64-bit integer")
             state[name] = np.int64(value)
         elif isinstance(value, float | np.floating):
             state[name] = np.float64(value)
         elif hasattr(value, "shape") and len(value.shape) >= 1:
-            state[name] = to_device(value).copy()
+            with errors_named(label):
+                state[name] = to_device(_numbers(value, label)).copy()
         else:
             raise TypeError(
                 f"{name_of}.initial_state gives {name!r} as {type(value).__name__}; "

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from glp_rapids.checks import errors_named, is_sequence
 from glp_rapids.compressed.csr import CompressedCSR
 from glp_rapids.device import array_module, module_on, to_device, to_host
-from glp_rapids.frames import Frame, Kind, set_attributes, taken, to_series, without_proxy
+from glp_rapids.frames import (
+    Frame,
+    Kind,
+    as_column,
+    set_attributes,
+    taken,
+    to_series,
+    without_proxy,
+)
 from glp_rapids.graph import CSR, Graph
 from glp_rapids.propagation.sweep import Outcome
 from glp_rapids.sums import segment_sums
@@ -207,16 +217,23 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
     """Give the code of each vertex's seed label (-1: none), and the labels by code."""
     ids, given = _ids_and_labels(graph, seeds)
     index = to_host(graph.vertex_index(ids, "seeds"))
-    values = pd.Index(given)
+    with errors_named("the labels of seeds"):
+        column = to_series(as_column(given, "the labels of seeds"), "pandas")
+        values = pd.Index(column, tupleize_cols=False)  # labels may be tuples
+        hasnans = values.hasnans
     if len(values) != len(index):
         raise ValueError(f"seeds have {len(index)} vertices but {len(values)} labels")
-    if values.hasnans:
+    if hasnans:
         raise ValueError(f"seeds hold {int(values.isna().sum())} null label(s); drop those rows")
     try:
         names = values.unique().sort_values()
-    except TypeError:
-        raise TypeError("labels of seeds must be of one type that can be sorted") from None
-    codes = names.get_indexer(values)
+        codes = names.get_indexer(values)
+        # what cannot be part of a result is refused before a run, not after it
+        _named(to_device(np.empty(0, dtype=np.int32), graph.device), names, graph.vertices.kind)
+    except (TypeError, ValueError, ArithmeticError, NotImplementedError) as error:
+        raise TypeError(
+            f"labels of seeds must be of one type that can be sorted ({error!s:.200})"
+        ) from error
     labels = np.full(graph.number_of_vertices, -1, dtype=graph.index_dtype)
     labels[index] = codes
     if (labels[index] != codes).any():
@@ -230,20 +247,22 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
 
 
 def _ids_and_labels(graph: Graph, seeds: Any) -> tuple[Any, Any]:
-    seeds, _ = without_proxy(seeds)
+    with errors_named("seeds"):
+        seeds, _ = without_proxy(seeds)
     if isinstance(seeds, Mapping):
         return list(seeds.keys()), list(seeds.values())
     if not hasattr(seeds, "columns"):
-        number = len(seeds) if hasattr(seeds, "__len__") else 0  # what is no list is refused later
+        # what is no list is refused later
+        number = len(seeds) if is_sequence(seeds) and hasattr(seeds, "__len__") else 0
         return seeds, np.ones(number, dtype=np.int64)
     names = graph.vertices.names()
     if missing := [name for name in [*names, "label"] if name not in seeds.columns]:
         raise ValueError(
             f"seeds have no column {missing[0]!r}; there are {list(map(str, seeds.columns))}"
         )
-    labels = seeds["label"]
-    labels = labels.to_pandas() if hasattr(labels, "to_pandas") else labels
-    return (seeds[names[0]] if len(names) == 1 else seeds[names]), labels
+    if repeated := [name for name, times in Counter(seeds.columns).items() if times > 1]:
+        raise ValueError(f"seeds have several columns named {repeated[0]!r}")
+    return (seeds[names[0]] if len(names) == 1 else seeds[names]), seeds["label"]
 
 
 def reached(outcome: Outcome, names: pd.Index) -> Frame:

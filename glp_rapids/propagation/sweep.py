@@ -22,6 +22,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from glp_rapids.checks import (
+    as_float,
+    check_choice,
+    check_integer,
+    check_progress,
+    check_share,
+    check_truth,
+    is_number,
+    shown,
+)
 from glp_rapids.compressed.csr import CompressedCSR, heaviest, is_compressed, readers_of, rows_of
 from glp_rapids.device import (
     LackOfMemory,
@@ -66,39 +76,21 @@ class Options:
     stops: bool = True  # by its own criterion, before max_iter
 
     def __post_init__(self) -> None:
-        _one_of("update", self.update, UPDATES)
-        _one_of("tie_break", self.tie_break, tuple(scalar.TIE_BREAKS))
-        _one_of("direction", self.direction, DIRECTIONS)
-        _one_of("strategy", self.strategy, (*STRATEGIES, "decode"))
-        _integer("classes", self.classes, 1, 65536)
-        _integer("explore", self.explore, 0, None)
-        _integer("max_iter", self.max_iter, 0, (1 << 31) - 1)
-        _integer("seed", self.seed, 0, (1 << 32) - 1)
-        for name in ("retain", "skip_inactive"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        check_choice("update", self.update, UPDATES)
+        check_choice("tie_break", self.tie_break, scalar.TIE_BREAKS)
+        check_choice("direction", self.direction, DIRECTIONS)
+        check_choice("strategy", self.strategy, (*STRATEGIES, "decode"))
+        check_integer("classes", self.classes, 1, most=65536)
+        check_integer("explore", self.explore, 0)
+        check_integer("max_iter", self.max_iter, 0, most=(1 << 31) - 1)
+        check_integer("seed", self.seed, 0, most=(1 << 32) - 1)
+        check_truth(retain=self.retain, skip_inactive=self.skip_inactive)
         if self.tol is None:
             object.__setattr__(self, "tol", TOLERANCE if self.retain else 0.0)
-        if not isinstance(self.tol, int | float | np.number) or isinstance(self.tol, bool):
-            raise TypeError(f"tol must be a number or None, not {self.tol!r}")
-        if not 0 <= self.tol <= 1:
-            raise ValueError(f"tol must be a share of the vertices in [0, 1], not {self.tol!r}")
-        if not isinstance(self.progress, bool) and not callable(self.progress):
-            raise TypeError(f"progress must be a bool or a function, not {self.progress!r}")
-
-
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        choices = ", ".join(repr(choice) for choice in allowed)
-        raise ValueError(f"{name} must be one of {choices}, not {value!r}")
-
-
-def _integer(name: str, value: Any, low: int, high: int | None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    if value < low or (high is not None and value > high):
-        span = f"at least {low}" if high is None else f"in {low}..{high}"
-        raise ValueError(f"{name} must be {span}, not {value}")
+        if not is_number(self.tol):
+            raise TypeError(f"tol must be a number or None, not {shown(self.tol)}")
+        check_share("tol", self.tol, "a share of the vertices in [0, 1]")
+        check_progress(self.progress)
 
 
 @dataclass(frozen=True)
@@ -277,11 +269,14 @@ def _workload(
     largest_degree, heaviest = graph.keep(("extremes", which), partial(_extremes, rows))
     largest_amount, scale = heaviest, 1.0
     if not traits.default_load:
-        largest_amount = (
-            1024 * heaviest if program.largest_amount is None else float(program.largest_amount)
-        )
-        if not 0 < largest_amount < np.inf:
-            raise ValueError(f"largest_amount must be positive and finite, not {largest_amount}")
+        largest_amount = program.largest_amount
+        if largest_amount is None:
+            largest_amount = 1024 * heaviest
+        if not is_number(largest_amount) or not 0 < as_float(largest_amount) < np.inf:
+            raise ValueError(
+                f"largest_amount must be positive and finite, not {shown(largest_amount)}"
+            )
+        largest_amount = float(largest_amount)
     if traits.real_amounts and program._largest_sum is not None:
         scale = scalar.fixed_point_scale(program._largest_sum, 1)
     elif traits.real_amounts:
