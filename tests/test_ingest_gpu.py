@@ -1,5 +1,6 @@
 """Ingest on a GPU: cuDF, cudf.pandas, CuPy and cuGraph in, the same graph as on the CPU out."""
 
+import decimal
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ import pytest
 from graphs import GRAPHS, edge_frames, random_pairs
 from hypothesis import given, settings
 
+import glp_rapids
+from glp_rapids import frames
 from glp_rapids.device import gpu_available, to_host
 from glp_rapids.frames import set_attributes
 from glp_rapids.ingest import as_graph
@@ -116,7 +119,129 @@ def test_sparse_ids_are_ranked_on_the_device(cupy):
     graph = as_graph(tuple(cupy.asarray(column) for column in pairs), device="gpu")
     expected = as_graph(tuple(pairs), device="cpu")
     same(graph, expected)
-    assert graph.external().tolist() == expected.external().tolist()
+    assert to_host(graph.external().values).tolist() == expected.external().tolist()
+
+
+# ---------------------------------------------------------------- CuPy in, cuDF out
+
+PAIRS = random_pairs(60, 300, 4)
+VARIANTS = {
+    "classic": glp_rapids.label_propagation,
+    "ids": lambda graph: glp_rapids.label_propagation(graph, renumber=False),
+    "layered": lambda graph: glp_rapids.layered_label_propagation(graph, gammas=[0, 2]),
+    "ordering": lambda graph: glp_rapids.layered_label_propagation(graph, gammas=[1], order=True),
+    "listener": glp_rapids.speaker_listener,
+    "seeded": lambda graph: glp_rapids.seeded_label_propagation(graph, {1: "a", 7: "b"}),
+    "core_number": glp_rapids.core_number,
+    "trussness": glp_rapids.trussness,
+    "ego_networks": lambda graph: glp_rapids.ego_networks(graph, [1, 7]),
+    "diversity": lambda graph: glp_rapids.structural_diversity(graph, 2),
+    "best": lambda graph: glp_rapids.top_structural_diversity(graph, 3, 2)[1],
+    "clusters": lambda graph: glp_rapids.cluster_members(
+        graph, [1, 7], minimum_size=2, minimum_partners=1
+    ),
+    "compressed": lambda graph: glp_rapids.label_propagation(glp_rapids.compress(graph)),
+}
+
+
+def of_cupy(cupy, form):
+    source, destination = (np.array(ends) for ends in zip(*PAIRS, strict=True))
+    if form == "matrix":
+        sparse = pytest.importorskip("cupyx.scipy.sparse")
+        ones = cupy.ones(source.size)
+        pairs = cupy.asarray(source), cupy.asarray(destination)
+        return sparse.coo_matrix((ones, pairs), shape=(60, 60))
+    arrays = cupy.asarray(source), cupy.asarray(destination)
+    if form == "one of two":
+        return arrays[0], destination
+    return (*arrays, cupy.ones(source.size)) if form == "weighted" else arrays
+
+
+def of_the_host(form):
+    source, destination = (np.array(ends) for ends in zip(*PAIRS, strict=True))
+    if form == "matrix":
+        sparse = pytest.importorskip("scipy.sparse")
+        return sparse.coo_array((np.ones(source.size), (source, destination)), shape=(60, 60))
+    arrays = source, destination
+    return (*arrays, np.ones(source.size)) if form == "weighted" else arrays
+
+
+@pytest.mark.parametrize("form", ["arrays", "weighted", "one of two", "matrix"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cupy_gives_cudf(variant, form, cupy, cudf):
+    call = VARIANTS[variant]
+    found, expected = call(of_cupy(cupy, form)), call(of_the_host(form))
+    assert isinstance(found, cudf.DataFrame)
+    assert type(expected) is pd.DataFrame
+    assert list(found.columns) == list(expected.columns)
+    host = found.to_pandas()
+    for name in expected.columns:
+        got, wanted = host[name].astype("object"), expected[name].astype("object")
+        assert got.where(got.notna(), None).tolist() == wanted.where(wanted.notna(), None).tolist()
+    assert found.attrs.get("glp", {}).keys() == expected.attrs.get("glp", {}).keys()
+
+
+def test_cupy_gives_cudf_of_a_graph_on_the_host(cupy, cudf):
+    graph = as_graph(of_cupy(cupy, "arrays"), device="cpu")
+    assert isinstance(graph.indices, np.ndarray)
+    assert isinstance(graph.frame({"degree": graph.degree}), cudf.DataFrame)
+    assert to_host(graph.vertex_index(cupy.asarray([7, 1]))).tolist() == [7, 1]
+    assert to_host(graph.vertex_index([])).tolist() == []
+
+
+def test_cupy_without_cudf_gives_pandas(cupy, monkeypatch):
+    monkeypatch.setattr(frames, "_cudf_imports", lambda: False)
+    for form in ("arrays", "matrix"):
+        found = glp_rapids.label_propagation(of_cupy(cupy, form))
+        assert type(found) is pd.DataFrame
+        expected = glp_rapids.label_propagation(of_the_host(form))
+        pd.testing.assert_frame_equal(found, expected)
+
+
+def test_cupy_results_share_no_memory_with_the_graph(cupy, cudf):
+    source, destination = of_cupy(cupy, "arrays")
+    graph = as_graph((source, destination))
+    found = graph.frame({"indices": graph.indices[:60]})
+    found["vertex"].to_cupy(copy=False)[:] = 77
+    found["indices"].to_cupy(copy=False)[:] = 77
+    assert graph.external().to_pandas().tolist() == list(range(60))
+    assert int(graph.indices.max()) == 59
+    assert int(source.max()) < 60
+
+
+def test_hostile_values_on_the_device(cupy, cudf):
+    amounts = cudf.Series([decimal.Decimal(1), decimal.Decimal(2)])
+    frame = cudf.DataFrame({"src": [1, 2], "dst": [2, 3], "w": amounts})
+    with pytest.raises(TypeError, match="weight column 'w' holds decimal"):
+        as_graph(frame, weight="w")
+    ends = cupy.asarray([1, 2]), cupy.asarray([2, 3])
+    masked = np.ma.masked_array([1, 2], [False, True])
+    with pytest.raises(ValueError, match=r"weight \(the third\) holds 1 null"):
+        as_graph((*ends, masked))
+    big = np.array([3, 4], dtype=">f8")
+    assert to_host(as_graph((*ends, big)).weights).tolist() == [3, 3, 4, 4]
+    with pytest.raises(ValueError, match=r"source \(the first array\) must have one dimension"):
+        as_graph((cupy.ones((2, 2), dtype=np.int64), ends[1]))
+    for kind in ("f2", "c8", "?"):
+        with pytest.raises((TypeError, ValueError), match="source"):
+            as_graph((cupy.ones(2, dtype=kind), ends[1]))
+        with pytest.raises((TypeError, ValueError), match="vertices"):
+            as_graph(ends, vertices=cupy.ones(2, dtype=kind))
+    with pytest.raises(TypeError, match="labels of seeds"):
+        glp_rapids.seeded_label_propagation(ends, {1: ("a", 1), 2: ("b", 2)})
+
+
+@pytest.mark.parametrize("kind", [">i4", ">i8", ">f8"])
+def test_big_endian_state_goes_to_the_device(kind, cupy):
+    class Stated(glp_rapids.Program):
+        result_columns = ("mine",)
+
+        def initial_state(self, graph):
+            return {"mine": np.array([1, 2, 3], dtype=kind)}
+
+    frame = pd.DataFrame({"src": [0, 1], "dst": [1, 2]})
+    found = glp_rapids.propagate(frame, Stated(), device="gpu")
+    assert found["mine"].tolist() == [1, 2, 3]
 
 
 DAYS = pd.Series(pd.to_datetime(["2024-03-01", "2023-01-01", "2025-01-01", "2020-01-01"]))

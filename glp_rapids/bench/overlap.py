@@ -15,6 +15,7 @@ import pandas as pd
 
 from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.frames import to_series
 from glp_rapids.ingest import as_graph
 from glp_rapids.metrics import cover_f1
 
@@ -135,6 +136,7 @@ def _layered(options: argparse.Namespace) -> Rows:
     graph = subjects.load(options.graph, options.device)
     found = layered_label_propagation(graph, device=options.device)
     rows = []
+    found = pd.DataFrame({name: to_series(found[name], "pandas") for name in found.columns})
     for gamma, partition in found.groupby("gamma")["partition"]:
         sizes = partition.value_counts()
         rows.append(

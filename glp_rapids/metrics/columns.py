@@ -39,7 +39,7 @@ def as_frame(value: Any, argument: str) -> Any:
         name: frames.as_column(value[name], f"{argument}: the column {name!r}")
         for name in (*keys, "partition")
     }
-    return frames.to_frame(columns, kind)
+    return frames.to_frame(columns, kind, copy=False)  # only read
 
 
 def same_kind(a: Any, b: Any) -> tuple[Any, Any]:

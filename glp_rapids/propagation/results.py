@@ -228,8 +228,10 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
     try:
         names = values.unique().sort_values()
         codes = names.get_indexer(values)
-        # what cannot be part of a result is refused before a run, not after it
-        _named(to_device(np.empty(0, dtype=np.int32), graph.device), names, graph.vertices.kind)
+        if names.dtype == object:
+            # what cannot be part of a result is refused before a run, not after it
+            one = to_device(np.zeros(1, dtype=np.int32), graph.device)
+            _named(one, names, graph.vertices.kind)
     except (TypeError, ValueError, ArithmeticError, NotImplementedError) as error:
         raise TypeError(
             f"labels of seeds must be of one type that can be sorted ({error!s:.200})"
