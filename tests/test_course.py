@@ -127,7 +127,7 @@ def test_nothing_to_do_without_vertices():
 
 
 class Counting(SweepBySweep):
-    """Changes one label less in every sweep; may say that amounts are bad from some sweep on."""
+    """Changes one label less in every sweep; may fail from some sweep on."""
 
     def __init__(self, first, bad=None):
         self.left, self.bad, self.rules = first, bad, []
@@ -137,8 +137,8 @@ class Counting(SweepBySweep):
         self.left -= 1
         return self.left
 
-    def bad_amounts(self):
-        return self.bad is not None and len(self.rules) >= self.bad
+    def failure(self):
+        return -1 if self.bad is not None and len(self.rules) >= self.bad else 0
 
 
 @pytest.mark.parametrize(

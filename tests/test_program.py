@@ -590,7 +590,7 @@ def test_a_helper_that_calls_itself():
         ({"labels": np.full(6, 6)}, ValueError, "must be vertex indices below 6 or negative"),
         ({}, ValueError, "result_columns names 'wanted', which is not an array"),
         ({"wanted": 3}, ValueError, "result_columns names 'wanted'"),
-        ({"wanted": np.zeros(5)}, ValueError, "with one value a vertex in initial_state"),
+        ({"wanted": np.zeros(5)}, ValueError, "the first axis must be the 6 vertices"),
         ({"wanted": np.zeros((6, 2))}, ValueError, "with one value a vertex in initial_state"),
     ],
 )

@@ -123,11 +123,11 @@ class SweepBySweep:
     """An engine that does one sweep at a time, and lets the host decide what follows."""
 
     sweep: Callable[[Rule], int]
-    bad_amounts: Callable[[], bool]
+    failure: Callable[[], int]
 
     def advance(self, course: Course, sweeps: int) -> None:
         """Do up to so many sweeps."""
         for _ in range(sweeps):
             course.record(self.sweep(course.rule()))
-            if course.over or self.bad_amounts():
+            if course.over or self.failure():
                 return

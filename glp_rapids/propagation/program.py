@@ -20,7 +20,7 @@ import numpy as np
 from glp_rapids.checks import errors_named, shown
 from glp_rapids.compressed.csr import is_compressed
 from glp_rapids.device import array_module
-from glp_rapids.propagation.fingerprint import fingerprint
+from glp_rapids.propagation.fingerprint import fingerprint, of_package
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
@@ -135,6 +135,7 @@ class Traits:
     skip_inactive: bool
     count_volumes: bool
     weighted: bool
+    trusted: bool  # the functions are this package's own
     real_amounts: bool = False
     real_scores: bool = False
 
@@ -147,6 +148,21 @@ class Traits:
     def growing_scores(self) -> bool:
         """A score is the sum of votes that are never negative: the best is known at all times."""
         return self.default_load and self.default_score
+
+    @property
+    def checks_heard(self) -> bool:
+        """Labels that a user's ``load_neighbor`` returns, and its whole amounts, are checked."""
+        return not (self.default_load or self.trusted)
+
+    @property
+    def checks_amounts(self) -> bool:
+        """Amounts may be too large, or no numbers."""
+        return self.checks_heard or (self.real_amounts and not self.default_load)
+
+    @property
+    def checks_said(self) -> bool:
+        """Labels that a user's functions make vertices say are checked."""
+        return not (self.plain or self.trusted)
 
     @property
     def plain(self) -> bool:
@@ -180,9 +196,10 @@ def functions_of(program: Program) -> dict[str, Callable]:
 
 def traits_of(program: Program, *, weighted: bool) -> Traits:
     """Find what an engine may rely on."""
+    functions = functions_of(program)
     default = {
         name: fingerprint(function) == fingerprint(getattr(Program, name))
-        for name, function in functions_of(program).items()
+        for name, function in functions.items()
     }
     return Traits(
         default_pick=default["pick_label"],
@@ -192,6 +209,7 @@ def traits_of(program: Program, *, weighted: bool) -> Traits:
         skip_inactive=bool(program.skip_inactive) or all(default.values()),
         count_volumes=bool(program.count_volumes),
         weighted=weighted,
+        trusted=all(default[name] or of_package(one) for name, one in functions.items()),
     )
 
 
@@ -248,12 +266,30 @@ def initial_state(
         elif hasattr(value, "shape") and len(value.shape) >= 1:
             with errors_named(label):
                 state[name] = to_device(_numbers(value, label)).copy()
+            # Labels have a check of their own.
+            if value.shape[0] != graph.number_of_vertices and name != "labels":
+                raise ValueError(
+                    f"{name_of}.initial_state gives {name!r} of shape {tuple(value.shape)}; the "
+                    f"first axis must be the {graph.number_of_vertices} vertices. A table of "
+                    "another size can be an array of your module"
+                )
         else:
             raise TypeError(
                 f"{name_of}.initial_state gives {name!r} as {type(value).__name__}; "
                 "use a number, or an array whose first axis is the vertices"
             )
+    if isinstance(program.result_columns, str):
+        raise TypeError(
+            f"{name_of}.result_columns must be a tuple of names, not {program.result_columns!r}; "
+            f"write ({program.result_columns!r},)"
+        )
+    taken = [*graph.vertices.names(), "partition"]
     for name in program.result_columns:
+        if name in taken:
+            raise ValueError(
+                f"{name_of}.result_columns names {name!r}, which the result holds already"
+            )
+        taken.append(name)
         array = state.get(name)
         if array is None or getattr(array, "shape", None) != (graph.number_of_vertices,):
             raise ValueError(

@@ -43,6 +43,7 @@ from glp_rapids.device import (
 )
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.course import Course
+from glp_rapids.propagation.failures import LOWEST, explain_failure
 from glp_rapids.propagation.program import Program, initial_state
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class Engine(Protocol):
     def advance(self, course: Course, sweeps: int) -> None:
         """Do up to so many sweeps, and record in ``course`` how many labels each changed."""
 
-    def bad_amounts(self) -> bool:
-        """Tell whether a program returned amounts that are not finite or too large."""
+    def failure(self) -> int:
+        """Give what a function of the program got wrong (see `failures`), or 0."""
 
 
 @dataclass
@@ -198,22 +199,24 @@ def _run(graph: Graph | CompressedGraph, program: Program, options: Options) -> 
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = _workload(graph, rows, program, compiled.traits, options, own_names)
     course = Course(options, number_of_vertices)
+
+    def check(failure: int) -> None:
+        if failure:
+            traits, sweep = compiled.traits, len(course.changed)
+            largest = workload.largest_amount
+            raise ValueError(explain_failure(failure, program, traits, graph, largest, sweep))
+
     if not course.over:
         engine = engine_class(workload, compiled, fields)
         engine.start()
+        check(engine.failure())
         with _progress(options) as report_sweep:
             while not course.over:
                 exploring = course.explored is None
                 engine.advance(course, options.max_iter if report_sweep is None else 1)
                 if report_sweep is not None:
                     report_sweep(len(course.changed), course.changed[-1], exploring)
-                if engine.bad_amounts():
-                    raise ValueError(
-                        f"{type(program).__name__}.load_neighbor returned an amount that is not a "
-                        f"number or exceeds {workload.largest_amount:g} in sweep "
-                        f"{len(course.changed)}; set `largest_amount` on the program if amounts "
-                        "may be that large"
-                    )
+                check(engine.failure())
     changed = course.changed
     report = {
         "sweeps": len(changed),
@@ -235,11 +238,13 @@ def _first_labels(labels: Any, number_of_vertices: int, dtype: Any) -> Any:
             f"initial labels must be {number_of_vertices} integers, one a vertex, not "
             f"{labels.shape} of {labels.dtype}"
         )
-    if number_of_vertices and int(labels.max()) >= number_of_vertices:
-        raise ValueError(
-            f"initial labels must be vertex indices below {number_of_vertices} or negative, not "
-            f"{int(labels.max())}"
-        )
+    extremes = (int(labels.min()), int(labels.max())) if number_of_vertices else ()
+    for label in extremes:
+        if not LOWEST <= label < number_of_vertices:
+            raise ValueError(
+                f"initial labels must be vertex indices below {number_of_vertices} or negative "
+                f"(down to -2**31), not {label}"
+            )
     return labels.astype(dtype)
 
 
@@ -277,6 +282,8 @@ def _workload(
                 f"largest_amount must be positive and finite, not {shown(largest_amount)}"
             )
         largest_amount = float(largest_amount)
+    if traits.checks_heard and not traits.real_amounts:
+        largest_amount = 2.0**62 / max(largest_degree, 1)
     if traits.real_amounts and program._largest_sum is not None:
         scale = scalar.fixed_point_scale(program._largest_sum, 1)
     elif traits.real_amounts:

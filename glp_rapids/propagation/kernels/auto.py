@@ -17,6 +17,7 @@ import numpy as np
 from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Course
+from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels import auto_common, auto_sweep
 from glp_rapids.propagation.kernels.auto_common import THREADS, WARPS, Numbers, Rows, common
 from glp_rapids.propagation.kernels.auto_plan import Limits, Plan, make_plan
@@ -102,7 +103,7 @@ class AutoEngine:
         )
         self._distinct = bool(workload.distinct)
         self._kept_words = np.array([0, -1, 1], np.int64)
-        self._bad = False
+        self._failure = 0
 
     def _kernels(self) -> tuple:
         return kernels_of(self._compiled, self._workload.rows.indices.dtype.type)
@@ -152,7 +153,7 @@ class AutoEngine:
         pieces, listed = plan.hub["piece_hub"].size, plan.vertices.size
         words = xp.zeros(CHANGED + LARGEST_LAUNCH, np.int64)
         active = xp.zeros(workload.graph.number_of_vertices if workload.skip else 1, np.uint8)
-        errors = xp.zeros(1, np.int32)
+        errors = xp.zeros(WORDS, np.int64)
         score_size = 1 if self._compiled.traits.default_update else listed
         return Workspace(
             plan=plan,
@@ -199,7 +200,9 @@ class AutoEngine:
         if self._compiled.traits.default_pick:
             return
         labels = self._fields["labels"]
-        launch(self._start, -(-labels.size // 128), 128, self._bound)
+        launch(
+            self._start, -(-labels.size // 128), 128, self._bound, self._workspace.bound_errors
+        )
         if self._workload.once and self._shared.online:
             # A pick may well be the own name at first, as a speaker's who has heard nothing yet.
             names = self._xp.arange(labels.size, dtype=labels.dtype)
@@ -207,6 +210,12 @@ class AutoEngine:
         if "volume" in self._fields:
             said = labels[labels >= 0]
             self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
+        self._note_failure()
+
+    def _note_failure(self) -> None:
+        traits = self._compiled.traits
+        if traits.checks_amounts or traits.checks_said:
+            self._failure = int(self._workspace.errors[1])
 
     def advance(self, course: Course, sweeps: int) -> None:
         """Do up to so many sweeps in one launch."""
@@ -234,10 +243,8 @@ class AutoEngine:
         self._kept_words = words[CONTROL:CHANGED].copy()
         for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
             course.record(changed)
-        traits = self._compiled.traits
-        if traits.real_amounts and not traits.default_load:
-            self._bad = bool(workspace.errors[0])
-        if course.over and not self._bad:
+        self._note_failure()
+        if course.over and not self._failure:
             self._workload.kept[self._key] = workspace
 
     def _how(self, course: Course, sweeps: int, dropped: int) -> auto_sweep.Course:
@@ -265,6 +272,6 @@ class AutoEngine:
             early=bool(self._room <= EARLY),
         )
 
-    def bad_amounts(self) -> bool:
-        """Tell whether a program returned amounts that are not finite or too large."""
-        return self._bad
+    def failure(self) -> int:
+        """Give what a function of the program got wrong (see `failures`), or 0."""
+        return self._failure

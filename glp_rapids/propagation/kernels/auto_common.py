@@ -17,7 +17,9 @@ import numpy as np
 
 from glp_rapids.propagation import scalar
 from glp_rapids.propagation.compilation import Compiled, Target
+from glp_rapids.propagation.failures import AMOUNT, HEARD
 from glp_rapids.propagation.kernels.cuda_target import cuda
+from glp_rapids.propagation.kernels.gpu_failures import build_fail
 
 LANES = 32
 ALL = np.uint32(0xFFFFFFFF)
@@ -55,7 +57,8 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
     traits = compiled.traits
     unit, weighted, default_score = traits.unit_votes, traits.weighted, traits.default_score
     online = traits.growing_scores
-    checked = traits.real_amounts and not traits.default_load
+    checked, checks_heard = traits.checks_amounts, traits.checks_heard
+    fail = build_fail(target)
     vote_type = np.int32 if unit else np.int64
     score_type = np.float64 if traits.real_scores else vote_type if default_score else np.int64
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
@@ -81,8 +84,12 @@ def common(compiled: Compiled, index_type: Any, target: Target) -> SimpleNamespa
             label, amount = load_neighbor(v, u, rows.weights[np.uint64(j)], state)
         else:
             label, amount = load_neighbor(v, u, np.int64(1), state)
-        if checked and not abs(amount) <= numbers.limit:
-            numbers.errors[0] = state.sweep
+        if checked and not abs(np.float64(amount)) <= numbers.limit:
+            fail(numbers.errors, v, AMOUNT, state.sweep)
+            return index_type(-1), vote_type(0)
+        if checks_heard and (label < 0 or label >= state.labels.size):
+            if label >= 0:
+                fail(numbers.errors, v, HEARD, state.sweep)
             return index_type(-1), vote_type(0)
         return index_type(label), vote_type(to_fixed(amount, numbers.scale))
 

@@ -94,7 +94,7 @@ class DecodeEngine(AutoEngine):
         """Do up to so many sweeps, each after decoding."""
         rows = self._workload.rows
         until = len(course.changed) + sweeps
-        while not course.over and len(course.changed) < until and not self.bad_amounts():
+        while not course.over and len(course.changed) < until and not self.failure():
             fill(self._compressed, rows.indptr, rows.indices)
             super().advance(course, 1)
 

@@ -51,6 +51,7 @@ from glp_rapids.propagation.kernels.auto_plan import (
     META,
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda, kernel
+from glp_rapids.propagation.kernels.gpu_failures import build_say
 
 Lists = namedtuple("Lists", "vertices starts degrees meta")
 Tables = namedtuple("Tables", "keys votes lacks touched filled")
@@ -189,7 +190,7 @@ def build(
                 strip = np.int64(0)
                 changes = update(
                     first, here.meta[meta + BOUNDS + 4], here.meta[meta + BOUNDS + BINS + 2],
-                    lists.vertices, readers, run, here, state, numbers.scale,
+                    lists.vertices, readers, run, here, state, numbers,
                 )  # fmt: skip
                 meta = META - meta
                 changes = sum_of_lanes(changes)
@@ -207,21 +208,23 @@ def build(
             if thread == 0:
                 judge(here, run, course)
             cuda.syncthreads()
-            # a faster block may be in the next sweep, and write that one's number there
-            if here.now[OVER] != 0 or numbers.errors[0] == here.now[SWEEPS]:
+            # What failed in this sweep or before ends the run. A faster block may be in the next
+            # one, where what fails is noted under a larger number: nobody leaves for that.
+            failed = numbers.errors[0]
+            if here.now[OVER] != 0 or (failed != 0 and failed <= here.now[SWEEPS] + 1):
                 break
         if cuda.blockIdx.x == 0 and thread == 0:
             run.control[0] = here.now[SWEEPS]
             run.control[1] = here.now[EXPLORED]
             run.control[2] = here.now[EVERYBODY]
 
-    def start(fields):
+    def start(fields, errors):
         state = State(*fields)
         v = cuda.grid(1)
         if v < state.labels.size:
-            state.labels[v] = pick_label(v, state.sweep, state)
+            say(v, state, errors)
 
-    pick_label = compiled.pick_label
+    say = build_say(compiled)
     blocks = auto_common.BLOCKS_A_MULTIPROCESSOR
     digest = f"{compiled.digest} {index_type.__name__} {blocks} {auto_common.TABLE}"
     if compressed is not None:

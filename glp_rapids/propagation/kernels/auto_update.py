@@ -15,6 +15,7 @@ from glp_rapids.propagation.kernels.auto_common import (
     WARPS,
 )
 from glp_rapids.propagation.kernels.cuda_target import cuda
+from glp_rapids.propagation.kernels.gpu_failures import build_say
 
 TOGETHER = 4  # readers looked up before the first is written
 NARROW, MIDDLE = 8, 512  # readers that a thread, and a warp, wakes; a block wakes more
@@ -75,7 +76,7 @@ def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
     default_update = compiled.traits.default_update
-    update_vertex, pick_label = compiled.update_vertex, compiled.pick_label
+    update_vertex, say = compiled.update_vertex, build_say(compiled)
     from_fixed = compiled.from_fixed
 
     @cuda.jit(device=True)
@@ -94,7 +95,7 @@ def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
                 cuda.atomic.add(volume, np.uint64(label), amount * np.int64(cuda.popc(with_first)))
 
     @cuda.jit(device=True)
-    def update(first, long_end, last, vertices, readers, run, here, state, scale):
+    def update(first, long_end, last, vertices, readers, run, here, state, numbers):
         """Update the vertices at positions first..last; return a thread's count of changes.
 
         Up to ``long_end`` rows are long, the longest first: neighbours go to different warps.
@@ -132,11 +133,12 @@ def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
                     elif default_score:
                         update_vertex(
                             v, label,
-                            from_fixed(np.int64(winner_score[np.uint64(position)]), scale), state,
+                            from_fixed(np.int64(winner_score[np.uint64(position)]), numbers.scale),
+                            state,
                         )  # fmt: skip
                     else:
                         update_vertex(v, label, winner_score[np.uint64(position)], state)
-                    state.labels[np.uint64(v)] = pick_label(v, state.sweep, state)
+                    say(np.uint64(v), state, numbers.errors)
                     after = state.labels[np.uint64(v)]
                 differs = after != before
                 if differs:

@@ -14,6 +14,7 @@ import numpy as np
 from glp_rapids.device import array_module, to_host
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Rule, SweepBySweep
+from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels import (
     gpu_block,
     gpu_common,
@@ -126,7 +127,7 @@ class BaselineEngine(SweepBySweep):
         self._readers = bound(readers.indptr), bound(readers_of)
         self._bound = {name: bound(value) for name, value in fields.items()}
         self._active = xp.ones(max(number_of_vertices, 1), np.uint8)
-        self._errors = xp.zeros(1, np.int32)
+        self._errors = xp.zeros(WORDS, np.int64)
         self._changed = xp.zeros(1, np.int64)
         self._bound_changed = bound(self._changed)
         self._wide = bound(xp.zeros(max(number_of_vertices, 1), np.uint8))
@@ -198,7 +199,8 @@ class BaselineEngine(SweepBySweep):
             return
         labels = self._fields["labels"]
         launch(
-            self._update.start, -(-labels.size // 128), 128, tuple(self._bound.values())
+            self._update.start, -(-labels.size // 128), 128, tuple(self._bound.values()),
+            self._ground.bound_errors,
         )
         if "volume" in self._fields:
             said = labels[labels >= 0]
@@ -234,6 +236,7 @@ class BaselineEngine(SweepBySweep):
             self._update.update, -(-(last - first) // threads), threads, first, last,
             ground.bound_vertices, *self._readers, turn.fields, skip, turn.scale,
             ground.bound_marks[0], *ground.bound_winners, self._wide, self._bound_changed,
+            ground.bound_errors,
         )
         first, last = self._wide_indptr[group : group + 2]
         if skip:
@@ -242,9 +245,7 @@ class BaselineEngine(SweepBySweep):
                 *self._readers, self._wide, ground.bound_marks[0],
             )
 
-    def bad_amounts(self) -> bool:
-        """Tell whether a program returned amounts that are not finite or too large."""
+    def failure(self) -> int:
+        """Give what a function of the program got wrong (see `failures`), or 0."""
         traits = self._compiled.traits
-        if traits.default_load or not traits.real_amounts:
-            return False
-        return bool(self._errors[0])
+        return int(self._errors[1]) if traits.checks_amounts or traits.checks_said else 0

@@ -22,7 +22,10 @@ from numba import njit, prange
 from glp_rapids.jit.cache import keep_on_disk
 from glp_rapids.jit.parallel import ParallelKernel, threads_available
 from glp_rapids.propagation.compilation import Compiled, DigestCache, made_of
+from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, failure
 from glp_rapids.propagation.kernels import cpu_unit
+
+_failure = njit(nogil=True, error_model="numpy")(failure)
 
 EVERYTHING = (True, True, True)  # the phases of a class: evaluate, update, count volumes
 ONE_AFTER_ANOTHER = (True, False, False), (False, True, False), (False, False, True)
@@ -31,6 +34,29 @@ SHORT = 8  # labels searched one by one before the table of slots is used
 # another process held one of them; a class has two, and a small graph is done before that.
 PARALLEL_FROM = 1 << 16
 CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough to balance
+
+
+@njit(nogil=True, error_model="numpy")
+def _fail(errors, v, kind):
+    """Note what went wrong at a vertex; of all the smallest stays."""
+    errors[0] = 1
+    errors[1] = min(errors[1], _failure(v, kind))
+
+
+def _say(compiled: Compiled) -> Callable:
+    """Compile what lets a vertex say its label."""
+    pick_label, checked = compiled.pick_label, compiled.traits.checks_said
+
+    @njit(nogil=True, error_model="numpy")
+    def say(v, state, errors):
+        label = pick_label(v, state.sweep, state)
+        if checked and (label < LOWEST or label >= state.labels.size):
+            _fail(errors, v, SAID)
+            state.labels[v] = -1
+        else:
+            state.labels[v] = label
+
+    return say
 
 
 def build(compiled: Compiled, stamped: bool) -> Callable:
@@ -43,13 +69,13 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     traits = compiled.traits
     unit, growing, plain = traits.unit_votes, traits.growing_scores, traits.plain
     default_score, weighted = traits.default_score, traits.weighted
-    checked = traits.real_amounts and not traits.default_load
+    checked, checks_heard = traits.checks_amounts, traits.checks_heard
     counted = traits.count_volumes
     volume_field = compiled.state_type._fields.index("volume") if counted else 0
     score_type = np.float64 if traits.real_scores else np.int64
     State = compiled.state_type
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
-    update_vertex, pick_label = compiled.update_vertex, compiled.pick_label
+    update_vertex, say = compiled.update_vertex, _say(compiled)
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
     preferred = compiled.preferred
     jit = njit(nogil=True, error_model="numpy")
@@ -85,8 +111,11 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                     weight = weights[np.uint64(j)]
                 heard, amount = load_neighbor(v, u, weight, state)
                 label = np.int64(heard)
-                if checked and not abs(amount) <= limit:
-                    errors[0] = 1
+                if checked and not abs(np.float64(amount)) <= limit:
+                    _fail(errors, v, AMOUNT)
+                    continue
+                if checks_heard and heard >= state.labels.size:
+                    _fail(errors, v, HEARD)
                     continue
                 votes = to_fixed(amount, scale)
             if label < 0:
@@ -199,7 +228,9 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
         return entry_label[thread], entry_votes[thread], entry_slot[thread], slots[thread], direct
 
     @jit
-    def update_chunk(low, high, readers_indptr, readers, state, scale, skip, active, winners, old):
+    def update_chunk(
+        low, high, readers_indptr, readers, state, scale, skip, active, winners, old, errors
+    ):
         """Update the listed vertices and wake the readers of those that now say something else."""
         winner_vertex, winner_label, winner_score = winners
         changed = 0
@@ -215,7 +246,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                     )
                 else:
                     update_vertex(v, winner_label[position], winner_score[position], state)
-                state.labels[v] = pick_label(v, state.sweep, state)
+                say(v, state, errors)
             old[position] = before
             if state.labels[v] != before:
                 changed += 1
@@ -253,7 +284,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                             low = first + chunk * CHUNK
                             changed_by[thread] += update_chunk(
                                 low, low + counts[chunk], readers_indptr, readers, state, scale,
-                                skip, active, winners, old,
+                                skip, active, winners, old, errors[thread],
                             )
             if counted and recounts:
                 labels = fields[0]
@@ -290,12 +321,12 @@ def threads_for(number_of_edges: int) -> int:
 
 def start_kernel(compiled: Compiled) -> Callable:
     """Give the function that lets every vertex say its first label."""
-    State, pick_label = compiled.state_type, compiled.pick_label
+    State, say = compiled.state_type, _say(compiled)
 
-    def start(fields):
+    def start(fields, errors):
         state = State(*fields)
         for v in range(state.labels.size):
-            state.labels[v] = pick_label(v, state.sweep, state)
+            say(v, state, errors)
 
     kernel = njit(nogil=True, error_model="numpy")(start)
     return keep_on_disk(kernel, DigestCache, start, made_of(start, compiled.digest))

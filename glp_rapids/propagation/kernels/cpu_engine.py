@@ -11,6 +11,7 @@ import numpy as np
 from glp_rapids.jit.interrupts import A_CALL
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.course import Rule, SweepBySweep
+from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels import cpu
 from glp_rapids.propagation.kernels.cpu_unit import LARGEST_TABLE, rows_in_order
 from glp_rapids.propagation.sweep import Workload, class_lists
@@ -35,7 +36,7 @@ class CpuRun(SweepBySweep):
         )
         self._active = np.ones(number_of_vertices, np.uint8)
         self._tied = np.zeros(number_of_vertices, np.uint8)
-        self._errors = np.zeros((self._threads, 1), np.int64)
+        self._errors = np.zeros((self._threads, WORDS), np.int64)
 
     def _make_lists(self, size: int) -> None:
         """Make room for the winners of so many vertices, and for what they said before."""
@@ -52,7 +53,7 @@ class CpuRun(SweepBySweep):
         """Let every vertex say its first label."""
         if self._compiled.traits.default_pick:
             return
-        cpu.start_kernel(self._compiled)(tuple(self._fields.values()))
+        cpu.start_kernel(self._compiled)(tuple(self._fields.values()), self._errors[0])
         if "volume" in self._fields:
             labels = self._fields["labels"]
             self._fields["volume"][:] = np.bincount(labels[labels >= 0], minlength=labels.size)
@@ -68,9 +69,9 @@ class CpuRun(SweepBySweep):
             np.float64(self._workload.scale), np.float64(self._workload.largest_amount),
         )  # fmt: skip
 
-    def bad_amounts(self) -> bool:
-        """Tell whether a program returned amounts that are not finite or too large."""
-        return bool(self._errors.any())
+    def failure(self) -> int:
+        """Give what a function of the program got wrong (see `failures`), or 0."""
+        return int(self._errors[:, 1].min())
 
 
 class CpuEngine(CpuRun):

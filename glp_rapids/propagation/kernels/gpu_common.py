@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.propagation.compilation import Compiled
-from glp_rapids.propagation.kernels.cuda_target import cuda
+from glp_rapids.propagation.failures import AMOUNT, HEARD
+from glp_rapids.propagation.kernels.cuda_target import cuda, gpu_target
+from glp_rapids.propagation.kernels.gpu_failures import build_fail
 
 THREADS = 128  # of the kernels that give a block to a vertex
 
@@ -21,7 +23,8 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
     """Make the device functions of one program for one type of vertex index."""
     traits = compiled.traits
     unit, weighted, default_score = traits.unit_votes, traits.weighted, traits.default_score
-    checked = traits.real_amounts and not traits.default_load
+    checked, checks_heard = traits.checks_amounts, traits.checks_heard
+    fail = build_fail(gpu_target())
     score_type = np.float64 if traits.real_scores else np.int64
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
@@ -44,8 +47,12 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
             label, amount = load_neighbor(v, u, weights[j], state)
         else:
             label, amount = load_neighbor(v, u, np.int64(1), state)
-        if checked and not abs(amount) <= limit:
-            errors[0] = 1
+        if checked and not abs(np.float64(amount)) <= limit:
+            fail(errors, v, AMOUNT, state.sweep)
+            return index_type(-1), np.int64(0)
+        if checks_heard and (label < 0 or label >= state.labels.size):
+            if label >= 0:
+                fail(errors, v, HEARD, state.sweep)
             return index_type(-1), np.int64(0)
         return index_type(label), to_fixed(amount, scale)
 

@@ -8,6 +8,7 @@ from typing import Any
 from glp_rapids.propagation.compilation import Compiled
 from glp_rapids.propagation.kernels.cuda_target import cuda, kernel
 from glp_rapids.propagation.kernels.gpu_common import THREADS
+from glp_rapids.propagation.kernels.gpu_failures import build_say
 
 NARROW_READERS = 32  # a vertex read by more is left to a block of its own
 
@@ -21,12 +22,12 @@ def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
     State, plain = compiled.state_type, compiled.traits.plain
     default_score, counted = compiled.traits.default_score, compiled.traits.count_volumes
     volume_field = compiled.state_type._fields.index("volume") if counted else 0
-    update_vertex, pick_label = compiled.update_vertex, compiled.pick_label
+    update_vertex, say = compiled.update_vertex, build_say(compiled)
     from_fixed = compiled.from_fixed
 
     def update(
         first, last, vertices, readers_indptr, readers, fields, skip, scale, active, winner,
-        winner_score, wide, changed,
+        winner_score, wide, changed, errors,
     ):
         state = State(*fields)
         position = first + cuda.grid(1)
@@ -44,7 +45,7 @@ def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
                         update_vertex(v, label, from_fixed(winner_score[v], scale), state)
                     else:
                         update_vertex(v, label, winner_score[v], state)
-                    state.labels[v] = pick_label(v, state.sweep, state)
+                    say(v, state, errors)
                 after = state.labels[v]
                 if after != before:
                     differs = 1
@@ -73,11 +74,11 @@ def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
             if cuda.threadIdx.x == 0:
                 wide[v] = 0
 
-    def start(fields):
+    def start(fields, errors):
         state = State(*fields)
         v = cuda.grid(1)
         if v < state.labels.size:
-            state.labels[v] = pick_label(v, state.sweep, state)
+            say(v, state, errors)
 
     digest = f"{compiled.digest} {index_type.__name__}"
     return SimpleNamespace(

@@ -1,0 +1,216 @@
+"""What a program returns or is given out of bounds ends in one clear error, never in a crash."""
+
+import os
+import re
+import subprocess
+import sys
+
+import graphs
+import numpy as np
+import pandas as pd
+import pytest
+
+import glp_rapids
+from glp_rapids import Program, propagate
+from glp_rapids.device import array_module
+from glp_rapids.propagation.kernels import cpu
+
+CHAIN = graphs.edges([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "f")])
+
+
+class Hears(Program):
+    """Hears a label of the state, wrong ones from vertex 2 on."""
+
+    def __init__(self, label):
+        self.label = label
+
+    def initial_state(self, graph):
+        xp = array_module(graph.degree)
+        own = xp.arange(graph.number_of_vertices).astype(np.asarray(self.label).dtype)
+        label = own.copy()
+        label[2:] = self.label
+        return {"own": own, "label": label}
+
+    def load_neighbor(v, u, weight, state):
+        return state.label[v], weight
+
+
+class Says(Hears):
+    def pick_label(v, sweep, state):
+        return state.label[v] if sweep == 1 else state.own[v]
+
+    load_neighbor = Program.load_neighbor
+
+
+class SaysAtFirst(Says):
+    def pick_label(v, sweep, state):
+        return state.label[v]
+
+
+class Writes(Says):
+    def update_vertex(v, label, score, state):
+        state.labels[v] = state.label[v]
+
+    pick_label = Program.pick_label
+
+
+WRONG = {
+    "heard": (Hears, "load_neighbor returned a label that is no vertex in sweep 1, at vertex 'c'"),
+    "said": (Says, "pick_label returned a label that is no vertex in sweep 1, at vertex 'c'"),
+    "said first": (SaysAtFirst, "pick_label returned a label that is no vertex in sweep 0, at "),
+    "written": (Writes, "update_vertex wrote a label that is no vertex in sweep 1, at vertex 'c'"),
+}
+
+
+@pytest.mark.parametrize("label", [6, 2**31 - 1])
+@pytest.mark.parametrize("case", WRONG)
+def test_labels_that_are_no_vertices(case, label, device):
+    program, words = WRONG[case]
+    with pytest.raises(ValueError, match=re.escape(f"{program.__name__}.{words}")) as caught:
+        propagate(**CHAIN, program=program(label), device=device)
+    assert "labels are indices of vertices, 0 to 5, or negative for silence" in str(caught.value)
+
+
+@pytest.mark.parametrize("label", [np.int64(2**32), np.uint64(2**63), np.uint64(2**64 - 1)])
+@pytest.mark.parametrize("case", ["heard", "said", "said first"])
+def test_labels_that_would_wrap_around(case, label, device):
+    program, words = WRONG[case]
+    with pytest.raises(ValueError, match=re.escape(words)):
+        propagate(**CHAIN, program=program(label), device=device)
+
+
+def test_labels_far_below_zero(device):
+    silent = propagate(**CHAIN, program=Hears(-(2**40)), device=device, max_iter=1)
+    assert len(silent) == 6
+    with pytest.raises(ValueError, match="pick_label returned a label that is no vertex"):
+        propagate(**CHAIN, program=Says(-(2**31) - 1), device=device)
+
+
+def test_several_columns_of_ids_name_the_vertex():
+    edges = pd.DataFrame({"a": [1, 1], "b": ["x", "y"], "c": [1, 1], "d": ["y", "z"]})
+    with pytest.raises(ValueError, match=re.escape("at vertex (1, 'z')")):
+        propagate(edges, Hears(9), source=["a", "b"], destination=["c", "d"], device="cpu")
+
+
+@pytest.mark.parametrize("case", ["heard", "written"])
+def test_the_smallest_vertex_is_named_by_every_engine(case, monkeypatch):
+    monkeypatch.setattr(cpu, "threads_for", lambda _: 2)
+    edges = graphs.GRAPHS["random"]()
+    graph = glp_rapids.as_graph(**edges, device="cpu")
+    program, words = WRONG[case]
+    with pytest.raises(ValueError) as caught:
+        propagate(graph, program(10**6))
+    with pytest.raises(ValueError) as of_compressed:
+        propagate(glp_rapids.compress(graph, device="cpu"), program(10**6))
+    assert str(caught.value) == str(of_compressed.value)
+    assert words.split(", at")[0] in str(caught.value)
+    assert "at vertex 2;" in str(caught.value)
+
+
+class Whole(Program):
+    """Returns whole amounts."""
+
+    def __init__(self, amount):
+        self.amount = amount
+
+    def initial_state(self, graph):
+        return {"amount": np.int64(self.amount)}
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], state.amount
+
+
+@pytest.mark.parametrize("amount", [2**62, -(2**62), 2**61 + 2**54, -(2**63)])
+def test_whole_amounts_that_would_wrap_around(amount, device):
+    words = "Whole.load_neighbor returned an amount that exceeds 2.30584e+18 in sweep 1"
+    with pytest.raises(ValueError, match=re.escape(words)):
+        propagate(**CHAIN, program=Whole(amount), device=device)
+
+
+def test_whole_amounts_as_large_as_can_be(device):
+    large = propagate(**CHAIN, program=Whole(2**61), device=device)
+    small = propagate(**CHAIN, program=Whole(1), device=device)
+    assert large["partition"].tolist() == small["partition"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("state", "columns", "words"),
+    [
+        ({"x": np.zeros(5)}, (), "gives 'x' of shape (5,); the first axis must be the 6 vertices"),
+        ({"x": np.zeros((7, 2))}, (), "gives 'x' of shape (7, 2); the first axis must be the 6"),
+        ({"x": np.zeros(0)}, (), "gives 'x' of shape (0,)"),
+        ({"vertex": np.zeros(6)}, ("vertex",), "result_columns names 'vertex', which the result"),
+        ({"partition": np.zeros(6)}, ("partition",), "names 'partition', which the result holds"),
+        ({"x": np.zeros(6)}, ("x", "x"), "names 'x', which the result holds already"),
+        ({"labels": np.full(6, -(2**31) - 1)}, (), "negative (down to -2**31), not -2147483649"),
+        ({"labels": np.full(6, -(2**32) + 1)}, (), "negative (down to -2**31), not -4294967295"),
+        ({"labels": np.full(6, 2**64 - 1, np.uint64)}, (), "not 18446744073709551615"),
+    ],
+)
+def test_state_out_of_bounds(state, columns, words, device):
+    class Mine(Program):
+        result_columns = columns
+
+        def initial_state(self, graph):
+            return state
+
+    with pytest.raises(ValueError, match=re.escape(words)):
+        propagate(**CHAIN, program=Mine(), device=device)
+
+
+def test_result_columns_as_text():
+    class Mine(Program):
+        result_columns = "best"
+
+    with pytest.raises(TypeError, match=re.escape("tuple of names, not 'best'; write ('best',)")):
+        propagate(**CHAIN, program=Mine(), device="cpu")
+
+
+def test_initial_labels_as_far_below_zero_as_can_be(device):
+    class Silent(Program):
+        def initial_state(self, graph):
+            return {"labels": np.full(graph.number_of_vertices, -(2**31))}
+
+    result = propagate(**CHAIN, program=Silent(), device=device)
+    assert result["partition"].tolist() == [-1] * 6
+
+
+# What used to end the process: labels and amounts far out of bounds, by all threads.
+MANY = """
+import sys
+import numpy as np
+import glp_rapids
+
+class Mine(glp_rapids.Program):
+    def load_neighbor(v, u, weight, state):
+        return u * 10**9 if state.far == 1 else u, weight
+
+    def update_vertex(v, label, score, state):
+        state.labels[v] = 2**30 + label if state.far == 2 else label
+
+    def pick_label(v, sweep, state):
+        return v * 10**6 if state.far == 3 else state.labels[v]
+
+    def initial_state(self, graph):
+        return {"far": self.far}
+
+n = 70_000
+edges = np.arange(n), (np.arange(n) * 7 + 1) % n
+for far in (1, 2, 3):
+    mine = Mine()
+    mine.far = far
+    try:
+        glp_rapids.propagate(edges, mine, device="cpu", max_iter=2)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_labels_far_out_of_bounds_do_not_end_the_process(tmp_path):
+    (tmp_path / "mine.py").write_text(MANY)
+    run = subprocess.run(
+        [sys.executable, tmp_path / "mine.py"], capture_output=True, text=True, timeout=200,
+        env={**os.environ, "NUMBA_NUM_THREADS": "2"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("a label that is no vertex in sweep") == 3
