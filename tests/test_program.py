@@ -388,6 +388,24 @@ def test_silent_vertices_have_no_partition(device):
     assert named["partition"].isna().tolist() == [False, False, False, True, True]
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int32, "Int64"])
+def test_whole_numbers_stay_such_beside_silent_vertices(dtype, device):
+    class OnlyLast(Program):
+        def initial_state(self, graph):
+            index = array_module(graph.indptr).arange(graph.number_of_vertices)
+            return {"labels": (index == 2) * 4 - 1}
+
+    largest = 2**31 - 1 if dtype is np.int32 else 2**60 + 3
+    source, destination = (pd.Series(ids, dtype=dtype) for ids in ([5, 6], [7, largest]))
+    named = propagate(
+        pd.DataFrame({"src": source, "dst": destination}), OnlyLast(), device=device,
+        renumber=False, max_iter=0,
+    )  # fmt: skip
+    assert str(named["partition"].dtype).lower() == np.dtype(str(source.dtype).lower()).name
+    assert named["partition"].isna().tolist() == [True, True, False, True]
+    assert named["partition"].iloc[2] == largest
+
+
 def test_a_changed_constant_of_the_module_counts(monkeypatch, device):
     edges = graphs.GRAPHS["random"]()
     assert_as_interpreted(RealScore(), edges, device)

@@ -109,10 +109,15 @@ def _partition(graph: Graph, labels: Any, renumber: bool) -> dict[str, Any]:
     # A silent vertex has no label to give the id of.
     columns = graph.external_columns(array_module(labels).where(silent, 0, labels), "partition")
     kind = graph.vertices.kind
-    return {
-        name: to_series(values, kind).where(to_series(~silent, kind), None)
-        for name, values in columns.items()
-    }
+    return {name: _null_where(silent, values, kind) for name, values in columns.items()}
+
+
+def _null_where(silent: Any, values: Any, kind: Kind) -> Any:
+    """Put nulls into a column, which keeps its type."""
+    values = to_series(values, kind)
+    if kind == "pandas" and isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
+        values = pd.Series(pd.array(values.to_numpy()))  # else whole numbers become floats
+    return values.where(to_series(~silent, kind), None)
 
 
 def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) -> Frame:
@@ -292,4 +297,4 @@ def _named(codes: Any, names: pd.Index, kind: Kind) -> Any:
     if len(names) == 0:
         names = pd.Index([0])
     found = taken(to_series(pd.Series(names), kind), array_module(codes).where(silent, 0, codes))
-    return found.where(to_series(~silent, kind), None)
+    return _null_where(silent, found, kind)
