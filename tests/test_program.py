@@ -6,18 +6,18 @@ import re
 import subprocess
 import sys
 import textwrap
-from types import SimpleNamespace
 
 import graphs
 import numpy as np
 import pandas as pd
 import pytest
 import reference
+from reference_program import interpreted
 
 from glp_rapids import Program, as_graph, label_propagation, propagate, random_below
 from glp_rapids.device import array_module
 from glp_rapids.propagation.compilation import compile_program, cpu_target
-from glp_rapids.propagation.program import fingerprint, functions_of, traits_of
+from glp_rapids.propagation.program import fingerprint, traits_of
 from glp_rapids.propagation.variants import Classic, Layered, SpeakerListener
 
 TRIANGLES = graphs.edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
@@ -26,57 +26,6 @@ OPTIONS = [
     {"explore": 0, "update": "sync", "retain": False, "direction": "out"},
     {"explore": 3, "classes": 4, "tie_break": "max", "seed": 9, "direction": "both"},
 ]
-
-
-def interpreted(
-    program, graph, *, max_iter=20, explore=10, classes=32, update="semi", direction="in",
-    retain=True, tie_break="min", seed=0,
-):  # fmt: skip
-    """Run a program's own functions in plain Python: (state, changed labels of each sweep)."""
-    rows = graph.rows(direction)
-    n = graph.number_of_vertices
-    weights = np.ones(rows.indices.size, int) if rows.weights is None else rows.weights
-    pick, load, score_of, write = functions_of(program).values()
-    given = {
-        name: value.copy() if isinstance(value, np.ndarray) else value
-        for name, value in {"labels": np.arange(n), **program.initial_state(graph)}.items()
-    }
-    state = SimpleNamespace(sweep=0, seed=seed, **given)
-    for v in range(n):
-        state.labels[v] = pick(v, 0, state)
-    changed = []
-    explored = None if explore else 0
-    for state.sweep in range(1, max_iter + 1):
-        changed.append(0)
-        exploring = explored is None
-        for turn in reference.classes_of(n, classes, update):
-            state.volume = np.bincount(state.labels[state.labels >= 0], minlength=n)
-            best = {}
-            for v in turn:
-                votes = {}
-                for j in range(int(rows.indptr[v]), int(rows.indptr[v + 1])):
-                    label, amount = load(v, int(rows.indices[j]), weights[j].item(), state)
-                    if label >= 0:
-                        votes[int(label)] = votes.get(int(label), 0) + amount
-                scores = {label: score_of(v, label, votes[label], state) for label in votes}
-                scores = {label: score for label, score in scores.items() if score == score}
-                if scores:
-                    label = reference.winner(
-                        scores, state.labels[v], sweep=state.sweep, exploring=exploring,
-                        tie_break=tie_break, retain=retain, seed=seed,
-                    )  # fmt: skip
-                    best[v] = label, scores[label]
-            before = state.labels.copy()
-            for v, (label, points) in best.items():
-                write(v, label, points, state)
-                state.labels[v] = pick(v, state.sweep, state)
-            changed[-1] += int((state.labels != before).sum())
-        flooding = len(changed) > 1 and 25 * changed[-1] > 24 * changed[-2]
-        if exploring and (state.sweep == explore or flooding):
-            explored = state.sweep
-        if not exploring and changed[-1] == 0:
-            break
-    return state, changed
 
 
 def assert_as_interpreted(program, edges, device, **options):

@@ -138,7 +138,7 @@ def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
                         )  # fmt: skip
                     else:
                         update_vertex(v, label, winner_score[np.uint64(position)], state)
-                    say(np.uint64(v), state, numbers.errors)
+                    say(v, state, numbers.errors)
                     after = state.labels[np.uint64(v)]
                 differs = after != before
                 if differs:

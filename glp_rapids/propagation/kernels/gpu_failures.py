@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from glp_rapids.propagation.compilation import Compiled, Target
 from glp_rapids.propagation.failures import LOWEST, SAID, failure
 from glp_rapids.propagation.kernels.cuda_target import cuda, gpu_target
@@ -32,6 +34,6 @@ def build_say(compiled: Compiled) -> Any:
         if checked and (label < LOWEST or label >= state.labels.size):
             fail(errors, v, SAID, state.sweep)
             label = -1
-        state.labels[v] = label
+        state.labels[np.uint64(v)] = label
 
     return say
