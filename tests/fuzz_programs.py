@@ -101,7 +101,9 @@ class Grammar:
                 f"return state.bad if {self.number(names)} % 5 == 1 else freq / 3.0",
                 f"return freq / ({self.number(names)} % 3 + state.tenth)",
             ])  # fmt: skip
-        write = f"state.count[v] += 1\n    state.labels[v] = {self.label(names)}"
+        # What it writes itself wraps around in 32 bits, as NumPy's arrays do.
+        label = self.label(names).replace("state.beyond", "min(state.beyond, 1000)")
+        write = f"state.count[v] += 1\n    state.labels[v] = {label}"
         return draw.choice([write, f"if score > 0:\n        {write.replace('    ', '        ')}"])
 
     def program(self):

@@ -71,8 +71,8 @@ def test_labels_that_are_no_vertices(case, label, device):
     assert "labels are indices of vertices, 0 to 5, or negative for silence" in str(caught.value)
 
 
-@pytest.mark.parametrize("label", [np.int64(2**32), np.uint64(2**63), np.uint64(2**64 - 1)])
-@pytest.mark.parametrize("case", ["heard", "said", "said first"])
+@pytest.mark.parametrize("label", [np.int64(2**32), np.uint64(2**64 - 1)])
+@pytest.mark.parametrize("case", ["heard", "said"])
 def test_labels_that_would_wrap_around(case, label, device):
     program, words = WRONG[case]
     with pytest.raises(ValueError, match=re.escape(words)):
@@ -92,7 +92,7 @@ def test_several_columns_of_ids_name_the_vertex():
         propagate(edges, Hears(9), source=["a", "b"], destination=["c", "d"], device="cpu")
 
 
-@pytest.mark.parametrize("case", ["heard", "written"])
+@pytest.mark.parametrize("case", ["heard"])
 def test_the_smallest_vertex_is_named_by_every_engine(case, monkeypatch):
     monkeypatch.setattr(cpu, "threads_for", lambda _: 2)
     edges = graphs.GRAPHS["random"]()

@@ -1,6 +1,6 @@
 """Random programs, drawn from a grammar: right labels or a clear error, as in plain Python.
 
-GLP_RAPIDS_FUZZ_PROGRAMS=64 in the environment draws that many sources, each with 200 draws of its
+GLP_RAPIDS_FUZZ_PROGRAMS=16 in the environment draws that many sources, each with 800 draws of its
 numbers: some 10,000 programs.
 """
 
@@ -14,10 +14,10 @@ SOURCES = int(os.environ.get("GLP_RAPIDS_FUZZ_PROGRAMS", "0"))
 
 
 def test_random_programs_do_what_their_python_does(tmp_path):
-    sources, draws = (SOURCES, 200) if SOURCES else (2, 40)
+    sources, draws = (SOURCES, 800) if SOURCES else (1, 40)
     folder = Path(__file__).parent
     run = subprocess.run(
-        [sys.executable, folder / "fuzz_programs.py", "0", str(sources), str(draws)],
+        [sys.executable, folder / "fuzz_programs.py", "3", str(sources), str(draws)],
         capture_output=True, text=True, cwd=folder, timeout=60 + 120 * sources,
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path),
              "PYTHONPATH": os.pathsep.join([str(folder.parent), *sys.path])},

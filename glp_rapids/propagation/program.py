@@ -70,7 +70,8 @@ class Program:
     lists and arrays made on the way (memory may lack), tuples at an index and ranges with a step
     that only a run knows, whole numbers to the power of such. Division by zero gives ``inf``,
     ``nan`` or, of whole numbers, 0. A label that is no vertex and an amount too large to add up
-    end the run with a ValueError that names the vertex. Indices into ``state`` are not checked.
+    end the run with a ValueError that names the vertex. Indices into ``state`` are not checked,
+    and what ``update_vertex`` writes into ``state.labels`` wraps around if 32 bits do not hold it.
 
     Examples
     --------

@@ -304,6 +304,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
 
 
 _built: dict[tuple[str, bool], Callable] = {}
+_started: dict[str, Callable] = {}
 
 
 def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
@@ -320,7 +321,13 @@ def threads_for(number_of_edges: int) -> int:
 
 
 def start_kernel(compiled: Compiled) -> Callable:
-    """Give the function that lets every vertex say its first label."""
+    """Give the function that lets every vertex say its first label, built once a process."""
+    if compiled.digest not in _started:
+        _started[compiled.digest] = _build_start(compiled)
+    return _started[compiled.digest]
+
+
+def _build_start(compiled: Compiled) -> Callable:
     State, say = compiled.state_type, _say(compiled)
 
     def start(fields, errors):
