@@ -32,9 +32,9 @@ def ingest(whole):
 
 
 CALLS = {
-    "propagation": lambda whole: glp_rapids.label_propagation(whole),
+    "propagation": lambda whole: glp_rapids.label_propagation(whole, max_iter=4, explore=2),
     "speakers": lambda whole: glp_rapids.speaker_listener(whole, max_labels=2, max_iter=5),
-    "compressed": lambda whole: glp_rapids.label_propagation(glp_rapids.compress(whole)),
+    "compressed": lambda whole: glp_rapids.label_propagation(glp_rapids.compress(whole), max_iter=4),
     "diversity": lambda whole: glp_rapids.structural_diversity(whole, 2, "core"),
     "ingest": lambda whole: glp_rapids.label_propagation(ingest(whole), explore=0),
 }
