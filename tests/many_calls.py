@@ -31,10 +31,14 @@ def ingest(whole):
     return glp_rapids.as_graph(pd.DataFrame({"src": source, "dst": destination}), device="cpu")
 
 
+def propagated(whole):
+    return glp_rapids.label_propagation(whole, max_iter=4, explore=2)
+
+
 CALLS = {
-    "propagation": lambda whole: glp_rapids.label_propagation(whole, max_iter=4, explore=2),
+    "propagation": lambda whole: propagated(whole),
     "speakers": lambda whole: glp_rapids.speaker_listener(whole, max_labels=2, max_iter=5),
-    "compressed": lambda whole: glp_rapids.label_propagation(glp_rapids.compress(whole), max_iter=4),
+    "compressed": lambda whole: propagated(glp_rapids.compress(whole)),
     "diversity": lambda whole: glp_rapids.structural_diversity(whole, 2, "core"),
     "ingest": lambda whole: glp_rapids.label_propagation(ingest(whole), explore=0),
 }
