@@ -13,6 +13,7 @@ import pandas as pd
 
 from glp_rapids import frames
 from glp_rapids.adjacency import ordering
+from glp_rapids.clock import refuse_nulls
 from glp_rapids.device import array_module
 from glp_rapids.sorting import rows_of
 
@@ -120,31 +121,9 @@ def subtracted(pairs: Pairs, leaving: Pairs) -> Pairs:
     return Pairs(pairs.key[kept], transfers[kept], units[kept])
 
 
-def _refuse_nulls(column, label):
-    if nulls := frames.null_count(column):
-        raise ValueError(f"{label} holds {nulls} null(s) or NaN; drop those rows with dropna")
-
-
-def times(column, label):
-    """Give times as int64 microseconds or as float64, and whether they were dates."""
-    _refuse_nulls(column, label)
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        if getattr(column.dtype, "tz", None) is not None:
-            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-        return frames.to_array(column.astype("datetime64[us]").astype("int64")), True
-    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
-        raise TypeError(
-            f"{label} holds {column.dtype}; times are datetime64 (pandas.to_datetime) or numbers"
-        )
-    time = frames.to_array(column).astype(np.float64)
-    if time.size and not bool(array_module(time).isfinite(time).all()):
-        raise ValueError(f"{label} holds infinite times; drop those rows")
-    return time, False
-
-
 def units(column, scale, label):
     """Give amounts in units of 1 / scale, as int64."""
-    _refuse_nulls(column, label)
+    refuse_nulls(column, label)
     if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
         raise TypeError(f"{label} holds {column.dtype}, not numbers; cast with astype('float64')")
     amount = frames.to_array(column).astype(np.float64)

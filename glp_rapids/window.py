@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,15 +20,16 @@ import pandas as pd
 
 from glp_rapids import frames, ids, sources
 from glp_rapids.calls import guarded
+from glp_rapids.clock import NUMBERS, PER_DAY, refuse_leap, start_of, times
+from glp_rapids.deliveries import Deliveries
 from glp_rapids.device import DeviceName, array_module, choose, to_device
 from glp_rapids.frames import Frame, Kind, taken
 from glp_rapids.graph import Graph
 from glp_rapids.options import ColumnNames
-from glp_rapids.pairs import Pairs, Rows, added_up, merged, subtracted, times, units
+from glp_rapids.pairs import Pairs, Rows, added_up, merged, subtracted, units
 from glp_rapids.sorting import index_dtype
 
 Array = Any
-PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
 
 
 class Change(NamedTuple):
@@ -51,8 +53,8 @@ class SlidingWindow:
     amount
         Column with the amounts, not negative; None: there are none, and every value is 0.
     time
-        Column with the times: datetime64 (kept to the microsecond; with time zone: as UTC) or
-        numbers, which count ``time_unit``.
+        Column with the times: datetime64 (kept to the microsecond; with time zone: as UTC; all
+        with one or all without) or numbers below 2**53, which count ``time_unit``.
     time_unit : {"D", "h", "m", "s", "ms", "us"}
         What numeric times count; days by default.
     directed
@@ -70,6 +72,12 @@ class SlidingWindow:
 
     Notes
     -----
+    The window never moves back, so a wrong clock may empty it for good. Two guards: a batch is
+    refused if a minority of its rows, and at most a tenth of these and those in the window, is
+    dated more than ``days`` after all others, and than twice any pause among them; and a warning is
+    given when more rows than the window holds have come ``days`` too late since ``newest`` moved.
+    A whole batch that is far ahead is taken, as after a pause. Batches have no names: one that
+    comes twice counts twice, with a warning if all of it is there already.
     An `append` costs O(b log b + w) for a batch of b rows and a window of w rows, a sort of the
     batch and a few passes over the window; memory is about 100 bytes a row. The result equals, to
     the bit, the graph built at once from the rows inside the window.
@@ -118,16 +126,17 @@ class SlidingWindow:
         self.directed = bool(directed)
         self.device: DeviceName = choose(device)
         self._scale = 10**decimals
-        self._per_day = PER_DAY[time_unit]
+        self._time_unit = time_unit
         self._source, self._destination = source, destination
         self._amount, self._time = amount, time
-        self._dated: bool | None = None
+        self._times: str | None = None
         self._newest: int | float | None = None
         self._kind: Kind = "pandas"
         self._vertices: ids.VertexIds | None = None
         self._rows: Rows | None = None
         self._pairs: Pairs | None = None
         self._graphs: dict[str | None, Graph] = {}
+        self._deliveries = Deliveries()
 
     def __len__(self) -> int:
         return 0 if self._rows is None else self._rows.time.size
@@ -146,12 +155,15 @@ class SlidingWindow:
     @property
     def newest(self) -> Any:
         """The latest time seen: a datetime64, or a float for numeric times; None at the start."""
-        return self._shown(self._newest)
+        return self._shown(self._newest, self._times)
 
     @property
     def oldest(self) -> Any:
         """The time the window starts after: newest - days; None at the start."""
-        return None if self._newest is None else self._shown(self._start(self._newest, self._dated))
+        if self._newest is None:
+            return None
+        start = start_of(self._newest, self.days, self._times, self._time_unit)
+        return self._shown(start, self._times)
 
     @guarded
     def append(self, frame: Frame) -> Change:
@@ -171,18 +183,22 @@ class SlidingWindow:
         Raises
         ------
         ValueError
-            A column is missing, or holds nulls, negative or infinite amounts. The window stays as
-            it was.
+            A column is missing, or holds nulls, negative or infinite amounts; numeric times look
+            like another unit than ``time_unit``, or cannot be told apart; a few rows are dated far
+            ahead of all others. The window stays as it was.
         TypeError
             ``frame`` is no frame, or a column holds another type than is needed or than before.
         """
         frame, kind = self._checked(frame)
         if not len(frame):
             return Change(0, 0, 0)
-        rows, vertices, dated = self._read(frame, kind)
+        rows, vertices, time_kind = self._read(frame, kind)
         newest = rows.time.max().item()
         newest = newest if self._newest is None else max(self._newest, newest)
-        start = self._start(newest, dated)
+        start = start_of(newest, self.days, time_kind, self._time_unit)
+        shown = partial(self._shown, kind=time_kind)
+        label = f"time column {self._time!r}"
+        refuse_leap(rows.time, start, newest, self._newest, len(self), label, shown)
         xp = array_module(rows.time)
         fresh = rows[xp.flatnonzero(rows.time > start)]
         if self._vertices is None:
@@ -197,9 +213,13 @@ class SlidingWindow:
         together, old_index, new_index = _join_ids(old, vertices, self.device)
         if leaving.time.size:
             pairs = subtracted(pairs, added_up(leaving, len(old), self.directed))
-        fresh = fresh.renamed(new_index)
+        fresh, staying = fresh.renamed(new_index), staying.renamed(old_index)
+        moved, told = newest != self._newest, f"{shown(newest)} in {label}"
+        deliveries = self._deliveries.after(
+            rows, len(vertices), fresh, staying, start, newest - start, moved, told
+        )
         pairs = merged(pairs.renamed(old_index), added_up(fresh, len(together), self.directed))
-        kept = staying.renamed(old_index).joined(fresh)
+        kept = staying.joined(fresh)
         present = xp.zeros(len(together), dtype=bool)
         present[pairs.row] = True
         present[pairs.column] = True
@@ -209,7 +229,8 @@ class SlidingWindow:
             together = _taken(together, xp.flatnonzero(present))
         self._rows, self._pairs, self._vertices = kept, pairs, together
         self._newest, self._graphs = newest, {}
-        self._kind, self._dated = kind, dated
+        self._kind, self._times = kind, time_kind
+        self._deliveries = deliveries
         return Change(fresh.time.size, leaving.time.size, rows.time.size - fresh.time.size)
 
     @guarded
@@ -276,13 +297,9 @@ class SlidingWindow:
             self._kind,
         )
 
-    def _start(self, newest, dated):
-        if dated:
-            return newest - math.ceil(self.days * PER_DAY["us"])
-        return newest - self.days * self._per_day
-
-    def _shown(self, time):
-        return np.datetime64(time, "us") if time is not None and self._dated else time
+    @staticmethod
+    def _shown(time, kind):
+        return time if time is None or kind == NUMBERS else np.datetime64(time, "us")
 
     def _split(self, start):
         inside = self._rows.time > start
@@ -318,14 +335,12 @@ class SlidingWindow:
         return frame, kind
 
     def _read(self, frame, kind):
-        """Give the rows, with indices into their own ids; these; whether times are dates."""
+        """Give the rows, with indices into their own ids; these; what the times are."""
         edges = sources.read(
             frame, sources.Options(self._source, self._destination, None, False, None)
         )
-        moments, dated = times(frame[self._time], f"time column {self._time!r}")
-        if self._dated is not None and dated != self._dated:
-            known = "datetime64" if self._dated else "numbers"
-            raise TypeError(f"time column {self._time!r} held {known} so far; keep to that")
+        label = f"time column {self._time!r}"
+        moments, time_kind = times(frame[self._time], label, self._time_unit, self._times)
         if self._amount is None:
             amounts = np.zeros(len(frame), np.int64)
         else:
@@ -340,7 +355,7 @@ class SlidingWindow:
         if len(vertices) >= 2**31:
             raise ValueError("a batch holds at most 2**31 - 1 vertices; append smaller batches")
         rows = Rows(*codes, to_device(amounts, self.device), to_device(moments, self.device))
-        return rows, vertices, dated
+        return rows, vertices, time_kind
 
 
 def _taken(vertices: ids.VertexIds, index: Array) -> ids.VertexIds:

@@ -208,9 +208,6 @@ def propagate(
         skip_inactive=program.skip_inactive,
         count_volumes=program.count_volumes,
     )
-    columns = program.result_columns
-    if not isinstance(columns, tuple | list) or any(not isinstance(name, str) for name in columns):
-        raise TypeError(f"result_columns must be a tuple of names, not {shown(columns)}")
     prepared, run_options = _prepared(graph, options)
     outcome = run(prepared, program, run_options)
     return _results().communities(outcome, renumber, program.result_columns)

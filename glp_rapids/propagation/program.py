@@ -279,10 +279,11 @@ def initial_state(
                 f"{name_of}.initial_state gives {name!r} as {type(value).__name__}; "
                 "use a number, or an array whose first axis is the vertices"
             )
-    if isinstance(program.result_columns, str):
+    columns = program.result_columns
+    if not isinstance(columns, tuple | list) or any(not isinstance(name, str) for name in columns):
+        mend = f"; write ({columns!r},)" if isinstance(columns, str) else ""
         raise TypeError(
-            f"{name_of}.result_columns must be a tuple of names, not {program.result_columns!r}; "
-            f"write ({program.result_columns!r},)"
+            f"{name_of}.result_columns must be a tuple of names, not {shown(columns)}{mend}"
         )
     taken = [*graph.vertices.names(), "partition"]
     for name in program.result_columns:

@@ -1,0 +1,159 @@
+"""Windows and times that are not what they seem: units, zones, wrong clocks, batches sent twice."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from glp_rapids.fraud import Change, SlidingWindow
+
+NIGHT = pd.Timestamp("2026-01-31 22:00")
+
+
+def batch(times, first=0):
+    ids = np.arange(len(times)) + first
+    return pd.DataFrame({"source": ids, "destination": ids + 1, "amount": 1.0, "time": times})
+
+
+def hours(count, begin=NIGHT, every="6min"):
+    return pd.Series(pd.date_range(begin, periods=count, freq=every))
+
+
+def test_a_window_longer_than_all_dates_keeps_everything(device):
+    for days in (1e9, 1e300):
+        window = SlidingWindow(days, device=device)
+        assert window.append(batch(hours(3))) == Change(3, 0, 0)
+        assert window.oldest < np.datetime64("-290000", "us")
+        assert SlidingWindow(days, device=device).append(batch([1.0, 2.0])).added == 2
+
+
+@pytest.mark.parametrize(
+    ("times", "options", "words"),
+    [
+        ([1.0, 2.0**53 + 2], {}, r"9007199254740994; numbers from 2\*\*53.*unit='ns'"),
+        (np.array([2**60, 2**60 + 1]), {"time_unit": "us"}, "not told apart"),
+        ([-(2.0**60)], {"time_unit": "us"}, "not told apart"),
+        ([2e9, 2e9], {"days": 1e-12, "time_unit": "s"}, "days=1e-12 is less than"),
+        ([1_700_000_000], {}, "looks like a time since 1970 in 's', not in 'D'"),
+        ([1_700_000_000_000], {"time_unit": "s"}, "pass time_unit='ms'"),
+        ([1_700_000_000_000_000], {"time_unit": "ms"}, "pass time_unit='us'"),
+        ([1_700_000_000], {"time_unit": "h"}, "pass time_unit='s'"),
+    ],
+)
+def test_numbers_of_another_unit_or_beyond_floats_are_refused(times, options, words, device):
+    window = SlidingWindow(**{"days": 30, "device": device, **options})
+    with pytest.raises(ValueError, match=words):
+        window.append(batch(times))
+    assert (len(window), window.newest) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("newest", "options"),
+    [(1_700_000_000, {"time_unit": "s"}), (1_700_000_000_000, {"time_unit": "ms"}), (20_500, {}),
+     (1_700_000_000_000_000, {"time_unit": "us"}), (10**8, {}), (2_461_000, {})],
+)  # fmt: skip
+def test_numbers_in_their_unit_are_taken(newest, options, device):
+    window = SlidingWindow(30, device=device, **options)
+    assert window.append(batch([newest - 1, newest])) == Change(2, 0, 0)
+    assert window.newest == newest
+
+
+ZONES = {
+    "none": lambda times: times,
+    "UTC": lambda times: times.dt.tz_localize("UTC"),
+    "Berlin": lambda times: times.dt.tz_localize("Europe/Berlin"),
+    "arrow": lambda times: times.dt.tz_localize("UTC").astype(
+        pd.ArrowDtype(pa.timestamp("us", tz="UTC"))
+    ),
+}
+
+
+@pytest.mark.parametrize("first", ZONES)
+@pytest.mark.parametrize("second", ZONES)
+def test_times_have_a_zone_always_or_never(first, second):
+    window = SlidingWindow(30, device="cpu")
+    window.append(batch(ZONES[first](hours(2))))
+    more = batch(ZONES[second](hours(3)), 7)
+    if (first == "none") == (second == "none"):
+        assert window.append(more).added == 3
+        return
+    with pytest.raises(TypeError, match=r"held datetime64.*so far, and now .*dt.tz_localize"):
+        window.append(more)
+    assert len(window) == 2
+
+
+@pytest.mark.parametrize("rows", [10, 1000])
+def test_a_row_of_a_wrong_clock_is_refused_and_the_window_stays(rows, device):
+    window = SlidingWindow(30, device=device)
+    window.append(batch(hours(100)))
+    times = hours(rows, NIGHT + pd.Timedelta(days=1))
+    for wrong in ("2099-01-01", "2026-05-01"):
+        times[3] = pd.Timestamp(wrong)
+        with pytest.raises(ValueError, match=rf"1 of {rows} rows.*{wrong}.*\(row 3\).*their own"):
+            window.append(batch(times))
+        assert len(window) == 100
+    assert window.append(batch(times.drop(3))) == Change(rows - 1, 0, 0)
+
+
+def test_a_row_of_a_wrong_clock_is_refused_in_a_first_batch_too(device):
+    window = SlidingWindow(30, device=device)
+    with pytest.raises(ValueError, match=r"1 of 51 rows are dated up to 3000\.0"):
+        window.append(batch([*np.linspace(0, 90, 50), 3000.0]))
+    assert window.append(batch(np.linspace(0, 90, 50))).late > 0
+
+
+def test_pauses_longer_than_the_window_are_none_of_its_business(device):
+    window = SlidingWindow(1 / 24, device=device)
+    window.append(batch(hours(50)))
+    morning = NIGHT + pd.Timedelta(hours=12)
+    assert window.append(batch(hours(1, morning))).added == 1
+    evening = hours(20, morning + pd.Timedelta(hours=12))
+    both = pd.concat([hours(30, morning, "1min"), evening], ignore_index=True)
+    assert window.append(batch(both)).expired == 1
+    weeks = pd.Series(pd.date_range("2026-01-05", "2026-02-02", freq="B").repeat(20))
+    assert SlidingWindow(1, device=device).append(batch(weeks)).added == 20
+
+
+def test_a_window_that_turns_everything_away_says_so(device):
+    window = SlidingWindow(30, device=device)
+    window.append(batch(hours(100)))
+    assert window.append(batch(pd.Series(pd.to_datetime(["2099-01-01"])))).expired == 100
+    with pytest.warns(UserWarning, match=r"100 rows have come too late .*2099-01-01.*wrong"):
+        change = window.append(batch(hours(100)))
+    assert change == Change(0, 0, 100)
+    assert window.append(batch(hours(100), 7)).late == 100  # once is enough
+    ordinary = SlidingWindow(1, device=device)
+    ordinary.append(batch(hours(500)))
+    assert ordinary.append(batch(hours(400))).late > 0
+
+
+def test_a_batch_that_comes_twice_warns(device):
+    window = SlidingWindow(30, device=device)
+    first, second = batch(hours(50)), batch(hours(50, NIGHT + pd.Timedelta(days=2)))
+    window.append(first)
+    window.append(second)
+    for again in (first, second.sample(frac=1, random_state=0)):
+        with pytest.warns(UserWarning, match="each of the 50 transactions of this batch is in the"):
+            window.append(again)
+    assert len(window) == 200  # as before: rows have no names
+    window.append(batch(hours(50), first=7))  # alike but for the ids
+    window.append(first.assign(amount=2.0))
+    window.append(first.assign(source=first["source"].to_numpy()[::-1]))
+
+
+def test_warnings_that_are_errors_leave_the_window_as_it_was(device):
+    window = SlidingWindow(30, device=device)
+    first = batch([1.0, 2.0])
+    window.append(first)
+    with pytest.raises(UserWarning, match="in the window already"):
+        window.append(first)
+    assert (len(window), window.newest) == (2, 2.0)
+
+
+def test_one_row_may_come_twice_and_what_has_left_may_come_again(device):
+    window = SlidingWindow(2, device=device)
+    for _ in range(2):
+        assert window.append(batch([1.0])).added == 1
+    window.append(batch([1.0, 1.5]))
+    window.append(batch([4.2]))
+    assert window.append(batch([1.0, 1.5])).late == 2
