@@ -90,7 +90,7 @@ def _rounded(limbs: list[tuple[Array, int]]) -> Array:
         taken = xp.where(head == 0, width, xp.maximum(xp.minimum(room, width), 0))
         left = xp.minimum(width - taken, 63)
         head = xp.where(head == 0, sums, (head << xp.minimum(taken, 62)) | (sums >> left))
-        more |= (sums & ((xp.int64(1) << xp.minimum(left, 62)) - 1)) != 0
+        more |= (sums & ((xp.ones_like(left) << xp.minimum(left, 62)) - 1)) != 0
         exponent -= taken.astype(np.int32)
     with np.errstate(over="ignore"):
         return xp.ldexp((head | more.astype(np.int64)).astype(np.float64), exponent)
