@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from compressed_rows import LAYOUTS, graphs
 
-from glp_rapids.compressed import decode, encode
+from glp_rapids.compressed import decode, encode, packed_ids, symmetry
 from glp_rapids.compressed.layout import Layout, settings
 from glp_rapids.device import gpu_available, to_device, to_host
 from glp_rapids.graph import CSR
@@ -53,6 +53,33 @@ def test_kernels_compile(monkeypatch, scheme, capability, index_type):
             code, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=capability)
             assert f".target sm_{capability[0]}{capability[1]}" in code
             assert ".local" not in code  # nothing is kept in memory that belongs in registers
+
+
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+def test_kernels_of_ids_and_of_symmetry_compile(monkeypatch, index_type):
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")
+    from numba import cuda, typeof
+    from numba.cuda import dispatcher
+
+    from glp_rapids.compressed.gpu import kernel_of
+    from glp_rapids.propagation.kernels.cuda_target import gpu_target
+
+    current = SimpleNamespace(compute_capability=(9, 0))
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+    ids, wide = np.zeros(1, index_type), np.zeros(1, np.int64)
+    words, widths = np.zeros(1, np.uint64), np.zeros(1, np.uint8)
+    works = {
+        "read_id": packed_ids.Reading(wide, wide, widths, wide, words, ids),
+        "pack_block": packed_ids.Packing(ids, widths, wide, words),
+        "add_span": symmetry.Summing(np.uint64(0), np.int64(0), wide, ids, words, words),
+    }
+    for module in (packed_ids, symmetry):
+        for name, function in vars(module.functions("any", gpu_target())).items():
+            kernel = kernel_of(function, "")
+            signature = numba.int64, typeof(works[name])
+            code, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=(9, 0))
+            assert ".target sm_90" in code
+            assert ".f64" not in code  # uint64 and int64 make a float
 
 
 def test_the_simulator_gives_the_bytes_of_the_twin():

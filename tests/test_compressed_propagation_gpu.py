@@ -1,5 +1,6 @@
 """A GPU gives on compressed graphs what a CPU gives on plain ones, to the last bit."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -13,7 +14,7 @@ from test_compressed_propagation import SCHEMES, SELECTED, assert_same, shuffled
 from glp_rapids import as_graph, compress, label_propagation, propagate
 from glp_rapids.compressed import packed_tables
 from glp_rapids.compressed import weights as compressed_weights
-from glp_rapids.compressed.weights import CodedWeights
+from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.device import gpu_available
 
 needs_gpu = pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
@@ -27,6 +28,7 @@ KERNELS = [
     ("classic", "packed", False, "array", {}),
     ("classic", "packed", True, "array", {}),
     ("classic", "cgr", False, "table", {}),
+    ("classic", "cgr", True, "equal", {}),
     ("classic", "packed", False, None, {"min_interval": 2, "raw_below": 16}),
     ("classic", "packed", False, None, {"min_interval": 0}),
     ("classic", "packed", False, None, {"segment": 64}),
@@ -44,6 +46,10 @@ KERNELS = [
 def by_table(weights):
     values, codes = np.unique(weights, return_inverse=True)
     return CodedWeights(codes.astype(np.uint8), values)
+
+
+def one_for_all(weights):
+    return EqualWeights(np.full(1, 2.5, np.float32), weights.size)
 
 
 def skewed():
@@ -74,7 +80,7 @@ def weighed(keywords, weights):
     """Drop the weights of a graph, or give it those of one kind."""
     frame = keywords.pop("graph").drop(columns="weight", errors="ignore")
     keywords = {key: keywords[key] for key in keywords.keys() - {"weight", "multigraph"}}
-    if weights is None:
+    if weights in (None, "equal"):
         return {"graph": frame, **keywords}
     draws = np.random.default_rng(len(frame)).random(len(frame)).astype(np.float32)
     drawn = draws if weights == "array" else np.floor(4 * draws.astype(np.float64)) / 2
@@ -88,7 +94,11 @@ def graphs_of_a_kind(weights, directed):
     for name, make in (first | {"boundaries": boundaries} | graphs.GRAPHS).items():
         keywords = weighed(make(), weights)
         if directed or not keywords.get("directed"):
-            yield name, as_graph(**keywords, device="cpu")
+            graph = as_graph(**keywords, device="cpu")
+            if weights == "equal":  # also of what was there twice
+                equal = np.full(graph.number_of_edges, 2.5, np.float32)
+                graph = replace(graph, weights=equal, _derived={})
+            yield name, graph
 
 
 def assert_a_gpu_gives_the_same(program, plain, compress_it, ways=("in", "out"), **how):
@@ -107,7 +117,8 @@ def assert_a_gpu_gives_the_same(program, plain, compress_it, ways=("in", "out"),
 @pytest.mark.parametrize(("program", "scheme", "ordered", "weights", "layout"), KERNELS)
 def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, layout):
     # to have weights of one form in all graphs, so that there is one kernel
-    form = {"array": lambda weights: weights, "table": by_table, None: None}[weights]
+    forms = {"array": lambda weights: weights, "table": by_table, "equal": one_for_all}
+    form = forms.get(weights)
     monkeypatch.setattr(compressed_weights, "coded", form)
 
     def compress_it(plain):

@@ -141,6 +141,12 @@ def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_
     assert signature[5].types[1].dtype.name == np.dtype(index_type).name
 
 
+def test_the_persistent_kernel_compiles_for_one_weight_of_all_entries(monkeypatch):
+    graph = edges(weighted=False)
+    graph = replace(graph, weights=np.full(graph.number_of_edges, 2.5), _derived={})
+    compile_persistent(monkeypatch, "classic", glp_rapids.compress(graph, "cgr"), (9, 0))
+
+
 def test_kernels_without_warp_intrinsics_agree_in_the_simulator(tmp_path):
     run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("simulate.py"))],

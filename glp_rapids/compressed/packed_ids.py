@@ -200,7 +200,7 @@ class PackedColumn(IdColumn):
 class Reading(NamedTuple):
     """What `read_id` works on."""
 
-    index: Array  # which ids; none: all
+    which: Array  # of the ids, by number; none: all
     firsts: Array
     widths: Array
     starts: Array
@@ -280,7 +280,7 @@ def functions(_scheme: str, target: Target) -> SimpleNamespace:
 
     @device
     def read_id(item, work):
-        i = work.index[item] if work.index.size > 0 else item
+        i = work.which[item] if work.which.size > 0 else item
         block, inside = i >> block_bits, i & in_block
         number = np.uint64(np.int64(work.firsts[block])) + np.uint64(inside)
         width = np.uint64(work.widths[block])
