@@ -53,9 +53,7 @@ def is_symmetric(rows: CompressedCSR) -> bool:
     for first, _, piece in pieces(rows, ENTRIES_AT_ONCE):
         xp, items = array_module(piece.indices), -(-piece.indices.size // int(SPAN))
         sums = xp.zeros(items, np.uint64)
-        work = Summing(
-            key, np.int64(first), piece.indptr, piece.indices, _as_words(piece), sums
-        )
+        work = Summing(key, np.int64(first), piece.indptr, piece.indices, _as_words(piece), sums)
         each(functions, "any", "add_span", items, work, rows.device)
         total += int(sums.sum())
     return total % 2**64 == 0
