@@ -101,7 +101,11 @@ def as_column(data: Any, label: str) -> Column:
     is left that pandas cannot work with. ``label`` is what messages call the data.
     """
     with errors_named(label):
-        data, _ = without_proxy(data)
+        data, _ = cudf_inside(data)
+        if not isinstance(data, pd.Series | np.ndarray):
+            data = foreign.native(data)
+        if isinstance(data, pd.Series):
+            return _of_pandas(data)
         if getattr(data, "ndim", 1) != 1:
             raise ValueError(f"{label} must have one dimension, not the shape {data.shape}")
         if isinstance(data, np.ma.MaskedArray):
@@ -115,9 +119,7 @@ def as_column(data: Any, label: str) -> Column:
         if isinstance(data, pd.MultiIndex):
             raise TypeError(f"{label} must be one column, not a MultiIndex; use its to_frame()")
         if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray):
-            data = pd.Series(data)
-        if isinstance(data, pd.Series):
-            return _of_pandas(data)
+            return _of_pandas(pd.Series(data))
         if not isinstance(data, Sized) or isinstance(data, str | bytes | Mapping | Set):
             raise TypeError(f"{label} must be one column of values, not {shown(data)}")
         values = list(data)
