@@ -58,7 +58,8 @@ def _cudf_imports() -> bool:
 
 def cudf_inside(data: Any) -> tuple[Any, bool]:
     """Give the cuDF object inside a cudf.pandas proxy, and whether there was a proxy."""
-    if hasattr(data, "as_gpu_object") and gpu_available():
+    # a column of pandas takes long to say that it has no such attribute
+    if "cudf" in sys.modules and hasattr(data, "as_gpu_object") and gpu_available():
         # what cuDF has no type for, such as mixed objects, stays in host memory
         with contextlib.suppress(TypeError, ValueError, NotImplementedError):
             inside = data.as_gpu_object()

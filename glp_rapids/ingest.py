@@ -223,7 +223,8 @@ def _checked_weights(column, label):
             f"{label} holds {nulls} null(s) or NaN; drop those rows with dropna, or fill them"
         )
     dtype = column.dtype
-    decimal = str(getattr(dtype, "name", dtype)).startswith("decimal")  # as cuDF has them, too
+    # those of Arrow and cuDF count as numeric
+    decimal = not isinstance(dtype, np.dtype) and str(getattr(dtype, "name", "")).startswith("dec")
     if (
         decimal
         or pd.api.types.is_bool_dtype(dtype)
