@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Mapping, Set, Sized
 from types import ModuleType
 from typing import Any, Literal
