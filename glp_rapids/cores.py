@@ -40,7 +40,12 @@ class Groups:
 
     def totals(self, values: Array) -> Array:
         """Add up numbers that are not negative, as float64 and correctly rounded."""
-        return segment_sums(values[self._order], self._ends)
+        totals = segment_sums(values[self._order], self._ends)
+        if bool(array_module(totals).isinf(totals).any()):
+            raise ValueError(
+                "weight: the weights in a group add up to more than float64 can hold; divide them"
+            )
+        return totals
 
 
 def induced(graph: Graph, kept: Array) -> Graph:

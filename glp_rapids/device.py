@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 from types import ModuleType
 from typing import Any, Literal
@@ -19,9 +20,14 @@ from glp_rapids.checks import check_choice
 DeviceName = Literal["cpu", "gpu"]
 
 
+_cuda_of_parent = False
+
+
 @functools.cache
 def _gpu_problem() -> str | None:
     """Say why no GPU can be used, or None when one can."""
+    if _cuda_of_parent:
+        return "CUDA does not work in a process forked after CUDA began; spawn processes instead"
     try:
         import cupy
     except ImportError as error:
@@ -38,6 +44,18 @@ def _gpu_problem() -> str | None:
     if not cuda.is_available():
         return "numba-cuda sees no CUDA device"
     return None
+
+
+def _lose_cuda() -> None:
+    """Take note, in a forked process, that the GPU was its parent's: calls would fail or hang."""
+    global _cuda_of_parent
+    if _gpu_problem.cache_info().currsize and _gpu_problem() is None:
+        _cuda_of_parent = True
+        _gpu_problem.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_lose_cuda)
 
 
 def gpu_available() -> bool:
@@ -186,7 +204,6 @@ def memory_free(device: DeviceName) -> int:
         import cupy
 
         return cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
-    import os
     import re
     from pathlib import Path
 

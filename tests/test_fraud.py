@@ -483,3 +483,9 @@ def test_launderers_rank_above_what_pagerank_reaches(name, least):
         top = others.sort_values("score", ascending=False, kind="stable")["vertex"].head(200)
         shares.append(fraud[top].mean())
     assert np.mean(shares) > least
+
+
+def test_clusters_with_more_trade_than_floats_hold_are_refused():
+    edges = ([1, 2, 3], [2, 3, 1], [1e308, 5e-324, 1.0])
+    with pytest.raises(ValueError, match=r"weight: .* more than float64 can hold; divide them"):
+        find_clusters(edges, [1], minimum_size=1, minimum_partners=1)

@@ -277,3 +277,49 @@ def test_a_graph_on_another_gpu_is_refused_everywhere_and_runs_under_its_own():
         for number in (0, 1, 0):
             with cupy.cuda.Device(number):
                 assert result(name, 1, "gpu") == expected, name
+
+
+# ------------------------------------------------------------ forks
+
+
+def test_a_forked_process_leaves_the_gpu_to_its_parent(monkeypatch):
+    from glp_rapids import device
+
+    monkeypatch.setattr(device, "_cuda_of_parent", False)
+    asked = []
+
+    class Cached:
+        cache_info = staticmethod(lambda: type("Info", (), {"currsize": 1}))
+        cache_clear = staticmethod(lambda: asked.append("cleared"))
+
+        def __call__(self):
+            return None
+
+    monkeypatch.setattr(device, "_gpu_problem", Cached())
+    device._lose_cuda()
+    assert device._cuda_of_parent
+    assert asked == ["cleared"]
+    monkeypatch.undo()
+    monkeypatch.setattr(device, "_cuda_of_parent", True)
+    assert "forked" in device._gpu_problem.__wrapped__()
+
+
+FORKED = """
+import multiprocessing, warnings
+import families
+warnings.simplefilter("ignore")  # Python warns of forks where there are threads
+
+def work(name):
+    return families.result(name, 1, None)
+
+names = ["classic", "speaker", "compressed", "truss"]
+expected = [families.result(name, 1, "cpu") for name in names]
+assert expected == [families.result(name, 1, None) for name in names]  # on the GPU
+with multiprocessing.get_context("fork").Pool(4) as pool:
+    print(expected == pool.map(work, names))
+"""
+
+
+@pytest.mark.gpu
+def test_a_fork_pool_after_work_on_a_gpu():
+    assert run(FORKED, 200) == "True"
