@@ -1,5 +1,7 @@
 """Every kind of work the library does, on graphs made on the spot, for tests of safety."""
 
+import importlib.util
+
 import numpy as np
 import pandas as pd
 
@@ -40,6 +42,19 @@ def _clusters(seed, device):
     return values(glp_rapids.account_scores(graph, [1, 2, 3]))
 
 
+def _frame(seed, device):
+    """Read a frame of strings and weights, of cuDF where that is the way to the GPU."""
+    source, destination, weights = edges(seed, weighted=True)
+    frame = pd.DataFrame({"src": source.astype(str), "dst": destination.astype(str), "w": weights})
+    if device == "gpu" and importlib.util.find_spec("cudf"):
+        import cudf
+
+        frame = cudf.DataFrame(frame)
+    options = {"weight": "w", "device": device}
+    found = glp_rapids.seeded_label_propagation(frame, {"0": "a", "8": "b"}, **options)
+    return values([found, glp_rapids.label_propagation(frame, **options, **OPTIONS)])
+
+
 class Doubtful(glp_rapids.Program):
     """A program with a function and state of its own."""
 
@@ -75,6 +90,7 @@ FAMILIES = {
         glp_rapids.compress(_graph(seed, device), "cgr"), **OPTIONS
     ),
     "one graph": _rounds,
+    "frame": _frame,
     "scores": _clusters,
     "component": lambda seed, device: glp_rapids.structural_diversity(_graph(seed, device), 3),
     "truss": lambda seed, device: glp_rapids.structural_diversity(
@@ -98,8 +114,15 @@ def values(found):
     if hasattr(found, "to_pandas"):
         found = found.to_pandas()
     if hasattr(found, "columns"):
-        return [found[name].tolist() for name in found.columns]
+        return [[_plain(one) for one in found[name].tolist()] for name in found]
     return found
+
+
+def _plain(value):
+    """Give a value as libraries agree on it: with nulls, pandas has integers where cuDF has not."""
+    if pd.isna(value):
+        return None
+    return float(value) if isinstance(value, int | float) else value
 
 
 def result(name, seed, device):

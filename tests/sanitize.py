@@ -42,7 +42,37 @@ def on_host(frame):
     return (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).to_numpy()
 
 
+class Fails(glp_rapids.Program):
+    """A program whose vertices say a label that is none, or hear one, in sweep 2."""
+
+    def __init__(self, heard):
+        self.heard = heard
+
+    def pick_label(v, sweep, state):
+        return state.labels[v] + state.far * (sweep == 2) * (1 - state.heard)
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u] + state.far * (state.sweep == 2) * state.heard, weight
+
+    def initial_state(self, graph):
+        return {"far": np.int64(1 << 20), "heard": np.int64(self.heard)}
+
+
+def failing(graph, weighted, **options):
+    """Let runs fail, and compare what is said with a CPU."""
+    for heard in (0, 1):
+        said = []
+        for place in ("gpu", "cpu"):
+            try:
+                glp_rapids.propagate(weighted, Fails(heard), **FEW, **options, device=place)
+            except ValueError as error:
+                said.append(str(error))
+        same = len(said) == 2 and said[0] == said[1]
+        print(f"failing: {'same as on a CPU' if same else f'DIFFERENT {said}'}", flush=True)
+
+
 PROGRAMS = {
+    "failing": failing,
     "classic": lambda graph, weighted, **o: glp_rapids.label_propagation(graph, **FEW, **o),
     "weighted": lambda graph, weighted, **o: glp_rapids.label_propagation(weighted, **FEW, **o),
     "layered": lambda graph, weighted, **o: glp_rapids.layered_label_propagation(

@@ -13,8 +13,11 @@ import numpy as np
 
 from glp_rapids import as_graph, compress
 from glp_rapids.compressed import audit
+from glp_rapids.compressed.csr import rows_of
 from glp_rapids.compressed.decode import decode, decode_rows, skim
 from glp_rapids.compressed.layout import SCHEMES
+from glp_rapids.compressed.packed_ids import packed
+from glp_rapids.compressed.symmetry import is_symmetric
 from glp_rapids.device import array_module, to_host
 
 # Parts of many lists; lists left as they are; no runs; what users get.
@@ -62,6 +65,12 @@ def results(graph, scheme, layout):
         )
     audit.check(lists)
     yield "statistics", np.array(repr(compressed.stats()))
+    yield "symmetric", np.array(is_symmetric(rows_of(compressed, "in")))
+    ids = xp.cumsum(1 + xp.arange(700, dtype=np.int64) % 13)
+    held = packed(ids)
+    yield "ids", held.decoded()
+    yield "some ids", held.at(xp.arange(0, 700, 9))
+    yield "places of ids", held.find(xp.arange(0, 5000, 7))
     order = np.random.default_rng(1).permutation(graph.number_of_vertices)
     yield (
         "in an order",
