@@ -10,10 +10,12 @@ from compressed_rows import LAYOUTS, as_string, graphs, on_a_part, rows_from
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glp_rapids.compressed import bits
+from glp_rapids.compressed import bits, running
+from glp_rapids.compressed import encode as encoding
 from glp_rapids.compressed.decode import decode, decode_rows
 from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.layout import CODES, Codes, CompressedRows, Layout, settings
+from glp_rapids.graph import CSR
 from glp_rapids.propagation.compilation import cpu_target
 
 NAMES = "delta", "gamma", *[f"zeta{k}" for k in range(2, 9)]
@@ -242,3 +244,32 @@ def test_what_it_takes():
     assert rows.nbytes == rows.words.nbytes + rows.block_bytes.nbytes + 4
     assert rows.nbytes < csr.indices.nbytes / 2
     assert rows.words.size == -(-rows.stream_bits // 32) + 2
+
+
+def test_items_that_threads_do_at_a_time_write_into_different_words(monkeypatch):
+    """A word is read, changed and written back: what two do at the same time loses bits."""
+    degrees = np.r_[3000, np.arange(2999) % 3]
+    indices = np.concatenate([np.arange(degree) for degree in degrees]).astype(np.int32)
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    each, passes = running.each, []
+
+    def one_by_one(functions, scheme, name, items, work, device):
+        if not name.startswith("write"):
+            each(functions, scheme, name, items, work, device)
+            return
+        function = getattr(functions(scheme, cpu_target()), name)
+        one = numba.njit(lambda item, work: function(item, work))
+        writers = {}
+        for item in range(items):
+            before = work.words.copy()
+            one(item, work)
+            for word in np.flatnonzero(work.words != before).tolist():
+                writers.setdefault(word, []).append(item)
+        passes.append(max(them[-1] - them[0] for them in writers.values()))
+
+    monkeypatch.setattr(encoding, "each", one_by_one)
+    rows = encode(CSR(indptr, indices, None), Layout("packed", segment=16))
+    assert len(passes) == 3
+    assert max(passes) < running.CHUNK
+    monkeypatch.undo()
+    np.testing.assert_array_equal(decode(rows)[1], indices)

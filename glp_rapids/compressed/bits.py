@@ -58,7 +58,9 @@ def _own(target: Target) -> tuple[Any, Any, Any]:
             return np.int64(64) - np.int64(zeros_above(value))
 
         def put(words, place, value):
-            words[place] |= value
+            # A word that gets nothing may be somebody else's, who is at it.
+            if value != 0:
+                words[place] |= value
 
     else:
         from glp_rapids.compressed.gpu import bit_length, put, trailing_zeros

@@ -126,6 +126,7 @@ def encode(csr: CSR, layout: Layout) -> CompressedRows:
     work = work._replace(block_starts=starts, words=words)
     run("place_lists", work.block_bytes.size)
     run("write_list", n)
+    run("write_part_end", parts)
     run("write_part", parts)
     rows = CompressedRows(layout, n, m, words, work.block_bytes, tables)
     rows.keep("block_starts", lambda: starts)
@@ -252,21 +253,34 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
             write_part_of(work.words, work.tables, bit, work.indices, first, last, v, settings)
 
     @device
-    def write_part(part, work):
-        settings, words = work.settings, work.words
-        row, v, first, last = span_of_part(part, work)
+    def directory_of_part(work, row, v):
+        """Give at which bit the directory of a list begins, and the bits of a part's end in it."""
         degree = work.indptr[v + 1] - work.indptr[v]
-        first_part, parts = work.first_part[row], work.first_part[row + 1] - work.first_part[row]
-        before = work.part_ends[first_part]
-        width = bit_length(np.uint64(work.part_ends[first_part + parts] - before))
-        bit = work.bits[v] + number_size(work.tables, degree, settings.degree)
+        size = work.part_ends[work.first_part[row + 1]] - work.part_ends[work.first_part[row]]
+        bit = work.bits[v] + number_size(work.tables, degree, work.settings.degree)
+        return bit, bit_length(np.uint64(size))
+
+    # The last ends of a long list and its first part may meet in a word, though many parts lie
+    # between them: so all ends are written before any part is.
+    @device
+    def write_part_end(part, work):
+        row, v, _first, _last = span_of_part(part, work)
+        bit, width = directory_of_part(work, row, v)
+        first_part = work.first_part[row]
         if part == first_part:
-            write_bits(words, bit, np.uint64(width), width_bits)
-        bit += width_bits
-        end = np.uint64(work.part_ends[part + 1] - before)
-        write_bits(words, bit + (part - first_part) * width, end, width)
-        bit += parts * width + work.part_ends[part] - before
-        write_part_of(words, work.tables, bit, work.indices, first, last, v, settings)
+            write_bits(work.words, bit, np.uint64(width), width_bits)
+        end = np.uint64(work.part_ends[part + 1] - work.part_ends[first_part])
+        write_bits(work.words, bit + width_bits + (part - first_part) * width, end, width)
+
+    @device
+    def write_part(part, work):
+        row, v, first, last = span_of_part(part, work)
+        bit, width = directory_of_part(work, row, v)
+        first_part = work.first_part[row]
+        bit += width_bits + (work.first_part[row + 1] - first_part) * width
+        bit += work.part_ends[part] - work.part_ends[first_part]
+        settings, tables = work.settings, work.tables
+        write_part_of(work.words, tables, bit, work.indices, first, last, v, settings)
 
     return SimpleNamespace(
         measure_list=measure_list,
@@ -275,5 +289,6 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
         measure_block=measure_block,
         place_lists=place_lists,
         write_list=write_list,
+        write_part_end=write_part_end,
         write_part=write_part,
     )
