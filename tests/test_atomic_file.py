@@ -171,6 +171,10 @@ from glp_rapids.cli import main
 from glp_rapids.compressed import container
 
 os.chdir(sys.argv[1])
+# nohup, or a shell's background, lets a process ignore some
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
 LP = ["label-propagation", "edges.csv", "--device", "cpu", "--output"]
 COMMANDS = [[*LP, name] for name in ("old.csv", "old.csv.gz", "old.parquet")]
 COMMANDS += [["compress", "edges.csv", "old.glp", "--device", "cpu"]]

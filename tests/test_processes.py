@@ -87,3 +87,42 @@ def test_what_is_done_in_parts_comes_out_the_same(monkeypatch, options):
     small_calls(monkeypatch)
     for one, other in zip(results(), whole, strict=True):
         assert np.array_equal(one, other)
+
+
+FORK_AMID_AN_IMPORT = """
+import multiprocessing, sys, threading, time
+import glp_rapids.jit.forks
+
+def load():
+    import slow_module
+
+def answer(results):
+    import slow_module
+    results.put(slow_module.answer)
+
+if __name__ == "__main__":
+    thread = threading.Thread(target=load)
+    thread.start()
+    while "slow_module" not in sys.modules:
+        time.sleep(0.001)
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    child = context.Process(target=answer, args=(results,))
+    child.start()
+    print(results.get())
+    child.join()
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_waits_for_what_another_thread_imports(tmp_path):
+    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(0.5)\nanswer = 42\n")
+    (tmp_path / "script.py").write_text(FORK_AMID_AN_IMPORT)
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", tmp_path / "script.py"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert found.stdout == "42\n"

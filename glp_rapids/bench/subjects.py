@@ -108,7 +108,7 @@ def _read(path: Path, device: DeviceName) -> Graph:
     edges = files.read_table(path, ends)
     if files.checked_ending(path) not in files.PARQUET and not {*ends} <= {*edges.columns}:
         edges = files.read_table(path, ends, header=ends)
-    files.check_columns(edges, path, source="src", destination="dst")
+    files.check_columns(list(edges.columns), path, {"source": "src", "destination": "dst"})
     return as_graph(edges[edges["src"] != edges["dst"]], device=device)
 
 

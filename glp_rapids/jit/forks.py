@@ -1,13 +1,16 @@
-"""What a forked process needs: locks that nobody holds, and a compiler that is between two jobs.
+"""What a forked process needs: locks that nobody holds, a compiler and imports between two jobs.
 
 Only the thread that forks lives on in the child. A lock that another one held would be held for
-ever, and what it was compiling would stay half done.
+ever, and what it was compiling, or a module it was importing, would stay half done.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import importlib
 import os
+import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -76,10 +79,25 @@ def _openmp_loaded() -> bool:
     return True
 
 
+def _unfinished() -> set[str]:
+    """Name the modules that are being imported, by whatever thread."""
+    specs = ((name, getattr(module, "__spec__", None)) for name, module in [*sys.modules.items()])
+    return {name for name, spec in specs if getattr(spec, "_initializing", False)}
+
+
 def _before() -> None:
     global _threads_at_fork
-    starting_threads.acquire()
-    global_compiler_lock.acquire()
+    own: set[str] = set()
+    while True:
+        starting_threads.acquire()
+        global_compiler_lock.acquire()
+        if not (others := _unfinished() - own):
+            break
+        _after()  # who imports may need them
+        for name in others:
+            with contextlib.suppress(Exception):  # is raised where it was imported first
+                importlib.import_module(name)  # waits for its end, unless this thread is at it
+        own = others & _unfinished()
     _threads_at_fork = threads_started() or _openmp_loaded()
 
 

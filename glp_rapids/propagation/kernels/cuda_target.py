@@ -18,7 +18,6 @@ import numpy as np
 from numba import cuda
 from numba.core import config
 
-from glp_rapids.device import array_module
 from glp_rapids.jit.cache import KeptCode, keep_on_disk
 from glp_rapids.propagation.compilation import Compiled, Target, made_of
 
@@ -170,16 +169,31 @@ def bound(value: Any) -> Any:
     if SIMULATED:
         return value
     if isinstance(value, tuple):
-        parts = tuple(map(bound, value))
-        if all(one is other for one, other in zip(parts, value, strict=True)):
+        if not _any_array(value):
             return value
-        return type(value)(*parts) if hasattr(value, "_fields") else parts
-    if array_module(value) is np:
+        parts = map(bound, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if not isinstance(value, _array_type()):
         return value
     wrapped = cuda.as_cuda_array(value, sync=False)
     # what Numba makes of it, as a word: looking at the array again takes longer than a launch
     wrapped.kind = str(wrapped._numba_type_)
     return wrapped
+
+
+@functools.cache
+def _array_type() -> type:
+    import cupy
+
+    return cupy.ndarray
+
+
+def _any_array(values: tuple) -> bool:
+    kind = _array_type()
+    for value in values:
+        if isinstance(value, kind) or (isinstance(value, tuple) and _any_array(value)):
+            return True
+    return False
 
 
 def multiprocessors() -> int:
