@@ -124,9 +124,9 @@ def triangles_of_edges(starts, ends, stop):
             continue
         for e in range(begin, end):
             place[ends[e]] = e - begin + 1
+        if stop[0]:
+            return support
         for e in range(begin, end):
-            if stop[0]:
-                return support
             v = ends[e]
             for f in range(starts[v], starts[np.int64(v) + 1]):
                 third = place[ends[f]]
