@@ -146,6 +146,7 @@ def fork_amid_threads(workers, calls):
 
 def everything(workers, calls):
     """Threads, fresh processes and forks at the same time, on one cache."""
+    graph()  # from a first call on, a fork waits for what threads import
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         spawned = pool.submit(in_processes, "spawn", workers, calls)
         forked = pool.submit(in_processes, "fork", workers, calls)
