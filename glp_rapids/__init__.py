@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from glp_rapids import forking as _forking  # noqa: F401
+
 __version__ = "0.1.0"
 
 # Where each public name lives; a name is imported when it is first used, so that importing the

@@ -91,7 +91,7 @@ def test_what_is_done_in_parts_comes_out_the_same(monkeypatch, options):
 
 FORK_AMID_AN_IMPORT = """
 import multiprocessing, sys, threading, time
-import glp_rapids.jit.forks
+import glp_rapids
 
 def load():
     import slow_module
@@ -113,6 +113,21 @@ if __name__ == "__main__":
     child.join()
     thread.join()
 """
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_module_may_fork_while_it_is_imported(tmp_path):
+    (tmp_path / "forks.py").write_text(
+        "import os\nimport glp_rapids\n"
+        "if child := os.fork():\n    os.waitpid(child, 0)\n    print('back')\n"
+        "else:\n    os._exit(0)\n"
+    )
+    path = os.pathsep.join([str(HERE.parent), str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    found = subprocess.run(
+        [sys.executable, "-c", "import forks"], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert found.stdout == "back\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -1,22 +1,21 @@
-"""What a forked process needs: locks that nobody holds, a compiler and imports between two jobs.
+"""What a forked process needs: locks that nobody holds, and a compiler that is between two jobs.
 
 Only the thread that forks lives on in the child. A lock that another one held would be held for
-ever, and what it was compiling, or a module it was importing, would stay half done.
+ever, and what it was compiling would stay half done.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import importlib
 import os
-import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
 
 import numba
 from numba.core.compiler_lock import global_compiler_lock
+
+from glp_rapids import forking
 
 # Held while Numba starts its threads.
 starting_threads = threading.Lock()
@@ -56,7 +55,6 @@ def forked() -> bool:
 
 
 _forked = False
-_threads_at_fork = False
 
 
 def threads_started() -> bool:
@@ -79,38 +77,10 @@ def _openmp_loaded() -> bool:
     return True
 
 
-def _unfinished() -> set[str]:
-    """Name the modules that are being imported, by whatever thread."""
-    specs = ((name, getattr(module, "__spec__", None)) for name, module in [*sys.modules.items()])
-    return {name for name, spec in specs if getattr(spec, "_initializing", False)}
-
-
-def _before() -> None:
-    global _threads_at_fork
-    own: set[str] = set()
-    while True:
-        starting_threads.acquire()
-        global_compiler_lock.acquire()
-        if not (others := _unfinished() - own):
-            break
-        _after()  # who imports may need them
-        for name in others:
-            with contextlib.suppress(Exception):  # is raised where it was imported first
-                importlib.import_module(name)  # waits for its end, unless this thread is at it
-        own = others & _unfinished()
-    _threads_at_fork = threads_started() or _openmp_loaded()
-
-
-def _after() -> None:
-    global_compiler_lock.release()
-    starting_threads.release()
-
-
 def _in_child() -> None:
     global _forked
-    _forked = _forked or _threads_at_fork
-    _after()
+    _forked = _forked or threads_started() or _openmp_loaded()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+forking.LOCKS += [starting_threads, global_compiler_lock]
+in_child(_in_child)
