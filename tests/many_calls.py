@@ -188,6 +188,7 @@ def ctrl_c(n=1000):
     pairs = np.argwhere(np.triu(np.ones((n, n), bool), 1))
     clique = pd.DataFrame(pairs, columns=["src", "dst"])
     small = glp_rapids.as_graph(clique[clique["dst"] < 30], device="cpu")
+    glp_rapids.propagate(graph(), Slow(), max_iter=1)  # compiles the form for many entries
     for name, call in INTERRUPTED.items():
         whole = glp_rapids.as_graph(clique, device="cpu")
         call(small)
