@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids import forking as _forking  # noqa: F401
+from glp_rapids.common import forking as _forking  # noqa: F401
 
 __version__ = "0.1.0"
 
 # Where each public name lives; a name is imported when it is first used, so that importing the
 # library loads neither pandas nor Numba, and of course no GPU library.
 _HOMES = {
-    "Graph": "graph",
-    "as_graph": "ingest",
-    "read_webgraph": "compressed.webgraph",
+    "Graph": "graph.graph",
+    "as_graph": "ingest.read",
+    "read_webgraph": "ingest.webgraph.read",
     "compress": "compressed.graph",
     "CompressedGraph": "compressed.graph",
     "Program": "propagation.program",
@@ -23,15 +23,15 @@ _HOMES = {
     "layered_label_propagation": "propagation.functions",
     "speaker_listener": "propagation.functions",
     "seeded_label_propagation": "propagation.functions",
-    "random_below": "propagation.scalar",
+    "random_below": "common.hashing",
     "structural_diversity": "diversity.search",
     "top_structural_diversity": "diversity.search",
     "ego_networks": "diversity.ego",
-    "core_number": "diversity.whole",
-    "k_core": "diversity.whole",
-    "trussness": "diversity.whole",
-    "k_truss": "diversity.whole",
-    "triangle_count": "diversity.whole",
+    "core_number": "cohesion.functions",
+    "k_core": "cohesion.functions",
+    "trussness": "cohesion.functions",
+    "k_truss": "cohesion.functions",
+    "triangle_count": "cohesion.functions",
     "modularity": "metrics",
     "coverage": "metrics",
     "nmi": "metrics",
@@ -46,24 +46,25 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
+    from glp_rapids.cohesion.functions import core_number as core_number
+    from glp_rapids.cohesion.functions import k_core as k_core
+    from glp_rapids.cohesion.functions import k_truss as k_truss
+    from glp_rapids.cohesion.functions import triangle_count as triangle_count
+    from glp_rapids.cohesion.functions import trussness as trussness
+    from glp_rapids.common.hashing import random_below as random_below
     from glp_rapids.compressed.graph import CompressedGraph as CompressedGraph
     from glp_rapids.compressed.graph import compress as compress
-    from glp_rapids.compressed.webgraph import read_webgraph as read_webgraph
     from glp_rapids.diversity.ego import ego_networks as ego_networks
     from glp_rapids.diversity.search import structural_diversity as structural_diversity
     from glp_rapids.diversity.search import top_structural_diversity as top_structural_diversity
-    from glp_rapids.diversity.whole import core_number as core_number
-    from glp_rapids.diversity.whole import k_core as k_core
-    from glp_rapids.diversity.whole import k_truss as k_truss
-    from glp_rapids.diversity.whole import triangle_count as triangle_count
-    from glp_rapids.diversity.whole import trussness as trussness
     from glp_rapids.fraud import SlidingWindow as SlidingWindow
     from glp_rapids.fraud import account_scores as account_scores
     from glp_rapids.fraud import cluster_members as cluster_members
     from glp_rapids.fraud import find_clusters as find_clusters
     from glp_rapids.fraud import suspicious_clusters as suspicious_clusters
-    from glp_rapids.graph import Graph as Graph
-    from glp_rapids.ingest import as_graph as as_graph
+    from glp_rapids.graph.graph import Graph as Graph
+    from glp_rapids.ingest.read import as_graph as as_graph
+    from glp_rapids.ingest.webgraph.read import read_webgraph as read_webgraph
     from glp_rapids.metrics import ari as ari
     from glp_rapids.metrics import coverage as coverage
     from glp_rapids.metrics import modularity as modularity
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     )
     from glp_rapids.propagation.functions import speaker_listener as speaker_listener
     from glp_rapids.propagation.program import Program as Program
-    from glp_rapids.propagation.scalar import random_below as random_below
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from glp_rapids.checks import check_choice
+from glp_rapids.common.checks import check_choice
 
 DeviceName = Literal["cpu", "gpu"]
 

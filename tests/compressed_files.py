@@ -4,7 +4,7 @@ import json
 import struct
 import zlib
 
-from glp_rapids.compressed import container
+from glp_rapids.compressed.file import container
 
 
 def taken_apart(content):

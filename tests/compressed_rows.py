@@ -7,10 +7,10 @@ import numpy as np
 from graphs import GRAPHS
 
 from glp_rapids import as_graph
-from glp_rapids.compressed import lists
-from glp_rapids.compressed.layout import Codes, Layout
-from glp_rapids.graph import CSR
-from glp_rapids.propagation.compilation import cpu_target
+from glp_rapids.compressed.format import neighbour_list
+from glp_rapids.compressed.format.layout import Codes, Layout
+from glp_rapids.graph.graph import CSR
+from glp_rapids.jit.target import cpu_target
 
 # Every value of every setting under both schemes, and each pair of them somewhere. Under "packed"
 # codes are without meaning.
@@ -67,7 +67,7 @@ def as_string(words, size):
 @cache
 def on_a_part(scheme):
     """The functions on parts, callable: one that writes, measures, reads and skips a part."""
-    on_lists = lists.build(scheme, cpu_target())
+    on_lists = neighbour_list.build(scheme, cpu_target())
     size, write = on_lists.part_size, on_lists.write_part
     read, skip = on_lists.read_part, on_lists.skip_list
 
@@ -79,4 +79,3 @@ def on_a_part(scheme):
         return behind, 5 + measured, again, skip(words, tables, 5, ids.size, settings)
 
     return there_and_back
-

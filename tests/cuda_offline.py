@@ -6,13 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 from numba import cuda, typeof
 
-from glp_rapids.propagation.kernels import (
-    auto,
-    auto_common,
-    auto_compressed,
-    baselines,
-    cuda_target,
-)
+from glp_rapids.jit import cuda as cuda_target
+from glp_rapids.propagation.baselines import engine as baselines
+from glp_rapids.propagation.engines import gpu, gpu_compressed
+from glp_rapids.propagation.kernels.gpu import votes
 
 
 class Compiling:
@@ -26,7 +23,7 @@ class Compiling:
 
     def launch_together(self, kernel, wanted, threads, *arguments):
         """Compile the persistent kernel, and say that it did the sweeps, which changed nothing."""
-        bounds = threads, auto_common.BLOCKS_A_MULTIPROCESSOR
+        bounds = threads, votes.BLOCKS_A_MULTIPROCESSOR
         self._compile(kernel, arguments, launch_bounds=bounds)
         run, course = arguments[4], arguments[9]
         run.control[0] += course.sweeps
@@ -52,13 +49,13 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in (auto, auto_compressed, baselines):
+    for engine in (gpu, gpu_compressed, baselines):
         monkeypatch.setattr(engine, "bound", lambda array: array)
-    for engine in (auto, baselines):
+    for engine in (gpu, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
         monkeypatch.setattr(engine, "launch", instead.launch)
-    monkeypatch.setattr(auto, "launch_together", instead.launch_together)
-    monkeypatch.setattr(auto, "_built", {})
+    monkeypatch.setattr(gpu, "launch_together", instead.launch_together)
+    monkeypatch.setattr(gpu, "_built", {})
     monkeypatch.setattr(baselines, "_kernels", {})
     yield instead.ptx
 

@@ -93,9 +93,7 @@ FAMILIES = {
     "frame": _frame,
     "scores": _clusters,
     "component": lambda seed, device: glp_rapids.structural_diversity(_graph(seed, device), 3),
-    "truss": lambda seed, device: glp_rapids.structural_diversity(
-        _graph(seed, device), 3, "truss"
-    ),
+    "truss": lambda seed, device: glp_rapids.structural_diversity(_graph(seed, device), 3, "truss"),
     "top": _top,
     "core_number": lambda seed, device: glp_rapids.core_number(_graph(seed, device)),
     "trussness": lambda seed, device: glp_rapids.trussness(_graph(seed, device)),

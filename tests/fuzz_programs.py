@@ -20,7 +20,7 @@ from numba import njit
 from reference_program import Failed, interpreted
 
 import glp_rapids
-from glp_rapids.propagation.kernels import cpu
+from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.program import traits_of
 
 settings = types.ModuleType("settings")
@@ -203,7 +203,7 @@ def main(first, sources, draws):
         text, chosen, raising = Grammar(seed).program()
         draw = random.Random(-seed - 1)
         threads = 2 if seed % 4 == 1 else 1
-        cpu.threads_for = lambda _, threads=threads: threads
+        hash_votes.threads_for = lambda _, threads=threads: threads
         for number in range(1 if raising else draws):
             if number % (draws // 2 + 1) == 0:  # the module changes, and what was compiled with it
                 settings.K, settings.T = draw.randrange(-9, 9), (draw.randrange(9), "text")

@@ -14,7 +14,10 @@ import pandas as pd
 import pyarrow as pa
 
 import glp_rapids
-from glp_rapids import fraud, metrics, options
+from glp_rapids import fraud, metrics
+from glp_rapids.fraud.clusters import ClusterOptions
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.propagation.options import SweepOptions
 
 # What a call may end in beside a result; a lack of memory is what a huge memory_limit asks for.
 CLEAR = (TypeError, ValueError, OSError, MemoryError)
@@ -141,9 +144,9 @@ CALLS = {
     "read_webgraph": (glp_rapids.read_webgraph, {"path": "nowhere.graph"}),
 }
 UNPACKED = {
-    "EdgeOptions": options.EdgeOptions,
-    "SweepOptions": options.SweepOptions,
-    "ClusterOptions": fraud.ClusterOptions,
+    "EdgeOptions": EdgeOptions,
+    "SweepOptions": SweepOptions,
+    "ClusterOptions": ClusterOptions,
 }
 
 

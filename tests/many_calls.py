@@ -167,7 +167,7 @@ def slow_items(scheme, target):
 
 
 def each(graph):
-    from glp_rapids.compressed.running import each
+    from glp_rapids.jit.parallel_for import each
 
     items = graph.number_of_edges
     each(slow_items, "none", "slow", items, np.zeros(items, np.uint64), "cpu")

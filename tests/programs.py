@@ -43,9 +43,7 @@ def seeded(graph, **options):
 
 PROGRAMS = {
     "classic": glp_rapids.label_propagation,
-    "synchronous": partial(
-        glp_rapids.label_propagation, update="sync", explore=2, tie_break="max"
-    ),
+    "synchronous": partial(glp_rapids.label_propagation, update="sync", explore=2, tie_break="max"),
     "layered": partial(glp_rapids.layered_label_propagation, gammas=[0.5, 8]),
     "ordering": partial(glp_rapids.layered_label_propagation, order=True, gammas=[0, 1]),
     "speakers": glp_rapids.speaker_listener,

@@ -15,7 +15,8 @@ import numpy as np
 import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
-from glp_rapids.propagation.kernels import auto, auto_compressed, auto_plan
+from glp_rapids.propagation.engines import gpu, gpu_compressed
+from glp_rapids.propagation.kernels.gpu import plan
 
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
 
@@ -28,8 +29,8 @@ def on_compressed(graph, lists, **options):
     """Run on compressed lists: as they are, and with little room and nothing decoded early."""
     for scheme, segment in lists:
         for least, early in ((1 << 23, 1 << 22), (1 << 11, 0)):
-            auto_compressed.LEAST_BYTES, auto_compressed.BYTES_A_VERTEX = least, 0
-            auto.EARLY = early
+            gpu_compressed.LEAST_BYTES, gpu_compressed.BYTES_A_VERTEX = least, 0
+            gpu.EARLY = early
             compressed = compress(graph, scheme, segment=segment, device="cpu").to("gpu")
             found = glp_rapids.label_propagation(compressed, **FEW, **options)
             expected = glp_rapids.label_propagation(graph, **FEW, device="cpu")
@@ -112,11 +113,11 @@ def graphs():
 def take(path):
     """Send every row down one path of the persistent kernel."""
     degrees, hub = path
-    auto_plan.TICKETS = tuple(
-        (degree, *sizes) for degree, (_, *sizes) in zip(degrees, auto_plan.TICKETS, strict=True)
+    plan.TICKETS = tuple(
+        (degree, *sizes) for degree, (_, *sizes) in zip(degrees, plan.TICKETS, strict=True)
     )
-    auto_plan.HUB, auto_plan.SHARE_OF_WARP, auto_plan.SMALL_PIECE = hub, 1, 1
-    auto_plan.PIECE = 1 if hub < 4096 else 8
+    plan.HUB, plan.SHARE_OF_WARP, plan.SMALL_PIECE = hub, 1, 1
+    plan.PIECE = 1 if hub < 4096 else 8
 
 
 def main(strategy, *programs):

@@ -12,11 +12,11 @@ import sys
 import numpy as np
 
 from glp_rapids import as_graph, compress
-from glp_rapids.compressed import audit
-from glp_rapids.compressed.csr import rows_of
 from glp_rapids.compressed.decode import decode, decode_rows, skim
-from glp_rapids.compressed.layout import SCHEMES
+from glp_rapids.compressed.file import verify
+from glp_rapids.compressed.format.layout import SCHEMES
 from glp_rapids.compressed.packed_ids import packed
+from glp_rapids.compressed.rows import rows_of
 from glp_rapids.compressed.symmetry import is_symmetric
 from glp_rapids.device import array_module, to_host
 
@@ -63,7 +63,7 @@ def results(graph, scheme, layout):
             f"some lists, in order: {in_order}",
             np.concatenate(rows if in_order else [np.sort(row) for row in rows]),
         )
-    audit.check(lists)
+    verify.check(lists)
     yield "statistics", np.array(repr(compressed.stats()))
     yield "symmetric", np.array(is_symmetric(rows_of(compressed, "in")))
     ids = xp.cumsum(1 + xp.arange(700, dtype=np.int64) % 13)

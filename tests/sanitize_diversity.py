@@ -10,7 +10,7 @@ import numpy as np
 
 from glp_rapids import as_graph
 from glp_rapids.diversity.kernels import engine_of, gpu_bitmap
-from glp_rapids.diversity.simple import simple
+from glp_rapids.graph.simple import simple
 
 # Everybody in a warp's bits, in a block's, in the large ones' CSR, and each where it belongs.
 SIZES = {

@@ -10,21 +10,24 @@ from functools import partial
 import numpy as np
 
 import glp_rapids
-from glp_rapids.propagation import kernels
-from glp_rapids.propagation.kernels import gpu_common
+from glp_rapids.propagation import engines
+from glp_rapids.propagation.baselines import votes
 
-gpu_common.THREADS = 4  # every simulated thread is a thread of the host
+votes.THREADS = 4  # every simulated thread is a thread of the host
 
-from glp_rapids.propagation.kernels import baselines, gpu_global, gpu_sort  # noqa: E402
+from glp_rapids.propagation.baselines import engine as baselines  # noqa: E402
+from glp_rapids.propagation.baselines import global_table, segmented_sort  # noqa: E402
 
-gpu_global.LARGEST_BATCH, gpu_sort.LARGEST_BATCH = 16, 5  # several batches a class
+global_table.LARGEST_BATCH, segmented_sort.LARGEST_BATCH = 16, 5  # several batches a class
 
 STRATEGIES = {
     "shared": (baselines.BLOCK_A_VERTEX,),
     "hubs": (baselines.HUBS,),
     "global": baselines.STRATEGIES["global"][1:],  # the first is for warps
-    "sort": (replace(baselines.STRATEGIES["sort"][0], largest_degree=2),
-             baselines.STRATEGIES["sort"][1]),
+    "sort": (
+        replace(baselines.STRATEGIES["sort"][0], largest_degree=2),
+        baselines.STRATEGIES["sort"][1],
+    ),
 }
 
 
@@ -52,7 +55,7 @@ def main():
     differing = []
     for name, strategy in STRATEGIES.items():
         engine = partial(baselines.BaselineEngine, strategy), baselines.gpu_target()
-        kernels.engine_of = lambda *_, engine=engine: engine
+        engines.engine_of = lambda *_, engine=engine: engine
         for run, (frame, other) in enumerate(zip(expected, results(graph), strict=True)):
             if not frame.equals(other):
                 differing.append(f"{name} {run}")

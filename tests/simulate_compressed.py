@@ -9,11 +9,13 @@ import numpy as np
 import reference_compressed as reference
 from numba.core import config
 
-from glp_rapids.compressed import decode, encode, gpu, running
-from glp_rapids.compressed.layout import CODES, Codes, Layout
-from glp_rapids.graph import CSR
+from glp_rapids.compressed import decode, encode
+from glp_rapids.compressed.format import bits_gpu
+from glp_rapids.compressed.format.layout import CODES, Codes, Layout
+from glp_rapids.graph.graph import CSR
+from glp_rapids.jit import parallel_for
 
-gpu.THREADS = 4  # every simulated thread is a thread of the host
+bits_gpu.THREADS = 4  # every simulated thread is a thread of the host
 
 LAYOUTS = [
     Layout("cgr", segment=8),
@@ -33,7 +35,7 @@ def lists():
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
     warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
-    each = running.each
+    each = parallel_for.each
     encode.each = decode.each = lambda *arguments: each(*arguments[:-1], "gpu")
     neighbours = lists()
     indptr = np.cumsum([0, *map(len, neighbours)])

@@ -10,19 +10,12 @@ import numpy as np
 from numba.core import config
 
 from glp_rapids import as_graph
-from glp_rapids.diversity.kernels import (
-    cpu_engine,
-    gpu_bitmap,
-    gpu_edges,
-    gpu_engine,
-    gpu_join,
-    gpu_peel,
-    gpu_rows,
-)
+from glp_rapids.cohesion.kernels import gpu_edges, gpu_intersect, gpu_join, gpu_peel
+from glp_rapids.diversity.kernels import cpu_engine, gpu_bitmap, gpu_engine
 
 # Every simulated thread is a thread of the host.
 gpu_join.THREADS = 4
-gpu_rows.SHORT, gpu_rows.LONG, gpu_rows.LARGEST_SHORT = (4, 4), (8, 1), 3
+gpu_intersect.SHORT, gpu_intersect.LONG, gpu_intersect.LARGEST_SHORT = (4, 4), (8, 1), 3
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
 gpu_edges.THREADS, gpu_edges.STEPS = 4, 3
 WITH_HUBS, NO_HUBS = ((2, 3, 1), (4, 5, 1)), ((4, 64, 1),)

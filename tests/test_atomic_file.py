@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glp_rapids import CompressedGraph, as_graph, atomic_file, compress
+from glp_rapids import CompressedGraph, as_graph, compress
 from glp_rapids.cli import main
+from glp_rapids.common import atomic_file
 
 EDGES = "src,dst\na,b\nb,c\n"
 OLD = b"what was there"

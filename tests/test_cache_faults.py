@@ -14,7 +14,7 @@ from numba import njit
 
 import glp_rapids
 from glp_rapids.jit import cache
-from glp_rapids.propagation.compilation import DigestCache
+from glp_rapids.jit.target import DigestCache
 
 # A kernel of each kind: sequential, parallel, of a program, and what was learned of a program.
 SCRIPT = """

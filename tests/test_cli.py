@@ -6,7 +6,8 @@ import sys
 import pandas as pd
 import pytest
 
-from glp_rapids.cli import doctor, files, main
+from glp_rapids.cli import doctor, main
+from glp_rapids.frames import files
 from glp_rapids.fraud import find_clusters
 
 TRIANGLES = "src,dst\na,b\na,c\nb,c\nd,e\nd,f\ne,f\n"

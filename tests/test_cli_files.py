@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glp_rapids.cli import main, streams
+from glp_rapids.cli import main
+from glp_rapids.frames import streams
 
 EDGES = b"src,dst\na,b\nb,c\n"
 ABC = ["a", "b", "c"]

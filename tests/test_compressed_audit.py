@@ -10,12 +10,13 @@ import pytest
 from compressed_rows import LAYOUTS, graphs, rows_from
 from reference_compressed import KINDS, bases_of, widths_of, words_of
 
-from glp_rapids.compressed import audit, packed_tables
 from glp_rapids.compressed.decode import decode
 from glp_rapids.compressed.encode import encode
-from glp_rapids.compressed.layout import Codes, Layout, settings
+from glp_rapids.compressed.file import verify
+from glp_rapids.compressed.format import packed_tables
+from glp_rapids.compressed.format.layout import Codes, Layout, settings
 from glp_rapids.device import to_device, to_host
-from glp_rapids.graph import CSR
+from glp_rapids.graph.graph import CSR
 
 ENTROPY = [Layout("entropy"), Layout("entropy", raw_below=3, segment=8)]
 
@@ -25,20 +26,20 @@ def test_what_was_encoded_is_in_order(layout, device):
     for name, csr in graphs().items():
         arrays = (to_device(array, device) for array in (csr.indptr, csr.indices))
         rows = encode(CSR(*arrays, None), layout)
-        audit.check(rows)
-        found = list(audit.walk(rows))
+        verify.check(rows)
+        found = list(verify.walk(rows))
         degrees = [to_host(batch.degrees) for batch in found] or [np.zeros(0, int)]
         np.testing.assert_array_equal(np.concatenate(degrees), csr.degree, err_msg=name)
-        bits = sum(int(batch.tally[: len(audit.PARTS)].sum()) for batch in found)
+        bits = sum(int(batch.tally[: len(verify.PARTS)].sum()) for batch in found)
         assert bits == rows.stream_bits
-        assert sum(int(batch.tally[audit.ENTRIES]) for batch in found) == csr.number_of_edges
+        assert sum(int(batch.tally[verify.ENTRIES]) for batch in found) == csr.number_of_edges
 
 
 def test_batches_and_the_end_of_the_stream(monkeypatch):
-    monkeypatch.setattr(audit, "BATCH", 3)
+    monkeypatch.setattr(verify, "BATCH", 3)
     for csr in graphs().values():
         rows = encode(csr, Layout("cgr", segment=8))
-        sizes = [to_host(batch.sizes) for batch in audit.walk(rows)] or [np.zeros(0, int)]
+        sizes = [to_host(batch.sizes) for batch in verify.walk(rows)] or [np.zeros(0, int)]
         starts = np.append(rows.offsets, rows.stream_bits)
         apart = np.diff(starts) - np.concatenate(sizes)
         assert ((apart == 0) | ((apart < 8) & (starts[1:] % 8 == 0))).all()
@@ -68,14 +69,14 @@ def test_one_wrong_bit_is_found_or_makes_lists_that_are_in_order(layout):
         words[bit >> 5] ^= np.uint32(1 << (bit & 31))
         wrong = replace(rows, words=words, _derived={})
         try:
-            audit.check(wrong)
+            verify.check(wrong)
         except ValueError as error:
             said.add(str(error).partition(": ")[2])
             continue
         assert_in_order(*decode(wrong))
-    assert {audit.PROBLEMS[audit.RANGE], audit.PROBLEMS[audit.FILLED]} <= said
+    assert {verify.PROBLEMS[verify.RANGE], verify.PROBLEMS[verify.FILLED]} <= said
     if layout.segment < 64:
-        assert audit.PROBLEMS[audit.DIRECTORY] in said
+        assert verify.PROBLEMS[verify.DIRECTORY] in said
 
 
 @pytest.mark.parametrize(("more", "said"), [(1, "have 76 "), (-1, "have at least 76 ")])
@@ -83,7 +84,7 @@ def test_entries_are_counted(more, said):
     rows = encode(rows_from(SMALL), Layout())
     wrong = replace(rows, number_of_edges=rows.number_of_edges + more)
     with pytest.raises(ValueError, match=said):
-        audit.check(wrong)
+        verify.check(wrong)
 
 
 def test_words_of_nonsense_end_with_an_answer():
@@ -104,7 +105,7 @@ def test_words_of_nonsense_end_with_an_answer():
             words[:-2] = words[:-2] if fill is None else fill
             words[-2:] = 0
             with pytest.raises(ValueError, match=r"the list at |the lists have "):
-                audit.check(replace(rows, layout=layout, words=words, tables=tables, _derived={}))
+                verify.check(replace(rows, layout=layout, words=words, tables=tables, _derived={}))
 
 
 def test_any_tables_end_with_an_answer():
@@ -123,7 +124,7 @@ def test_any_tables_end_with_an_answer():
         packed_tables.check(tables)
         wrong = replace(rows, tables=tables, _derived={})
         try:
-            audit.check(wrong)
+            verify.check(wrong)
         except ValueError:
             found[0] += 1
         else:
@@ -148,18 +149,18 @@ def test_the_kernel_compiles(monkeypatch, scheme, capability):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.compressed.gpu import kernel_of
-    from glp_rapids.propagation.kernels.cuda_target import gpu_target
+    from glp_rapids.compressed.format.bits_gpu import kernel_of
+    from glp_rapids.jit.cuda import gpu_target
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
     words, numbers = np.zeros(1, np.uint32), np.zeros(1, np.int64)
-    batch = audit.Block(np.int64(0), np.int64(1))
+    batch = verify.Block(np.int64(0), np.int64(1))
     tally = np.zeros((1, 1), np.int64)
-    work = audit.Walking(
+    work = verify.Walking(
         settings(Layout(scheme), 1), batch, words, words, numbers, tally, numbers, numbers
     )
-    kernel = kernel_of(audit.functions(scheme, gpu_target()).walk_block, "")
+    kernel = kernel_of(verify.functions(scheme, gpu_target()).walk_block, "")
     signature = numba.int64, typeof(work)
     code, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=capability)
     assert f".target sm_{capability[0]}{capability[1]}" in code

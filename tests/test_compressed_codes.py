@@ -10,13 +10,14 @@ from compressed_rows import LAYOUTS, as_string, graphs, on_a_part, rows_from
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glp_rapids.compressed import bits, running
 from glp_rapids.compressed import encode as encoding
 from glp_rapids.compressed.decode import decode, decode_rows
 from glp_rapids.compressed.encode import encode
-from glp_rapids.compressed.layout import CODES, Codes, CompressedRows, Layout, settings
-from glp_rapids.graph import CSR
-from glp_rapids.propagation.compilation import cpu_target
+from glp_rapids.compressed.format import bits
+from glp_rapids.compressed.format.layout import CODES, Codes, CompressedRows, Layout, settings
+from glp_rapids.graph.graph import CSR
+from glp_rapids.jit import parallel_for
+from glp_rapids.jit.target import cpu_target
 
 NAMES = "delta", "gamma", *[f"zeta{k}" for k in range(2, 9)]
 
@@ -251,7 +252,7 @@ def test_items_that_threads_do_at_a_time_write_into_different_words(monkeypatch)
     degrees = np.r_[3000, np.arange(2999) % 3]
     indices = np.concatenate([np.arange(degree) for degree in degrees]).astype(np.int32)
     indptr = np.concatenate([[0], np.cumsum(degrees)])
-    each, passes = running.each, []
+    each, passes = parallel_for.each, []
 
     def one_by_one(functions, scheme, name, items, work, device):
         if not name.startswith("write"):
@@ -270,6 +271,6 @@ def test_items_that_threads_do_at_a_time_write_into_different_words(monkeypatch)
     monkeypatch.setattr(encoding, "each", one_by_one)
     rows = encode(CSR(indptr, indices, None), Layout("packed", segment=16))
     assert len(passes) == 3
-    assert max(passes) < running.CHUNK
+    assert max(passes) < parallel_for.CHUNK
     monkeypatch.undo()
     np.testing.assert_array_equal(decode(rows)[1], indices)

@@ -12,9 +12,9 @@ import pytest
 from compressed_rows import LAYOUTS, graphs
 
 from glp_rapids.compressed import decode, encode, packed_ids, symmetry
-from glp_rapids.compressed.layout import Layout, settings
+from glp_rapids.compressed.format.layout import Layout, settings
 from glp_rapids.device import gpu_available, to_device, to_host
-from glp_rapids.graph import CSR
+from glp_rapids.graph.graph import CSR
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
@@ -32,8 +32,8 @@ def test_kernels_compile(monkeypatch, scheme, capability, index_type):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.compressed.gpu import kernel_of
-    from glp_rapids.propagation.kernels.cuda_target import gpu_target
+    from glp_rapids.compressed.format.bits_gpu import kernel_of
+    from glp_rapids.jit.cuda import gpu_target
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
@@ -61,8 +61,8 @@ def test_kernels_of_ids_and_of_symmetry_compile(monkeypatch, index_type):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.compressed.gpu import kernel_of
-    from glp_rapids.propagation.kernels.cuda_target import gpu_target
+    from glp_rapids.compressed.format.bits_gpu import kernel_of
+    from glp_rapids.jit.cuda import gpu_target
 
     current = SimpleNamespace(compute_capability=(9, 0))
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)

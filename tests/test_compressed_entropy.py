@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glp_rapids import as_graph
-from glp_rapids.compressed import code_tables, entropy, huffman, lists
 from glp_rapids.compressed.decode import decode
 from glp_rapids.compressed.encode import cut_lists, encode
-from glp_rapids.compressed.layout import Layout, settings
+from glp_rapids.compressed.format import code_tables, entropy, huffman, neighbour_list
+from glp_rapids.compressed.format.layout import Layout, settings
 from glp_rapids.device import gpu_available, to_host
-from glp_rapids.graph import CSR
-from glp_rapids.propagation.compilation import cpu_target
+from glp_rapids.graph.graph import CSR
+from glp_rapids.jit.target import cpu_target
 
 
 def callable_from_python(function):
@@ -33,7 +33,7 @@ def callable_from_python(function):
 FUNCTIONS = SimpleNamespace(
     **{
         name: callable_from_python(function)
-        for name, function in vars(lists.build("entropy", cpu_target())).items()
+        for name, function in vars(neighbour_list.build("entropy", cpu_target())).items()
     }
 )
 SMALL = Layout("entropy", segment=16)

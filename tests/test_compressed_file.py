@@ -14,7 +14,7 @@ import read_compressed
 from graphs import GRAPHS, edges, power_law_pairs, random_pairs
 
 from glp_rapids import CompressedGraph, as_graph, compress
-from glp_rapids.compressed import container
+from glp_rapids.compressed.file import container
 from glp_rapids.device import to_host
 
 SCHEMES = ("cgr", "packed", "entropy")

@@ -19,7 +19,7 @@ from graphs import GRAPHS
 from test_compressed_file import assert_same
 
 from glp_rapids import CompressedGraph, as_graph, compress
-from glp_rapids.graph import is_symmetric
+from glp_rapids.graph.graph import is_symmetric
 
 FILES = int(os.environ.get("GLP_RAPIDS_FUZZ", "1500"))
 TIMES = pd.Series(pd.date_range("2026-01-30", periods=30, freq="h", tz="Europe/Berlin"))

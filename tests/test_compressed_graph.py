@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from test_compressed_file import assert_same
 
 from glp_rapids import CompressedGraph, as_graph, compress
-from glp_rapids.compressed import audit, measure
+from glp_rapids.compressed import choose_codes
 from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.encode import encode
-from glp_rapids.compressed.layout import CODES, Codes, Layout
+from glp_rapids.compressed.file import verify
+from glp_rapids.compressed.format.layout import CODES, Codes, Layout
 from glp_rapids.compressed.options import DEFAULTS
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.device import to_host
-from glp_rapids.graph import Graph
+from glp_rapids.graph.graph import Graph
 
 SCHEMES = ("cgr", "packed", "entropy")
 OPTIONS = [
@@ -43,7 +44,7 @@ def test_the_graph_comes_back(name, options, device):
     assert_same(compressed.transpose().to_graph(), graph.transpose())
     assert_same(as_graph(compressed), graph)
     assert_same(compress(compressed, "cgr").to_graph(), graph)
-    audit.check(compressed.lists)
+    verify.check(compressed.lists)
 
 
 @settings(max_examples=15)
@@ -192,7 +193,7 @@ def test_layered_label_propagation_brings_neighbours_together():
 def test_the_best_codes_are_the_best(settings):
     graph = as_graph(**GRAPHS["power law"](), device="cpu")
     layout = Layout("cgr", **DEFAULTS["cgr"] | settings)
-    chosen = measure.best_codes(graph, layout)
+    chosen = choose_codes.best_codes(graph, layout)
     least = encode(graph, replace(layout, codes=chosen)).nbytes
     assert compress(graph, "cgr", **settings).layout.codes == chosen
     for kind in Codes._fields:
@@ -206,9 +207,11 @@ def test_codes_are_the_same_on_samples_and_devices(device):
     pairs = power_law_pairs(3000, 20000, 3)
     graph = as_graph(**edges(pairs), device=device)
     layout = Layout("cgr")
-    assert measure.best_codes(graph, layout) == measure.best_codes(graph.to("cpu"), layout)
-    some = measure.histograms(graph, layout, sample=5000)
-    every = measure.histograms(graph, layout)
+    assert choose_codes.best_codes(graph, layout) == choose_codes.best_codes(
+        graph.to("cpu"), layout
+    )
+    some = choose_codes.histograms(graph, layout, sample=5000)
+    every = choose_codes.histograms(graph, layout)
     entries = sum(int(every[kind].sum()) for kind in ("first", "gap"))
     assert 0.1 < sum(int(some[kind].sum()) for kind in ("first", "gap")) / entries < 0.3
     blocks = graph.number_of_edges // 5000
@@ -314,7 +317,7 @@ def test_statistics_are_found_once_and_are_the_callers_own(monkeypatch):
     mine["parts"]["raw"] = mine["histogram"][0]["lists"] = -1
     mine["histogram"].pop()
     del mine["bytes"]
-    monkeypatch.setattr(audit, "walk", None)
+    monkeypatch.setattr(verify, "walk", None)
     assert json.dumps(graph.stats()) == expected
 
 

@@ -12,12 +12,14 @@ from programs import PROGRAMS, Counting
 
 import glp_rapids
 from glp_rapids import as_graph, compress, datasets, label_propagation
-from glp_rapids.compressed.csr import CompressedCSR, readers_of, rows_of
+from glp_rapids.compressed.rows import CompressedCSR, readers_of, rows_of
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.fraud import account_scores
-from glp_rapids.graph import CSR
-from glp_rapids.propagation.kernels import cpu, cpu_compressed
-from glp_rapids.propagation.sweep import Options, run
+from glp_rapids.graph.graph import CSR
+from glp_rapids.propagation.engines import cpu_compressed
+from glp_rapids.propagation.kernels.cpu import hash_votes
+from glp_rapids.propagation.options import Options
+from glp_rapids.propagation.run import run
 from glp_rapids.propagation.variants import Classic
 
 SCHEMES = ("packed", "cgr", "entropy")
@@ -121,7 +123,7 @@ def test_drawn_graphs(edges, ordered, cut, seed):
 
 
 def test_a_list_that_all_threads_read(monkeypatch):
-    monkeypatch.setattr(cpu, "threads_for", lambda entries: 1)  # one compilation less
+    monkeypatch.setattr(hash_votes, "threads_for", lambda entries: 1)  # one compilation less
     n = 40_000
     plain = as_graph(**graphs.edges([*[(0, i) for i in range(1, n)], (5, 6), (5, 7)]), device="cpu")
     for order in (None, np.arange(n)[::-1]):
@@ -240,9 +242,9 @@ def test_as_graph_decodes():
     "name", ["empty", "self-loops", "integer weights", "uneven weights", "directed weighted"]
 )
 def test_other_functions_take_compressed_graphs(name, monkeypatch):
-    from glp_rapids.compressed import reading
+    from glp_rapids.compressed import decode_some
 
-    monkeypatch.setattr(reading, "ENTRIES_AT_ONCE", 7)
+    monkeypatch.setattr(decode_some, "ENTRIES_AT_ONCE", 7)
     plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
     for order in (None, shuffled(plain)):
         graph = compress(plain, "cgr", order=order, device="cpu")
@@ -308,7 +310,7 @@ def test_memory_is_that_of_one_class():
             lambda *arguments: engines.append(compressed_engine(*arguments)) or engines[-1],
         )
         patch.setattr(cpu_compressed, "BUFFER", 1000)
-        patch.setattr(cpu, "threads_for", lambda entries: 1)
+        patch.setattr(hash_votes, "threads_for", lambda entries: 1)
         run(graph, Classic(), Options(max_iter=2))
     sizes = {
         name: value.nbytes

@@ -12,8 +12,8 @@ from programs import PROGRAMS, Distances
 from test_compressed_propagation import SCHEMES, SELECTED, assert_same, shuffled
 
 from glp_rapids import as_graph, compress, label_propagation, propagate
-from glp_rapids.compressed import packed_tables
 from glp_rapids.compressed import weights as compressed_weights
+from glp_rapids.compressed.format import packed_tables
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.device import gpu_available
 
@@ -134,13 +134,13 @@ def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, la
     if not kind["directed"]:
         return
     # A class in strips, and groups that are decoded when the one before is done: the same kernel.
-    from glp_rapids.propagation.kernels import auto, auto_compressed
+    from glp_rapids.propagation.engines import gpu, gpu_compressed
 
     plain = as_graph(**weighed(skewed(), weights), device="cpu")
-    for least, early in [(1 << 11, auto.EARLY), (1 << 11, 0), (1 << 23, 0)]:
-        monkeypatch.setattr(auto_compressed, "LEAST_BYTES", least)
-        monkeypatch.setattr(auto_compressed, "BYTES_A_VERTEX", 0)
-        monkeypatch.setattr(auto, "EARLY", early)
+    for least, early in [(1 << 11, gpu.EARLY), (1 << 11, 0), (1 << 23, 0)]:
+        monkeypatch.setattr(gpu_compressed, "LEAST_BYTES", least)
+        monkeypatch.setattr(gpu_compressed, "BYTES_A_VERTEX", 0)
+        monkeypatch.setattr(gpu, "EARLY", early)
         assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=True)
         assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=False)
 

@@ -9,9 +9,9 @@ from graphs import GRAPHS, edges, random_pairs
 
 from glp_rapids import CompressedGraph, as_graph, compress
 from glp_rapids.compressed import symmetry
-from glp_rapids.compressed.csr import CompressedCSR
+from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.device import to_device, to_host
-from glp_rapids.graph import Graph, is_symmetric
+from glp_rapids.graph.graph import Graph, is_symmetric
 
 SCHEMES = ("cgr", "packed", "entropy")
 SAID = r"damaged in section words \(.* not all at both ends"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from glp_rapids.propagation.course import PATIENCE, Course, SweepBySweep, floods, settles
-from glp_rapids.propagation.scalar import TIE_BREAKS, TIE_HASH
-from glp_rapids.propagation.sweep import Options
+from glp_rapids.propagation.options import Options
+from glp_rapids.propagation.schedule import PATIENCE, Course, SweepBySweep, floods, settles
+from glp_rapids.propagation.ties import TIE_BREAKS, TIE_HASH
 
 CHANGES = st.lists(st.integers(0, 30) | st.integers(0, 1000), min_size=1, max_size=30)
 

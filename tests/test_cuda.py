@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import glp_rapids
-from glp_rapids.compressed.csr import CompressedCSR
-from glp_rapids.propagation import kernels
+from glp_rapids.compressed.rows import CompressedCSR
+from glp_rapids.propagation import engines
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
@@ -54,12 +54,12 @@ def compile_run(monkeypatch, run, graph, capability, strategies=None):
         from cuda.bindings import nvrtc  # noqa: F401
     except ImportError:
         pytest.skip("NVIDIA's compilers are not installed (numba-cuda[cu13] brings them)")
-    from glp_rapids.propagation.kernels import baselines
+    from glp_rapids.propagation.baselines import engine
 
-    engine_of = kernels.engine_of
-    monkeypatch.setattr(kernels, "engine_of", lambda _, *choice: engine_of("gpu", *choice))
+    engine_of = engines.engine_of
+    monkeypatch.setattr(engines, "engine_of", lambda _, *choice: engine_of("gpu", *choice))
     with cuda_offline.compiling(monkeypatch, capability) as ptx:
-        for strategy in strategies or baselines.STRATEGIES:
+        for strategy in strategies or engine.STRATEGIES:
             RUNS[run](graph, strategy=strategy)
     return ptx
 

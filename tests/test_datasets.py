@@ -2,14 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glp_rapids.datasets import (
-    NAMES,
-    blacklist,
-    data_folder,
-    ground_truth,
-    load,
-    transactions,
-)
+from glp_rapids.datasets import NAMES, blacklist, data_folder, ground_truth, load, transactions
 
 SMALL = {"accounts": 2_000, "merchants": 200, "rings": 4, "towns": 10}
 

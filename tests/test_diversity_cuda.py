@@ -28,7 +28,8 @@ def compiled(monkeypatch):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.diversity.kernels import gpu_engine, gpu_graph, gpu_join
+    from glp_rapids.cohesion.kernels import gpu_graph, gpu_join
+    from glp_rapids.diversity.kernels import gpu_engine
 
     def run(capability, graph):
         ptx = {}

@@ -42,7 +42,7 @@ class Module:
 
 
 def test_what_two_gpus_share_is_unloaded_once():
-    from glp_rapids.propagation.kernels.cuda_target import unload_once
+    from glp_rapids.jit.cuda import unload_once
 
     unloaded = []
     driver = SimpleNamespace(load_module_image=lambda handle: Module(handle, unloaded))
@@ -60,7 +60,7 @@ def test_what_two_gpus_share_is_unloaded_once():
 
 
 def test_a_driver_that_loads_otherwise_is_left_alone():
-    from glp_rapids.propagation.kernels.cuda_target import unload_once
+    from glp_rapids.jit.cuda import unload_once
 
     driver = SimpleNamespace()
     unload_once(driver)
@@ -75,9 +75,9 @@ def test_a_driver_that_loads_otherwise_is_left_alone():
 def test_numba_loads_modules_this_way():
     from numba.cuda.cudadrv import driver
 
-    from glp_rapids.propagation.kernels import cuda_target
+    from glp_rapids.jit import cuda
 
-    if cuda_target.SIMULATED or not hasattr(driver, "load_module_image"):
+    if cuda.SIMULATED or not hasattr(driver, "load_module_image"):
         pytest.skip("this numba-cuda loads modules otherwise")
     assert driver.load_module_image.__wrapped__.__module__ == driver.__name__
 

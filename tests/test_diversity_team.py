@@ -11,9 +11,9 @@ import pytest
 from graphs import edges, power_law_pairs
 
 from glp_rapids import as_graph
-from glp_rapids.diversity import team
-from glp_rapids.diversity.balance import Worker
-from glp_rapids.diversity.simple import simple
+from glp_rapids.graph.simple import simple
+from glp_rapids.multigpu import workers as team
+from glp_rapids.multigpu.work_stealing import Worker
 
 
 class Counting:

@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 
 from glp_rapids import as_graph, ego_networks
 from glp_rapids.device import array_module, device_of, to_host
-from glp_rapids.graph import Graph
+from glp_rapids.graph.graph import Graph
 
 POWER_LAW = edges(power_law_pairs(400, 2500, 2))
 

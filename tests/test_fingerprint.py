@@ -13,8 +13,8 @@ import pytest
 from numba import njit, vectorize
 
 import glp_rapids
-from glp_rapids.propagation.compilation import made_of
-from glp_rapids.propagation.fingerprint import fingerprint
+from glp_rapids.jit.fingerprint import fingerprint
+from glp_rapids.jit.target import made_of
 
 # A module of the name `settings` by its text, and what reads it; K is a number that changes.
 READ = {

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from glp_rapids.cores import components, core
 from glp_rapids.datasets import blacklist, data_folder, ground_truth, load, transactions
 from glp_rapids.device import to_host
 from glp_rapids.fraud import (
@@ -16,7 +15,8 @@ from glp_rapids.fraud import (
     find_clusters,
     suspicious_clusters,
 )
-from glp_rapids.ingest import as_graph
+from glp_rapids.graph.subgraph import components, core
+from glp_rapids.ingest.read import as_graph
 
 COLUMNS = {"source": "source", "destination": "destination"}
 HYPOTHESIS = settings(

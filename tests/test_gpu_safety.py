@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import glp_rapids
-from glp_rapids import calls
+from glp_rapids.common import calls
 from glp_rapids.device import LackOfMemory, gpu_available
 
 HERE = Path(__file__).parent
@@ -36,7 +36,7 @@ def test_two_threads_that_compile_leave_numba_as_it_was():
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     from numba.cuda import compiler, dispatcher
 
-    from glp_rapids.propagation.kernels.cuda_target import compiling
+    from glp_rapids.jit.cuda import compiling
 
     original = compiler.compile_cuda
     inside, leave = threading.Event(), threading.Event()
@@ -70,7 +70,7 @@ def test_nobody_else_compiles_while_the_compiler_is_another():
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     from numba.cuda.core.compiler_lock import global_compiler_lock
 
-    from glp_rapids.propagation.kernels.cuda_target import compiling
+    from glp_rapids.jit.cuda import compiling
 
     entered = []
 
@@ -91,7 +91,7 @@ def test_what_decides_about_a_kernel_is_in_its_key(monkeypatch):
     numba_cuda = pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     from types import SimpleNamespace
 
-    from glp_rapids.propagation.kernels import cuda_target
+    from glp_rapids.jit import cuda as cuda_target
 
     device = SimpleNamespace(compute_capability=(9, 0))
     monkeypatch.setattr(cuda_target.cuda, "get_current_device", lambda: device)
@@ -116,8 +116,8 @@ def test_every_signature_of_a_kernel_rounds_as_a_cpu_does():
         pytest.skip("no CUDA device with CuPy and numba-cuda here")
     import cupy
 
-    from glp_rapids.propagation.kernels.cuda_launch import launch
-    from glp_rapids.propagation.kernels.cuda_target import cuda, kernel
+    from glp_rapids.jit.cuda import cuda, kernel
+    from glp_rapids.jit.launch import launch
 
     def multiply_and_add(factors, sums):
         i = cuda.grid(1)
@@ -201,7 +201,7 @@ def test_other_errors_pass():
 
 
 def test_a_run_that_lacks_memory_says_how_much_it_takes(monkeypatch):
-    from glp_rapids.propagation import sweep
+    from glp_rapids.propagation import run as sweep
 
     def lack(*_):
         raise MemoryError("Out of memory allocating 513,230,848 bytes")

@@ -11,10 +11,11 @@ from graphs import GRAPHS, edge_frames, edges, random_pairs
 from hypothesis import given, settings
 from reference import adjacency
 
-from glp_rapids import adjacency as adjacency_module
-from glp_rapids import frames, ids, sorting, sorting_cpu
-from glp_rapids.graph import CSR, Graph
-from glp_rapids.ingest import as_graph
+from glp_rapids.frames import kinds
+from glp_rapids.graph import build as adjacency_module
+from glp_rapids.graph import sort_cpu, sort_gpu, vertex_ids
+from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.ingest.read import as_graph
 
 
 def built(**options):
@@ -201,8 +202,8 @@ def test_directions_are_made_once():
 def test_sorting_and_counting_give_the_same(options):
     graph = built(**{**options, "directed": True})
     n = graph.number_of_vertices
-    rows = sorting_cpu.rows_of(graph.indptr, graph.indices)
-    assert sorting.rows_of(graph.indptr, graph.indices).tolist() == rows.tolist()
+    rows = sort_cpu.rows_of(graph.indptr, graph.indices)
+    assert sort_gpu.rows_of(graph.indptr, graph.indices).tolist() == rows.tolist()
     shuffle = np.random.default_rng(0).permutation(rows.size)
     source = np.concatenate([rows, rows])[shuffle]
     destination = np.concatenate([graph.indices, graph.indices])[shuffle]
@@ -211,7 +212,7 @@ def test_sorting_and_counting_give_the_same(options):
         pairs = source, destination, n, symmetric
         cases += [("merged_entries", pairs), ("sorted_entries", pairs)]
     for name, arguments in cases:
-        one, other = getattr(sorting, name)(*arguments), getattr(sorting_cpu, name)(*arguments)
+        one, other = getattr(sort_gpu, name)(*arguments), getattr(sort_cpu, name)(*arguments)
         for left, right in zip(one, other, strict=True):
             assert left.dtype == right.dtype
             assert left.tolist() == right.tolist()
@@ -220,8 +221,8 @@ def test_sorting_and_counting_give_the_same(options):
 def test_factorize_by_sorting_and_by_hashing_give_the_same():
     values = np.random.default_rng(0).integers(-(2**62), 2**62, 50)
     arrays = [values[:30], values[20:], values[:0]]
-    ranks, distinct = sorting.factorize(arrays)
-    other_ranks, other_distinct = sorting_cpu.factorize(arrays)
+    ranks, distinct = sort_gpu.factorize(arrays)
+    other_ranks, other_distinct = sort_cpu.factorize(arrays)
     assert distinct.tolist() == other_distinct.tolist() == sorted(values.tolist())
     assert [r.tolist() for r in ranks] == [r.tolist() for r in other_ranks]
 
@@ -586,7 +587,7 @@ def test_empty_graphs(empty):
 
 def test_attributes_travel_on_the_frame():
     frame = built(**GRAPHS["path"]()).frame({})
-    assert frames.set_attributes(frame, {"sweeps": 2}) is frame
+    assert kinds.set_attributes(frame, {"sweeps": 2}) is frame
     assert frame.attrs == {"glp": {"sweeps": 2}}
 
 
@@ -601,8 +602,8 @@ def test_the_sorting_of_a_gpu_builds_the_same_graphs(name, monkeypatch):
     options = GRAPHS[name]()
     expected = built(**options)
     by_counting = expected.rows("both"), expected.transpose()
-    monkeypatch.setattr(adjacency_module, "ordering", lambda _: sorting)
-    monkeypatch.setattr(ids, "ordering", lambda _: sorting)
+    monkeypatch.setattr(adjacency_module, "ordering", lambda _: sort_gpu)
+    monkeypatch.setattr(vertex_ids, "ordering", lambda _: sort_gpu)
     got = built(**options)
     same(got, expected)
     for one, other in zip((got.rows("both"), got.transpose()), by_counting, strict=True):

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from test_ingest import rows_of
 
-from glp_rapids.ingest import as_graph
-from glp_rapids.sources_cugraph import as_put_in
+from glp_rapids.ingest.cugraph import as_put_in
+from glp_rapids.ingest.read import as_graph
 
 PAIRS = np.array([(5, 3), (3, 9), (3, 5), (9, 3), (9, 9)])
 

@@ -11,8 +11,8 @@ from test_ingest_gpu import all_same, pytestmark, same
 
 from glp_rapids import label_propagation
 from glp_rapids.device import to_host
-from glp_rapids.graph import is_symmetric
-from glp_rapids.ingest import as_graph
+from glp_rapids.graph.graph import is_symmetric
+from glp_rapids.ingest.read import as_graph
 
 __all__ = ["pytestmark"]  # these too need a GPU
 

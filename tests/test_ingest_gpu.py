@@ -11,10 +11,10 @@ from graphs import GRAPHS, edge_frames, random_pairs
 from hypothesis import given, settings
 
 import glp_rapids
-from glp_rapids import frames
 from glp_rapids.device import gpu_available, to_host
-from glp_rapids.frames import set_attributes
-from glp_rapids.ingest import as_graph
+from glp_rapids.frames import kinds
+from glp_rapids.frames.kinds import set_attributes
+from glp_rapids.ingest.read import as_graph
 
 pytestmark = [
     pytest.mark.gpu,
@@ -190,7 +190,7 @@ def test_cupy_gives_cudf_of_a_graph_on_the_host(cupy, cudf):
 
 
 def test_cupy_without_cudf_gives_pandas(cupy, monkeypatch):
-    monkeypatch.setattr(frames, "_cudf_imports", lambda: False)
+    monkeypatch.setattr(kinds, "_cudf_imports", lambda: False)
     for form in ("arrays", "matrix"):
         found = glp_rapids.label_propagation(of_cupy(cupy, form))
         assert type(found) is pd.DataFrame

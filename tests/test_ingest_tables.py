@@ -10,9 +10,10 @@ from graphs import GRAPHS
 from test_ingest import built, same
 
 import glp_rapids
-from glp_rapids import SlidingWindow, adjacency, seeded_label_propagation
+from glp_rapids import SlidingWindow, seeded_label_propagation
 from glp_rapids.datasets import transactions
-from glp_rapids.ingest import as_graph
+from glp_rapids.graph import build
+from glp_rapids.ingest.read import as_graph
 
 pl = pytest.importorskip("polars")
 
@@ -231,7 +232,7 @@ def test_too_little_memory_says_what_to_do(monkeypatch):
     def no_memory(*_, **__):
         raise MemoryError("std::bad_alloc: out_of_memory: CUDA error")
 
-    monkeypatch.setattr(adjacency, "compressed_rows", no_memory)
+    monkeypatch.setattr(build, "compressed_rows", no_memory)
     arrays = np.arange(12_000), np.arange(12_000)
     with pytest.raises(
         MemoryError, match=r"its 12,000 edges .* host .*GiB are free there\): std.*narrower"

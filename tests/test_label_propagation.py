@@ -24,8 +24,9 @@ from glp_rapids import (
 from glp_rapids.bench.overlap import planted_cover, random_cover
 from glp_rapids.device import to_device, to_host
 from glp_rapids.metrics import cover_f1
-from glp_rapids.propagation import sweep
-from glp_rapids.propagation.kernels import cpu, cpu_engine
+from glp_rapids.propagation import run
+from glp_rapids.propagation.engines import cpu as cpu_engine
+from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.results import renumbered
 from glp_rapids.propagation.variants import Classic, Layered
 
@@ -176,7 +177,7 @@ def assert_cover_equals_twin(edges, device, options):
 def scale_of_the_run():
     """Catch the power of two that turns votes into integers."""
     caught = []
-    workload_of = sweep._workload
+    workload_of = run._workload
 
     def catching(*arguments):
         workload = workload_of(*arguments)
@@ -184,7 +185,7 @@ def scale_of_the_run():
         return workload
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "_workload", catching)
+        patch.setattr(run, "_workload", catching)
         yield caught
 
 
@@ -357,7 +358,7 @@ def test_skipping_changes_nothing(name, explore, tie_break, retain, device):
 def test_parallel_and_serial_builds_agree(variant, monkeypatch):
     examples = [graphs.GRAPHS[name]() for name in ("hub", "power law", "directed star")]
     serial = [variant(**edges, device="cpu") for edges in examples]
-    monkeypatch.setattr(cpu, "PARALLEL_FROM", 0)
+    monkeypatch.setattr(hash_votes, "PARALLEL_FROM", 0)
     for _ in range(3):
         for edges, expected in zip(examples, serial, strict=True):
             pd.testing.assert_frame_equal(variant(**edges, device="cpu"), expected)
@@ -368,7 +369,7 @@ def test_labels_beyond_a_direct_table_are_hashed(monkeypatch):
     edges = graphs.GRAPHS["power law"]()
     direct = every_variant(edges, "cpu")
     calls = []
-    tables_for = cpu.tables_for
+    tables_for = hash_votes.tables_for
 
     def hashed(*arguments):
         *entries, slots, _ = tables_for(*arguments)
@@ -377,7 +378,7 @@ def test_labels_beyond_a_direct_table_are_hashed(monkeypatch):
         return *entries, np.zeros((slots.shape[0], size), slots.dtype), False
 
     monkeypatch.setattr(cpu_engine, "LARGEST_TABLE", 0)
-    monkeypatch.setattr(cpu, "tables_for", hashed)
+    monkeypatch.setattr(hash_votes, "tables_for", hashed)
     assert_all_equal(direct, every_variant(edges, "cpu"))
     assert calls
 

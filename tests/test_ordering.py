@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from glp_rapids import as_graph, layered_label_propagation
 from glp_rapids.bench import subjects
 from glp_rapids.device import gpu_available, to_device, to_host
-from glp_rapids.graph import CSR
-from glp_rapids.propagation import ordering
+from glp_rapids.graph import vertex_order
+from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.sort_cpu import merged_entries, rows_of
 from glp_rapids.propagation.functions import ORDERING_GAMMAS
-from glp_rapids.propagation.sweep import Options, run
+from glp_rapids.propagation.options import Options
+from glp_rapids.propagation.run import run
 from glp_rapids.propagation.variants import Layered
-from glp_rapids.sorting_cpu import merged_entries, rows_of
 
 FEW = {"gammas": [1, 0.125, 0], "max_iter": 10}
 
@@ -85,12 +86,12 @@ def test_layers_of_any_labels(device, drawn):
     degrees, layers = drawn
     indptr = np.concatenate([[0], np.cumsum(degrees)])
     rows = CSR(to_device(indptr, device), to_device(np.empty(0, np.int32), device), None)
-    order = ordering.by_degree(rows)
+    order = vertex_order.by_degree(rows)
     for labels in layers:
-        order = ordering.with_layer(order, to_device(np.array(labels, np.int32), device))
+        order = vertex_order.with_layer(order, to_device(np.array(labels, np.int32), device))
     expected = twin_order(degrees, layers)
     assert to_host(order).tolist() == expected
-    place = to_host(ordering.positions(order, np.int64))
+    place = to_host(vertex_order.positions(order, np.int64))
     assert place.dtype == np.int64
     assert place[expected].tolist() == list(range(len(degrees)))
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import glp_rapids
-from glp_rapids.propagation.sweep import class_lists
+from glp_rapids.propagation.run import class_lists
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
-from glp_rapids.propagation.kernels import auto_plan
-from glp_rapids.propagation.kernels.auto_plan import (
+from glp_rapids.propagation.kernels.gpu import plan as auto_plan
+from glp_rapids.propagation.kernels.gpu.plan import (
     BATCHES,
     BINS,
     BOUNDS,

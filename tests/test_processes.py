@@ -14,9 +14,10 @@ import pandas as pd
 import pytest
 
 import glp_rapids
-from glp_rapids.compressed import reorder, webgraph
+from glp_rapids.compressed import reorder
+from glp_rapids.ingest.webgraph import read
 from glp_rapids.jit import interrupts
-from glp_rapids.propagation.kernels import cpu_engine
+from glp_rapids.propagation.engines import cpu
 
 MANY = bool(os.environ.get("GLP_RAPIDS_MANY"))
 HERE = Path(__file__).parent
@@ -64,7 +65,7 @@ def test_a_ctrl_c_need_not_wait_for_the_end():
 
 
 def small_calls(monkeypatch):
-    for module in (interrupts, cpu_engine, reorder, webgraph):
+    for module in (interrupts, cpu, reorder, read):
         monkeypatch.setattr(module, "A_CALL", 256)
 
 

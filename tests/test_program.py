@@ -16,7 +16,8 @@ from reference_program import interpreted
 
 from glp_rapids import Program, as_graph, label_propagation, propagate, random_below
 from glp_rapids.device import array_module
-from glp_rapids.propagation.compilation import compile_program, cpu_target
+from glp_rapids.jit.target import cpu_target
+from glp_rapids.propagation.compile_program import compile_program
 from glp_rapids.propagation.program import fingerprint, traits_of
 from glp_rapids.propagation.variants import Classic, Layered, SpeakerListener
 

@@ -13,7 +13,7 @@ import pytest
 import glp_rapids
 from glp_rapids import Program, propagate
 from glp_rapids.device import array_module
-from glp_rapids.propagation.kernels import cpu
+from glp_rapids.propagation.kernels.cpu import hash_votes
 
 CHAIN = graphs.edges([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "f")])
 
@@ -94,7 +94,7 @@ def test_several_columns_of_ids_name_the_vertex():
 
 @pytest.mark.parametrize("case", ["heard"])
 def test_the_smallest_vertex_is_named_by_every_engine(case, monkeypatch):
-    monkeypatch.setattr(cpu, "threads_for", lambda _: 2)
+    monkeypatch.setattr(hash_votes, "threads_for", lambda _: 2)
     edges = graphs.GRAPHS["random"]()
     graph = glp_rapids.as_graph(**edges, device="cpu")
     program, words = WRONG[case]

@@ -11,7 +11,7 @@ from programs import Counting
 import glp_rapids
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.device import gpu_available
-from glp_rapids.propagation.sweep import STRATEGIES
+from glp_rapids.propagation.options import STRATEGIES
 
 needs_gpu = pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
 
@@ -99,11 +99,11 @@ def test_all_strategies_agree(name, strategy):
 @pytest.mark.parametrize("strategy", ["shared", "global", "sort"])
 @pytest.mark.parametrize("name", LARGER)
 def test_small_batches_change_nothing(name, strategy, monkeypatch):
-    from glp_rapids.propagation.kernels import gpu_global, gpu_hub, gpu_sort
+    from glp_rapids.propagation.baselines import blocks_per_row, global_table, segmented_sort
 
-    monkeypatch.setattr(gpu_global, "LARGEST_BATCH", 1000)
-    monkeypatch.setattr(gpu_sort, "LARGEST_BATCH", 777)
-    monkeypatch.setattr(gpu_hub, "BATCH_SLOTS", 4096)
+    monkeypatch.setattr(global_table, "LARGEST_BATCH", 1000)
+    monkeypatch.setattr(segmented_sort, "LARGEST_BATCH", 777)
+    monkeypatch.setattr(blocks_per_row, "BATCH_SLOTS", 4096)
     assert_as_on_the_cpu(name, strategy)
 
 
@@ -131,16 +131,15 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", ["random", "power law", "many hubs", "many hubs, weighted"])
 def test_every_path_of_the_persistent_kernel_agrees(name, path, monkeypatch):
-    from glp_rapids.propagation.kernels import auto_common, auto_plan
+    from glp_rapids.propagation.kernels.gpu import plan, votes
 
     degrees, slots, hub = PATHS[path]
     tickets = tuple(
-        (degree, *sizes)
-        for degree, (_, *sizes) in zip(degrees, auto_plan.TICKETS, strict=True)
+        (degree, *sizes) for degree, (_, *sizes) in zip(degrees, plan.TICKETS, strict=True)
     )
-    monkeypatch.setattr(auto_plan, "TICKETS", tickets)
-    monkeypatch.setattr(auto_plan, "SHARE_OF_WARP", 1)
-    monkeypatch.setattr(auto_plan, "HUB", hub)
-    monkeypatch.setattr(auto_plan, "PIECE", 1 if hub < 4096 else auto_plan.PIECE)
-    monkeypatch.setattr(auto_common, "TABLE", slots)
+    monkeypatch.setattr(plan, "TICKETS", tickets)
+    monkeypatch.setattr(plan, "SHARE_OF_WARP", 1)
+    monkeypatch.setattr(plan, "HUB", hub)
+    monkeypatch.setattr(plan, "PIECE", 1 if hub < 4096 else plan.PIECE)
+    monkeypatch.setattr(votes, "TABLE", slots)
     assert_as_on_the_cpu(name, "auto")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import to_device, to_host
-from glp_rapids.ingest import as_graph
+from glp_rapids.ingest.read import as_graph
 from glp_rapids.propagation.results import row_weights
-from glp_rapids.sums import segment_sums
 
 NUMBERS = {
     "integers": (np.int64, st.integers(0, 2**63 - 1)),

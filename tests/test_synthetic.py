@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from glp_rapids import as_graph, label_propagation, modularity, synthetic
-from glp_rapids.datasets import kronecker, rmat, road_grid, social, web_like
+from glp_rapids import as_graph, label_propagation, modularity
+from glp_rapids.datasets import kronecker, rmat, road_grid, social, synthetic, web_like
 from glp_rapids.device import gpu_available, to_host
 
 MAKERS = {

@@ -9,15 +9,7 @@ from hypothesis import given
 from pandas.testing import assert_frame_equal
 from scipy import sparse
 
-from glp_rapids import (
-    as_graph,
-    core_number,
-    datasets,
-    k_core,
-    k_truss,
-    triangle_count,
-    trussness,
-)
+from glp_rapids import as_graph, core_number, datasets, k_core, k_truss, triangle_count, trussness
 
 FUNCTIONS = {
     "core_number": core_number,

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.graph import Graph
-from glp_rapids.propagation.kernels.cuda_launch import launch
-from glp_rapids.propagation.kernels.cuda_target import bound, cuda, kernel, multiprocessors
+from glp_rapids.graph.graph import Graph
+from glp_rapids.jit.cuda import bound, cuda, kernel, multiprocessors
+from glp_rapids.jit.launch import launch
 
 THREADS = 256
 BLOCKS_PER_MULTIPROCESSOR = (4, 8, 16, 32)  # the fastest counts: this is to be a ceiling

@@ -20,7 +20,7 @@ from glp_rapids.bench import memory, subjects, timing
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph, compress
 from glp_rapids.device import gpu_available, to_host
-from glp_rapids.graph import Graph
+from glp_rapids.graph.graph import Graph
 
 GRAPHS = ("web", "cnr-2000", "uk-2007-100k")
 SCHEMES = ("cgr", "packed", "entropy")

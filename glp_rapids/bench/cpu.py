@@ -20,8 +20,8 @@ from tqdm import tqdm
 from glp_rapids import datasets
 from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
-from glp_rapids.graph import Graph
-from glp_rapids.ingest import as_graph
+from glp_rapids.graph.graph import Graph
+from glp_rapids.ingest.read import as_graph
 from glp_rapids.metrics import modularity
 
 GRAPHS = ("com-dblp", "cnr-2000", "rmat-20-10")

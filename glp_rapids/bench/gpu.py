@@ -21,7 +21,7 @@ from tqdm import tqdm
 from glp_rapids.bench import memory, subjects, timing
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.device import array_module, gpu_available, to_host
-from glp_rapids.graph import Graph
+from glp_rapids.graph.graph import Graph
 from glp_rapids.metrics import modularity
 
 if TYPE_CHECKING:
@@ -337,8 +337,8 @@ def bare(graph: Graph) -> Graph:
 
 def weighted(graph: Graph) -> Graph:
     """Give the graph with float32 weights in [0.5, 1.5), drawn by the pair, so alike both ways."""
-    from glp_rapids.propagation.scalar import mix_array
-    from glp_rapids.sorting import rows_of
+    from glp_rapids.common.hashing import mix_array
+    from glp_rapids.graph.sort_gpu import rows_of
 
     xp = array_module(graph.indices)
     weights = xp.empty(graph.number_of_edges, np.float32)

@@ -18,9 +18,9 @@ from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.bench.timing import clocked
 from glp_rapids.device import array_module, gpu_available
-from glp_rapids.graph import Graph
-from glp_rapids.ingest import as_graph
-from glp_rapids.sorting import rows_of
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.sort_gpu import rows_of
+from glp_rapids.ingest.read import as_graph
 
 WANTED_OF_CUGRAPH = 0.5  # of the time of from_cudf_edgelist
 WANTED_MS_PER_G_ENTRIES = 25 / 0.128  # from a cugraph.Graph

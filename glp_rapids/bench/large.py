@@ -30,7 +30,9 @@ from glp_rapids.bench.large_graph import large_graph
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph, compress
 from glp_rapids.device import DeviceName, array_module, gpu_available
-from glp_rapids.propagation import sweep
+from glp_rapids.propagation.options import MAX_ITER, Options
+from glp_rapids.propagation.run import Outcome
+from glp_rapids.propagation.run import run as propagate
 from glp_rapids.propagation.variants import Classic
 
 # Vertices and undirected edges of the smallest and the largest window.
@@ -48,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         "only)")  # fmt: skip
     parser.add_argument("--scheme", choices=SCHEMES, default=SCHEMES[0])
     parser.add_argument("--sweeps", type=int, default=3, help="synchronous ones (default 3)")
-    parser.add_argument("--max-iter", type=int, default=sweep.MAX_ITER,
+    parser.add_argument("--max-iter", type=int, default=MAX_ITER,
                         help="sweeps with the defaults; 0: none")  # fmt: skip
     parser.add_argument("--memory", type=float, default=139.0, metavar="GB",
                         help="of the GPU in the first table (default 139)")  # fmt: skip
@@ -157,8 +159,8 @@ def _propagation(compressed: CompressedGraph, settings: dict[str, Any]) -> dict[
         timing.synchronise(device)
         stamps.append(time.perf_counter())
 
-    def call(graph: CompressedGraph) -> sweep.Outcome:
-        return sweep.run(graph, Classic(), sweep.Options(**settings, progress=stamp))
+    def call(graph: CompressedGraph) -> Outcome:
+        return propagate(graph, Classic(), Options(**settings, progress=stamp))
 
     if device == "gpu":
         outcome, used = memory.of_run(compressed, call)

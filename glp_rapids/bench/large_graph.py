@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common import hashing
 from glp_rapids.device import DeviceName, to_device
-from glp_rapids.graph import Graph
-from glp_rapids.ids import IdColumn, VertexIds
-from glp_rapids.propagation import scalar
-from glp_rapids.propagation.compilation import DigestCache, Target, cpu_target
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
+from glp_rapids.jit.target import DigestCache, Target, cpu_target
 
 DIGEST = "rows of a large graph 1"  # another number for other rows
 BLOCK = 64
@@ -28,7 +28,7 @@ DENSE_SHARE, SHARE = 230, 31  # of 256 pairs of a block, those that are neighbou
 
 
 def _row_of(target: Target) -> Any:
-    mix = target.compile(scalar.mix)
+    mix = target.compile(hashing.mix)
     block, far = np.int64(BLOCK), FAR
     dense, dense_share, share = np.uint64(DENSE), np.uint64(DENSE_SHARE), np.uint64(SHARE)
     low = np.uint64(255)
@@ -84,7 +84,7 @@ def _kernel(device: DeviceName) -> Any:
 
         kernel = ParallelKernel(rows, partial(DigestCache, digest=DIGEST))
         return lambda *arguments: kernel(threads_available(), *arguments)
-    from glp_rapids.propagation.kernels.cuda_target import cuda, gpu_target, kernel
+    from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
     row = _row_of(gpu_target())
 
@@ -105,7 +105,7 @@ def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:
         raise ValueError(f"bits must be in 8..32, not {bits}")
     vertices = 1 << bits
     masks = np.arange(1, FAR + 1, dtype=np.int64)
-    masks = (scalar.mix_array(masks, seed) % np.uint64(vertices)).astype(np.int64)
+    masks = (hashing.mix_array(masks, seed) % np.uint64(vertices)).astype(np.int64)
     masks |= vertices >> 1  # far away, and distinct by the lowest bits
     masks = (masks & ~np.int64(7)) + np.arange(FAR)
     if device == "cpu":
@@ -116,7 +116,7 @@ def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:
     else:
         import cupy as xp
 
-        from glp_rapids.diversity.kernels.gpu_common import launch
+        from glp_rapids.jit.primitives import launch
 
         def run(*arguments: Any) -> None:
             launch(_kernel("gpu"), -(-vertices // 256), 256, *arguments)

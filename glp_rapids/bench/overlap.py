@@ -15,8 +15,8 @@ import pandas as pd
 
 from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
-from glp_rapids.frames import to_series
-from glp_rapids.ingest import as_graph
+from glp_rapids.frames.kinds import to_series
+from glp_rapids.ingest.read import as_graph
 from glp_rapids.metrics import cover_f1
 
 OVERLAPS = (0.0, 0.1, 0.3, 0.5)

@@ -84,6 +84,6 @@ def run(options: argparse.Namespace) -> Tables:
 
 
 def _defaults() -> dict:
-    from glp_rapids.propagation.sweep import Options
+    from glp_rapids.propagation.options import Options
 
     return {name: getattr(Options(), name) for name in ("classes", "explore", "tol")}

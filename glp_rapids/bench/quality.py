@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Tables
-from glp_rapids.graph import Graph
+from glp_rapids.graph.graph import Graph
 from glp_rapids.metrics import modularity, nmi
 
 GRAPHS = (

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from glp_rapids import datasets
-from glp_rapids.compressed.webgraph import read_webgraph
 from glp_rapids.device import DeviceName, array_module, choose, to_host
-from glp_rapids.graph import Graph
-from glp_rapids.ingest import as_graph
-from glp_rapids.sorting_cpu import rows_of
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.sort_cpu import rows_of
+from glp_rapids.ingest.read import as_graph
+from glp_rapids.ingest.webgraph.read import read_webgraph
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _without_loops(source: Any, destination: Any, vertices: int, device: DeviceN
 
 def _read(path: Path, device: DeviceName) -> Graph:
     """Read edges: a table with columns src and dst, or without names; a CSR; a WebGraph."""
-    from glp_rapids.cli import files
+    from glp_rapids.frames import files
 
     if path.suffix == ".graph":
         graph = read_webgraph(path, device="cpu")

@@ -120,9 +120,9 @@ def _when_started(begin: Callable[[], None]) -> Iterator[None]:
 
     ``progress`` reports the ends of sweeps only, and the first would be charged with the set-up.
     """
-    from glp_rapids.propagation import kernels
+    from glp_rapids.propagation import engines
 
-    original = kernels.engine_of
+    original = engines.engine_of
 
     def engine_of(*names: Any, **options: Any) -> tuple[Any, Any]:
         build, target = original(*names, **options)
@@ -140,8 +140,8 @@ def _when_started(begin: Callable[[], None]) -> Iterator[None]:
 
         return built, target
 
-    kernels.engine_of = engine_of
+    engines.engine_of = engine_of
     try:
         yield
     finally:
-        kernels.engine_of = original
+        engines.engine_of = original

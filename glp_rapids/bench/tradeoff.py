@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from glp_rapids import atomic_file
 from glp_rapids.bench import subjects, timing
 from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.common import atomic_file
 from glp_rapids.metrics import modularity
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _check_picture(path: Path) -> None:
 
 def _measured(name: str, graph: Any, repeats: int, explore: int, classes: int) -> dict:
     from glp_rapids import label_propagation
-    from glp_rapids.propagation.sweep import Options
+    from glp_rapids.propagation.options import Options
 
     setting = {"explore": explore, "classes": classes}
     run = timing.timed(

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from glp_rapids import __version__
-from glp_rapids.cli.streams import Terminated
+from glp_rapids.frames.streams import Terminated
 
 COMMANDS = {
     "demo": "make a million transactions with planted fraud rings, and find the rings",

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from glp_rapids.cli import files
+from glp_rapids.frames import files
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from glp_rapids.cli import edge_files, files, streams
+from glp_rapids.cli import edge_files
+from glp_rapids.frames import files, streams
 
 EPILOG = """\
 examples:

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.cli import files, streams
 from glp_rapids.cli.fraud import clusters_text
+from glp_rapids.frames import files, streams
 
 if TYPE_CHECKING:
     import pandas as pd

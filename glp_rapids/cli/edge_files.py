@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.cli import files
+from glp_rapids.frames import files
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.graph import Graph
+    from glp_rapids.graph.graph import Graph
 
 HEAD = 10
 
@@ -70,7 +70,7 @@ def read_graph(
     options: argparse.Namespace, *, weight: str | None = None, directed: bool = False
 ) -> Graph | CompressedGraph:
     """Read the file as the options say, and say what is in it."""
-    from glp_rapids.compressed.container import is_container
+    from glp_rapids.compressed.file.container import is_container
 
     files.check_input(options.edges)
     if is_container(options.edges):
@@ -137,7 +137,7 @@ def _edges(graph: Graph | CompressedGraph) -> str:
         return f"{graph.number_of_edges:,} edges"
     if not hasattr(graph, "indices"):  # compressed: loops would have to be looked for
         return f"{graph.number_of_edges:,} entries"
-    from glp_rapids.adjacency import ordering
+    from glp_rapids.graph.build import ordering
 
     rows = ordering(graph.indices).rows_of(graph.indptr, graph.indices)
     loops = int((rows == graph.indices).sum())

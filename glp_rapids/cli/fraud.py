@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.cli import blacklist, files
+from glp_rapids.cli import blacklist
+from glp_rapids.frames import files
 
 if TYPE_CHECKING:
     import pandas as pd

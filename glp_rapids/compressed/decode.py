@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed import lists, scatter
-from glp_rapids.compressed.bits import inner
 from glp_rapids.compressed.encode import cut_lists, row_of_part
-from glp_rapids.compressed.layout import BLOCK, CompressedRows, Settings
-from glp_rapids.compressed.running import each
+from glp_rapids.compressed.format import neighbour_list, unordered
+from glp_rapids.compressed.format.bits import inner
+from glp_rapids.compressed.format.layout import BLOCK, CompressedRows, Settings
 from glp_rapids.device import array_module
-from glp_rapids.propagation.compilation import Target
+from glp_rapids.jit.parallel_for import each
+from glp_rapids.jit.target import Target
 
 Array = Any
 
@@ -128,13 +128,13 @@ def decode_rows(
 @functools.cache
 def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Give the compiled functions that take an item and a `Skimming` or `Decoding`."""
-    return _functions(lists.build(scheme, target), target)
+    return _functions(neighbour_list.build(scheme, target), target)
 
 
 @functools.cache
 def functions_in_no_order(scheme: str, target: Target) -> SimpleNamespace:
     """Give `functions` that leave the entries of a list in no order."""
-    return _functions(scatter.in_no_order(scheme, target), target)
+    return _functions(unordered.in_no_order(scheme, target), target)
 
 
 def _functions(on_lists: SimpleNamespace, target: Target) -> SimpleNamespace:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed import code_tables, lists, packed_tables
-from glp_rapids.compressed.bits import inner
-from glp_rapids.compressed.layout import (
+from glp_rapids.compressed.choose_codes import histograms
+from glp_rapids.compressed.format import code_tables, neighbour_list, packed_tables
+from glp_rapids.compressed.format.bits import inner
+from glp_rapids.compressed.format.layout import (
     BLOCK,
     PADDING,
     WIDTH_BITS,
@@ -24,11 +25,10 @@ from glp_rapids.compressed.layout import (
     settings,
     starts_of,
 )
-from glp_rapids.compressed.measure import histograms
-from glp_rapids.compressed.running import each
 from glp_rapids.device import array_module
-from glp_rapids.graph import CSR
-from glp_rapids.propagation.compilation import Target
+from glp_rapids.graph.graph import CSR
+from glp_rapids.jit.parallel_for import each
+from glp_rapids.jit.target import Target
 
 Array = Any
 
@@ -159,7 +159,7 @@ def row_of_part(first_part, part):
 @functools.cache
 def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Give the compiled functions that take an item and an `Encoding`."""
-    on_lists = lists.build(scheme, target)
+    on_lists = neighbour_list.build(scheme, target)
     device = inner(target)
     number_size, part_size = on_lists.number_size, on_lists.part_size
     write_number, write_part_of = on_lists.write_number, on_lists.write_part

@@ -16,29 +16,24 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from glp_rapids import adjacency
-from glp_rapids.calls import guarded
-from glp_rapids.checks import check_progress
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import check_progress
+from glp_rapids.common.keeper import Keeper
 from glp_rapids.compressed import packed_ids, reorder
 from glp_rapids.compressed import weights as edge_weights
-from glp_rapids.compressed.csr import CompressedCSR
+from glp_rapids.compressed.choose_codes import best_codes
 from glp_rapids.compressed.decode import decode
 from glp_rapids.compressed.encode import encode
-from glp_rapids.compressed.layout import Codes, CompressedRows, Layout
-from glp_rapids.compressed.measure import best_codes
-from glp_rapids.compressed.options import (
-    Scheme,
-    checked_codes,
-    layout_of,
-    telling,
-)
+from glp_rapids.compressed.format.layout import Codes, CompressedRows, Layout
+from glp_rapids.compressed.options import Scheme, checked_codes, layout_of, telling
+from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import Weights
-from glp_rapids.derived import Keeper
 from glp_rapids.device import DeviceName, LackOfMemory, choose, memory_free, to_device
-from glp_rapids.graph import CSR, Graph
-from glp_rapids.ids import VertexIds
-from glp_rapids.ingest import as_graph
-from glp_rapids.options import EdgeOptions
+from glp_rapids.graph import build
+from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.vertex_ids import VertexIds
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.read import as_graph
 
 Array = Any
 
@@ -187,7 +182,7 @@ class CompressedGraph(Keeper):
         OSError
             The file cannot be written, or is none but a folder, a device or a pipe.
         """
-        from glp_rapids.compressed.file import save
+        from glp_rapids.compressed.file.graph_file import save
 
         save(self, path)
 
@@ -234,7 +229,7 @@ class CompressedGraph(Keeper):
         MemoryError
             The graph does not fit.
         """
-        from glp_rapids.compressed.file import load
+        from glp_rapids.compressed.file.graph_file import load
 
         for name, value in (("mmap", mmap), ("verify", verify)):
             if not isinstance(value, bool):
@@ -259,7 +254,7 @@ class CompressedGraph(Keeper):
 
     def _transposed(self):
         rows = self._stored()
-        rows = CSR(*adjacency.transpose(rows.indptr, rows.indices, rows.weights))
+        rows = CSR(*build.transpose(rows.indptr, rows.indices, rows.weights))
         transposed = _of_rows(rows, self.layout, True, self.vertices, self.order)
         transposed._derived["transpose"] = self
         return transposed

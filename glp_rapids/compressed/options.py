@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from glp_rapids.checks import check_choice, shown
-from glp_rapids.compressed.layout import SCHEMES, Codes, Layout
+from glp_rapids.common.checks import check_choice, shown
+from glp_rapids.compressed.format.layout import SCHEMES, Codes, Layout
 
 Scheme = Literal["auto", "cgr", "packed", "entropy"]
 

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed.bits import inner
-from glp_rapids.compressed.running import each
+from glp_rapids.compressed.format.bits import inner
 from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device
-from glp_rapids.frames import Kind
-from glp_rapids.ids import IdColumn, VertexIds, within
-from glp_rapids.propagation.compilation import Target
+from glp_rapids.frames.kinds import Kind
+from glp_rapids.graph.vertex_ids import IdColumn, VertexIds, within
+from glp_rapids.jit.parallel_for import each
+from glp_rapids.jit.target import Target
 
 Array = Any
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids import frames
-from glp_rapids.adjacency import ordering
-from glp_rapids.checks import errors_named
+from glp_rapids.common.checks import errors_named
 from glp_rapids.device import array_module, to_device, to_host
-from glp_rapids.graph import CSR, Graph
+from glp_rapids.frames import kinds
+from glp_rapids.graph.build import ordering
+from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.vertex_order import by_degree, positions
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.interrupts import A_CALL
-from glp_rapids.propagation.ordering import by_degree, positions
 
 Array = Any
 ORDERS = ("llp", "degree", "bfs")
@@ -55,7 +55,7 @@ def by_layers(graph: Graph) -> Array:
     from glp_rapids.propagation.functions import layered_label_propagation
 
     frame = layered_label_propagation(graph, order=True, device=graph.device)
-    place = to_device(frames.to_array(frame["position"]), graph.device)
+    place = to_device(kinds.to_array(frame["position"]), graph.device)
     return positions(place, graph.indices.dtype)
 
 
@@ -102,12 +102,12 @@ def _breadth_first(indptr, indices, found, seen, state, entries):
 
 def _checked(order: Any, graph: Graph) -> Array:
     n = graph.number_of_vertices
-    column = frames.as_column(order, "order")
+    column = kinds.as_column(order, "order")
     with errors_named("order"):
-        nulls = frames.null_count(column)
+        nulls = kinds.null_count(column)
     if nulls:
         raise ValueError("order holds nulls; it must name every vertex index once")
-    found = frames.to_array(column)
+    found = kinds.to_array(column)
     if found.dtype.kind not in "iu" and found.size:
         raise TypeError(f"order must hold vertex indices, integers, not {found.dtype}")
     if found.size != n:

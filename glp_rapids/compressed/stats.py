@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.compressed import audit, file_ids
+from glp_rapids.compressed.file import verify, vertex_ids
 from glp_rapids.device import array_module, to_host
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.ids import VertexIds
+    from glp_rapids.graph.vertex_ids import VertexIds
 
 CLASSES = 64  # of degrees: 0, 1, 2 to 3, 4 to 7, ...
 
@@ -19,12 +19,12 @@ CLASSES = 64  # of degrees: 0, 1, 2 to 3, 4 to 7, ...
 def statistics(graph: CompressedGraph) -> dict[str, Any]:
     """Give what `CompressedGraph.stats` says; the whole stream is walked through once."""
     lists, entries = graph.lists, graph.number_of_edges
-    bits = np.zeros(len(audit.PARTS), np.int64)
+    bits = np.zeros(len(verify.PARTS), np.int64)
     histogram = np.zeros((3, CLASSES), np.int64)
-    for found in audit.walk(lists):
-        bits += found.tally[: len(audit.PARTS)]
+    for found in verify.walk(lists):
+        bits += found.tally[: len(verify.PARTS)]
         histogram += _by_degree(found.degrees, found.sizes)
-    parts = dict(zip(audit.PARTS, bits.tolist(), strict=True))
+    parts = dict(zip(verify.PARTS, bits.tolist(), strict=True))
     parts["blocks"] += 8 * lists.block_bytes.nbytes
     parts["tables"] = 8 * lists.tables.nbytes if lists.tables.size > 1 else 0
     beside = {"weights": graph.weights, "order": graph.order}
@@ -92,7 +92,7 @@ def _by_degree(degrees: Any, sizes: Any) -> np.ndarray:
 def _bytes(vertices: VertexIds) -> int:
     """Give the bytes of ids as a file holds them, which do not depend on how memory does."""
     try:
-        _, sections = file_ids.saved_ids(vertices)
+        _, sections = vertex_ids.saved_ids(vertices)
     except TypeError:  # there is no form for them
         return sum(column.values.nbytes for column in vertices.columns)
     return sum(array.nbytes for array in sections.values())

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed.bits import inner
-from glp_rapids.compressed.csr import CompressedCSR
+from glp_rapids.common.hashing import mix
+from glp_rapids.compressed.decode_some import pieces
 from glp_rapids.compressed.encode import row_of_part
-from glp_rapids.compressed.reading import pieces
-from glp_rapids.compressed.running import each
+from glp_rapids.compressed.format.bits import inner
+from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import EqualWeights
 from glp_rapids.device import array_module
-from glp_rapids.graph import CSR
-from glp_rapids.propagation.compilation import Target
-from glp_rapids.propagation.scalar import mix
+from glp_rapids.graph.graph import CSR
+from glp_rapids.jit.parallel_for import each
+from glp_rapids.jit.target import Target
 
 Array = Any
 

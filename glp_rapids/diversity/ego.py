@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.calls import guarded
-from glp_rapids.checks import check_truth
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import check_memory_limit, check_truth
+from glp_rapids.common.progress import Clock
 from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
-from glp_rapids.diversity.arguments import Clock, check_memory_limit
-from glp_rapids.diversity.balance import entries_read
-from glp_rapids.diversity.simple import row_sums, rows_between, rows_of_vertices, simple
-from glp_rapids.diversity.team import engine_for
-from glp_rapids.frames import library, set_attributes, to_frame
-from glp_rapids.ingest import as_graph
+from glp_rapids.frames.kinds import library, set_attributes, to_frame
+from glp_rapids.graph.simple import row_sums, rows_between, rows_of_vertices, simple
+from glp_rapids.ingest.read import as_graph
 from glp_rapids.metrics.columns import some
+from glp_rapids.multigpu.work_stealing import entries_read
+from glp_rapids.multigpu.workers import engine_for
 
 if TYPE_CHECKING:
-    from glp_rapids.frames import Frame
-    from glp_rapids.graph import CSR, Graph
+    from glp_rapids.frames.kinds import Frame
+    from glp_rapids.graph.graph import CSR, Graph
 
 Array = Any
 

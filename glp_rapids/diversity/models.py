@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from glp_rapids.checks import check_choice
+from glp_rapids.common.checks import check_choice
 
 
 @dataclass(frozen=True)

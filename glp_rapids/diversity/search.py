@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from glp_rapids.calls import guarded
-from glp_rapids.checks import check_integer, check_progress, check_truth
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import check_integer, check_memory_limit, check_progress, check_truth
+from glp_rapids.common.progress import Clock, Progress, telling
 from glp_rapids.device import array_module
-from glp_rapids.diversity.arguments import Clock, Progress, check_memory_limit, telling
-from glp_rapids.diversity.best import best_vertices, contexts_of
 from glp_rapids.diversity.models import Model, model_of
-from glp_rapids.diversity.simple import row_sums, rows_between, simple
-from glp_rapids.diversity.team import Team, check_devices
-from glp_rapids.frames import set_attributes
-from glp_rapids.ingest import as_graph
-from glp_rapids.options import EdgeOptions
+from glp_rapids.diversity.top_t import best_vertices, contexts_of
+from glp_rapids.frames.kinds import set_attributes
+from glp_rapids.graph.simple import row_sums, rows_between, simple
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.read import as_graph
+from glp_rapids.multigpu.workers import Team, check_devices
 
 if TYPE_CHECKING:
-    from glp_rapids.frames import Frame
-    from glp_rapids.graph import Graph
+    from glp_rapids.frames.kinds import Frame
+    from glp_rapids.graph.graph import Graph
 
 Array = Any
 

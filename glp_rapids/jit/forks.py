@@ -15,7 +15,7 @@ from types import TracebackType
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 
-from glp_rapids import forking
+from glp_rapids.common import forking
 
 # Held while Numba starts its threads.
 starting_threads = threading.Lock()

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.calls import guarded
-from glp_rapids.checks import errors_named
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import errors_named
 from glp_rapids.device import array_module, to_host
 from glp_rapids.metrics.columns import (
     as_frame,

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids import foreign, frames, id_types
-from glp_rapids.checks import errors_named
+from glp_rapids.common.checks import errors_named
 from glp_rapids.device import array_module
+from glp_rapids.frames import foreign, kinds
+from glp_rapids.graph import id_types
 
 
 def is_frame(value: Any) -> bool:
@@ -27,19 +28,19 @@ def as_frame(value: Any, argument: str) -> Any:
             f"not {type(value).__name__}"
         )
     with errors_named(argument):
-        value, _ = frames.without_proxy(value)
+        value, _ = kinds.without_proxy(value)
     there = Counter(value.columns)
     if "partition" not in there:
         raise ValueError(f"{argument} has no column 'partition'; its columns are {list(there)}")
     keys = vertex_columns(value, argument)
     if repeated := [name for name in (*keys, "partition") if there[name] > 1]:
         raise ValueError(f"{argument} has several columns named {repeated[0]!r}")
-    kind = "cudf" if frames.is_cudf(value, "DataFrame") else "pandas"
+    kind = "cudf" if kinds.is_cudf(value, "DataFrame") else "pandas"
     columns = {
-        name: frames.as_column(value[name], f"{argument}: the column {name!r}")
+        name: kinds.as_column(value[name], f"{argument}: the column {name!r}")
         for name in (*keys, "partition")
     }
-    return frames.to_frame(columns, kind, copy=False)  # only read
+    return kinds.to_frame(columns, kind, copy=False)  # only read
 
 
 def same_kind(a: Any, b: Any) -> tuple[Any, Any]:
@@ -77,7 +78,7 @@ def vertex_columns(frame: Any, argument: str) -> list[str]:
 
 def label_codes(labels: Any, argument: str) -> Any:
     """Name labels of any dtype by integers 0..k-1."""
-    labels = frames.as_column(labels, argument)
+    labels = kinds.as_column(labels, argument)
     if array_module(labels) is np:
         with errors_named(argument):
             labels = pd.Series(labels, copy=False) if isinstance(labels, np.ndarray) else labels

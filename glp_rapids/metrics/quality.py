@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from glp_rapids.calls import guarded
-from glp_rapids.checks import as_float, is_number, shown
-from glp_rapids.compressed.csr import is_compressed, rows_of
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import as_float, is_number, shown
+from glp_rapids.compressed.rows import is_compressed, rows_of
 from glp_rapids.device import array_module, to_device, to_host
-from glp_rapids.graph import CSR, Graph
-from glp_rapids.ingest import as_any_graph
+from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.metrics.columns import as_frame, label_codes, some, vertex_columns
-from glp_rapids.options import EdgeOptions
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
@@ -143,7 +143,7 @@ def _community_weights(
     xp = array_module(labels)
     pieces = _pieces
     if is_compressed(graph):
-        from glp_rapids.compressed.reading import pieces
+        from glp_rapids.compressed.decode_some import pieces
 
         labels = labels if graph.order is None else labels[graph.order]  # by place
     communities = int(labels.max()) + 1 if labels.size else 0

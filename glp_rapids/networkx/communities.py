@@ -20,7 +20,7 @@ from networkx.utils import create_py_random_state, groups, not_implemented_for
 
 from glp_rapids import metrics
 from glp_rapids.device import DeviceName
-from glp_rapids.graph import Graph as CompressedRows
+from glp_rapids.graph.graph import Graph as CompressedRows
 from glp_rapids.networkx.graph import Graph
 from glp_rapids.propagation.functions import propagate
 from glp_rapids.propagation.variants import Classic

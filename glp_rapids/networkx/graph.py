@@ -17,8 +17,8 @@ import networkx as nx
 import numpy as np
 
 from glp_rapids.device import DeviceName, choose
-from glp_rapids.graph import Graph as CompressedRows
-from glp_rapids.ingest import as_graph
+from glp_rapids.graph.graph import Graph as CompressedRows
+from glp_rapids.ingest.read import as_graph
 
 
 class Graph:

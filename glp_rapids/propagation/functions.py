@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from glp_rapids.calls import guarded
-from glp_rapids.checks import (
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import (
     as_float,
     check_integer,
     check_share,
@@ -18,16 +18,17 @@ from glp_rapids.checks import (
     is_sequence,
     shown,
 )
-from glp_rapids.compressed.csr import readers_of, rows_of
-from glp_rapids.options import EdgeOptions, SweepOptions
+from glp_rapids.compressed.rows import readers_of, rows_of
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.sweep import Options, run
+from glp_rapids.propagation.run import run
 from glp_rapids.propagation.variants import Classic, Layered, Seeded, SpeakerListener
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.frames import Frame
-    from glp_rapids.graph import Graph
+    from glp_rapids.frames.kinds import Frame
+    from glp_rapids.graph.graph import Graph
 
 
 # The layers of `layered_label_propagation` unless the caller says: to look at, and for an order.
@@ -46,7 +47,7 @@ def _prepared(
     graph: Any, options: SweepOptions, **defaults: Any
 ) -> tuple[Graph | CompressedGraph, Options]:
     """Split the keywords, check those of the run before the graph is even looked at, convert."""
-    from glp_rapids.ingest import as_any_graph
+    from glp_rapids.ingest.read import as_any_graph
 
     names = EdgeOptions.__annotations__
     edges = {name: value for name, value in options.items() if name in names}
@@ -301,14 +302,14 @@ def layered_label_propagation(
 
 def _ordering(graph: Graph | CompressedGraph, run_options: Options, gammas: list[float]) -> Frame:
     """Let every layer, the finest first, put its clusters together."""
-    from glp_rapids.propagation import ordering
+    from glp_rapids.graph import vertex_order
 
-    vertices, reports = ordering.by_degree(rows_of(graph, run_options.direction)), []
+    vertices, reports = vertex_order.by_degree(rows_of(graph, run_options.direction)), []
     for gamma in gammas:
         outcome = run(graph, Layered(gamma), run_options)
-        vertices = ordering.with_layer(vertices, outcome.labels)
+        vertices = vertex_order.with_layer(vertices, outcome.labels)
         reports.append(outcome.report)
-    place = ordering.positions(vertices, graph.index_dtype)
+    place = vertex_order.positions(vertices, graph.index_dtype)
     return _results().ordering(graph, gammas, place, reports)
 
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from glp_rapids.checks import errors_named, shown
-from glp_rapids.compressed.csr import is_compressed
+from glp_rapids.common.checks import errors_named, shown
+from glp_rapids.compressed.rows import is_compressed
 from glp_rapids.device import array_module
-from glp_rapids.propagation.fingerprint import fingerprint, of_package
+from glp_rapids.jit.fingerprint import fingerprint, of_package
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.graph import Graph
+    from glp_rapids.graph.graph import Graph
 
 FUNCTIONS = ("pick_label", "load_neighbor", "label_score", "update_vertex")
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.checks import errors_named, is_sequence
-from glp_rapids.compressed.csr import CompressedCSR
+from glp_rapids.common.checks import errors_named, is_sequence
+from glp_rapids.common.segments import segment_sums
+from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.device import array_module, module_on, to_device, to_host
-from glp_rapids.frames import (
+from glp_rapids.frames.kinds import (
     Frame,
     Kind,
     as_column,
@@ -22,9 +23,8 @@ from glp_rapids.frames import (
     to_series,
     without_proxy,
 )
-from glp_rapids.graph import CSR, Graph
-from glp_rapids.propagation.sweep import Outcome
-from glp_rapids.sums import segment_sums
+from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.propagation.run import Outcome
 
 
 def renumbered(labels: Any) -> Any:
@@ -190,7 +190,7 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
 def row_weights(rows: CSR | CompressedCSR) -> Any:
     """Sum the weights of each row without its self-loop: exact, then rounded once."""
     if isinstance(rows, CompressedCSR):
-        from glp_rapids.compressed.reading import pieces
+        from glp_rapids.compressed.decode_some import pieces
 
         sums = module_on(rows.device).zeros(rows.number_of_vertices, np.float64)
         for first, last, piece in pieces(rows):

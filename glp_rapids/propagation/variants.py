@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glp_rapids.common.hashing import random_below
 from glp_rapids.device import device_of, module_on
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.scalar import random_below
 
 if TYPE_CHECKING:
-    from glp_rapids.graph import Graph
+    from glp_rapids.graph.graph import Graph
 
 
 class Classic(Program):
@@ -93,7 +93,12 @@ class Seeded(Program):
     largest_amount = _largest_sum = 1.0 + 2.0**-20  # in units; rounding may exceed 1
 
     def __init__(
-        self, labels: Any, heard_weight: Any, said_weight: Any, damping: float, max_hops: int,
+        self,
+        labels: Any,
+        heard_weight: Any,
+        said_weight: Any,
+        damping: float,
+        max_hops: int,
         steps: int,
     ):
         self.labels, self.heard_weight, self.said_weight = labels, heard_weight, said_weight

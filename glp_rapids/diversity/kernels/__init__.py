@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from glp_rapids.device import DeviceName
-from glp_rapids.graph import CSR
+from glp_rapids.graph.graph import CSR
 
 if TYPE_CHECKING:
     from glp_rapids.diversity.kernels.cpu_engine import CpuEngine

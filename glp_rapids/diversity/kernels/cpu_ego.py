@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from glp_rapids.diversity.kernels import cpu
-from glp_rapids.diversity.kernels.cpu import jit
+from glp_rapids.cohesion.kernels import cpu
+from glp_rapids.cohesion.kernels.cpu import jit
 
 COMPONENT, CORE, TRUSS = 0, 1, 2
 BYTES = 48  # for a member or an edge when a truss is peeled: both forms, supports, queue

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from glp_rapids.cohesion.kernels import cpu
 from glp_rapids.device import LackOfMemory, memory_free
-from glp_rapids.diversity.kernels import cpu, cpu_ego
-from glp_rapids.diversity.simple import row_sums
+from glp_rapids.diversity.kernels import cpu_ego
+from glp_rapids.graph.simple import row_sums
+from glp_rapids.graph.sort_cpu import rows_of
 from glp_rapids.jit import forks
 from glp_rapids.jit.interrupts import call, interruptible
-from glp_rapids.sorting_cpu import rows_of
 
 _orienting = forks.Lock()
 _MODELS = {"component": cpu_ego.COMPONENT, "core": cpu_ego.CORE, "truss": cpu_ego.TRUSS}

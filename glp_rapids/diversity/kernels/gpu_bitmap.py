@@ -12,13 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.diversity.kernels.gpu_common import (
-    SCANNED,
-    cuda,
-    kernel,
-    place_in,
-    summed_up,
-)
+from glp_rapids.jit.primitives import SCANNED, cuda, kernel, place_in, summed_up
 
 COMPONENT, CORE, TRUSS = range(3)
 SCORE, EVERY, MEMBERS = range(3)

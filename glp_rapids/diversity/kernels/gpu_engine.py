@@ -14,16 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.cohesion.kernels import gpu_intersect, gpu_join
+from glp_rapids.cohesion.kernels.gpu_graph import GpuGraph, index_type_for, nothing, on_its_gpu
 from glp_rapids.device import LackOfMemory, memory_free, to_host
-from glp_rapids.diversity.kernels import gpu_bitmap, gpu_join, gpu_rows
+from glp_rapids.diversity.kernels import gpu_bitmap
 from glp_rapids.diversity.kernels.gpu_bitmap import EVERY, MEMBERS, SCORE
-from glp_rapids.diversity.kernels.gpu_common import launch
-from glp_rapids.diversity.kernels.gpu_graph import (
-    GpuGraph,
-    index_type_for,
-    nothing,
-    on_its_gpu,
-)
+from glp_rapids.jit.primitives import launch
 
 Array = Any
 
@@ -111,7 +107,7 @@ class GpuEngine(GpuGraph):
         lists = xp.empty((len(above), vertices.size), index_type_for(vertices.size))
         numbers = xp.zeros(len(above), np.int64)
         self._each(
-            partial(gpu_rows.build_sort_out, above=above), gpu_rows.PLACES, vertices.size,
+            partial(gpu_intersect.build_sort_out, above=above), gpu_intersect.PLACES, vertices.size,
             self.indptr, vertices, lists, numbers,
         )  # fmt: skip
         numbers = to_host(numbers).tolist()
@@ -172,13 +168,13 @@ class GpuEngine(GpuGraph):
             long=self._long(offsets), ego_of=self._rows(offsets, nodes),
         )  # fmt: skip
         if counted:
-            counts = self._intersect(batch, gpu_rows.COUNT)
+            counts = self._intersect(batch, gpu_intersect.COUNT)
             batch.indptr = self._running(counts)
         return batch
 
     def _filled(self, batch):
         result = self.xp.zeros(int(batch.indptr[-1]), np.int32)
-        return self._intersect(batch, gpu_rows.FILL, batch.indptr, result)
+        return self._intersect(batch, gpu_intersect.FILL, batch.indptr, result)
 
     def _contexts(self, batch, k, model, enough):
         """Give the root of every node's context, and how many nodes each root stands for.
@@ -189,7 +185,7 @@ class GpuEngine(GpuGraph):
         parent = xp.arange(batch.ego_of.size, dtype=np.int32)
         size = xp.zeros(parent.size, np.int32)
         if model == "component":
-            self._intersect(batch, gpu_rows.JOIN, None, parent)
+            self._intersect(batch, gpu_intersect.JOIN, None, parent)
         else:
             indices, rows, level = self._levels(batch, k, model)
             self._each(

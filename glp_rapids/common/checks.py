@@ -1,0 +1,106 @@
+"""Checks of single arguments that many public functions share: one mistake, one text."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+_WORKED_WITH = "such values cannot be worked with; cast them to integers or strings"
+
+
+def shown(value: Any) -> str:
+    """Write a value for a message: at most 80 characters, whatever it is."""
+    try:
+        return f"{value!r:.80}"
+    except Exception as error:  # whatever a repr of the caller's own, or of 5,000 digits, raises
+        return f"a {type(value).__name__} ({error!s:.80})"
+
+
+def is_integer(value: Any) -> bool:
+    """Tell an integer of Python or NumPy; a bool is none, nor is a time, which NumPy counts in."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def is_number(value: Any) -> bool:
+    """Tell a real number of Python or NumPy; a bool is none."""
+    return is_integer(value) or isinstance(value, float | np.floating)
+
+
+def is_sequence(value: Any) -> bool:
+    """Tell what can be gone through value by value; a text and an array of no dimension cannot."""
+    return (
+        hasattr(value, "__iter__")
+        and not isinstance(value, str | bytes)
+        and getattr(value, "ndim", 1) > 0
+    )
+
+
+def as_float(value: Any) -> float:
+    """Give a number as a float, one beyond all floats as an infinite one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def check_integer(
+    name: str, value: Any, least: int, why: str = "", *, most: int | None = None, or_none: str = ""
+) -> None:
+    """Refuse what is no integer of at least ``least``, and at most ``most`` if there is one."""
+    if not is_integer(value):
+        raise TypeError(f"{name} must be an integer{or_none}, not {shown(value)}")
+    if value < least or (most is not None and value > most):
+        span = f"at least {least}{why}" if most is None else f"in {least}..{most}"
+        raise ValueError(f"{name} must be {span}, not {shown(value)}")
+
+
+def check_share(
+    name: str, value: Any, words: str = "a number in [0, 1]", *, zero: bool = True
+) -> None:
+    """Refuse what is no number from 0 (``zero=False``: from above it) to 1."""
+    if not is_number(value) or not 0 <= value <= 1 or not (zero or value > 0):
+        raise ValueError(f"{name} must be {words}, not {shown(value)}")
+
+
+def check_truth(**values: Any) -> None:
+    """Refuse what is neither True nor False."""
+    for name, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name} must be True or False, not {shown(value)}")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str], words: str = "") -> None:
+    """Refuse what is none of a few texts, which ``words`` writes out."""
+    choices = tuple(choices)
+    # a text first: an array of them would be compared one by one
+    if not isinstance(value, str) or value not in choices:
+        words = words or f"one of {', '.join(map(repr, choices))}"
+        raise ValueError(f"{name} must be {words}, not {shown(value)}")
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what is no bool and no function."""
+    if not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"progress must be a bool or a function, not {shown(progress)}")
+
+
+@contextlib.contextmanager
+def errors_named(name: str) -> Iterator[None]:
+    """Name an argument in the error of a library that cannot work with it."""
+    try:
+        yield
+    except (TypeError, ValueError, ArithmeticError, LookupError, NotImplementedError) as error:
+        if isinstance(error, TypeError | ValueError) and str(error).startswith(name):
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{name}: {_WORKED_WITH} ({type(error).__name__}: {error!s:.200})") from error
+
+
+def check_memory_limit(memory_limit: Any) -> None:
+    """Refuse what is no number of bytes."""
+    if memory_limit is not None:
+        check_integer("memory_limit", memory_limit, 1, " byte")

@@ -1,0 +1,251 @@
+"""Tables in and out of files: CSV and Parquet, ids kept as they are written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glp_rapids.common import atomic_file
+from glp_rapids.frames import streams
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARQUET = (".parquet", ".pq")
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
+STDOUT = ("-", "/dev/stdout")
+INTEGER = r"(?:0|-?[1-9][0-9]*) *"  # blanks behind it are none of it
+FORMATS = "a file named *.csv, *.tsv, *.txt (columns apart by blanks) or *.parquet"
+
+
+def read_table(
+    path: Path, ids: Iterable[str], *, header: list[str] | None = None, **columns: str | None
+) -> pd.DataFrame:
+    """Read a table whose columns ``ids`` hold ids: integers if all are, else text as it stands.
+
+    ``header`` names the first columns of a text file that has no line of names. ``columns`` are
+    the columns that options name, which must be there, once, and different.
+    """
+    import pandas as pd
+
+    ids, ending = list(ids), checked_ending(path)
+    check_input(path)
+    _check_different(path, columns)
+    if ending in PARQUET:
+        frame = read_parquet(path)
+        check_columns(list(frame.columns), path, columns)
+        return frame
+    text = {"sep": SEPARATORS[ending], "dtype": dict.fromkeys(ids, str)}
+    if header is not None:
+        given = {"header": None, "names": header, "usecols": range(len(header))}
+        frame = _parsed(path, comments=True, **text, **given)
+    else:
+        first = _parsed(path, sep=SEPARATORS[ending], dtype=str, header=None, nrows=1)
+        names = first.iloc[0].tolist()
+        check_columns(names, path, columns)
+        try:
+            frame = _parsed(path, index_col=False, **text)
+        except pd.errors.ParserWarning:
+            named = ", ".join(map(str, names))
+            raise ValueError(
+                f"{path}: its rows have more fields than its header, which names {named}; "
+                "name every column"
+            ) from None
+    ids = [name for name in ids if name in frame.columns]
+    for name, column in zip(ids, as_ids([frame[name] for name in ids]), strict=True):
+        frame[name] = column
+    return frame
+
+
+def read_parquet(path: Path, **how: Any) -> pd.DataFrame:
+    """Read a Parquet file."""
+    import pandas as pd
+
+    check_input(path)
+    _need_pyarrow(f"{path} cannot be read")
+    with _readable(path):
+        return pd.read_parquet(path, **how)
+
+
+def read_lines(path: Path, separator: str) -> pd.Series:
+    """Read what stands first on each line, as it stands."""
+    import pandas as pd
+
+    check_input(path)
+    try:
+        return _parsed(path, sep=separator, dtype=str, header=None, usecols=[0])[0]
+    except pd.errors.EmptyDataError:
+        return pd.Series(dtype=str)
+
+
+def as_ids(columns: list[pd.Series]) -> list[pd.Series]:
+    """Give ids as integers if each of all columns is written as one is: 7, not 007 or 7.0."""
+    written = [text.str.fullmatch(INTEGER).eq(True).all() for text in columns if len(text)]
+    if written and all(written):
+        for dtype in ("int64", "uint64"):
+            with contextlib.suppress(ValueError, OverflowError):  # there are longer ones
+                return [text.astype(dtype) for text in columns]
+    return columns
+
+
+def check_input(path: Path) -> None:
+    """See that there is a file: a pipe can be read only once, and may wait for ever."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"{path}: there is no such file") from None
+    if kind := atomic_file.kind_of(mode):
+        raise ValueError(f"{path}: is {kind}; name a file")
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path]) -> None:
+    """See that what is to be written can be, and that nothing is written over what is needed."""
+    taken = {name: path for name, path in inputs.items() if path.exists()}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        if str(path) in STDOUT:
+            raise ValueError(f"{name} {path}: is not a file that can be replaced; name one")
+        atomic_file.check(path)
+        for other, before in taken.items():
+            if _same_file(path, before):
+                raise ValueError(f"{path}: {name} is the file of {other} as well; name another")
+        taken[name] = path
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def write_table(frame: Any, path: Path) -> None:
+    """Write a frame as the ending of the path says; all of it, or the file stays as it is."""
+    ending = checked_ending(path)
+    if ending in PARQUET:
+        _need_pyarrow(f"{path} cannot be written")
+    if hasattr(frame, "to_pandas"):
+        frame = frame.to_pandas()
+    with streams.replacing(path) as file:
+        if ending in PARQUET:
+            frame.to_parquet(file, index=False)
+        else:
+            separator = SEPARATORS[ending]
+            frame.to_csv(file, index=False, sep=" " if separator == r"\s+" else separator)
+
+
+def write_stdout(frame: Any) -> None:
+    """Write all of a frame to stdout as CSV."""
+    try:
+        frame.to_csv(sys.stdout, index=False)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "stdout") from error
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"stdout: it has no {error.object[error.start]!a} in its encoding, {error.encoding}; "
+            "name a file with --output, or set PYTHONIOENCODING=utf-8"
+        ) from error
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say of which file it is that what was read cannot be worked with."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def checked_ending(path: Path) -> str:
+    """Give the ending that says the format, before any work is begun."""
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    packed = endings.pop() if endings and endings[-1] in streams.COMPRESSIONS else ""
+    ending = endings[-1] if endings else ""
+    if ending not in (*PARQUET, *SEPARATORS):
+        raise ValueError(f"{path}: the format is not clear from the name; use {FORMATS}")
+    if packed and ending in PARQUET:
+        raise ValueError(f"{path}: Parquet is compressed in itself; leave {packed} out")
+    return ending
+
+
+def has_pyarrow() -> bool:
+    """Tell whether Parquet files can be read and written."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _parsed(path: Path, *, comments: bool = False, **how: Any) -> pd.DataFrame:
+    """Parse a text file in the one way in which all of them are read."""
+    import pandas as pd
+
+    how["keep_default_na"], how["na_values"] = False, [""]  # an account may well be called NA
+    how["skipinitialspace"] = how["sep"] == ","
+    with warnings.catch_warnings(), _readable(path):
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # fields would be lost
+        warnings.simplefilter("error", pd.errors.DtypeWarning)
+        try:
+            with streams.reading(path, comments=comments) as text:
+                return pd.read_csv(text, **how)
+        except pd.errors.DtypeWarning:  # parts of a column differ in type: look at it as a whole
+            with streams.reading(path, comments=comments) as text:
+                return pd.read_csv(text, low_memory=False, **how)
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say of which file it is, whatever a library of its format raises on one that is not right."""
+    try:
+        yield
+    except (Warning, MemoryError, ImportError):
+        raise
+    except UnicodeDecodeError as error:
+        place = streams.first_odd_byte(path)
+        where = "" if place is None else f" (line {place[0]} has the byte {place[1]:#04x})"
+        raise ValueError(f"{path}: is no text in UTF-8{where}; save it as UTF-8") from error
+    except Exception as error:  # every library has kinds of its own
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        said = f"{error}".removeprefix("Error tokenizing data. C error: ")
+        said = f"{path}: cannot be read as a table ({said or type(error).__name__})"
+        if type(error).__name__ == "EmptyDataError":
+            raise type(error)(said) from error
+        raise ValueError(said) from error
+
+
+def _check_different(path: Path, columns: Mapping[str, str | None]) -> None:
+    named: dict[str, str] = {}
+    for option, name in columns.items():
+        if name in named:
+            raise ValueError(
+                f"{path}: --{named[name]} and --{option} both name {name!r}; name two columns"
+            )
+        if name is not None:
+            named[name] = option
+
+
+def check_columns(there: list[Any], path: Path, columns: Mapping[str, str | None]) -> None:
+    """See that the columns named by options are there, each once."""
+    for option, name in columns.items():
+        if name is None:
+            continue
+        if name not in there:
+            raise ValueError(
+                f"{path}: has no column {name!r} (--{option}); its columns are: "
+                f"{', '.join(map(str, there))}"
+            )
+        if (times := there.count(name)) > 1:
+            raise ValueError(f"{path}: has {times} columns named {name!r}; rename all but one")
+
+
+def _need_pyarrow(what: str) -> None:
+    if not has_pyarrow():
+        raise ImportError(f"{what} without pyarrow: pip install pyarrow, or use CSV")

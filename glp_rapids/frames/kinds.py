@@ -1,0 +1,268 @@
+"""The kinds of frame a caller can come with, and what has to be said differently to each.
+
+Three kinds: "pandas", "cudf", and "cudf.pandas" (a pandas proxy whose data lies on the GPU; worked
+on as the cuDF frame inside, and handed back as a proxy). Frames of other libraries become one of
+the first two (`foreign`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Mapping, Set, Sized
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.common.checks import errors_named, shown
+from glp_rapids.device import (
+    array_module,
+    gpu_available,
+    settle_with_default_stream,
+    to_device,
+    to_host,
+)
+from glp_rapids.frames import foreign
+
+Kind = Literal["pandas", "cudf", "cudf.pandas"]
+Column = Any  # a Series of either library, or a one-dimensional NumPy or CuPy array
+Frame = Any
+
+
+def library(kind: Kind) -> ModuleType:
+    """Give the module, pandas or cudf, that makes the frames of a kind."""
+    if kind == "pandas":
+        return pd
+    import cudf
+
+    return cudf
+
+
+def kind_of(*columns: Column) -> Kind:
+    """Give the kind of frame to make of columns: of cuDF, if one lies on a GPU and it imports."""
+    if any(is_cudf(column, "Series") for column in columns):
+        return "cudf"
+    return "cudf" if array_module(*columns) is not np and _cudf_imports() else "pandas"
+
+
+@functools.cache
+def _cudf_imports() -> bool:
+    try:
+        import cudf  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def cudf_inside(data: Any) -> tuple[Any, bool]:
+    """Give the cuDF object inside a cudf.pandas proxy, and whether there was a proxy."""
+    # a column of pandas takes long to say that it has no such attribute
+    if "cudf" in sys.modules and hasattr(data, "as_gpu_object") and gpu_available():
+        # what cuDF has no type for, such as mixed objects, stays in host memory
+        with contextlib.suppress(TypeError, ValueError, NotImplementedError):
+            inside = data.as_gpu_object()
+            if _types_stay(data, inside):
+                return inside, True
+    # without a GPU a proxy does what pandas does, and is taken for a frame of it
+    return data, False
+
+
+def _types_stay(data: Any, inside: Any) -> bool:
+    """Tell whether cuDF holds Python's objects as objects; it turns dates into points in time."""
+    pairs = [(data, inside)]
+    if hasattr(inside, "columns"):
+        pairs = [(data[name], inside[name]) for name in inside.columns]
+    return not any(
+        str(getattr(one, "dtype", "")) == "object"
+        and str(getattr(other, "dtype", "")) not in ("object", "str", "string")
+        for one, other in pairs
+    )
+
+
+def without_proxy(data: Any) -> tuple[Any, bool]:
+    """Give data as pandas or cuDF has it, and whether it was a proxy of cudf.pandas.
+
+    Frames and columns of polars, pyarrow and dask are converted; anything else is itself.
+    """
+    data, proxy = cudf_inside(data)
+    return foreign.native(data), proxy
+
+
+def is_cudf(data: Any, *names: str) -> bool:
+    """Tell whether data is an instance of one of the named classes of cuDF."""
+    return foreign.instance_of("cudf", *names)(data)
+
+
+def as_column(data: Any, label: str) -> Column:
+    """Give one-dimensional data as a Series or an array, without a copy where there is a choice.
+
+    Bytes are in the order of this machine, what a NumPy mask hides is null, and no type of Arrow
+    is left that pandas cannot work with. ``label`` is what messages call the data.
+    """
+    with errors_named(label):
+        data, _ = cudf_inside(data)
+        if not isinstance(data, pd.Series | np.ndarray):
+            data = foreign.native(data)
+        if isinstance(data, pd.Series):
+            return _of_pandas(data)
+        if getattr(data, "ndim", 1) != 1:
+            raise ValueError(f"{label} must have one dimension, not the shape {data.shape}")
+        if isinstance(data, np.ma.MaskedArray):
+            data = _without_mask(data)
+        if isinstance(data, np.ndarray):
+            return _of_numpy(data, label)
+        if array_module(data) is not np or is_cudf(data, "Series"):
+            return data
+        if is_cudf(data, "Index"):
+            return library("cudf").Series(data)
+        if isinstance(data, pd.MultiIndex):
+            raise TypeError(f"{label} must be one column, not a MultiIndex; use its to_frame()")
+        if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray):
+            return _of_pandas(pd.Series(data))
+        if not isinstance(data, Sized) or isinstance(data, str | bytes | Mapping | Set):
+            raise TypeError(f"{label} must be one column of values, not {shown(data)}")
+        values = list(data)
+        if values and isinstance(values[0], list | np.ndarray):
+            raise ValueError(f"{label} must have one dimension, and its values are lists")
+        return _series_of(values)
+
+
+def _without_mask(data: np.ma.MaskedArray) -> np.ndarray:
+    """Give a masked array as one of objects, None where it is masked, or as it is below a mask."""
+    if data.dtype.names is None and not np.ma.is_masked(data):
+        return data.data
+    objects = np.empty(len(data), dtype=object)
+    objects[:] = data.tolist()
+    return objects
+
+
+def _of_numpy(data: np.ndarray, label: str) -> Column:
+    """Give an array of this machine's numbers as it is, any other as a Series."""
+    if data.dtype.kind == "V":
+        raise TypeError(
+            f"{label} holds records or raw bytes ({data.dtype}); pass the columns of a frame"
+        )
+    data = data.astype(native_dtype(data.dtype), copy=False)
+    return data if data.dtype.kind in "iufb" else pd.Series(data, copy=False)
+
+
+def _of_pandas(data: pd.Series) -> pd.Series:
+    if isinstance(data.dtype, pd.ArrowDtype):
+        return foreign.workable_arrow(data)
+    dtype = data.dtype
+    if isinstance(dtype, np.dtype) and not dtype.isnative:
+        return data.astype(native_dtype(dtype))
+    return data
+
+
+def native_dtype(dtype: np.dtype) -> np.dtype:
+    """Give a dtype with its bytes in the order of this machine."""
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def _series_of(values: list) -> pd.Series:
+    """Make a Series of Python objects that keeps tuples whole and integers exact."""
+    if any(isinstance(value, tuple) for value in values):
+        objects = np.empty(len(values), dtype=object)
+        objects[:] = values
+        return pd.Series(objects)
+    if values and all(type(value) is int for value in values):
+        return pd.Series(values, dtype=object).infer_objects()
+    try:
+        return pd.Series(values, dtype=None if values else np.int64)
+    except UnicodeEncodeError:  # lone surrogates, which pandas has no strings for
+        return pd.Series(values, dtype=object)
+
+
+def null_count(column: Column) -> int:
+    """Count the nulls of a column; NaN counts as one."""
+    if hasattr(column, "isna"):
+        return int(column.isna().sum())
+    return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
+
+
+def to_array(column: Column) -> Any:
+    """Give the array behind a column of numbers that has no nulls, without a copy if it can."""
+    if not hasattr(column, "isna"):
+        return column
+    plain = getattr(column.dtype, "numpy_dtype", None)  # of what may hold nulls, and holds none
+    if isinstance(column, pd.Series):
+        return column.to_numpy(dtype=plain)
+    array = (column if plain is None else column.astype(plain)).to_cupy(copy=False)
+    settle_with_default_stream()
+    return array
+
+
+def taken(column: Any, index: Any) -> Any:
+    """Give the values of a Series at places, with the default index."""
+    settle_with_default_stream()
+    return column.take(index).reset_index(drop=True)
+
+
+def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
+    """Give a column as a Series of the library of ``kind``, with the default index.
+
+    ``copy=False``: nobody else has the values, and the Series may be of their memory.
+    """
+    if kind == "pandas":
+        if is_cudf(values, "Series"):
+            values = values.to_pandas()
+        if isinstance(values, pd.Series):
+            return values.reset_index(drop=True)
+        # What comes from a GPU is nobody else's; an array of the host may be part of the graph.
+        return pd.Series(to_host(values), copy=copy and array_module(values) is np)
+    if isinstance(values, np.ndarray):
+        values = to_device(values, "gpu")
+    settle_with_default_stream()
+    # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
+    return library(kind).Series(values.copy() if copy else values).reset_index(drop=True)
+
+
+def to_frame(columns: dict[str, Column], kind: Kind, copy: bool = True) -> Frame:
+    """Make a frame of the caller's kind; ``copy`` as `to_series` takes it."""
+    series = {name: to_series(values, kind, copy) for name, values in columns.items()}
+    if kind == "pandas" and series:
+        return _joined(series)
+    frame = library(kind).DataFrame(series)
+    if kind == "cudf.pandas":
+        from cudf.pandas import as_proxy_object
+
+        return as_proxy_object(frame)
+    return frame
+
+
+def _joined(series: dict[str, pd.Series]) -> pd.DataFrame:
+    """Put new Series of one length side by side, without a copy and without comparing indexes."""
+    index = next(iter(series.values())).index
+    for column in series.values():
+        column.index = index
+    return pd.DataFrame(series, index=index, copy=False)
+
+
+def set_attributes(frame: Frame, attributes: dict[str, Any]) -> Frame:
+    """Attach ``attributes`` as ``frame.attrs["glp"]`` and give the frame back.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or cudf.DataFrame
+        A result; proxies of cudf.pandas work too.
+    attributes : dict
+        How the result was made: plain Python values.
+
+    Returns
+    -------
+    frame
+        The same object.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids.frames import set_attributes
+    >>> set_attributes(pd.DataFrame({"vertex": [0]}), {"sweeps": 3}).attrs["glp"]
+    {'sweeps': 3}
+    """
+    frame.attrs = {**frame.attrs, "glp": attributes}
+    return frame

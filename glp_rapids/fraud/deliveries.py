@@ -1,0 +1,73 @@
+"""What the batches of a window were like: whether one comes twice, and whether all come too late.
+
+Rows have no names, so neither is an error; both deserve a word.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from glp_rapids.device import array_module, to_host
+from glp_rapids.fraud.pairs import Rows
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """The batches that a window still has rows of, and how it fares since its newest time moved."""
+
+    # what each was like, and its newest time
+    batches: dict[tuple[int, ...], int | float] = field(default_factory=dict)
+    late: int = 0  # rows that have come far too late since then
+
+    def after(
+        self, rows: Rows, number_of_vertices: int, fresh: Rows, staying: Rows,
+        start: int | float, length: int | float, moved: bool, newest: str,
+    ) -> Deliveries:  # fmt: skip
+        """Take in a batch of which ``fresh`` joins those ``staying``; warn of what looks wrong."""
+        count, held = fresh.time.size, fresh.time.size + staying.time.size
+        late = 0 if moved else self.late
+        if not moved and count < rows.time.size:
+            late += int((start - rows.time[rows.time <= start] > length).sum())
+        if self.late <= held < late:
+            _warn(
+                f"{late} rows have come too late by more than the window's length since it saw "
+                f"{newest}, and it holds {held}; if a wrong clock said so, start a new window"
+            )
+        batch = _summary(rows, number_of_vertices)
+        # a row alone may well come twice
+        if batch in self.batches and rows.time.size > 1 and count and _contained(fresh, staying):
+            _warn(
+                f"each of the {count} transactions of this batch is in the window already, and "
+                "counts twice from now on; if it was delivered again, start a new window without it"
+            )
+        batches = {**self.batches, batch: rows.time.max().item()}
+        return Deliveries({one: time for one, time in batches.items() if time > start}, late)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=4)  # of who called `append`
+
+
+def _summary(rows: Rows, number_of_vertices: int) -> tuple[int, ...]:
+    """Give a few sums that are the same for the same rows in any order."""
+    xp = array_module(rows.time)
+    sums = [rows.units, rows.time.view(np.int64), rows.source.astype(np.int64) * rows.destination]
+    sums = to_host(xp.stack([column.sum() for column in [*sums, rows.source]]))
+    return rows.time.size, number_of_vertices, *sums.tolist()
+
+
+def _contained(rows: Rows, held: Rows) -> bool:
+    """Tell whether each of the rows is among those held."""
+    xp = array_module(rows.time)
+    both = held.joined(rows)
+    new = xp.arange(both.time.size) >= held.time.size
+    columns = [new, both.time.view(np.int64), both.units, both.destination, both.source]
+    columns = xp.stack([column.astype(np.int64) for column in columns])
+    columns = columns[:, xp.lexsort(columns)]
+    # of equal rows those held come first
+    first = xp.ones(new.size, dtype=bool)
+    first[1:] = (columns[1:, 1:] != columns[1:, :-1]).any(axis=0)
+    return not bool((first & (columns[0] == 1)).any())

@@ -1,0 +1,140 @@
+"""Transactions and what they add up to, pair by pair: reading, sorting, merging, subtracting.
+
+Sums are of integers, so taking away what was once added leaves exactly what the rest adds up to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.device import array_module
+from glp_rapids.frames import kinds
+from glp_rapids.fraud.clock import refuse_nulls
+from glp_rapids.graph.build import ordering
+from glp_rapids.graph.sort_gpu import rows_of
+
+Array = Any
+LARGEST_AMOUNT = 2**53  # units, beyond which float64 amounts are not exact
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Transactions: int32 indices of both ends, amount in int64 units, time."""
+
+    source: Array
+    destination: Array
+    units: Array
+    time: Array
+
+    def __getitem__(self, which: Array) -> Rows:
+        return Rows(*(column[which] for column in vars(self).values()))
+
+    def joined(self, other: Rows) -> Rows:
+        xp = array_module(self.time)
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Rows(*(xp.concatenate(pair) for pair in pairs))
+
+    def renamed(self, index: Array | None) -> Rows:
+        if index is None:
+            return self
+        return replace(self, source=index[self.source], destination=index[self.destination])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What the transactions of every pair add up to, by ascending key = row << 32 | column."""
+
+    key: Array
+    transfers: Array
+    units: Array
+
+    @property
+    def row(self) -> Array:
+        return self.key >> np.int64(32)
+
+    @property
+    def column(self) -> Array:
+        return self.key & np.int64(0xFFFFFFFF)
+
+    def renamed(self, index: Array | None) -> Pairs:
+        """Rename the vertices; ``index`` ascends, so the keys stay in order. None: no change."""
+        if index is None:
+            return self
+        return replace(self, key=_key(index[self.row], index[self.column]))
+
+
+def _key(row: Array, column: Array) -> Array:
+    return row.astype(np.int64) << np.int64(32) | column
+
+
+def added_up(rows: Rows, number_of_vertices: int, directed: bool) -> Pairs:
+    """Sort transactions by pair and add them up; undirected: both ways, a self-loop once."""
+    xp = array_module(rows.time)
+    indptr, column, entry = ordering(rows.source).sorted_entries(
+        rows.source, rows.destination, number_of_vertices, not directed
+    )
+    key = _key(rows_of(indptr, column), column)
+    fresh = xp.ones(key.size, dtype=bool)
+    fresh[1:] = key[1:] != key[:-1]
+    first = xp.flatnonzero(fresh)
+    end = xp.concatenate([first[1:], xp.full(min(key.size, 1), key.size, dtype=first.dtype)])
+    running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(rows.units[entry])])
+    return Pairs(key[first], (end - first).astype(np.int64), running[end] - running[first])
+
+
+def merged(old: Pairs, new: Pairs) -> Pairs:
+    """Merge two sorted lists of pairs in linear time, adding up what both have."""
+    xp = array_module(old.key)
+    place = xp.searchsorted(old.key, new.key)
+    known = xp.zeros(new.key.size, dtype=bool)
+    inside = xp.flatnonzero(place < old.key.size)
+    known[inside] = old.key[place[inside]] == new.key[inside]
+    both, fresh = xp.flatnonzero(known), xp.flatnonzero(~known)
+    # an old entry moves up by the number of fresh ones before it, a fresh one by that of the old
+    shift = xp.cumsum(xp.bincount(place[fresh], minlength=old.key.size + 1))[: old.key.size]
+    to_old = xp.arange(old.key.size) + shift
+    to_fresh = place[fresh] + xp.arange(fresh.size)
+    columns = []
+    for name in ("key", "transfers", "units"):
+        before, after = getattr(old, name), getattr(new, name)
+        if name != "key":
+            before = before.copy()
+            before[place[both]] += after[both]
+        column = xp.empty(old.key.size + fresh.size, dtype=np.int64)
+        column[to_old], column[to_fresh] = before, after[fresh]
+        columns.append(column)
+    return Pairs(*columns)
+
+
+def subtracted(pairs: Pairs, leaving: Pairs) -> Pairs:
+    """Take away what leaves; a pair without transactions is gone."""
+    xp = array_module(pairs.key)
+    place = xp.searchsorted(pairs.key, leaving.key)
+    transfers, units = pairs.transfers.copy(), pairs.units.copy()
+    transfers[place] -= leaving.transfers
+    units[place] -= leaving.units
+    kept = xp.flatnonzero(transfers)
+    return Pairs(pairs.key[kept], transfers[kept], units[kept])
+
+
+def units(column, scale, label):
+    """Give amounts in units of 1 / scale, as int64."""
+    refuse_nulls(column, label)
+    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
+        raise TypeError(f"{label} holds {column.dtype}, not numbers; cast with astype('float64')")
+    amount = kinds.to_array(column).astype(np.float64)
+    xp = array_module(amount)
+    scaled = xp.rint(amount * np.float64(scale))
+    bad = ~((amount >= 0) & (scaled <= LARGEST_AMOUNT))
+    if bool(bad.any()):
+        row = int(bad.argmax())
+        raise ValueError(
+            f"{label} holds {int(bad.sum())} amount(s) that are negative or beyond "
+            f"{LARGEST_AMOUNT / scale:.3g}, the first {amount[row].item()} at row {row}; drop "
+            "them, book a refund from payee to payer, or lower decimals"
+        )
+    return scaled.astype(np.int64)

@@ -1,0 +1,136 @@
+"""Pairs of vertex indices to the arrays of a CSR: symmetrize, merge duplicates, add their weights.
+
+Weights are added exactly and rounded once, so the sum depends neither on the order of the rows nor
+on the device. The algorithm is written once over the array module; ordering the pairs is the one
+step with two forms (`sorting` for GPUs, `sorting_cpu`).
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.common.segments import integer_sums, segment_sums
+from glp_rapids.device import array_module
+from glp_rapids.graph import sort_gpu
+
+Array = Any
+
+
+def ordering(array: Array) -> ModuleType:
+    """Give the module whose sorting suits the place where the array lives."""
+    if array_module(array) is not np:
+        return sort_gpu
+    # Numba takes longer to import than a small graph takes to build, so it waits for a first graph
+    from glp_rapids.graph import sort_cpu
+
+    return sort_cpu
+
+
+def compressed_rows(
+    source: Array,
+    destination: Array,
+    weights: Array | None,
+    number_of_vertices: int,
+    *,
+    symmetric: bool,
+    count_duplicates: bool,
+) -> tuple[Array, Array, Array | None]:
+    """Give indptr, indices (sorted inside a row, no duplicates) and weights of pairs of indices."""
+    order_pairs = ordering(source)
+    pairs = source, destination, number_of_vertices, symmetric
+    if weights is None and not count_duplicates:
+        return *order_pairs.merged_entries(*pairs), None
+    indptr, indices, edge = order_pairs.sorted_entries(*pairs)
+    fresh = _first_of_its_kind(indptr, indices)
+    duplicates = _Duplicates(fresh)
+    if weights is None:
+        weights = array_module(indices).ones(indices.size - duplicates.removed.size, dtype=np.int64)
+        weights[duplicates.group] = duplicates.multiplicity
+    elif duplicates.removed.size:
+        several = weights[edge[duplicates.members]]
+        weights = weights[edge[fresh]]
+        if several.dtype.kind == "i":
+            weights[duplicates.group] = _integer_sums(several, duplicates)
+        else:
+            weights[duplicates.group] = _float_sums(several, duplicates)
+    else:
+        weights = weights[edge]
+    if duplicates.removed.size:
+        indptr = indptr - array_module(indptr).searchsorted(duplicates.removed, indptr)
+        indices = indices[fresh]
+    return indptr, indices, weights
+
+
+def transpose(
+    indptr: Array, indices: Array, weights: Array | None
+) -> tuple[Array, Array, Array | None]:
+    """Give the CSR of the reversed edges."""
+    indptr, indices, position = ordering(indices).transposed(indptr, indices)
+    return indptr, indices, None if weights is None else weights[position]
+
+
+def both_directions(
+    indptr: Array, indices: Array, weights: Array | None
+) -> tuple[Array, Array, Array | None]:
+    """Give the CSR of out- and in-neighbours: a reciprocal pair is twice in a row, a loop once."""
+    order_pairs = ordering(indices)
+    rows = order_pairs.rows_of(indptr, indices)
+    indptr, indices, edge = order_pairs.sorted_entries(rows, indices, indptr.size - 1, True)
+    return indptr, indices, None if weights is None else weights[edge]
+
+
+def _first_of_its_kind(indptr: Array, indices: Array) -> Array:
+    """Flag the first entry of every group of equal entries of a row."""
+    fresh = array_module(indices).ones(indices.size, dtype=bool)
+    fresh[1:] = indices[1:] != indices[:-1]
+    starts = indptr[:-1]
+    fresh[starts[starts < indptr[1:]]] = True
+    return fresh
+
+
+class _Duplicates:
+    """The groups of two or more equal entries: few as a rule, so only they are added up.
+
+    ``removed``: the entries to go; ``members``: these and the first of each group; ``offsets``:
+    where the groups start and end among the members; ``group``: the place of each once the removed
+    are gone.
+    """
+
+    def __init__(self, fresh: Array) -> None:
+        xp = array_module(fresh)
+        self.removed = xp.flatnonzero(~fresh)
+        leaders = xp.flatnonzero(fresh[:-1] & ~fresh[1:])
+        member = ~fresh
+        member[leaders] = True
+        self.members = xp.flatnonzero(member)
+        self.offsets = xp.empty(leaders.size + 1, dtype=np.int64)
+        self.offsets[:-1] = xp.searchsorted(self.members, leaders)
+        self.offsets[-1] = self.members.size
+        self.group = leaders - xp.searchsorted(self.removed, leaders)
+        self.multiplicity = self.offsets[1:] - self.offsets[:-1]
+
+
+def _integer_sums(several: Array, duplicates: _Duplicates) -> Array:
+    if int(several.max()) * int(duplicates.multiplicity.max()) >= 2**63:
+        low = integer_sums(several & 0xFFFFFFFF, duplicates.offsets)
+        high = integer_sums(several >> 32, duplicates.offsets) + (low >> 32)
+        if int(high.max()) >= 2**31:
+            raise ValueError(
+                "weight: the integer weights of the duplicates of an edge add up to more than "
+                "2**63 - 1; scale them down or pass them as float64"
+            )
+    return integer_sums(several, duplicates.offsets)
+
+
+def _float_sums(several: Array, duplicates: _Duplicates) -> Array:
+    sums = segment_sums(several, duplicates.offsets)
+    if float(sums.max()) > float(np.finfo(several.dtype).max):
+        raise ValueError(
+            f"weight: the {several.dtype} weights of the duplicates of an edge add up to more than "
+            f"{several.dtype} can hold; scale them down"
+            + (" or pass them as float64" if several.dtype == np.float32 else "")
+        )
+    return sums.astype(several.dtype)

@@ -1,0 +1,90 @@
+"""The graph that structural diversity is about: undirected, no loops, no weights; and its edges."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.common.checks import check_truth
+from glp_rapids.device import array_module
+from glp_rapids.graph.build import compressed_rows, ordering
+from glp_rapids.graph.graph import CSR, Graph
+
+Array = Any
+
+
+def simple(graph: Graph, symmetrize: bool) -> CSR:
+    """Give the undirected, loop-free, unweighted CSR of a graph; kept on the graph.
+
+    ``symmetrize``: take the edges of a directed graph as undirected ones. Asked of nobody, since
+    what an ego-network of a directed graph is, the caller has to say.
+    """
+    check_truth(symmetrize=symmetrize)
+    if graph.directed and not symmetrize:
+        raise ValueError(
+            "graph is directed, and this is defined for undirected graphs; pass symmetrize=True "
+            "to take every edge as undirected, or read the graph with directed=False"
+        )
+    return graph.keep("simple", partial(_without_loops, graph, False))
+
+
+def weights(graph: Graph) -> Array | None:
+    """Give the weight of every entry of the simple CSR; those of both directions are added."""
+    return graph.keep("simple weights", lambda: _without_loops(graph, True).weights)
+
+
+def _without_loops(graph, weighted):
+    xp = array_module(graph.indptr)
+    weights = graph.weights if weighted else None
+    rows = ordering(graph.indices).rows_of(graph.indptr, graph.indices)
+    loops = rows == graph.indices
+    loop = xp.flatnonzero(loops)
+    if graph.directed:
+        proper = ~loops
+        arrays = compressed_rows(
+            rows[proper],
+            graph.indices[proper],
+            None if weights is None else weights[proper],
+            graph.number_of_vertices,
+            symmetric=True,
+            count_duplicates=False,
+        )
+        return CSR(*arrays)
+    if not loop.size:
+        return CSR(graph.indptr, graph.indices, weights)
+    proper = ~loops
+    return CSR(
+        graph.indptr - xp.searchsorted(loop, graph.indptr),
+        graph.indices[proper],
+        None if weights is None else weights[proper],
+    )
+
+
+def rows_of_vertices(csr: CSR, vertices: Array) -> tuple[Array, Array, Array]:
+    """Put the rows of some vertices one after another.
+
+    Returns where each begins (one more than vertices), and of every entry there which of the
+    vertices it belongs to and its place in ``csr.indices``.
+    """
+    xp = array_module(csr.indptr)
+    begin = csr.indptr[vertices]
+    offsets = xp.zeros(vertices.size + 1, dtype=np.int64)
+    offsets[1:] = xp.cumsum(csr.indptr[vertices + 1] - begin)
+    row = rows_between(offsets, csr.indices.dtype)
+    return offsets, row, (begin - offsets[:-1])[row] + xp.arange(row.size)
+
+
+def rows_between(offsets: Array, dtype: Any) -> Array:
+    """Give the row of every place of rows that begin at ``offsets``."""
+    like = array_module(offsets).empty(int(offsets[-1]), dtype=dtype)
+    return ordering(offsets).rows_of(offsets, like)
+
+
+def row_sums(indptr: Array, values: Array) -> Array:
+    """Add up integers (or truth values) by row, as int64."""
+    xp = array_module(values)
+    running = xp.zeros(values.size + 1, dtype=np.int64)
+    running[1:] = xp.cumsum(values, dtype=np.int64)
+    return running[indptr[1:]] - running[indptr[:-1]]

@@ -1,0 +1,140 @@
+"""Groups of vertices inside a graph: induced subgraphs, what they hold, and their cores.
+
+Everything is added exactly, so that no order of addition shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.common.segments import segment_sums
+from glp_rapids.device import array_module
+from glp_rapids.graph import vertex_ids
+from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.sort_gpu import rows_of
+from glp_rapids.propagation.results import row_weights
+
+Array = Any
+
+
+class Groups:
+    """Items in groups 0..k-1, numbered by the group key; sums of integers a group."""
+
+    def __init__(self, keys: Array, bound: int) -> None:
+        xp = array_module(keys)
+        present = xp.zeros(bound, dtype=bool)
+        present[keys] = True
+        self.of = (xp.cumsum(present) - 1)[keys]
+        self._order = xp.argsort(self.of, kind="stable")
+        number = int(present.sum())
+        self._ends = xp.searchsorted(self.of[self._order], xp.arange(number + 1))
+        self.size = self._ends[1:] - self._ends[:-1]
+
+    def sums(self, values: Array) -> Array:
+        xp = array_module(values)
+        ordered = values[self._order].astype(np.int64)
+        running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(ordered)])
+        return running[self._ends[1:]] - running[self._ends[:-1]]
+
+    def totals(self, values: Array) -> Array:
+        """Add up numbers that are not negative, as float64 and correctly rounded."""
+        totals = segment_sums(values[self._order], self._ends)
+        if bool(array_module(totals).isinf(totals).any()):
+            raise ValueError(
+                "weight: the weights in a group add up to more than float64 can hold; divide them"
+            )
+        return totals
+
+
+def induced(graph: Graph, kept: Array) -> Graph:
+    """Give the graph among the vertices ``kept``, which ascend; they are renumbered 0, 1, ..."""
+    xp = array_module(kept)
+    number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
+    number[kept] = xp.arange(kept.size, dtype=number.dtype)
+    row = number[rows_of(graph.indptr, graph.indices)]
+    column = number[graph.indices]
+    entry = xp.flatnonzero((row >= 0) & (column >= 0))
+    indptr = xp.zeros(kept.size + 1, dtype=np.int64)
+    indptr[1:] = xp.cumsum(xp.bincount(row[entry], minlength=kept.size)[: kept.size])
+    weights = None if graph.weights is None else graph.weights[entry]
+    names = vertex_ids.IdColumn(xp.arange(kept.size), "integer", None)
+    vertices = vertex_ids.VertexIds((names,), graph.vertices.kind)
+    return Graph(indptr, column[entry], weights, False, vertices)
+
+
+def inside(graph: Graph, group: Array) -> Array:
+    """Tell of every entry whether it joins two different members of one group."""
+    row = rows_of(graph.indptr, graph.indices)
+    mine = group[row]
+    return (mine >= 0) & (mine == group[graph.indices]) & (row != graph.indices)
+
+
+def counts(graph: Graph, which: Array) -> Array:
+    """Count the marked entries of every row."""
+    xp = array_module(which)
+    running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(which)])
+    return running[graph.indptr[1:]] - running[graph.indptr[:-1]]
+
+
+def masked(graph: CSR, which: Array) -> CSR:
+    """Give the rows with a weight of 0 on all entries but the marked."""
+    xp = array_module(which)
+    weights = xp.ones(which.size, dtype=np.int64) if graph.weights is None else graph.weights
+    return CSR(graph.indptr, graph.indices, weights * which)
+
+
+def components(graph: Graph, which: Array) -> Array:
+    """Give the connected components over the marked entries: the smallest vertex of each."""
+    xp = array_module(which)
+    entry = xp.flatnonzero(which)
+    row = rows_of(graph.indptr, graph.indices)[entry].astype(np.int64)
+    column = graph.indices[entry]
+    starts = xp.ones(entry.size, dtype=bool)
+    starts[1:] = row[1:] != row[:-1]
+    first = xp.flatnonzero(starts)
+    label = xp.arange(graph.number_of_vertices)
+    while True:
+        # sorted by row and label, a row begins with the smallest label around it
+        smallest = xp.sort(row << 32 | label[column])[first] & 0xFFFFFFFF
+        lower = label.copy()
+        lower[row[first]] = xp.minimum(label[row[first]], smallest)
+        lower = lower[lower]
+        if bool((lower == label).all()):
+            return label
+        label = lower
+
+
+def core(
+    graph: Graph, community: Array, total: Array, minimum_share: float, minimum_partners: int
+) -> Array:
+    """Drop members with too small a share or too few partners inside, until none is left to drop.
+
+    What stays is the largest set that satisfies both, so it does not depend on any order.
+    """
+    xp = array_module(community)
+    while True:
+        same = inside(graph, community)
+        weak = counts(graph, same) < minimum_partners
+        weak |= row_weights(masked(graph, same)) < minimum_share * total
+        weak &= community >= 0
+        if not bool(weak.any()):
+            return community
+        community = xp.where(weak, -1, community)
+
+
+def connected_core(
+    graph: Graph, agreed: Array, total: Array, minimum_share: float, minimum_partners: int
+) -> Array:
+    """Give components over the agreed entries, cut to cores that hang together; else -1."""
+    xp = array_module(agreed)
+    community = components(graph, agreed)
+    while True:
+        cut = core(graph, community, total, minimum_share, minimum_partners)
+        # what was cut may have been the bridge between two
+        apart = components(graph, agreed & inside(graph, cut))
+        apart = xp.where(cut >= 0, apart, -1)
+        if bool((apart == community).all()):
+            return community
+        community = apart

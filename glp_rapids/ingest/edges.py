@@ -1,0 +1,54 @@
+"""What every reader of a graph gives: `Edges`, columns of ids or positions, not yet checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from glp_rapids.frames.kinds import Column, Kind
+
+
+@dataclass
+class Options:
+    """The edge options of `as_graph`, as given."""
+
+    source: Any
+    destination: Any
+    weight: Any
+    directed: bool
+    vertices: Any
+
+
+@dataclass
+class Edges:
+    """Edges as columns of ids, or as positions in the columns ``vertices``."""
+
+    source: list[Column]
+    destination: list[Column]
+    weight: Column | None
+    directed: bool
+    kind: Kind
+    vertices: list[Column] | None = None
+    positional: bool = False
+    # `vertices` holds every id that the edges hold
+    complete: bool = False
+    # both directions of every undirected edge are there already
+    symmetric: bool = False
+    # symmetric if it looks so, as an adjacency matrix does
+    maybe_symmetric: bool = False
+    source_labels: tuple[str, ...] = ("source",)
+    destination_labels: tuple[str, ...] = ("destination",)
+    weight_label: str = "weight"
+    vertices_labels: tuple[str, ...] = ()
+
+
+def refuse(options: Options, what: str, argument: str, reason: str) -> None:
+    """Raise if an option is given that has no meaning for such a graph."""
+    if getattr(options, argument) is not None:
+        raise ValueError(f"{argument}= does not apply to {what}: {reason}; leave it out")
+
+
+def refuse_direction(directed: bool, options: Options) -> None:
+    """Raise if ``directed=True`` is asked of a graph that knows itself to be undirected."""
+    if options.directed and not directed:
+        raise ValueError("directed=True, but the graph given is undirected; leave directed= out")

@@ -1,0 +1,19 @@
+"""The keywords that many public functions share, written down once for type checkers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+ColumnNames = str | list[str] | tuple[str, ...]
+
+
+class EdgeOptions(TypedDict, total=False):
+    """The keywords of `as_graph` that say how to read a graph; every public function takes them."""
+
+    source: ColumnNames
+    destination: ColumnNames
+    weight: str | None
+    directed: bool
+    vertices: Any
+    multigraph: Literal["merge", "keep"]
+    device: Literal["cpu", "gpu"] | None

@@ -1,0 +1,256 @@
+"""Anything that is a graph -> `Graph`.
+
+The steps: a reader of `sources` finds the columns; here they are checked; `ids` ranks the external
+ids; `adjacency` builds the CSR from the ranks. The caller's data is only ever read.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import check_choice, check_truth, errors_named
+from glp_rapids.compressed.rows import is_compressed
+from glp_rapids.device import (
+    DeviceName,
+    LackOfMemory,
+    array_module,
+    choose,
+    memory_free,
+    refuse_elsewhere,
+    settle_with_default_stream,
+    to_device,
+)
+from glp_rapids.frames import kinds
+from glp_rapids.graph import build, id_types, vertex_ids
+from glp_rapids.graph.graph import Graph, is_symmetric
+from glp_rapids.ingest import readers
+from glp_rapids.ingest.options import ColumnNames, EdgeOptions
+
+if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
+
+Array = Any
+
+
+@guarded
+def as_graph(
+    graph: Any,
+    *,
+    source: ColumnNames = "src",
+    destination: ColumnNames = "dst",
+    weight: str | None = None,
+    directed: bool = False,
+    vertices: Any = None,
+    multigraph: Literal["merge", "keep"] = "merge",
+    device: DeviceName | None = None,
+) -> Graph:
+    """Turn edges in any of the usual forms into a `Graph`.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Edges as a pandas, cuDF (also as cudf.pandas), polars (also lazy), pyarrow, dask or
+        dask-cuDF frame, of which only the columns named are computed and converted; as arrays
+        ``(src, dst)`` or ``(src, dst, weight)`` of one length; as a square SciPy or CuPy sparse
+        matrix, whose rows are the vertices 0..n-1 and whose stored values, unless boolean, are the
+        weights; or a graph of networkx, cuGraph (with its weights, if it has any; a MultiGraph
+        with its duplicates) or this library, where a `CompressedGraph` is decoded. A dask frame
+        and a cugraph.Graph over several GPUs are gathered: on the caller's one GPU if they are of
+        cuDF, else in host memory.
+    source, destination : str or list of str
+        The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
+        strings, dates, categories, or any one type that can be sorted.
+    weight : str, optional
+        The column, or the networkx edge attribute, with the weights: numbers, finite and not
+        negative. None: every edge weighs one.
+    directed : bool
+        Whether an edge goes one way only. networkx, cuGraph and this library's graphs know that
+        themselves. Undirected, (a, b) and (b, a) are the same edge; a symmetric sparse matrix is
+        taken as it is, any other is added to its transpose.
+    vertices : list, array, Series or frame, optional
+        Ids of vertices that may have no edge, beside those that have one.
+    multigraph : {"merge", "keep"}
+        What becomes of the duplicates of an edge without weights: one edge, or one edge weighted
+        by their number. Duplicates with weights become one edge with the sum of the weights.
+    device : {"cpu", "gpu"}, optional
+        Where the graph shall live; None: on the GPU if there is one.
+
+    Returns
+    -------
+    Graph
+        Vertex indices are the ranks of the ids in sorted order, so the graph does not depend on
+        the order of the edges. Integer weights are int64, float weights keep their dtype. What is
+        made of a graph that came from cuDF, dask-cuDF or cuGraph is a cuDF frame, and so it is of
+        one from CuPy where cuDF imports; all else gives pandas.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, lengths differ, there are nulls, infinite or negative weights, a
+        cugraph.Graph was never filled, or the data lies on another GPU than the current one.
+    TypeError
+        ``graph`` is none of the above, or ids are floats, booleans or of mixed types.
+    MemoryError
+        The graph does not fit; the caller's data is as it was.
+
+    Notes
+    -----
+    O(m + n) on a CPU (counting), one 64-bit radix sort on a GPU; ids that do not fill a range of
+    integers cost a hash table more. Weights are added in 64-bit fixed point, scaled by a power of
+    two taken from the largest weight and the largest multiplicity, so a sum depends neither on the
+    order nor on the device; the weight of an edge without duplicates is kept to the bit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids.ingest import as_graph
+    >>> edges = pd.DataFrame({"payer": ["ann", "bob"], "payee": ["bob", "cy"], "eur": [9.5, 2.0]})
+    >>> graph = as_graph(edges, source="payer", destination="payee", weight="eur",
+    ...                  vertices=["dan"], device="cpu")
+    >>> graph
+    Graph(4 vertices, 4 entries, undirected, float64 weights, cpu)
+    >>> graph.frame({"degree": graph.degree})
+      vertex  degree
+    0    ann       1
+    1    bob       2
+    2     cy       1
+    3    dan       0
+    """
+    options = source, destination, weight, directed, vertices, multigraph, device
+    found = _converted(graph, *options)
+    return found.to_graph() if is_compressed(found) else found
+
+
+def as_any_graph(graph: Any, **edges: Unpack[EdgeOptions]) -> Graph | CompressedGraph:
+    """Do what `as_graph` does, but leave a `CompressedGraph` compressed."""
+    arguments = inspect.signature(as_graph).bind(graph, **edges)
+    arguments.apply_defaults()
+    return _converted(*arguments.args, **arguments.kwargs)
+
+
+def _converted(graph, source, destination, weight, directed, vertices, multigraph, device):
+    check_choice("multigraph", multigraph, ("merge", "keep"), "'merge' or 'keep'")
+    check_truth(directed=directed)
+    device = choose(device)
+    options = readers.Options(source, destination, weight, bool(directed), vertices)
+    if isinstance(graph, Graph) or is_compressed(graph):
+        name = f"a glp_rapids.{type(graph).__name__}"
+        readers.refuse(options, name, "vertices", "it has its own")
+        readers.refuse(options, name, "weight", "it has its own")
+        readers.refuse_direction(graph.directed, options)
+        refuse_elsewhere(graph.lists.words if is_compressed(graph) else graph.indptr, "graph")
+        return graph.to(device)
+    edges = None
+    try:
+        settle_with_default_stream()
+        edges = readers.read(graph, options)
+        settle_with_default_stream()  # where cuDF and cuGraph made what was read
+        return _build(edges, options, multigraph == "keep", device)
+    except MemoryError as error:
+        raise LackOfMemory(_lack_of_memory(edges, device, error)) from error
+
+
+def _lack_of_memory(edges, device, error):
+    what = f"its {len(edges.source[0]):,} edges" if edges else "its edges"
+    place, mend = {
+        "gpu": ("GPU", "free some, or build the graph in host memory with device='cpu'"),
+        "cpu": ("host", "free some, or use ids of a narrower dtype"),
+    }[device]
+    return (
+        f"graph: there is too little memory to turn {what} into a graph on the {place} "
+        f"({memory_free(device) / 2**30:.1f} GiB are free there): {error}; {mend}"
+    )
+
+
+def _build(edges, options, count_duplicates, device):
+    for columns, labels in (
+        (edges.source, edges.source_labels),
+        (edges.destination, edges.destination_labels),
+    ):
+        for column, label in zip(columns, labels, strict=False):
+            refuse_elsewhere(column, label)
+    weights = None
+    if edges.weight is not None:
+        with errors_named(edges.weight_label):
+            weights = _checked_weights(edges.weight, edges.weight_label)
+        weights = to_device(weights, device)
+    source, destination, vertices = _ranked(edges, options, device)
+    arrays = build.compressed_rows(
+        source,
+        destination,
+        weights,
+        len(vertices),
+        symmetric=not (edges.directed or edges.symmetric or edges.maybe_symmetric),
+        count_duplicates=count_duplicates,
+    )
+    graph = Graph(*arrays, edges.directed, vertices)
+    if edges.maybe_symmetric:
+        as_directed = replace(graph, directed=True, _derived={})
+        if not is_symmetric(as_directed):
+            edges.maybe_symmetric = False
+            return _build(edges, options, count_duplicates, device)
+    return graph
+
+
+def _ranked(edges, options, device):
+    """Give the vertex indices of both ends of every edge, and the ids."""
+    ends = [edges.source, edges.destination]
+    labels = [edges.source_labels, edges.destination_labels]
+    if edges.positional:
+        (rank,), vertices = vertex_ids.rank(
+            [edges.vertices], [edges.vertices_labels], edges.kind, device
+        )
+        return *(rank[to_device(end, device)] for (end,) in ends), vertices
+    if edges.vertices is not None:
+        ends.append(edges.vertices)
+        labels.append(edges.vertices_labels)
+    if options.vertices is not None:
+        further = id_types.split_columns(options.vertices, len(edges.source), "vertices")
+        ends.append(further)
+        labels.append(("vertices",) * len(further))
+    complete = edges.complete and options.vertices is None
+    codes, vertices = vertex_ids.rank(ends, labels, edges.kind, device, complete)
+    return codes[0], codes[1], vertices
+
+
+def _checked_weights(column, label):
+    """Give weights as int64, float32 or float64, finite and not negative."""
+    mend = "cast them with astype('float64')"
+    if nulls := kinds.null_count(column):
+        raise ValueError(
+            f"{label} holds {nulls} null(s) or NaN; drop those rows with dropna, or fill them"
+        )
+    dtype = column.dtype
+    # those of Arrow and cuDF count as numeric
+    decimal = not isinstance(dtype, np.dtype) and str(getattr(dtype, "name", "")).startswith("dec")
+    if decimal or pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
+        raise TypeError(f"{label} holds {dtype}, not numbers; {mend}")
+    weights = kinds.to_array(column)
+    if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:
+        raise TypeError(f"{label} holds {dtype}, not real numbers of at most 64 bits; {mend}")
+    _refuse_where(weights < 0, weights, label, "negative", "weights are how much an edge counts")
+    if weights.dtype.kind == "f":
+        xp = array_module(weights)
+        _refuse_where(~xp.isfinite(weights), weights, label, "infinite", "drop or cap them")
+        return weights.astype(np.float32) if weights.dtype == np.float16 else weights
+    if weights.dtype == np.uint64:
+        beyond = weights > np.uint64(2**63 - 1)
+        _refuse_where(
+            beyond, weights, label, "too large", "the limit is 2**63 - 1; cast to float64"
+        )
+    return weights.astype(np.int64, copy=False)
+
+
+def _refuse_where(bad: Array, weights: Array, label: str, what: str, mend: str) -> None:
+    if bool(bad.any()):
+        row = int(bad.argmax())
+        raise ValueError(
+            f"{label} holds {int(bad.sum())} {what} weight(s), the first {weights[row].item()} at "
+            f"row {row}; {mend}"
+        )

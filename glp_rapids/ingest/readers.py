@@ -1,0 +1,232 @@
+"""Readers: what a caller may bring as a graph, each turned into the same `Edges`.
+
+A reader finds the columns and says what to call them in messages; it checks and converts nothing
+else. Foreign graph libraries are recognized only if the caller has imported them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.common.checks import errors_named, shown
+from glp_rapids.device import array_module
+from glp_rapids.frames import foreign, kinds
+from glp_rapids.frames.foreign import instance_of
+from glp_rapids.ingest import cugraph
+from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_direction
+
+ACCEPTED = (
+    "a pandas, cuDF, polars, pyarrow or dask edge frame, a tuple of arrays (src, dst) or (src, "
+    "dst, weight), a SciPy or CuPy sparse matrix, a networkx.Graph, a cugraph.Graph or a "
+    "glp_rapids.Graph"
+)
+
+
+def read(graph: Any, options: Options) -> Edges:
+    """Find the reader for ``graph`` and run it."""
+    graph, proxy = kinds.cudf_inside(graph)
+    for recognized, reader in _READERS:
+        if recognized(graph):
+            edges = reader(graph, options)
+            if proxy:
+                edges.kind = "cudf.pandas"
+            return edges
+    raise TypeError(f"graph must be {ACCEPTED}, not {_describe(graph)}")
+
+
+def _describe(graph):
+    name = f"{type(graph).__module__}.{type(graph).__name__}".removeprefix("builtins.")
+    if isinstance(graph, str) or hasattr(graph, "__fspath__"):
+        return f"the path {graph!r}; read it first, as with pandas.read_csv"
+    if isinstance(graph, np.ndarray):
+        return f"an array of shape {graph.shape}; pass its columns as (array[:, 0], array[:, 1])"
+    if isinstance(graph, list):
+        return "a list; for a list of pairs, pass tuple(zip(*pairs))"
+    if "dask" in name:
+        return f"{name}; bring it into one frame with .compute()"
+    return name
+
+
+def _read_frame(frame, options):
+    return _edges_of(frame, _column_names(list(frame.columns), options), options)
+
+
+def _read_foreign(frame, options):
+    library = foreign.library_of_frame(frame)
+    wanted = _column_names(library.names(frame), options)
+    # source and destination may be one column
+    names = list(dict.fromkeys(name for names in wanted for name in names))
+    with errors_named("graph"):
+        frame = library.native(library.select(frame, names))
+    return _edges_of(frame, wanted, options)
+
+
+def _column_names(there, options):
+    """Give the names of the source, destination and weight columns, all of which are there."""
+    sources = _names(options.source, "source")
+    destinations = _names(options.destination, "destination")
+    if len(sources) != len(destinations):
+        raise ValueError(
+            f"source names {len(sources)} column(s) and destination {len(destinations)}: "
+            f"{sources} and {destinations}; a vertex id has as many columns on both ends"
+        )
+    weights = [] if options.weight is None else _names(options.weight, "weight")
+    number_of = Counter(there)
+    for argument, names in (
+        ("source", sources),
+        ("destination", destinations),
+        ("weight", weights),
+    ):
+        for name in names:
+            if name not in number_of:
+                raise ValueError(
+                    f"{argument}={getattr(options, argument)!r}: the frame has no column {name!r}; "
+                    f"its columns are {there}"
+                )
+            if number_of[name] > 1:
+                raise ValueError(f"{argument}: the frame has several columns named {name!r}")
+    if len(weights) > 1:
+        raise ValueError(f"weight must be one column, not {weights}")
+    return sources, destinations, weights
+
+
+def _edges_of(frame, names, options):
+    arguments = ("source", "destination", "weight")
+    labels = [
+        tuple(f"{argument} column {name!r}" for name in of_argument)
+        for argument, of_argument in zip(arguments, names, strict=True)
+    ]
+    sources, destinations, weights = (
+        [kinds.as_column(frame[name], label) for name, label in zip(*both, strict=True)]
+        for both in zip(names, labels, strict=True)
+    )
+    return Edges(
+        sources,
+        destinations,
+        weights[0] if weights else None,
+        options.directed,
+        "cudf" if kinds.is_cudf(frame, "DataFrame") else "pandas",
+        source_labels=labels[0],
+        destination_labels=labels[1],
+        weight_label=labels[2][0] if weights else "weight",
+    )
+
+
+def _names(names, argument):
+    several = isinstance(names, list | tuple)
+    if several and not names:
+        raise ValueError(f"{argument} must name at least one column")
+    if not (_is_hashable(names) if several else isinstance(names, str | int)):
+        raise TypeError(
+            f"{argument} must be a column name or a list of them, not {shown(names)}; arrays go in "
+            "as the graph: (src, dst, weight)"
+        )
+    return list(names) if several else [names]
+
+
+def _is_hashable(names):
+    try:
+        return hash(tuple(names)) is not None
+    except TypeError:
+        return False
+
+
+def _read_arrays(arrays, options):
+    if len(arrays) not in (2, 3):
+        raise ValueError(
+            f"graph: a tuple must be (src, dst) or (src, dst, weight), not {len(arrays)} items"
+        )
+    if options.weight is not None:
+        raise ValueError(
+            f"weight={options.weight!r} names a column, but the graph is a tuple of arrays; make "
+            "the weights its third"
+        )
+    labels = ("source (the first array)", "destination (the second)", "weight (the third)")
+    columns = []
+    for array, label in zip(arrays, labels, strict=False):
+        columns.append(kinds.as_column(array, label))
+    if len({len(column) for column in columns}) > 1:
+        lengths = ", ".join(str(len(column)) for column in columns)
+        raise ValueError(f"graph: the arrays must be of one length, not {lengths}")
+    return Edges(
+        columns[:1],
+        columns[1:2],
+        columns[2] if len(columns) == 3 else None,
+        options.directed,
+        kinds.kind_of(*columns),
+        source_labels=labels[:1],
+        destination_labels=labels[1:2],
+        weight_label=labels[2],
+    )
+
+
+def _read_matrix(matrix, options):
+    refuse(options, "a sparse matrix", "vertices", "its rows are the vertices")
+    refuse(options, "a sparse matrix", "weight", "its values are the weights")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"graph: an adjacency matrix must be square, not {matrix.shape}")
+    entries = matrix.tocoo()
+    xp, values = array_module(entries.data), "the values of the matrix"
+    return Edges(
+        [entries.row],
+        [entries.col],
+        None if entries.data.dtype == bool else kinds.as_column(entries.data, values),
+        options.directed,
+        kinds.kind_of(entries.data),
+        [xp.arange(matrix.shape[0], dtype=np.int64)],
+        positional=True,
+        maybe_symmetric=not options.directed,
+        vertices_labels=("the rows of the matrix",),
+        weight_label=values,
+    )
+
+
+def _read_networkx(graph, options):
+    refuse(options, "a networkx graph", "vertices", "its nodes are the vertices")
+    refuse_direction(graph.is_directed(), options)
+    position = {node: i for i, node in enumerate(graph)}
+    pairs = np.fromiter(
+        (position[end] for edge in graph.edges() for end in edge), dtype=np.int64
+    ).reshape(-1, 2)
+    weight, nodes = None, "the nodes of the graph"
+    label = f"weight (edge attribute {shown(options.weight)})"
+    if not _is_hashable([options.weight]):
+        raise TypeError(f"weight must name an edge attribute, not {shown(options.weight)}")
+    if options.weight is not None:
+        values = [value for *_, value in graph.edges(data=options.weight)]
+        if missing := sum(value is None for value in values):
+            edge = next(edge for edge in graph.edges(data=options.weight) if edge[2] is None)
+            names = sorted({str(name) for *_, data in graph.edges(data=True) for name in data})
+            raise ValueError(
+                f"weight={shown(options.weight)}: {missing} edge(s) have no "
+                f"such attribute, the first {edge[:2]}; edge attributes here: {names}"
+            )
+        weight = kinds.as_column(values if values else np.empty(0), label)
+    return Edges(
+        [pairs[:, 0]],
+        [pairs[:, 1]],
+        weight,
+        graph.is_directed(),
+        "pandas",
+        [kinds.as_column(list(graph), nodes)],
+        positional=True,
+        weight_label=label,
+        vertices_labels=(nodes,),
+    )
+
+
+_READERS: list[tuple[Callable[[Any], bool], Callable[[Any, Options], Edges]]] = [
+    (lambda graph: isinstance(graph, tuple), _read_arrays),
+    (lambda graph: isinstance(graph, pd.DataFrame), _read_frame),
+    (instance_of("cudf", "DataFrame"), _read_frame),
+    (lambda graph: foreign.library_of_frame(graph) is not None, _read_foreign),
+    (instance_of("networkx", "Graph"), _read_networkx),
+    (instance_of("scipy.sparse", "spmatrix", "sparray"), _read_matrix),
+    (instance_of("cupyx.scipy.sparse", "spmatrix"), _read_matrix),
+    (instance_of("cugraph", "Graph"), cugraph.read),
+]

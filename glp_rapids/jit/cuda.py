@@ -1,0 +1,202 @@
+"""The one place that imports Numba's CUDA: how a kernel is compiled, cached and handed arrays.
+
+A GPU would contract a*b+c into one rounding where a CPU does two, and a user's score could differ
+in the last bit; so kernels are compiled with contraction off, an option of NVVM that Numba has no
+keyword for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numba import cuda
+from numba.core import config
+
+from glp_rapids.jit.cache import KeptCode, keep_on_disk
+from glp_rapids.jit.target import Target, made_of
+from glp_rapids.propagation.compile_program import Compiled
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+
+
+def unload_once(driver: ModuleType) -> None:
+    """Let a library that several GPUs have loaded be unloaded once.
+
+    GPUs of one compute capability share a kernel's cubin in numba-cuda 0.30, and so the handle of
+    its library; but each has a module with a finalizer that unloads the handle. At its exit a
+    process that ran more than ten kernels on two GPUs died of that (fewer are never unloaded). So
+    only the first module of a handle keeps its finalizer.
+    """
+    load = getattr(driver, "load_module_image", None)
+    if load is None:  # a version that loads otherwise
+        return
+    loaded: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+    @functools.wraps(load)
+    def load_module_image(*arguments: Any, **options: Any) -> Any:
+        module = load(*arguments, **options)
+        with contextlib.suppress(AttributeError, TypeError):  # likewise
+            if loaded.setdefault(int(module.handle), module) is not module:
+                module._finalizer.detach()
+        return module
+
+    driver.load_module_image = load_module_image
+
+
+if SIMULATED:
+
+    def load_fresh(array, index):
+        """Read an element; a simulated grid has one block."""
+        return array[index]
+else:
+    from llvmlite import ir
+    from numba.cuda import types as cuda_types
+    from numba.cuda.cudadrv import driver as cuda_driver
+    from numba.cuda.extending import intrinsic
+
+    unload_once(cuda_driver)
+
+    @intrinsic
+    def load_fresh(typingctx, array, index):
+        """Read an int64 anew each time, as other blocks wrote it.
+
+        Numba's ``ldcv`` may be moved out of a loop: it is not marked as having side effects.
+        """
+        if array.dtype != cuda_types.int64:
+            raise TypeError(f"load_fresh reads int64, not {array.dtype}")
+
+        def generate(context, builder, signature, arguments):
+            whole = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+            pointer = builder.gep(whole.data, [arguments[1]])
+            function = ir.FunctionType(ir.IntType(64), [pointer.type])
+            load = ir.InlineAsm(
+                function, "ld.acquire.gpu.b64 $0, [$1];", "=l,l,~{memory}", side_effect=True
+            )
+            return builder.call(load, [pointer])
+
+        return cuda_types.int64(array, cuda_types.int64), generate
+
+
+@cuda.jit(device=True)
+def meet(words, barrier, goal):
+    """Wait for all blocks of the grid; what they wrote is then seen by all."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.threadfence()
+        cuda.atomic.add(words, barrier, np.int64(1))
+        while load_fresh(words, barrier) < goal:
+            pass
+        cuda.threadfence()
+    cuda.syncthreads()
+
+
+@functools.cache
+def gpu_target() -> Target:
+    """Give the target that compiles for CUDA."""
+    if SIMULATED:
+
+        def rint(value):
+            return np.rint(value)
+    else:
+        from numba.cuda import libdevice
+
+        def rint(value):
+            return libdevice.rint(value)
+
+    return Target("gpu", cuda.jit(device=True), rint)
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Compile with ``-fma=0`` inside the block, so that products and sums round as on a CPU.
+
+    Numba's own lock is held meanwhile: nobody else in the process, the user's kernels included, is
+    compiled while its compiler is another, and none of ours while it is not.
+    """
+    if SIMULATED:
+        yield
+        return
+    from numba.cuda import compiler, dispatcher
+    from numba.cuda.core.compiler_lock import global_compiler_lock
+
+    with global_compiler_lock:
+        original = compiler.compile_cuda
+
+        def compile_cuda(*args, **options):
+            options["nvvm_options"] = {**(options.get("nvvm_options") or {}), "fma": False}
+            return original(*args, **options)
+
+        compiler.compile_cuda = dispatcher.compile_cuda = compile_cuda
+        try:
+            yield
+        finally:
+            compiler.compile_cuda = dispatcher.compile_cuda = original
+
+
+def kernel(function: Callable, digest: str, program: Compiled | None = None, **options: Any) -> Any:
+    """Make a kernel, to be launched, whose compiled form is kept on disk.
+
+    ``digest`` says what its code does not. ``program``: of whose functions it is made, to name it
+    where they do not compile. ``options``: Numba's, as ``launch_bounds``.
+    """
+    if SIMULATED:
+        return cuda.jit(function)
+    import numba_cuda
+    from numba.cuda.dispatcher import CUDACache
+
+    class DigestCache(KeptCode, CUDACache):
+        def _index_key(self, sig: Any, codegen: Any) -> tuple:
+            capability = cuda.get_current_device().compute_capability
+            return (str(sig), codegen.magic_tuple(), capability, digest)
+
+    digest = made_of(function, digest, numba_cuda.__version__, "-fma=0", sorted(options.items()))
+    # Link-time optimisation would decide about contraction anew, after NVVM.
+    compiled = keep_on_disk(cuda.jit(function, lto=False, **options), DigestCache, function)
+    compiled.program, compiled.loaded = program, {}
+    return compiled
+
+
+def bound(value: Any) -> Any:
+    """Wrap a CuPy array, or those of a named tuple, once for many launches.
+
+    Without this every launch would synchronize. Anything else is itself.
+    """
+    if SIMULATED:
+        return value
+    if isinstance(value, tuple):
+        if not _any_array(value):
+            return value
+        parts = map(bound, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if not isinstance(value, _array_type()):
+        return value
+    wrapped = cuda.as_cuda_array(value, sync=False)
+    # what Numba makes of it, as a word: looking at the array again takes longer than a launch
+    wrapped.kind = str(wrapped._numba_type_)
+    return wrapped
+
+
+@functools.cache
+def _array_type() -> type:
+    import cupy
+
+    return cupy.ndarray
+
+
+def _any_array(values: tuple) -> bool:
+    kind = _array_type()
+    for value in values:
+        if isinstance(value, kind) or (isinstance(value, tuple) and _any_array(value)):
+            return True
+    return False
+
+
+def multiprocessors() -> int:
+    """Give the number of multiprocessors of the current device."""
+    return 2 if SIMULATED else cuda.get_current_device().MULTIPROCESSOR_COUNT

@@ -1,0 +1,108 @@
+"""The one launcher: any kernel, from any thread, on the caller's current stream and current GPU.
+
+Numba launches on the legacy default stream unless told otherwise, while arrays are prepared and
+read on CuPy's current one; under a non-blocking stream nothing would order the two. Numba would
+also look at the type of every array again at every launch, which takes longer than a small graph;
+here a kernel is looked up by words that were made when its arrays were wrapped.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+from glp_rapids.jit.cuda import SIMULATED, bound, compiling, cuda
+from glp_rapids.jit.diagnosis import explain
+
+
+@dataclass
+class Loaded:
+    """A kernel compiled for arguments of some types, loaded on one GPU."""
+
+    compiled: Any
+    together: dict[int, int] = field(default_factory=dict)  # blocks at once, by threads a block
+
+
+def launch(kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
+    """Launch ``blocks`` blocks of ``threads`` threads; nothing if there are none."""
+    if blocks < 1:
+        return
+    if SIMULATED:
+        kernel[int(blocks), threads](*arguments)
+        return
+    arguments = bound(arguments)
+    _start(_loaded(kernel, arguments), int(blocks), threads, arguments)
+
+
+def launch_together(kernel: Any, wanted: int, threads: int, *arguments: Any) -> None:
+    """Launch blocks that wait for one another: ``wanted``, or as many as there is room for."""
+    if SIMULATED:
+        kernel[1, threads](*arguments)
+        return
+    arguments = bound(arguments)
+    loaded = _loaded(kernel, arguments)
+    most = loaded.together.get(threads)
+    if most is None:
+        most = loaded.together[threads] = loaded.compiled.max_cooperative_grid_blocks(threads)
+    _start(loaded, max(1, min(int(wanted), most)), threads, arguments)
+
+
+def _start(loaded: Loaded, blocks: int, threads: int, arguments: tuple) -> None:
+    loaded.compiled.launch(arguments, (blocks, 1, 1), (threads, 1, 1), _current_stream(), 0)
+
+
+def _loaded(kernel: Any, arguments: tuple) -> Loaded:
+    """Compile and load a kernel for these arguments on the current GPU, unless that was done.
+
+    Two threads that load one kernel at the same time would each unload it at the end.
+    """
+    import cupy
+
+    key = cupy.cuda.runtime.getDevice(), _kinds(arguments)
+    if key not in kernel.loaded:
+        with compiling():
+            if key not in kernel.loaded:
+                compiled = _compiled(kernel, arguments)
+                compiled.bind()
+                kernel.loaded[key] = Loaded(compiled)
+    return kernel.loaded[key]
+
+
+def _compiled(kernel: Any, arguments: tuple) -> Any:
+    from numba.core.errors import NumbaError
+    from numba.cuda.core import errors
+
+    types = tuple(kernel.typeof_pyval(argument) for argument in arguments)
+    try:
+        return kernel.compile(types)
+    # for CUDA Numba has a family of errors of its own
+    except (NumbaError, errors.NumbaError) as error:
+        program = kernel.program
+        if program is None:
+            raise
+        # Each function compiled for the CPU before, so the cause is what a GPU cannot do.
+        reason = explain(error, kernel.py_func, program.state_type._fields)
+        raise TypeError(f"{program.name} does not compile for the GPU: {reason}") from None
+
+
+def _kinds(value: Any) -> Any:
+    """Say of what types arguments are, as cheap a key as there is."""
+    if isinstance(value, tuple):
+        return type(value), *map(_kinds, value)
+    return getattr(value, "kind", None) or type(value)
+
+
+def _current_stream() -> Any:
+    import cupy
+
+    return _stream(cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream().ptr)
+
+
+@functools.lru_cache(maxsize=256)
+def _stream(gpu: int, pointer: int) -> Any:
+    """Give a stream of CuPy's as Numba's launch takes it; 0 is the default stream of both."""
+    from numba.cuda.cudadrv import driver
+
+    stream = cuda.external_stream(pointer) if pointer else 0
+    return getattr(driver, "_to_core_stream", lambda same: same)(stream)

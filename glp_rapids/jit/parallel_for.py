@@ -1,0 +1,94 @@
+"""Do a scalar function's work for every item: on all cores, or with a GPU thread an item.
+
+A function takes the number of an item and a named tuple of all it works on.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from glp_rapids.device import DeviceName
+from glp_rapids.jit.cache import keep_on_disk
+from glp_rapids.jit.parallel import threads_available
+from glp_rapids.jit.target import DigestCache, Target, cpu_target, made_of
+
+Functions = Callable[[str, Target], SimpleNamespace]
+
+CHUNK = 64  # items; two that work on one word are fewer apart
+FEW = 1 << 10  # items that are done before another thread has begun
+
+
+def each(
+    functions: Functions, scheme: str, name: str, items: int, work: Any, device: DeviceName
+) -> None:
+    """Call a function with the numbers 0 to ``items`` - 1, all at once.
+
+    Parameters
+    ----------
+    functions : callable
+        Gives the compiled functions by name, for a scheme and a target.
+    scheme, name : str
+        Which of them.
+    items : int
+        How many.
+    work : NamedTuple
+        What the function gets beside an item's number; arrays that live on ``device``. On a CPU
+        only items fewer than 64 apart may write into one word: two further apart may be at work at
+        the same time.
+    device : {"cpu", "gpu"}
+        Where.
+    """
+    if items < 1:
+        return
+    if device == "gpu":
+        from glp_rapids.compressed.format.bits_gpu import launch
+
+        launch(_kernel(functions, scheme, name), items, work)
+        return
+    span = _span(functions, scheme, name)
+    threads = threads_available() if items >= FEW else 1
+    stop = np.zeros(1, np.uint8)
+    with ThreadPoolExecutor(threads) as pool:
+        # Neighbouring chunks may meet in a word, so first the even ones and then the odd ones.
+        for turn in range(2):
+            starts = [np.int64(turn + 2 * thread) for thread in range(threads)]
+            step = np.int64(2 * threads)
+            run = [pool.submit(span, start, step, items, work, stop) for start in starts]
+            try:
+                for future in run:
+                    future.result()
+            except BaseException:  # a Ctrl-C too, after which nobody wants the rest
+                stop[0] = 1
+                raise
+
+
+@functools.cache
+def _span(functions: Functions, scheme: str, name: str) -> Any:
+    function = getattr(functions(scheme, cpu_target()), name)
+
+    def span(first, step, items, work, stop):
+        for chunk in range(first, (items + CHUNK - 1) // CHUNK, step):
+            if stop[0] != 0:
+                return
+            for item in range(chunk * CHUNK, min(items, (chunk + 1) * CHUNK)):
+                function(item, work)
+
+    compiled = njit(nogil=True, error_model="numpy")(span)
+    key = f"{functions.__module__} {functions.__name__} {scheme} {name}"
+    return keep_on_disk(compiled, DigestCache, span, made_of(span, key))
+
+
+@functools.cache
+def _kernel(functions: Functions, scheme: str, name: str) -> Any:
+    from glp_rapids.compressed.format.bits_gpu import kernel_of
+    from glp_rapids.jit.cuda import gpu_target
+
+    function = getattr(functions(scheme, gpu_target()), name)
+    return kernel_of(function, f"{functions.__module__} {functions.__name__} {scheme} {name}")

@@ -1,0 +1,119 @@
+"""Plain functions compiled for one kind of processor, with all that they call, cached on disk.
+
+Numba caches a function that closes over other compiled functions under a key that changes with
+every process, so such a cache never hits. ``DigestCache`` puts a digest of everything the code is
+made of in that place (``made_of``).
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.caching import FunctionCache
+
+from glp_rapids.common import fixed_point
+from glp_rapids.jit.cache import KeptCode
+from glp_rapids.jit.fingerprint import (
+    content_of,
+    digest_of,
+    fingerprint,
+    global_names,
+    names_of,
+    of_library,
+    of_package,
+    plain_function,
+)
+
+
+def made_of(function: Callable, *further: Any) -> str:
+    """Give the digest of a kernel: of all that it is compiled from, and of what else matters."""
+    return digest_of([fingerprint(function), str(config.BOUNDSCHECK), *map(str, further)])
+
+
+class DigestCache(KeptCode, FunctionCache):
+    """Numba's cache on disk, keyed by a digest of our own instead of pickled closures."""
+
+    def __init__(self, function: Callable, digest: str, form: str = ""):
+        super().__init__(function)
+        self._digest = f"{digest} {form}"
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple:
+        return (str(sig), codegen.magic_tuple(), self._digest)
+
+
+@dataclass(frozen=True)
+class Target:
+    """How one kind of processor compiles a scalar function, and what stands for ``round_even``."""
+
+    name: str
+    device_function: Callable[[Callable], Any]
+    round_even: Callable
+
+    def compile(self, function: Callable) -> Any:
+        """Compile a plain function together with the plain functions that it calls."""
+        return _compile(self, function, fingerprint(function))
+
+
+@functools.cache
+def _compile(target: Target, function: Callable, meaning: str) -> Any:
+    # A constant of the module may change between two runs, and the meaning with it.
+    if function is fixed_point.round_even:
+        return target.device_function(target.round_even)
+    own = dict(function.__globals__)
+    names = names_of(function.__code__)
+    for name in global_names(function.__code__):
+        if name in own:
+            own[name] = _replaced(target, own[name], names)
+    enclosed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    cells = tuple(
+        types.CellType(_replaced(target, content_of(cell, name, function), names))
+        for name, cell in enclosed
+    )
+    copy = types.FunctionType(
+        function.__code__, own, function.__name__, function.__defaults__, cells or None
+    )
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return target.device_function(copy)
+
+
+def _replaced(
+    target: Target, value: Any, names: frozenset[str], around: tuple[types.ModuleType, ...] = ()
+) -> Any:
+    """Compile a function that another one refers to, by itself or as a module's attribute.
+
+    One that the user compiled before is compiled anew: by the target's rules, not by its own.
+    """
+    function = plain_function(value)
+    if function is not None and (function is value or not of_package(function)):
+        return target.compile(function)
+    if not isinstance(value, types.ModuleType) or of_library(value) or value in around:
+        return value
+    held = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    new = {
+        name: _replaced(target, one, names, (*around, value))
+        for name, one in held.items()
+        if not isinstance(one, types.FunctionType)
+    }
+    if all(new[name] is held[name] for name in new):
+        return value
+    module = types.ModuleType(value.__name__)
+    vars(module).update({**vars(value), **new})
+    return module
+
+
+@functools.cache
+def cpu_target() -> Target:
+    """Give the target that compiles for the CPU."""
+
+    def rint(value):
+        return np.rint(value)
+
+    # Contraction is off unless fastmath is asked for, so a*b+c rounds twice here as on the GPU.
+    return Target("cpu", numba.njit(error_model="numpy", nogil=True), rint)

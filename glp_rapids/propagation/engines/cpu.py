@@ -1,0 +1,136 @@
+"""The CPU engine: the arrays of a run, and one call of compiled code a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.jit.interrupts import A_CALL
+from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.failures import WORDS
+from glp_rapids.propagation.kernels.cpu import hash_votes
+from glp_rapids.propagation.kernels.cpu.unit_votes import LARGEST_TABLE, rows_in_order
+from glp_rapids.propagation.run import class_lists
+from glp_rapids.propagation.schedule import Rule, SweepBySweep
+from glp_rapids.propagation.workload import Workload
+
+
+class CpuRun(SweepBySweep):
+    """What runs on plain and on compressed rows have in common."""
+
+    def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
+        rows = workload.rows
+        number_of_vertices, self._index_type = rows.number_of_vertices, rows.index_dtype
+        self._workload, self._compiled, self._fields = workload, compiled, fields
+        self._threads = hash_votes.threads_for(rows.number_of_edges)
+        stamped = (
+            compiled.traits.unit_votes
+            and compiled.traits.default_score
+            and number_of_vertices <= LARGEST_TABLE
+        )
+        self._kernel = hash_votes.sweep_kernel(compiled, stamped)
+        self._tables = hash_votes.tables_for(
+            number_of_vertices, workload.largest_degree, self._threads, self._index_type, stamped
+        )
+        self._active = np.ones(number_of_vertices, np.uint8)
+        self._tied = np.zeros(number_of_vertices, np.uint8)
+        self._errors = np.zeros((self._threads, WORDS), np.int64)
+
+    def _make_lists(self, size: int) -> None:
+        """Make room for the winners of so many vertices, and for what they said before."""
+        score_type = np.float64 if self._compiled.traits.real_scores else np.int64
+        self._winners = (
+            np.empty(size, self._index_type),
+            np.empty(size, self._index_type),
+            np.empty(size, score_type),
+        )
+        self._old = np.empty(size, self._index_type)
+        self._counts = np.empty(size // hash_votes.CHUNK + 1, np.int64)
+
+    def start(self) -> None:
+        """Let every vertex say its first label."""
+        if self._compiled.traits.default_pick:
+            return
+        hash_votes.start_kernel(self._compiled)(tuple(self._fields.values()), self._errors[0])
+        if "volume" in self._fields:
+            labels = self._fields["labels"]
+            self._fields["volume"][:] = np.bincount(labels[labels >= 0], minlength=labels.size)
+
+    def _skips(self, rule: Rule) -> bool:
+        """Tell whether a sweep leaves out who sleeps, and wakes whom a change concerns."""
+        # At first nearly every label changes: waking everyone at once is cheaper than one by one.
+        return self._workload.skip and rule.sweep > 1
+
+    def _settings(self, rule: Rule) -> tuple:
+        return (
+            rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed),
+            np.float64(self._workload.scale), np.float64(self._workload.largest_amount),
+        )  # fmt: skip
+
+    def failure(self) -> int:
+        """Give what a function of the program got wrong (see `failures`), or 0."""
+        return int(self._errors[:, 1].min())
+
+
+class CpuEngine(CpuRun):
+    """Run one program on one graph with all cores."""
+
+    def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
+        super().__init__(workload, compiled, fields)
+        rows, readers = workload.rows, workload.readers
+        number_of_vertices = rows.number_of_vertices
+        self._class_indptr, vertices = class_lists(number_of_vertices, workload.classes, np)
+        vertices = vertices.astype(self._index_type)
+        weights = rows.weights
+        if weights is None:
+            weights = np.empty(0, np.int64)
+        indptr, indices = rows.indptr, rows.indices
+        if workload.classes > 1:
+            entries = (indices, weights)[: 1 if rows.weights is None else 2]
+            indptr, *entries = rows_in_order(vertices, indptr, entries, self._threads)
+            indices, weights = (*entries, weights)[:2]
+        self._csr = vertices, indptr, indices, weights, readers.indptr, readers.indices
+        self._make_lists(number_of_vertices)
+        entries = A_CALL // 2 if compiled.traits.plain else A_CALL // 4
+        self._calls = list(calls_of(self._class_indptr, indptr, entries))
+
+    def sweep(self, rule: Rule) -> int:
+        """Do one sweep; return how many vertices now say another label."""
+        self._fields["sweep"] = np.int64(rule.sweep)
+        return sum(
+            int(self._kernel(
+                self._threads, phases, groups, *self._csr, tuple(self._fields.values()),
+                (self._skips(rule), rule.revisit_tied), self._settings(rule), self._tables,
+                self._active, self._tied, self._winners, self._old, self._counts[chunk:],
+                self._errors,
+            ))
+            for phases, groups, chunk in self._calls
+        )  # fmt: skip
+
+
+def calls_of(
+    class_indptr: np.ndarray, indptr: np.ndarray, entries: int
+) -> Iterator[tuple[tuple, np.ndarray, int]]:
+    """Cut a sweep into calls of about so many entries, between which signals are looked at.
+
+    Each is some phases of some classes, or parts of one, and the chunk of the class it begins with.
+    """
+    ends = indptr[class_indptr]
+    group, groups = 0, class_indptr.size - 1
+    while group < groups:
+        beyond = int(np.searchsorted(ends, ends[group] + entries, side="right")) - 1
+        if beyond > group:
+            yield hash_votes.EVERYTHING, class_indptr[group : beyond + 1], 0
+            group = beyond
+            continue
+        first, last = class_indptr[group : group + 2].tolist()
+        chunks = first + np.arange(0, last - first, hash_votes.CHUNK)
+        cuts = np.searchsorted(indptr[chunks], np.arange(ends[group], ends[group + 1], entries))
+        cuts = [*np.unique(chunks[np.minimum(cuts, chunks.size - 1)]).tolist(), last]
+        for phases in hash_votes.ONE_AFTER_ANOTHER:
+            for part in pairwise(cuts):
+                yield phases, np.array(part), (part[0] - first) // hash_votes.CHUNK
+        group += 1

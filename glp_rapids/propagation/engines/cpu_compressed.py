@@ -1,0 +1,247 @@
+"""The CPU engine of compressed graphs: the lists of a class are decoded, then swept as plain rows.
+
+A sweep goes class after class. The lists that a class needs are decoded into one buffer, by all
+threads, and the sweep of plain rows runs on that. A class that the buffer does not hold is read in
+pieces: all are evaluated before any vertex is updated, so the outcome is the same. Who changed was
+evaluated, so its neighbours, whom that wakes, are in the buffer still; but for classes in pieces
+and directed graphs, where the lists of those that changed are decoded once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import prange
+
+from glp_rapids.compressed.decode_some import read_lists
+from glp_rapids.compressed.rows import CompressedCSR
+from glp_rapids.graph.graph import CSR
+from glp_rapids.jit.cache import kept
+from glp_rapids.jit.parallel import ParallelKernel
+from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.cpu import CpuEngine, CpuRun
+from glp_rapids.propagation.kernels.cpu import hash_votes
+from glp_rapids.propagation.run import class_lists
+from glp_rapids.propagation.schedule import Rule
+from glp_rapids.propagation.workload import Workload
+
+BUFFER, BUFFER_A_VERTEX = 1 << 22, 2  # entries decoded at a time, at the most: the larger one
+SMALL = hash_votes.PARALLEL_FROM  # entries: a graph that has fewer is decoded once and for all
+EVALUATE, UPDATE, RECOUNT = hash_votes.ONE_AFTER_ANOTHER
+
+
+def compressed_engine(workload: Workload, compiled: Compiled, fields: dict[str, Any]) -> CpuRun:
+    """Give the engine for compressed rows; for few entries that of plain rows, which has them."""
+    rows, readers = workload.rows, workload.readers
+    if rows.number_of_edges >= SMALL:
+        return CompressedCpuEngine(workload, compiled, fields)
+    plain_rows = _plain(rows)
+    plain_readers = plain_rows if readers is rows else _plain(readers)
+    workload = replace(workload, rows=plain_rows, readers=plain_readers)
+    return CpuEngine(workload, compiled, fields)
+
+
+class CompressedCpuEngine(CpuRun):
+    """Run one program on one compressed graph with all cores."""
+
+    def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
+        super().__init__(workload, compiled, fields)
+        rows = workload.rows
+        self._class_indptr, vertices = class_lists(rows.number_of_vertices, workload.classes, np)
+        self._vertices = vertices.astype(self._index_type)
+        largest_class = int(np.diff(self._class_indptr).max())
+        self._selected = np.empty(largest_class, self._index_type)
+        self._starts = np.empty(largest_class + 1, np.int64)
+        self._degrees, self._reader_degrees = rows.degrees, workload.readers.degrees
+        most = max(BUFFER, BUFFER_A_VERTEX * rows.number_of_vertices)
+        longest = max(workload.largest_degree, int(self._reader_degrees.max()))
+        self._room = max(min(rows.number_of_edges, most), longest)
+        self._buffer = np.empty(self._room, self._index_type)
+        self._weights = None if rows.weights is None else np.empty(self._room, rows.weights.dtype)
+        self._none = np.empty(0, np.int64)  # in the place of weights
+        self._make_lists(largest_class)
+
+    def sweep(self, rule: Rule) -> int:
+        """Do one sweep; return how many vertices now say another label."""
+        self._fields["sweep"] = np.int64(rule.sweep)
+        class_indptr = self._class_indptr.tolist()
+        return sum(
+            self._sweep_class(self._vertices[first:last], rule)
+            for first, last in pairwise(class_indptr)
+        )
+
+    def _sweep_class(self, listed: np.ndarray, rule: Rule) -> int:
+        """Sweep one class: evaluate all of it on the labels as they stand, then update it."""
+        skips = self._skips(rule)
+        number = _select(
+            self._threads, listed, self._degrees, not skips, rule.revisit_tied, self._active,
+            self._tied, self._selected, self._starts,
+        )  # fmt: skip
+        if number == 0:
+            return 0
+        cuts = _cuts(self._starts[: number + 1], self._room)
+        pieces = [self._piece(first, last) for first, last in pairwise(cuts)]
+        whole = len(pieces) == 1
+        changed = 0
+        for piece in pieces:
+            rows = piece.vertices, piece.starts, self._buffer, self._weights
+            read_lists(self._workload.rows, *rows)
+            changed += self._run(hash_votes.EVERYTHING if whole else EVALUATE, rule, piece)
+        for phase in () if whole else (UPDATE, RECOUNT):
+            for piece in pieces:
+                changed += self._run(phase, rule, piece)
+        if changed and skips:
+            if whole and self._workload.readers is self._workload.rows:
+                _wake_neighbours(
+                    self._threads, hash_votes.CHUNK, *pieces[0], self._buffer,
+                    self._fields["labels"], self._active,
+                )  # fmt: skip
+            else:
+                self._wake_readers(np.concatenate([self._changed(piece) for piece in pieces]))
+        return changed
+
+    def _piece(self, first: int, last: int) -> _Piece:
+        """Give the selected vertices from ``first`` to ``last``, and room for what they do."""
+        starts = self._starts[first : last + 1]
+        return _Piece(
+            self._selected[first:last],
+            starts if first == 0 else starts - starts[0],
+            tuple(array[first:last] for array in self._winners),
+            self._old[first:last],
+            np.empty((last - first) // hash_votes.CHUNK + 1, np.int64),
+        )
+
+    def _run(self, phases: tuple, rule: Rule, piece: _Piece) -> int:
+        """Sweep the piece in the buffer, or do what follows its evaluation."""
+        vertices, starts, winners, old, counts = piece
+        return int(self._kernel(
+            self._threads, phases, np.array([0, vertices.size]), vertices, starts, self._buffer,
+            self._none if self._weights is None else self._weights, starts, self._buffer,
+            tuple(self._fields.values()), (False, rule.revisit_tied), self._settings(rule),
+            self._tables, self._active, self._tied, winners, old, counts, self._errors,
+        ))  # fmt: skip
+
+    def _changed(self, piece: _Piece) -> np.ndarray:
+        """List the vertices of a piece that now say something else."""
+        changed = np.empty(piece.vertices.size, self._index_type)
+        number = _list_changed(
+            hash_votes.CHUNK,
+            piece.winners[0],
+            piece.old,
+            piece.counts,
+            self._fields["labels"],
+            changed,
+        )
+        return changed[:number]
+
+    def _wake_readers(self, changed: np.ndarray) -> None:
+        """Wake the readers of vertices, whose lists are decoded for that."""
+        starts = np.zeros(changed.size + 1, np.int64)
+        np.cumsum(self._reader_degrees[changed], out=starts[1:])
+        for first, last in pairwise(_cuts(starts, self._room)):
+            part = starts[first : last + 1] - starts[first]
+            read_lists(self._workload.readers, changed[first:last], part, self._buffer, None)
+            _mark(self._threads, self._buffer, part[-1], self._active)
+
+
+class _Piece(NamedTuple):
+    """Vertices of one class whose rows the buffer holds together, and what becomes of them."""
+
+    vertices: np.ndarray
+    starts: np.ndarray  # of their rows in the buffer
+    winners: tuple[np.ndarray, ...]
+    old: np.ndarray  # what they said before
+    counts: np.ndarray  # winners of each chunk
+
+
+def _plain(rows: CompressedCSR) -> CSR:
+    """Decode everything; with an order the entries of a row do not ascend, which no sweep minds."""
+    starts = np.zeros(rows.number_of_vertices + 1, np.int64)
+    np.cumsum(rows.degrees, out=starts[1:])
+    indices = np.empty(rows.number_of_edges, rows.index_dtype)
+    weights = None if rows.weights is None else np.empty(indices.size, rows.weights.dtype)
+    vertices = np.arange(rows.number_of_vertices, dtype=rows.index_dtype)
+    read_lists(rows, vertices, starts, indices, weights)
+    return CSR(starts, indices, weights)
+
+
+def _cuts(starts: np.ndarray, room: int) -> list[int]:
+    """Cut rows into runs of at most ``room`` entries; no row is longer."""
+    cuts = [0]
+    while cuts[-1] < starts.size - 1:
+        cuts.append(int(np.searchsorted(starts, starts[cuts[-1]] + room, side="right")) - 1)
+    return cuts
+
+
+@ParallelKernel
+def _select(threads, listed, degrees, everybody, revisit_tied, active, tied, selected, starts):
+    """List who is to be evaluated and where their rows start; give their number."""
+    numbers, entries = np.zeros(threads + 1, np.int64), np.zeros(threads + 1, np.int64)
+    for thread in prange(threads):
+        number, entry = 0, 0
+        first = listed.size * thread // threads
+        for position in range(first, listed.size * (thread + 1) // threads):
+            v = np.uint64(listed[np.uint64(position)])
+            if everybody or active[v] != 0 or (revisit_tied and tied[v] != 0):
+                number += np.int64(degrees[v] > 0)
+                entry += np.int64(degrees[v])
+        numbers[thread + 1], entries[thread + 1] = number, entry
+    numbers, entries = np.cumsum(numbers), np.cumsum(entries)
+    for thread in prange(threads):
+        number, entry = numbers[thread], entries[thread]
+        first = listed.size * thread // threads
+        for position in range(first, listed.size * (thread + 1) // threads):
+            v = np.uint64(listed[np.uint64(position)])
+            if everybody or active[v] != 0 or (revisit_tied and tied[v] != 0):
+                if not everybody:
+                    active[v] = 0
+                if degrees[v] > 0:
+                    selected[np.uint64(number)] = v
+                    starts[np.uint64(number)] = entry
+                    number += 1
+                    entry += np.int64(degrees[v])
+    starts[numbers[threads]] = entries[threads]
+    return numbers[threads]
+
+
+@ParallelKernel
+def _wake_neighbours(
+    threads, chunk, vertices, starts, winners, old, counts, buffer, labels, active
+):
+    """Wake the neighbours of those that now say something else; their rows are in the buffer."""
+    winner = winners[0]
+    chunks = (vertices.size + chunk - 1) // chunk
+    for thread in prange(threads):
+        for number in range(thread, chunks, threads):
+            low = number * chunk
+            row = low
+            for position in range(low, low + counts[number]):
+                v = winner[np.uint64(position)]
+                if labels[np.uint64(v)] == old[np.uint64(position)]:
+                    continue
+                while vertices[np.uint64(row)] != v:  # both are in one order
+                    row += 1
+                for j in range(starts[np.uint64(row)], starts[np.uint64(row + 1)]):
+                    active[np.uint64(buffer[np.uint64(j)])] = 1
+
+
+@kept(error_model="numpy")
+def _list_changed(chunk, winner, old, counts, labels, changed):
+    number = 0
+    for low in range(0, winner.size, chunk):
+        for position in range(low, low + counts[low // chunk]):
+            v = winner[position]
+            if labels[v] != old[position]:
+                changed[number] = v
+                number += 1
+    return number
+
+
+@ParallelKernel
+def _mark(threads, vertices, size, active):
+    for thread in prange(threads):
+        for j in range(size * thread // threads, size * (thread + 1) // threads):
+            active[np.uint64(vertices[np.uint64(j)])] = 1

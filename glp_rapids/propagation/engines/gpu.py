@@ -1,0 +1,275 @@
+"""The GPU engine: one persistent kernel does the sweeps, and the host waits for the end.
+
+Beside the CSR and the labels it keeps 22 bytes for each vertex that has neighbours (with 32-bit
+indices), and tables for rows that many blocks share. What a run leaves clean stays on the graph for
+the next one of its kind: on a small graph, asking for memory and describing it to the driver takes
+longer than the sweeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import array_module, device_of, to_device, to_host
+from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors
+from glp_rapids.jit.launch import launch, launch_together
+from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.failures import WORDS
+from glp_rapids.propagation.kernels.gpu import persistent, votes
+from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, make_plan
+from glp_rapids.propagation.kernels.gpu.votes import THREADS, WARPS, Numbers, Rows, common
+from glp_rapids.propagation.schedule import Course
+from glp_rapids.propagation.ties import TIE_BREAKS
+from glp_rapids.propagation.workload import Workload
+
+__all__ = ["AutoEngine", "gpu_target"]
+
+WHOLESALE = 16  # from one vertex in so many that changed on, everybody is woken
+AWAKE = 512  # up to one in so many, few are awake
+EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
+LARGEST_LAUNCH = 1 << 10  # sweeps
+
+# The words that every launch sets: tickets drawn (two pairs), the barrier, what is kept from one
+# launch to the next, then the changes sweep by sweep.
+DRAWN, BARRIER, CONTROL, CHANGED = 0, 4, 5, 8
+
+_built: dict[tuple, tuple] = {}
+
+
+def kernels_of(
+    compiled: Compiled, index_type: Any, compressed: SimpleNamespace | None = None
+) -> tuple:
+    """Give the kernels of a program and what they share, built once a process."""
+    key = compiled.digest, index_type, votes.TABLE, compressed and compressed.digest
+    if key not in _built:
+        _built[key] = (
+            *persistent.build(compiled, index_type, gpu_target(), compressed),
+            common(compiled, index_type, gpu_target()),
+        )
+    return _built[key]
+
+
+@dataclass
+class Workspace:
+    """The arrays of a run, as the kernel takes them; clean, but for ``active`` and ``tied``."""
+
+    plan: Plan
+    lists: Any
+    tables: Any
+    hubs: Any
+    pieces: Any
+    run: Any
+    rows: Any
+    readers: Any
+    stream: Any
+    words: Any
+    active: Any
+    errors: Any
+    bound_errors: Any
+
+
+class AutoEngine:
+    """Run one program on one graph with a GPU."""
+
+    _room = 0  # entries of the largest group of a compressed graph
+
+    def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
+        self._xp = array_module(fields["labels"])
+        self._workload, self._compiled, self._fields = workload, compiled, fields
+        self._propagate, self._start, self._shared = self._kernels()
+        score_size = 0 if compiled.traits.default_update else 1
+        # One run at a time has them: who finds none makes others.
+        self._key = (
+            "workspace", workload.classes, workload.skip, self._shared.index_type, score_size,
+            self._shared.vote_type, self._shared.score_type, self._shared.online,
+            votes.TABLE,
+        )  # fmt: skip
+        kept = workload.kept
+        self._workspace = kept.pop(self._key, None)
+        if self._workspace is None:
+            kept.clear()  # runs of many kinds would otherwise pile up memory on a graph
+            self._workspace = self._new_workspace()
+        if workload.skip:
+            self._workspace.active.fill(0)
+        self._bound = tuple(bound(value) for value in fields.values())
+        self._numbers = Numbers(
+            np.float64(workload.scale),
+            np.float64(workload.largest_amount),
+            self._workspace.bound_errors,
+        )
+        self._distinct = bool(workload.distinct)
+        self._kept_words = np.array([0, -1, 1], np.int64)
+        self._failure = 0
+
+    def _kernels(self) -> tuple:
+        return kernels_of(self._compiled, self._workload.rows.indices.dtype.type)
+
+    def _plan(self, limits: Limits) -> Plan:
+        rows = self._workload.rows
+        return make_plan(
+            rows.indptr, rows.indices.size, rows.indices.dtype, self._workload.classes, limits
+        )
+
+    def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
+        """Give what the kernel reads: the rows, who reads a row, and compressed lists (none)."""
+        xp, rows, readers = self._xp, self._workload.rows, self._workload.readers
+        weights = rows.weights
+        if weights is None or weights.size == 0:
+            weights = xp.zeros(1, np.int64 if weights is None else weights.dtype)
+        weights = bound(weights)
+        none = xp.zeros(1, rows.indices.dtype)
+        return (
+            Rows(bound(rows.indptr), bound(rows.indices if rows.indices.size else none), weights),
+            Rows(
+                bound(readers.indptr),
+                bound(readers.indices if readers.indices.size else none),
+                weights,
+            ),
+            (np.int64(0),),
+        )
+
+    def _new_workspace(self) -> Workspace:
+        xp, workload, shared = self._xp, self._workload, self._shared
+        index_type = shared.index_type
+        bounded = shared.online and self._compiled.traits.default_update
+        limits = Limits(
+            blocks=multiprocessors() * votes.BLOCKS_A_MULTIPROCESSOR,
+            warps_per_block=WARPS,
+            slots=shared.slots,
+            handed_over=votes.HANDED_OVER if bounded else None,
+            pruned=shared.online,
+        )
+        plan = self._plan(limits)
+        rows, readers, stream = self._rows(plan)
+
+        def filled(size: int, value: int, dtype: Any) -> Any:
+            return bound(xp.full(max(size, 1), value, dtype=dtype))
+
+        slots, number_of_hubs = plan.table_slots, plan.hub["position"].size
+        pieces, listed = plan.hub["piece_hub"].size, plan.vertices.size
+        words = xp.zeros(CHANGED + LARGEST_LAUNCH, np.int64)
+        active = xp.zeros(workload.graph.number_of_vertices if workload.skip else 1, np.uint8)
+        errors = xp.zeros(WORDS, np.int64)
+        score_size = 1 if self._compiled.traits.default_update else listed
+        return Workspace(
+            plan=plan,
+            lists=persistent.Lists(
+                *(bound(array) for array in (plan.vertices, plan.starts, plan.degrees, plan.meta))
+            ),
+            tables=persistent.Tables(
+                keys=filled(slots, -1, index_type),
+                votes=filled(slots, 0, shared.vote_type),
+                lacks=filled(slots if bounded else 1, 0, shared.vote_type),
+                touched=filled(slots if bounded else 1, 0, np.int32),
+                filled=filled(number_of_hubs, 0, np.int32),
+            ),
+            hubs=persistent.Hubs(*(bound(plan.hub[name]) for name in persistent.Hubs._fields)),
+            pieces=persistent.Pieces(
+                label=filled(pieces, -1, index_type),
+                heard=filled(pieces, 0, shared.score_type),
+                tied=filled(pieces, 0, np.uint8),
+                bound=filled(pieces, 0, shared.vote_type),
+                arrived=filled(number_of_hubs, 0, np.int32),
+            ),
+            run=persistent.Run(
+                active=bound(active),
+                tied=filled(listed, 0, np.uint8),
+                winner=filled(listed, -1, index_type),
+                winner_score=filled(score_size, 0, shared.score_type),
+                changed=bound(words[CHANGED:]),
+                drawn=bound(words[DRAWN:BARRIER]),
+                barrier=bound(words[BARRIER:CONTROL]),
+                control=bound(words[CONTROL:CHANGED]),
+            ),
+            rows=rows,
+            readers=readers,
+            stream=stream,
+            words=words,
+            active=active,
+            errors=errors,
+            bound_errors=bound(errors),
+        )
+
+    def start(self) -> None:
+        """Let every vertex say its first label."""
+        self._workspace.errors.fill(0)
+        if self._compiled.traits.default_pick:
+            return
+        labels = self._fields["labels"]
+        launch(self._start, -(-labels.size // 128), 128, self._bound, self._workspace.bound_errors)
+        if self._workload.once and self._shared.online:
+            # A pick may well be the own name at first, as a speaker's who has heard nothing yet.
+            names = self._xp.arange(labels.size, dtype=labels.dtype)
+            self._distinct = bool((labels == names).all())
+        if "volume" in self._fields:
+            said = labels[labels >= 0]
+            self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
+        self._note_failure()
+
+    def _note_failure(self) -> None:
+        traits = self._compiled.traits
+        if traits.checks_amounts or traits.checks_said:
+            self._failure = int(self._workspace.errors[1])
+
+    def advance(self, course: Course, sweeps: int) -> None:
+        """Do up to so many sweeps in one launch."""
+        workspace, options, done = self._workspace, course.options, len(course.changed)
+        # The sweeps that still have a say in when to stop come before the new ones.
+        before = min(done, LARGEST_LAUNCH // 2)
+        sweeps = min(sweeps, options.max_iter - done, LARGEST_LAUNCH - before)
+        how = self._how(course, sweeps, done - before)
+        words = np.zeros(workspace.words.size, np.int64)
+        if done == 0 and course.explored is not None:
+            self._kept_words[1] = course.explored
+        words[CONTROL:CHANGED] = self._kept_words
+        words[CHANGED : CHANGED + before] = course.changed[done - before : done]
+        if done > before and course.explored is not None and course.explored < done - before:
+            # The least change so far still counts, though its sweep has no place any more.
+            words[CHANGED] = min(course.changed[course.explored : done - before + 1])
+        workspace.words[:] = to_device(words, device_of(self._fields["labels"]))
+        blocks = -(-workspace.plan.entries_a_class // (2 * THREADS))
+        launch_together(
+            self._propagate, max(blocks, multiprocessors()), THREADS,
+            workspace.lists, workspace.tables, workspace.hubs, workspace.pieces, workspace.run,
+            workspace.rows, workspace.readers, workspace.stream, self._bound, how, self._numbers,
+        )  # fmt: skip
+        words = to_host(workspace.words)
+        self._kept_words = words[CONTROL:CHANGED].copy()
+        for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
+            course.record(changed)
+        self._note_failure()
+        if course.over and not self._failure:
+            self._workload.kept[self._key] = workspace
+
+    def _how(self, course: Course, sweeps: int, dropped: int) -> persistent.Course:
+        workload, options = self._workload, course.options
+        plain = self._compiled.traits.plain
+        return persistent.Course(
+            classes=np.int64(workload.classes),
+            strips=np.int64(self._workspace.plan.strips),
+            sweeps=np.int64(sweeps),
+            dropped=np.int64(dropped),
+            explore=np.int64(options.explore),
+            stops=bool(options.stops),
+            few=np.int64(course.few),
+            patience=np.int64(course.patience),
+            retain=bool(options.retain),
+            tie_break=np.int64(TIE_BREAKS[options.tie_break]),
+            seed=np.uint64(options.seed),
+            skip=bool(workload.skip),
+            distinct=self._distinct,
+            once=bool(workload.once),
+            # What a program's own functions do must not be done once more than on a CPU.
+            wholesale=np.int64(course.number_of_vertices // (WHOLESALE if plain else 1)),
+            awake=np.int64(course.number_of_vertices // AWAKE),
+            room=np.int64(self._room),
+            early=bool(self._room <= EARLY),
+        )
+
+    def failure(self) -> int:
+        """Give what a function of the program got wrong (see `failures`), or 0."""
+        return self._failure

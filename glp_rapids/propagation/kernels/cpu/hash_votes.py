@@ -1,0 +1,421 @@
+"""The sweep on CPU cores: a table of labels a thread, small lists before hashing.
+
+A vertex counts the votes of its neighbours' labels in a compact list of (label, votes). Most
+vertices see a handful of labels, so the list is searched as it stands; a vertex that sees more
+than ``SHORT`` indexes it by a table of slots, addressed by the label itself where the graph is
+small enough, by a hash of it elsewhere. Where scores only grow (plain sums of non-negative votes)
+the best label is known at every moment and nothing is scanned at the end.
+
+A class is evaluated by all threads before any of it is updated: two parallel regions a class, in
+one compiled function a sweep, since a call from Python costs as much as thousands of edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from glp_rapids.jit.cache import keep_on_disk
+from glp_rapids.jit.parallel import ParallelKernel, threads_available
+from glp_rapids.jit.target import DigestCache, made_of
+from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, failure
+from glp_rapids.propagation.kernels.cpu import unit_votes
+
+_failure = njit(nogil=True, error_model="numpy")(failure)
+
+EVERYTHING = (True, True, True)  # the phases of a class: evaluate, update, count volumes
+ONE_AFTER_ANOTHER = (True, False, False), (False, True, False), (False, False, True)
+SHORT = 8  # labels searched one by one before the table of slots is used
+# Entries. An empty parallel region took 2 microseconds on two idle cores, but milliseconds where
+# another process held one of them; a class has two, and a small graph is done before that.
+PARALLEL_FROM = 1 << 16
+CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough to balance
+
+
+@njit(nogil=True, error_model="numpy")
+def _fail(errors, v, kind):
+    """Note what went wrong at a vertex; of all the smallest stays."""
+    errors[0] = 1
+    errors[1] = min(errors[1], _failure(v, kind))
+
+
+def _say(compiled: Compiled) -> Callable:
+    """Compile what lets a vertex say its label."""
+    pick_label, checked = compiled.pick_label, compiled.traits.checks_said
+
+    @njit(nogil=True, error_model="numpy")
+    def say(v, state, errors):
+        label = pick_label(v, state.sweep, state)
+        if checked and (label < LOWEST or label >= state.labels.size):
+            _fail(errors, v, SAID)
+            state.labels[v] = -1
+        else:
+            state.labels[v] = label
+
+    return say
+
+
+def build(compiled: Compiled, stamped: bool) -> Callable:
+    """Compile the sweep for one program; the result is cached in memory and on disk.
+
+    A class that is not in memory as a whole is swept piece by piece, in ``phases``: all pieces
+    are evaluated before any is updated, and all updated before volumes count.
+    ``stamped``: votes all count one and the table of stamps fits (see `cpu_unit`).
+    """
+    traits = compiled.traits
+    unit, growing, plain = traits.unit_votes, traits.growing_scores, traits.plain
+    default_score, weighted = traits.default_score, traits.weighted
+    checked, checks_heard = traits.checks_amounts, traits.checks_heard
+    counted = traits.count_volumes
+    volume_field = compiled.state_type._fields.index("volume") if counted else 0
+    score_type = np.float64 if traits.real_scores else np.int64
+    State = compiled.state_type
+    load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
+    update_vertex, say = compiled.update_vertex, _say(compiled)
+    to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
+    preferred = compiled.preferred
+    jit = njit(nogil=True, error_model="numpy")
+
+    @jit
+    def slot_of(label, mask, direct):
+        """Give a label's first slot: itself if the table has one for every label."""
+        if direct:
+            return np.int64(label)
+        return np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
+
+    @jit
+    def evaluate(v, start, end, indices, weights, state, settings, scratch, errors):
+        """Return (winner, score, tied); the winner is negative where nobody votes."""
+        retain, tie_break, tie_seed, scale, limit = settings
+        # Unsigned indices spare a test of each for being negative.
+        entry_label, entry_votes, entry_slot, slots, direct = scratch
+        mask = slots.size - 1
+        current = state.labels[np.uint64(v)]
+        best = np.int64(-1)
+        best_score = score_type(0)
+        tied = False
+        distinct = 0
+        hashed = False
+        for j in range(start, end):
+            u = indices[np.uint64(j)]
+            if unit:
+                label = np.int64(state.labels[np.uint64(u)])
+                votes = np.int64(1)
+            else:
+                weight = np.int64(1)
+                if weighted:
+                    weight = weights[np.uint64(j)]
+                heard, amount = load_neighbor(v, u, weight, state)
+                label = np.int64(heard)
+                if checked and not abs(np.float64(amount)) <= limit:
+                    _fail(errors, v, AMOUNT)
+                    continue
+                if checks_heard and heard >= state.labels.size:
+                    _fail(errors, v, HEARD)
+                    continue
+                votes = to_fixed(amount, scale)
+            if label < 0:
+                continue
+            entry = 0
+            if not hashed:
+                while entry < distinct and entry_label[np.uint64(entry)] != label:
+                    entry += 1
+                if entry == distinct:
+                    if distinct < SHORT:
+                        entry_label[np.uint64(entry)] = label
+                        entry_votes[np.uint64(entry)] = 0
+                        distinct += 1
+                    else:
+                        hashed = True
+                        for other in range(distinct):
+                            slot = slot_of(entry_label[np.uint64(other)], mask, direct)
+                            while slots[np.uint64(slot)] != 0:
+                                slot = (slot + 1) & mask
+                            slots[np.uint64(slot)] = other + 1
+                            entry_slot[np.uint64(other)] = slot
+            if hashed:
+                slot = slot_of(label, mask, direct)
+                entry = np.int64(slots[np.uint64(slot)]) - 1
+                while entry >= 0 and entry_label[np.uint64(entry)] != label:
+                    slot = (slot + 1) & mask
+                    entry = np.int64(slots[np.uint64(slot)]) - 1
+                if entry < 0:
+                    entry = distinct
+                    entry_label[np.uint64(entry)] = label
+                    entry_votes[np.uint64(entry)] = 0
+                    entry_slot[np.uint64(entry)] = slot
+                    slots[np.uint64(slot)] = entry + 1
+                    distinct += 1
+            total = entry_votes[np.uint64(entry)] + votes
+            entry_votes[np.uint64(entry)] = total
+            if growing:
+                if best < 0 or total > best_score:
+                    best = label
+                    best_score = score_type(total)
+                    tied = False
+                elif total == best_score and label != best:
+                    tied = True
+                    if preferred(label, best, current, retain, tie_break, tie_seed):
+                        best = label
+        if hashed:
+            for entry in range(distinct):
+                slots[np.uint64(entry_slot[np.uint64(entry)])] = 0
+        if not growing:
+            for entry in range(distinct):
+                label = np.int64(entry_label[np.uint64(entry)])
+                if default_score:
+                    score = score_type(entry_votes[np.uint64(entry)])
+                else:
+                    freq = from_fixed(entry_votes[np.uint64(entry)], scale)
+                    score = score_type(label_score(v, entry_label[np.uint64(entry)], freq, state))
+                if score != score:
+                    continue
+                if best < 0 or score > best_score:
+                    best = label
+                    best_score = score
+                    tied = False
+                elif score == best_score:
+                    tied = True
+                    if preferred(label, best, current, retain, tie_break, tie_seed):
+                        best = label
+        return best, best_score, tied
+
+    @jit
+    def evaluate_slots(
+        low,
+        high,
+        vertices,
+        indptr,
+        indices,
+        weights,
+        state,
+        flags,
+        settings,
+        scratch,
+        active,
+        tied,
+        winners,
+        errors,
+    ):
+        """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low.
+
+        ``indptr``, ``indices`` and ``weights`` are in the order of ``vertices``.
+        """
+        skip, revisit_tied = flags
+        winner_vertex, winner_label, winner_score = winners
+        listed = low
+        for position in range(low, high):
+            v = vertices[np.uint64(position)]
+            place = np.uint64(v)
+            if skip:
+                if active[place] == 0 and not (revisit_tied and tied[place] != 0):
+                    continue
+                active[place] = 0
+            label, score, was_tied = evaluate(
+                v,
+                indptr[np.uint64(position)],
+                indptr[np.uint64(position + 1)],
+                indices,
+                weights,
+                state,
+                settings,
+                scratch,
+                errors,
+            )
+            tied[place] = was_tied
+            if label < 0 or (plain and label == state.labels[place]):
+                continue
+            winner_vertex[np.uint64(listed)] = v
+            winner_label[np.uint64(listed)] = label
+            winner_score[np.uint64(listed)] = score
+            listed += 1
+        return listed - low
+
+    evaluate_chunk = unit_votes.build(compiled, CHUNK) if stamped else evaluate_slots
+
+    @jit
+    def scratch_of(tables, thread):
+        """Give a thread its own part of the tables."""
+        if stamped:
+            table, stamps, buffer, ends, gathered = tables
+            return table[thread], stamps[thread], buffer[thread], ends[thread], gathered[thread]
+        entry_label, entry_votes, entry_slot, slots, direct = tables
+        return entry_label[thread], entry_votes[thread], entry_slot[thread], slots[thread], direct
+
+    @jit
+    def update_chunk(
+        low, high, readers_indptr, readers, state, scale, skip, active, winners, old, errors
+    ):
+        """Update the listed vertices and wake the readers of those that now say something else."""
+        winner_vertex, winner_label, winner_score = winners
+        changed = 0
+        for position in range(low, high):
+            v = winner_vertex[position]
+            before = state.labels[v]
+            if plain:
+                state.labels[v] = winner_label[position]
+            else:
+                if default_score:
+                    update_vertex(
+                        v, winner_label[position], from_fixed(winner_score[position], scale), state
+                    )
+                else:
+                    update_vertex(v, winner_label[position], winner_score[position], state)
+                say(v, state, errors)
+            old[position] = before
+            if state.labels[v] != before:
+                changed += 1
+                if skip:
+                    for j in range(readers_indptr[v], readers_indptr[v + 1]):
+                        active[readers[j]] = 1
+        return changed
+
+    def sweep(
+        threads,
+        phases,
+        class_indptr,
+        vertices,
+        indptr,
+        indices,
+        weights,
+        readers_indptr,
+        readers,
+        fields,
+        flags,
+        settings,
+        tables,
+        active,
+        tied,
+        winners,
+        old,
+        counts,
+        errors,
+    ):
+        skip, _ = flags
+        evaluates, updates, recounts = phases
+        scale = settings[3]
+        changed_by = np.zeros(threads, np.int64)
+        for group in range(class_indptr.size - 1):
+            first, last = class_indptr[group], class_indptr[group + 1]
+            chunks = (last - first + CHUNK - 1) // CHUNK
+            if evaluates:
+                for thread in prange(threads):
+                    state = State(*fields)
+                    scratch = scratch_of(tables, thread)
+                    for chunk in range(thread, chunks, threads):
+                        low = first + chunk * CHUNK
+                        counts[chunk] = evaluate_chunk(
+                            low,
+                            min(low + CHUNK, last),
+                            vertices,
+                            indptr,
+                            indices,
+                            weights,
+                            state,
+                            flags,
+                            settings,
+                            scratch,
+                            active,
+                            tied,
+                            winners,
+                            errors[thread],
+                        )
+            if updates:
+                for thread in prange(threads):
+                    state = State(*fields)
+                    for chunk in range(thread, chunks, threads):
+                        if counts[chunk] > 0:
+                            low = first + chunk * CHUNK
+                            changed_by[thread] += update_chunk(
+                                low,
+                                low + counts[chunk],
+                                readers_indptr,
+                                readers,
+                                state,
+                                scale,
+                                skip,
+                                active,
+                                winners,
+                                old,
+                                errors[thread],
+                            )
+            if counted and recounts:
+                labels = fields[0]
+                volume = fields[volume_field]
+                for chunk in range(chunks):
+                    low = first + chunk * CHUNK
+                    for position in range(low, low + counts[chunk]):
+                        if old[position] >= 0:
+                            volume[old[position]] -= 1
+                        now = labels[winners[0][position]]
+                        if now >= 0:
+                            volume[now] += 1
+        return changed_by.sum()
+
+    cache = partial(DigestCache, digest=made_of(sweep, compiled.digest))
+    return ParallelKernel(sweep, cache, serial_for_one=True)
+
+
+_built: dict[tuple[str, bool], Callable] = {}
+_started: dict[str, Callable] = {}
+
+
+def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
+    """Give the sweep of a program, built once a process."""
+    key = compiled.digest, stamped
+    if key not in _built:
+        _built[key] = build(compiled, stamped)
+    return _built[key]
+
+
+def threads_for(number_of_edges: int) -> int:
+    """Give the threads worth waking: one where a parallel region costs more than its class."""
+    return threads_available() if number_of_edges >= PARALLEL_FROM else 1
+
+
+def start_kernel(compiled: Compiled) -> Callable:
+    """Give the function that lets every vertex say its first label, built once a process."""
+    if compiled.digest not in _started:
+        _started[compiled.digest] = _build_start(compiled)
+    return _started[compiled.digest]
+
+
+def _build_start(compiled: Compiled) -> Callable:
+    State, say = compiled.state_type, _say(compiled)
+
+    def start(fields, errors):
+        state = State(*fields)
+        for v in range(state.labels.size):
+            say(v, state, errors)
+
+    kernel = njit(nogil=True, error_model="numpy")(start)
+    return keep_on_disk(kernel, DigestCache, start, made_of(start, compiled.digest))
+
+
+def tables_for(
+    number_of_vertices: int, largest_degree: int, threads: int, index_type: Any, stamped: bool
+) -> tuple:
+    """Allocate the threads' tables."""
+    degree = max(largest_degree, 1)
+    if stamped:
+        return (
+            np.zeros((threads, number_of_vertices), np.uint64),
+            np.zeros((threads, 1), np.int64),
+            np.empty((threads, unit_votes.BUFFER + degree + 1), index_type),
+            np.empty((threads, CHUNK), np.int64),
+            np.empty((threads, CHUNK), np.int64),
+        )
+    slots = 1 << max(2 * min(degree, number_of_vertices) - 1, 15).bit_length()
+    direct = number_of_vertices <= max(4 * slots, 1 << 20)  # a label is its own slot
+    return (
+        np.empty((threads, degree), index_type),
+        np.empty((threads, degree), np.int64),
+        np.empty((threads, degree), np.int32),
+        np.zeros((threads, max(number_of_vertices, 1) if direct else slots), np.int32),
+        direct,
+    )
