@@ -15,8 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from glp_rapids.common.checks import check_choice
-
 DeviceName = Literal["cpu", "gpu"]
 
 
@@ -79,7 +77,8 @@ def choose(device: DeviceName | None) -> DeviceName:
     """Resolve a caller's ``device=``: None means the GPU where one is usable."""
     if device is None:
         return "gpu" if gpu_available() else "cpu"
-    check_choice("device", device, ("cpu", "gpu"), "'cpu', 'gpu' or None")
+    if not isinstance(device, str) or device not in ("cpu", "gpu"):
+        raise ValueError(f"device must be 'cpu', 'gpu' or None, not {device!r:.80}")
     if device == "gpu" and (problem := _gpu_problem()):
         raise ValueError(
             f"device='gpu' but no GPU can be used ({problem}); "

@@ -10,12 +10,11 @@ import reference_compressed as reference
 from numba.core import config
 
 from glp_rapids.compressed import decode, encode
-from glp_rapids.compressed.format import bits_gpu
 from glp_rapids.compressed.format.layout import CODES, Codes, Layout
 from glp_rapids.graph.graph import CSR
 from glp_rapids.jit import parallel_for
 
-bits_gpu.THREADS = 4  # every simulated thread is a thread of the host
+parallel_for.THREADS = 4  # every simulated thread is a thread of the host
 
 LAYOUTS = [
     Layout("cgr", segment=8),

@@ -149,8 +149,8 @@ def test_the_kernel_compiles(monkeypatch, scheme, capability):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.compressed.format.bits_gpu import kernel_of
     from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.jit.parallel_for import kernel_of
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)

@@ -32,8 +32,8 @@ def test_kernels_compile(monkeypatch, scheme, capability, index_type):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.compressed.format.bits_gpu import kernel_of
     from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.jit.parallel_for import kernel_of
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
@@ -61,8 +61,8 @@ def test_kernels_of_ids_and_of_symmetry_compile(monkeypatch, index_type):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.compressed.format.bits_gpu import kernel_of
     from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.jit.parallel_for import kernel_of
 
     current = SimpleNamespace(compute_capability=(9, 0))
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)

@@ -20,7 +20,6 @@ from numba.core import config
 
 from glp_rapids.jit.cache import KeptCode, keep_on_disk
 from glp_rapids.jit.target import Target, made_of
-from glp_rapids.propagation.compile_program import Compiled
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 
@@ -139,7 +138,7 @@ def compiling() -> Iterator[None]:
             compiler.compile_cuda = dispatcher.compile_cuda = original
 
 
-def kernel(function: Callable, digest: str, program: Compiled | None = None, **options: Any) -> Any:
+def kernel(function: Callable, digest: str, program: Any = None, **options: Any) -> Any:
     """Make a kernel, to be launched, whose compiled form is kept on disk.
 
     ``digest`` says what its code does not. ``program``: of whose functions it is made, to name it

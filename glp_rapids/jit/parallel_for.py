@@ -22,6 +22,7 @@ from glp_rapids.jit.target import DigestCache, Target, cpu_target, made_of
 Functions = Callable[[str, Target], SimpleNamespace]
 
 CHUNK = 64  # items; two that work on one word are fewer apart
+THREADS = 256  # of a block on a GPU
 FEW = 1 << 10  # items that are done before another thread has begun
 
 
@@ -48,9 +49,10 @@ def each(
     if items < 1:
         return
     if device == "gpu":
-        from glp_rapids.compressed.format.bits_gpu import launch
+        from glp_rapids.jit.launch import launch
 
-        launch(_kernel(functions, scheme, name), items, work)
+        kernel = _kernel(functions, scheme, name)
+        launch(kernel, -(-items // THREADS), THREADS, np.int64(items), work)
         return
     span = _span(functions, scheme, name)
     threads = threads_available() if items >= FEW else 1
@@ -87,8 +89,19 @@ def _span(functions: Functions, scheme: str, name: str) -> Any:
 
 @functools.cache
 def _kernel(functions: Functions, scheme: str, name: str) -> Any:
-    from glp_rapids.compressed.format.bits_gpu import kernel_of
     from glp_rapids.jit.cuda import gpu_target
 
     function = getattr(functions(scheme, gpu_target()), name)
     return kernel_of(function, f"{functions.__module__} {functions.__name__} {scheme} {name}")
+
+
+def kernel_of(function: Callable, digest: str) -> Any:
+    """Make a kernel that calls a compiled function of an item and all it works on."""
+    from glp_rapids.jit.cuda import cuda, kernel
+
+    def all_items(items, work):
+        item = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
+        if item < items:
+            function(item, work)
+
+    return kernel(all_items, digest)

@@ -35,8 +35,9 @@ Sections:
     The stream of bits, and the bytes that every block of 32 lists takes. What lists look like is
     said at the top of `compressed.format.layout`, what codes look like at that of
     `compressed.format.bits`, what is different under the schemes "packed" and "entropy" at those of
-    `compressed.format.packed` and `compressed.format.entropy`. There, ``id_bits`` is the number of bits of n - 1, at least 1. The first block begins at bit 0, and two words of
-    zeros follow the last.
+    `compressed.format.packed` and `compressed.format.entropy`. There, ``id_bits`` is the number of
+    bits of n - 1, at least 1. The first block begins at bit 0, and two words of zeros follow the
+    last.
 ``tables`` (u4)
     One zero; under "packed", the classes of numbers, as described there; under "entropy", the
     tables of codes. Word k is of context k: ``begin << 4 | width``.

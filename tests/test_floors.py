@@ -1,0 +1,69 @@
+"""The rule of floors: a room imports only lower ones, wherever in a file it does so."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "glp_rapids"
+
+# From the ground up; rooms of one floor do not import one another.
+FLOORS = (
+    ("device",),
+    ("common",),
+    ("jit", "frames"),
+    ("graph",),
+    ("compressed", "multigpu"),
+    ("ingest",),
+    ("propagation", "cohesion"),
+    ("diversity", "metrics"),
+    ("compression", "datasets", "fraud", "networkx", "plot"),
+    ("bench",),
+    ("cli",),
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def room_of(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(tree):
+    """The modules of ours that a file imports: at the top, in functions, under TYPE_CHECKING."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "glp_rapids":
+            yield from (f"glp_rapids.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("room", FLOOR)
+def test_a_room_imports_only_lower_floors(room):
+    higher = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for path in FILES
+        if room_of(path) == room
+        for name in imported(ast.parse(path.read_text()))
+        if name.startswith("glp_rapids.")
+        # a public name of the package is where its home is; only the top floors use it so
+        and (other := name.split(".")[1]) != room
+        and FLOOR.get(other, FLOOR["ingest"] + 1) >= FLOOR[room]
+    ]
+    assert not higher, "\n".join(higher)
+
+
+def test_every_room_has_a_floor():
+    assert {room_of(path) for path in FILES} <= set(FLOOR)
+    loose = [path.name for path in PACKAGE.glob("*.py")]
+    assert len(loose) <= 5, loose
+
+
+def test_no_file_is_longer_than_400_lines():
+    long = [str(path) for path in FILES if len(path.read_text().splitlines()) > 400]
+    assert not long, long
