@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import glp_rapids
-from glp_rapids.propagation.run import class_lists
+from glp_rapids.propagation.schedule import class_lists
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class CompressedCSR(Keeper):
         The vertex of every place; None: its number.
     """
 
+    form: ClassVar[str] = "compressed"
     lists: CompressedRows
     weights: Any
     order: Array | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class CSR:
         Finite and not negative, in the order of ``indices``; None where every edge weighs one.
     """
 
+    form: ClassVar[str] = "plain"
     indptr: Array
     indices: Array
     weights: Array | None

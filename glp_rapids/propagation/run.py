@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.common import fixed_point, hashing
+from glp_rapids.common import fixed_point
 from glp_rapids.common.checks import (
     as_float,
     is_number,
@@ -35,12 +35,11 @@ from glp_rapids.device import (
     memory_in_use,
     module_on,
     to_device,
-    to_host,
 )
 from glp_rapids.propagation.failures import LOWEST, explain_failure
 from glp_rapids.propagation.options import STRATEGIES, Options
 from glp_rapids.propagation.program import Program, initial_state
-from glp_rapids.propagation.schedule import Course
+from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
 if TYPE_CHECKING:
@@ -113,34 +112,34 @@ def _run(graph: Graph | CompressedGraph, program: Program, options: Options) -> 
             f"direction={options.direction!r} of a directed compressed graph decodes it for good; "
             f"strategy must then be one of {choices}, not 'decode'"
         )
-    engine_class, target = engine_of(graph.device, options.strategy, compressed)
+    engine_class, target = engine_of(graph.device, rows.form, options.strategy)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = _workload(graph, rows, program, compiled.traits, options, own_names)
-    course = Course(options, number_of_vertices)
+    schedule = Schedule(options, number_of_vertices)
 
     def check(failure: int) -> None:
         if failure:
-            traits, sweep = compiled.traits, len(course.changed)
+            traits, sweep = compiled.traits, len(schedule.changed)
             largest = workload.largest_amount
             raise ValueError(explain_failure(failure, program, traits, graph, largest, sweep))
 
-    if not course.over:
+    if not schedule.over:
         engine = engine_class(workload, compiled, fields)
         engine.start()
         check(engine.failure())
         with _progress(options) as report_sweep:
-            while not course.over:
-                exploring = course.explored is None
-                engine.advance(course, options.max_iter if report_sweep is None else 1)
+            while not schedule.over:
+                exploring = schedule.exploring
+                engine.advance(schedule, options.max_iter if report_sweep is None else 1)
                 if report_sweep is not None:
-                    report_sweep(len(course.changed), course.changed[-1], exploring)
+                    report_sweep(len(schedule.changed), schedule.changed[-1], exploring)
                 check(engine.failure())
-    changed = course.changed
+    changed = schedule.changed
     report = {
         "sweeps": len(changed),
-        "explored": len(changed) if course.explored is None else course.explored,
+        "explored": len(changed) if schedule.exploring else schedule.explored,
         "changed": changed,
-        "converged": course.settled,
+        "converged": schedule.settled,
         "seconds": time.perf_counter() - begin,
         "device": graph.device,
         "memory_in_use": memory_in_use(graph.device),
@@ -251,18 +250,3 @@ def _progress(options: Options) -> Iterator[Callable[[int, int, bool], None] | N
                 bar.update()
 
             yield show
-
-
-def class_lists(number_of_vertices: int, classes: int, xp: Any) -> tuple[Any, Any]:
-    """List the vertices class after class, ascending in each; return offsets and the list."""
-    if classes == 1:
-        return (
-            np.array([0, number_of_vertices], dtype=np.int64),
-            xp.arange(number_of_vertices, dtype=np.int64),
-        )
-    index = xp.arange(number_of_vertices, dtype=np.int64)
-    group = hashing.mix_array(index, hashing.CLASS_SEED) % np.uint64(classes)
-    group = group.astype(np.uint8 if classes <= 256 else np.uint16 if classes < 65536 else np.int32)
-    vertices = xp.argsort(group, kind="stable").astype(np.int64)
-    counts = to_host(xp.bincount(group, minlength=classes))
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), vertices

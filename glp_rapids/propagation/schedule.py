@@ -1,21 +1,41 @@
-"""The course of a run: which rule the next sweep follows, and when exploring and settling end.
+"""The schedule of a run: which rule the next sweep follows, and when exploring and settling end.
 
-The two decisions are plain scalar functions over the changes sweep by sweep, so that an engine on
-a GPU can take them where the labels are, without asking the host.
+Every rule is a plain scalar function, written once: the host calls it between sweeps, and it is
+compiled for kernels that take the decisions where the labels are, without asking the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from glp_rapids.propagation import ties
+import numpy as np
+
+from glp_rapids.common.hashing import CLASS_SEED, mix_array
+from glp_rapids.device import to_host
+from glp_rapids.propagation.ties import TIE_BREAKS, TIE_HASH
 
 if TYPE_CHECKING:
     from glp_rapids.propagation.options import Options
 
 PATIENCE = 3  # settling sweeps without a new low of changes: the rest swaps labels for ever
+EXPLORING = -1  # in the place of the number of sweeps that explored: they still do
+
+
+def ties_of(sweep, explored, retain, tie_break, seed):
+    """Return how a sweep settles ties: retain, tie_break, seed of the order, revisit the tied.
+
+    Exploring, the order is a new one each sweep. Settling without retention, it is another one
+    from the first settling sweep on, so whoever was tied is looked at again then.
+    """
+    if explored < 0:
+        return False, TIE_HASH, seed + (sweep << 32), True
+    return retain, tie_break, seed, sweep == explored + 1 and not retain
+
+
+def wakes_everybody(sweep, changed_before, many):
+    """Tell whether everybody is woken: at first, and where waking one by one costs more."""
+    return sweep == 1 or changed_before > many
 
 
 def floods(changed, sweeps):
@@ -41,6 +61,20 @@ def settles(changed, explored, sweeps, few, patience):
     return since >= before
 
 
+def judged(changed, forgotten, sweeps, explored, explore, stops, few, patience):
+    """Return, after a sweep, how many sweeps explored (-1: they still do), and whether it settled.
+
+    ``changed`` begins with the sweep after the first ``forgotten`` ones.
+    """
+    if explored < 0:
+        if sweeps == explore or (stops and floods(changed, sweeps - forgotten)):
+            return sweeps, False
+        return explored, False
+    return explored, settles(
+        changed, max(explored - forgotten, 0), sweeps - forgotten, few, patience
+    )
+
+
 @dataclass(frozen=True)
 class Rule:
     """What one sweep needs to know besides the graph and the state."""
@@ -50,22 +84,28 @@ class Rule:
     tie_break: int
     tie_seed: int
     revisit_tied: bool
+    wakes_everybody: bool
 
 
 @dataclass
-class Course:
-    """How far a run has come."""
+class Schedule:
+    """How far a run has come, and what comes next."""
 
     options: Options
     number_of_vertices: int
     changed: list[int] = field(default_factory=list)
-    explored: int | None = None  # how many sweeps explored; None while they do
+    explored: int = EXPLORING  # how many sweeps explored
     settled: bool = False
 
     def __post_init__(self) -> None:
         if self.options.explore == 0:
             self.explored = 0
         self.settled = self.number_of_vertices == 0
+
+    @property
+    def exploring(self) -> bool:
+        """Whether the next sweep explores."""
+        return self.explored < 0
 
     @property
     def few(self) -> int:
@@ -85,47 +125,36 @@ class Course:
         )
 
     def rule(self) -> Rule:
-        """Give the rule of the next sweep."""
+        """Return the rule of the next sweep."""
         sweep, options = len(self.changed) + 1, self.options
-        if self.explored is None:
-            return Rule(
-                sweep=sweep,
-                retain=False,
-                tie_break=ties.TIE_HASH,
-                tie_seed=int(options.seed) + (sweep << 32),
-                revisit_tied=True,
-            )
-        return Rule(
-            sweep=sweep,
-            retain=bool(options.retain),
-            tie_break=ties.TIE_BREAKS[options.tie_break],
-            tie_seed=int(options.seed),
-            # Without retention the order of ties is another one from the first settling sweep on.
-            revisit_tied=sweep == self.explored + 1 and not options.retain,
-        )
+        tie_break, seed = TIE_BREAKS[options.tie_break], int(options.seed)
+        ties = ties_of(sweep, self.explored, bool(options.retain), tie_break, seed)
+        # between sweeps of the host, waking one by one is cheap enough ever after the first
+        before, many = self.changed[-1] if self.changed else 0, self.number_of_vertices
+        return Rule(sweep, *ties, wakes_everybody(sweep, before, many))
 
     def record(self, changed: int) -> None:
         """Take down how many labels a sweep changed, and what follows from it."""
         self.changed.append(changed)
-        sweeps = len(self.changed)
-        if self.explored is None:
-            if sweeps == self.options.explore or (
-                self.options.stops and floods(self.changed, sweeps)
-            ):
-                self.explored = sweeps
-        else:
-            self.settled = settles(self.changed, self.explored, sweeps, self.few, self.patience)
+        options = self.options
+        self.explored, self.settled = judged(
+            self.changed, 0, len(self.changed), self.explored, options.explore, options.stops,
+            self.few, self.patience,
+        )  # fmt: skip
 
 
-class SweepBySweep:
-    """An engine that does one sweep at a time, and lets the host decide what follows."""
+def class_numbers(vertices: Any, classes: int) -> Any:
+    """Return the class of every vertex, 0 to ``classes`` - 1, by a hash of its index."""
+    return mix_array(vertices, CLASS_SEED) % np.uint64(classes)
 
-    sweep: Callable[[Rule], int]
-    failure: Callable[[], int]
 
-    def advance(self, course: Course, sweeps: int) -> None:
-        """Do up to so many sweeps."""
-        for _ in range(sweeps):
-            course.record(self.sweep(course.rule()))
-            if course.over or self.failure():
-                return
+def class_lists(number_of_vertices: int, classes: int, xp: Any) -> tuple[Any, Any]:
+    """List the vertices class after class, ascending in each; return offsets and the list."""
+    vertices = xp.arange(number_of_vertices, dtype=np.int64)
+    if classes == 1:
+        return np.array([0, number_of_vertices], dtype=np.int64), vertices
+    group = class_numbers(vertices, classes)
+    group = group.astype(np.uint8 if classes <= 256 else np.uint16 if classes < 65536 else np.int32)
+    vertices = xp.argsort(group, kind="stable").astype(np.int64)
+    counts = to_host(xp.bincount(group, minlength=classes))
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), vertices

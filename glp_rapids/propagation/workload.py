@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from glp_rapids.compressed.rows import CompressedCSR
-from glp_rapids.propagation.schedule import Course
+from glp_rapids.propagation.schedule import Schedule
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
@@ -42,8 +42,8 @@ class Engine(Protocol):
     def start(self) -> None:
         """Let every vertex say its first label."""
 
-    def advance(self, course: Course, sweeps: int) -> None:
-        """Do up to so many sweeps, and record in ``course`` how many labels each changed."""
+    def advance(self, schedule: Schedule, sweeps: int) -> None:
+        """Do up to so many sweeps, and record in ``schedule`` how many labels each changed."""
 
     def failure(self) -> int:
-        """Give what a function of the program got wrong (see `failures`), or 0."""
+        """Return what a function of the program got wrong (see `failures`), or 0."""

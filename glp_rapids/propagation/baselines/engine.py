@@ -25,9 +25,9 @@ from glp_rapids.propagation.baselines import (
 )
 from glp_rapids.propagation.baselines.launches import UNLIMITED, DegreeClass, Ground, Listed, Turn
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.stepped import SteppedEngine
 from glp_rapids.propagation.failures import WORDS
-from glp_rapids.propagation.run import class_lists
-from glp_rapids.propagation.schedule import Rule, SweepBySweep
+from glp_rapids.propagation.schedule import Rule, class_lists
 from glp_rapids.propagation.workload import Workload
 
 __all__ = ["STRATEGIES", "BaselineEngine", "gpu_target"]
@@ -103,7 +103,7 @@ def kernels_of(compiled: Compiled, index_type: Any) -> Kernels:
     return _kernels[key]
 
 
-class BaselineEngine(SweepBySweep):
+class BaselineEngine(SteppedEngine):
     """Run one program on one graph with a GPU, by one strategy."""
 
     def __init__(
@@ -113,6 +113,7 @@ class BaselineEngine(SweepBySweep):
         self._xp = xp = array_module(rows.indptr)
         number_of_vertices = rows.indptr.size - 1
         self._workload, self._compiled, self._fields = workload, compiled, fields
+        self.classes = workload.classes
         index_type = rows.indices.dtype.type
         kernels = kernels_of(compiled, index_type)
         self._update = kernels.update
@@ -206,30 +207,36 @@ class BaselineEngine(SweepBySweep):
             said = labels[labels >= 0]
             self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
 
-    def sweep(self, rule: Rule) -> int:
-        """Do one sweep; return how many vertices now say another label."""
+    def begin(self, rule: Rule) -> None:
+        """Get ready for a sweep."""
         self._bound["sweep"] = np.int64(rule.sweep)
-        # At first nearly every label changes: waking everyone at once is cheaper than one by one.
-        wholesale = self._workload.skip and rule.sweep == 1
-        skip = self._workload.skip and not wholesale
-        turn = Turn(
+        self._skip = self._workload.skip and not rule.wakes_everybody
+        self._turn = Turn(
             fields=tuple(self._bound.values()),
-            flags=(skip, rule.revisit_tied),
+            flags=(self._skip, rule.revisit_tied),
             ties=(rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed)),
             scale=np.float64(self._workload.scale),
             limit=np.float64(self._workload.largest_amount),
         )
         self._changed[0] = 0
-        for group in range(self._workload.classes):
-            for evaluate in self._evaluations:
-                evaluate(group, turn)
-            self._write(group, turn, skip)
-        if wholesale:
+
+    def groups(self, rule: Rule, number: int) -> list[Any]:
+        """Return what evaluates the vertices of a class: one for each class of degrees."""
+        return self._evaluations
+
+    def evaluate(self, rule: Rule, number: int, group: Any) -> None:
+        """Find the winners among the vertices of a class of degrees."""
+        group(number, self._turn)
+
+    def report(self) -> int:
+        """Return how many labels the sweep changed."""
+        if self._workload.skip and not self._skip:
             self._active[:] = 1
         return int(self._changed[0])
 
-    def _write(self, group: int, turn: Turn, skip: bool) -> None:
+    def update(self, rule: Rule, number: int) -> None:
         """Update the vertices of a class, and wake those who read them."""
+        turn, skip, group = self._turn, self._skip, number
         ground, threads = self._ground, votes.THREADS
         first, last = self._classes[group]
         launch(

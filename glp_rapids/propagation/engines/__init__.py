@@ -1,73 +1,81 @@
-"""The engines by device and strategy: the same calls and results, in CPU code and in CUDA."""
+"""The engines by device, form of rows and strategy: the same calls, the same results."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+# What makes an engine, and the target that compiles for it.
+Found = tuple[Callable[..., Any], Any]
 
-def _cpu() -> tuple[Any, Any]:
+
+def _cpu() -> Found:
     from glp_rapids.jit.target import cpu_target
     from glp_rapids.propagation.engines.cpu import CpuEngine
 
     return CpuEngine, cpu_target()
 
 
-def _auto() -> tuple[Any, Any]:
-    from glp_rapids.propagation.engines.gpu import AutoEngine, gpu_target
-
-    return AutoEngine, gpu_target()
-
-
-def _baseline(strategy: str) -> tuple[Any, Any]:
-    from glp_rapids.propagation.baselines.engine import STRATEGIES, BaselineEngine, gpu_target
-
-    return partial(BaselineEngine, STRATEGIES[strategy]), gpu_target()
-
-
-def _compressed_on_cpu() -> tuple[Any, Any]:
+def _cpu_compressed() -> Found:
     from glp_rapids.jit.target import cpu_target
     from glp_rapids.propagation.engines.cpu_compressed import compressed_engine
 
     return compressed_engine, cpu_target()
 
 
-def _compressed_auto() -> tuple[Any, Any]:
-    from glp_rapids.propagation.engines.gpu_compressed import CompressedEngine, gpu_target
+def _gpu() -> Found:
+    from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.propagation.engines.gpu import PersistentEngine
 
-    return CompressedEngine, gpu_target()
+    return PersistentEngine, gpu_target()
 
 
-def _compressed_decode() -> tuple[Any, Any]:
-    from glp_rapids.propagation.engines.gpu_compressed import DecodeEngine, gpu_target
+def _gpu_compressed() -> Found:
+    from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.propagation.engines.gpu_compressed import CompressedPersistentEngine
+
+    return CompressedPersistentEngine, gpu_target()
+
+
+def _decode_first() -> Found:
+    from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.propagation.baselines.decode_first import DecodeEngine
 
     return DecodeEngine, gpu_target()
 
 
-GPU_ENGINES = {
-    "auto": _auto,
-    "shared+warp": partial(_baseline, "shared+warp"),
-    "shared": partial(_baseline, "shared"),
-    "global": partial(_baseline, "global"),
-    "sort": partial(_baseline, "sort"),
+def _baseline(strategy: str) -> Found:
+    from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.propagation.baselines.engine import STRATEGIES, BaselineEngine
+
+    return partial(BaselineEngine, STRATEGIES[strategy]), gpu_target()
+
+
+BASELINES = ("shared+warp", "shared", "global", "sort")
+
+# By device and form of rows; nothing is imported before it is asked for. A CPU has one engine for
+# each form, whatever the strategy.
+ENGINES: dict[tuple[str, str], dict[str, Callable[[], Found]]] = {
+    ("cpu", "plain"): {"auto": _cpu},
+    ("cpu", "compressed"): {"auto": _cpu_compressed},
+    ("gpu", "plain"): {"auto": _gpu, **{name: partial(_baseline, name) for name in BASELINES}},
+    ("gpu", "compressed"): {"auto": _gpu_compressed, "decode": _decode_first},
 }
 
 
-# Those for compressed graphs: "auto" decodes what a sweep needs, "decode" everything beforehand.
-COMPRESSED_GPU_ENGINES = {"auto": _compressed_auto, "decode": _compressed_decode}
+def engine_of(device: str, form: str, strategy: str = "auto") -> Found:
+    """Return what makes a device's engine for rows of a form, and the target that compiles for it.
 
-
-def engine_of(device: str, strategy: str = "auto", compressed: bool = False) -> tuple[Any, Any]:
-    """Give what makes a device's engine, and the target that compiles for it.
-
-    Nothing is imported before. A CPU has one engine for plain and one for compressed graphs,
-    whatever the strategy.
+    Raises
+    ------
+    ValueError
+        There is no such strategy for this form of rows on a GPU.
     """
+    engines = ENGINES[device, form]
     if device == "cpu":
-        return _compressed_on_cpu() if compressed else _cpu()
-    engines = COMPRESSED_GPU_ENGINES if compressed else GPU_ENGINES
+        strategy = "auto"
     if strategy not in engines:
-        sort = "a compressed" if compressed else "a plain"
         choices = ", ".join(repr(choice) for choice in engines)
-        raise ValueError(f"strategy of {sort} graph must be one of {choices}, not {strategy!r}")
+        raise ValueError(f"strategy of a {form} graph must be one of {choices}, not {strategy!r}")
     return engines[strategy]()

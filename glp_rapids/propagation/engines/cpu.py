@@ -10,16 +10,16 @@ import numpy as np
 
 from glp_rapids.jit.interrupts import A_CALL
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.stepped import SweptEngine
 from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.kernels.cpu.unit_votes import LARGEST_TABLE, rows_in_order
-from glp_rapids.propagation.run import class_lists
-from glp_rapids.propagation.schedule import Rule, SweepBySweep
+from glp_rapids.propagation.schedule import Rule, class_lists
 from glp_rapids.propagation.workload import Workload
 
 
-class CpuRun(SweepBySweep):
-    """What runs on plain and on compressed rows have in common."""
+class CpuArrays:
+    """The arrays of a run on a CPU, on plain and on compressed rows."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         rows = workload.rows
@@ -62,7 +62,7 @@ class CpuRun(SweepBySweep):
     def _skips(self, rule: Rule) -> bool:
         """Tell whether a sweep leaves out who sleeps, and wakes whom a change concerns."""
         # At first nearly every label changes: waking everyone at once is cheaper than one by one.
-        return self._workload.skip and rule.sweep > 1
+        return self._workload.skip and not rule.wakes_everybody
 
     def _settings(self, rule: Rule) -> tuple:
         return (
@@ -71,11 +71,11 @@ class CpuRun(SweepBySweep):
         )  # fmt: skip
 
     def failure(self) -> int:
-        """Give what a function of the program got wrong (see `failures`), or 0."""
+        """Return what a function of the program got wrong (see `failures`), or 0."""
         return int(self._errors[:, 1].min())
 
 
-class CpuEngine(CpuRun):
+class CpuEngine(CpuArrays, SweptEngine):
     """Run one program on one graph with all cores."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):

@@ -22,10 +22,10 @@ from glp_rapids.graph.graph import CSR
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.parallel import ParallelKernel
 from glp_rapids.propagation.compile_program import Compiled
-from glp_rapids.propagation.engines.cpu import CpuEngine, CpuRun
+from glp_rapids.propagation.engines.cpu import CpuArrays, CpuEngine
+from glp_rapids.propagation.engines.stepped import SteppedEngine, SweptEngine
 from glp_rapids.propagation.kernels.cpu import hash_votes
-from glp_rapids.propagation.run import class_lists
-from glp_rapids.propagation.schedule import Rule
+from glp_rapids.propagation.schedule import Rule, class_lists
 from glp_rapids.propagation.workload import Workload
 
 BUFFER, BUFFER_A_VERTEX = 1 << 22, 2  # entries decoded at a time, at the most: the larger one
@@ -33,7 +33,9 @@ SMALL = hash_votes.PARALLEL_FROM  # entries: a graph that has fewer is decoded o
 EVALUATE, UPDATE, RECOUNT = hash_votes.ONE_AFTER_ANOTHER
 
 
-def compressed_engine(workload: Workload, compiled: Compiled, fields: dict[str, Any]) -> CpuRun:
+def compressed_engine(
+    workload: Workload, compiled: Compiled, fields: dict[str, Any]
+) -> SweptEngine:
     """Give the engine for compressed rows; for few entries that of plain rows, which has them."""
     rows, readers = workload.rows, workload.readers
     if rows.number_of_edges >= SMALL:
@@ -44,12 +46,13 @@ def compressed_engine(workload: Workload, compiled: Compiled, fields: dict[str, 
     return CpuEngine(workload, compiled, fields)
 
 
-class CompressedCpuEngine(CpuRun):
+class CompressedCpuEngine(CpuArrays, SteppedEngine):
     """Run one program on one compressed graph with all cores."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         super().__init__(workload, compiled, fields)
         rows = workload.rows
+        self.classes = workload.classes
         self._class_indptr, vertices = class_lists(rows.number_of_vertices, workload.classes, np)
         self._vertices = vertices.astype(self._index_type)
         largest_class = int(np.diff(self._class_indptr).max())
@@ -64,44 +67,50 @@ class CompressedCpuEngine(CpuRun):
         self._none = np.empty(0, np.int64)  # in the place of weights
         self._make_lists(largest_class)
 
-    def sweep(self, rule: Rule) -> int:
-        """Do one sweep; return how many vertices now say another label."""
+    def begin(self, rule: Rule) -> None:
+        """Get ready for a sweep."""
         self._fields["sweep"] = np.int64(rule.sweep)
-        class_indptr = self._class_indptr.tolist()
-        return sum(
-            self._sweep_class(self._vertices[first:last], rule)
-            for first, last in pairwise(class_indptr)
-        )
+        self._changed = 0
 
-    def _sweep_class(self, listed: np.ndarray, rule: Rule) -> int:
-        """Sweep one class: evaluate all of it on the labels as they stand, then update it."""
-        skips = self._skips(rule)
-        number = _select(
-            self._threads, listed, self._degrees, not skips, rule.revisit_tied, self._active,
-            self._tied, self._selected, self._starts,
+    def groups(self, rule: Rule, number: int) -> list[_Piece]:
+        """Return those of a class that are to be evaluated, in pieces that the buffer holds."""
+        first, last = self._class_indptr[number : number + 2]
+        selected = _select(
+            self._threads, self._vertices[first:last], self._degrees, not self._skips(rule),
+            rule.revisit_tied, self._active, self._tied, self._selected, self._starts,
         )  # fmt: skip
-        if number == 0:
-            return 0
-        cuts = _cuts(self._starts[: number + 1], self._room)
-        pieces = [self._piece(first, last) for first, last in pairwise(cuts)]
+        cuts = _cuts(self._starts[: selected + 1], self._room)
+        self._pieces = [self._piece(first, last) for first, last in pairwise(cuts)]
+        return self._pieces
+
+    def evaluate(self, rule: Rule, number: int, group: _Piece) -> None:
+        """Decode the rows of a piece and evaluate it; if it is the whole class, update it too."""
+        read_lists(self._workload.rows, group.vertices, group.starts, self._buffer, self._weights)
+        whole = len(self._pieces) == 1
+        self._class_changed = self._run(hash_votes.EVERYTHING if whole else EVALUATE, rule, group)
+
+    def update(self, rule: Rule, number: int) -> None:
+        """Write down the winners of a class in pieces, and wake who reads what changed."""
+        pieces = self._pieces
+        if not pieces:
+            return
         whole = len(pieces) == 1
-        changed = 0
-        for piece in pieces:
-            rows = piece.vertices, piece.starts, self._buffer, self._weights
-            read_lists(self._workload.rows, *rows)
-            changed += self._run(hash_votes.EVERYTHING if whole else EVALUATE, rule, piece)
         for phase in () if whole else (UPDATE, RECOUNT):
             for piece in pieces:
-                changed += self._run(phase, rule, piece)
-        if changed and skips:
+                self._class_changed += self._run(phase, rule, piece)
+        self._changed += self._class_changed
+        if self._class_changed and self._skips(rule):
             if whole and self._workload.readers is self._workload.rows:
                 _wake_neighbours(
                     self._threads, hash_votes.CHUNK, *pieces[0], self._buffer,
                     self._fields["labels"], self._active,
                 )  # fmt: skip
             else:
-                self._wake_readers(np.concatenate([self._changed(piece) for piece in pieces]))
-        return changed
+                self._wake_readers(np.concatenate([self._list_changed(one) for one in pieces]))
+
+    def report(self) -> int:
+        """Return how many labels the sweep changed."""
+        return self._changed
 
     def _piece(self, first: int, last: int) -> _Piece:
         """Give the selected vertices from ``first`` to ``last``, and room for what they do."""
@@ -124,7 +133,7 @@ class CompressedCpuEngine(CpuRun):
             self._tables, self._active, self._tied, winners, old, counts, self._errors,
         ))  # fmt: skip
 
-    def _changed(self, piece: _Piece) -> np.ndarray:
+    def _list_changed(self, piece: _Piece) -> np.ndarray:
         """List the vertices of a piece that now say something else."""
         changed = np.empty(piece.vertices.size, self._index_type)
         number = _list_changed(

@@ -22,11 +22,9 @@ from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels.gpu import persistent, votes
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, make_plan
 from glp_rapids.propagation.kernels.gpu.votes import THREADS, WARPS, Numbers, Rows, common
-from glp_rapids.propagation.schedule import Course
+from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ties import TIE_BREAKS
 from glp_rapids.propagation.workload import Workload
-
-__all__ = ["AutoEngine", "gpu_target"]
 
 WHOLESALE = 16  # from one vertex in so many that changed on, everybody is woken
 AWAKE = 512  # up to one in so many, few are awake
@@ -72,7 +70,7 @@ class Workspace:
     bound_errors: Any
 
 
-class AutoEngine:
+class PersistentEngine:
     """Run one program on one graph with a GPU."""
 
     _room = 0  # entries of the largest group of a compressed graph
@@ -215,21 +213,21 @@ class AutoEngine:
         if traits.checks_amounts or traits.checks_said:
             self._failure = int(self._workspace.errors[1])
 
-    def advance(self, course: Course, sweeps: int) -> None:
+    def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps in one launch."""
-        workspace, options, done = self._workspace, course.options, len(course.changed)
+        workspace, options, done = self._workspace, schedule.options, len(schedule.changed)
         # The sweeps that still have a say in when to stop come before the new ones.
         before = min(done, LARGEST_LAUNCH // 2)
         sweeps = min(sweeps, options.max_iter - done, LARGEST_LAUNCH - before)
-        how = self._how(course, sweeps, done - before)
+        how = self._how(schedule, sweeps, done - before)
         words = np.zeros(workspace.words.size, np.int64)
-        if done == 0 and course.explored is not None:
-            self._kept_words[1] = course.explored
+        if done == 0:
+            self._kept_words[1] = schedule.explored
         words[CONTROL:CHANGED] = self._kept_words
-        words[CHANGED : CHANGED + before] = course.changed[done - before : done]
-        if done > before and course.explored is not None and course.explored < done - before:
+        words[CHANGED : CHANGED + before] = schedule.changed[done - before : done]
+        if done > before and not schedule.exploring and schedule.explored < done - before:
             # The least change so far still counts, though its sweep has no place any more.
-            words[CHANGED] = min(course.changed[course.explored : done - before + 1])
+            words[CHANGED] = min(schedule.changed[schedule.explored : done - before + 1])
         workspace.words[:] = to_device(words, device_of(self._fields["labels"]))
         blocks = -(-workspace.plan.entries_a_class // (2 * THREADS))
         launch_together(
@@ -240,13 +238,13 @@ class AutoEngine:
         words = to_host(workspace.words)
         self._kept_words = words[CONTROL:CHANGED].copy()
         for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
-            course.record(changed)
+            schedule.record(changed)
         self._note_failure()
-        if course.over and not self._failure:
+        if schedule.over and not self._failure:
             self._workload.kept[self._key] = workspace
 
-    def _how(self, course: Course, sweeps: int, dropped: int) -> persistent.Course:
-        workload, options = self._workload, course.options
+    def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> persistent.Course:
+        workload, options = self._workload, schedule.options
         plain = self._compiled.traits.plain
         return persistent.Course(
             classes=np.int64(workload.classes),
@@ -255,8 +253,8 @@ class AutoEngine:
             dropped=np.int64(dropped),
             explore=np.int64(options.explore),
             stops=bool(options.stops),
-            few=np.int64(course.few),
-            patience=np.int64(course.patience),
+            few=np.int64(schedule.few),
+            patience=np.int64(schedule.patience),
             retain=bool(options.retain),
             tie_break=np.int64(TIE_BREAKS[options.tie_break]),
             seed=np.uint64(options.seed),
@@ -264,8 +262,8 @@ class AutoEngine:
             distinct=self._distinct,
             once=bool(workload.once),
             # What a program's own functions do must not be done once more than on a CPU.
-            wholesale=np.int64(course.number_of_vertices // (WHOLESALE if plain else 1)),
-            awake=np.int64(course.number_of_vertices // AWAKE),
+            wholesale=np.int64(schedule.number_of_vertices // (WHOLESALE if plain else 1)),
+            awake=np.int64(schedule.number_of_vertices // AWAKE),
             room=np.int64(self._room),
             early=bool(self._room <= EARLY),
         )

@@ -14,15 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.compressed.decode import decode_rows
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import EqualWeights
-from glp_rapids.device import array_module, to_host
-from glp_rapids.graph.graph import CSR
-from glp_rapids.graph.sort_gpu import rows_of
-from glp_rapids.jit.cuda import bound, gpu_target
+from glp_rapids.device import to_host
+from glp_rapids.jit.cuda import bound
 from glp_rapids.propagation.compile_program import Compiled
-from glp_rapids.propagation.engines.gpu import AutoEngine, kernels_of
+from glp_rapids.propagation.engines.gpu import PersistentEngine, kernels_of
 from glp_rapids.propagation.kernels.gpu import read_packed
 from glp_rapids.propagation.kernels.gpu.decode_buffer import FETCHED, Stream
 from glp_rapids.propagation.kernels.gpu.plan import (
@@ -35,10 +32,8 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     parts_of,
 )
 from glp_rapids.propagation.kernels.gpu.votes import Rows
-from glp_rapids.propagation.schedule import Course
+from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
-
-__all__ = ["CompressedEngine", "DecodeEngine", "gpu_target"]
 
 # Of decoded rows, those of two groups: for each vertex, and at least. It leaves room, in 60 bytes a
 # vertex, for all else that a run takes beside the lists.
@@ -51,55 +46,7 @@ def _weight_type(weights: Any) -> Any:
     return np.int64 if weights is None else weights.dtype
 
 
-def plain_rows(rows: CompressedCSR, weighted: bool = True) -> CSR:
-    """Decode everything, the entries of a row in no order."""
-    xp, place = array_module(rows.lists.words), rows.place
-    indptr = xp.zeros(rows.number_of_vertices + 1, np.int64)
-    xp.cumsum(rows.degrees, dtype=np.int64, out=indptr[1:])
-    indices = xp.empty(rows.number_of_edges, rows.index_dtype)
-    fill(rows, indptr, indices)
-    weights = rows.weights
-    if weights is None or not weighted:
-        return CSR(indptr, indices, None)
-    if hasattr(weights, "decoded"):
-        weights = weights.decoded()
-    if place is not None:
-        row = rows_of(indptr, indices)
-        weights = weights[(rows.entry_starts[place] - indptr[:-1])[row] + xp.arange(indices.size)]
-    return CSR(indptr, indices, weights)
-
-
-def fill(rows: CompressedCSR, indptr: Any, indices: Any) -> None:
-    """Decode all rows to where ``indptr`` says."""
-    decode_rows(rows.lists, rows.place, indices, indptr, in_order=False)
-    if rows.order is not None:
-        rows.order.take(indices, out=indices)
-
-
-class DecodeEngine(AutoEngine):
-    """Decode the whole graph before every sweep, as CGLP does (GLP, TKDE'24): to compare with.
-
-    The graph must fit the device as it is.
-    """
-
-    def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
-        self._compressed = workload.rows
-        rows = plain_rows(workload.rows)
-        readers = rows if workload.readers is workload.rows else plain_rows(workload.readers, False)
-        # what is kept would hold on to these rows
-        workload = replace(workload, rows=rows, readers=readers, once=False, kept={})
-        super().__init__(workload, compiled, fields)
-
-    def advance(self, course: Course, sweeps: int) -> None:
-        """Do up to so many sweeps, each after decoding."""
-        rows = self._workload.rows
-        until = len(course.changed) + sweeps
-        while not course.over and len(course.changed) < until and not self.failure():
-            fill(self._compressed, rows.indptr, rows.indices)
-            super().advance(course, 1)
-
-
-class CompressedEngine(AutoEngine):
+class CompressedPersistentEngine(PersistentEngine):
     """Run one program on one compressed graph with a GPU."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
@@ -124,11 +71,11 @@ class CompressedEngine(AutoEngine):
         if self._workspace.rows is None:
             self._workspace.rows = self._buffer(self._room)
 
-    def advance(self, course: Course, sweeps: int) -> None:
+    def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps in one launch."""
         workspace = self._workspace
-        super().advance(course, sweeps)
-        if course.over:
+        super().advance(schedule, sweeps)
+        if schedule.over:
             workspace.rows = None  # made anew sooner than kept
 
     def _buffer(self, room: int) -> Rows:

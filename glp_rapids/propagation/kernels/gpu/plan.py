@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common import hashing
 from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.propagation.kernels.gpu.votes import SHORT, THREADS
+from glp_rapids.propagation.schedule import class_numbers
 
 FEW, HALF_WARP, WARP, LONG = 8, 16, 32, 4096
 # Warps read more at a time than blocks do, which wait for one another; but a small class would be
@@ -146,8 +146,7 @@ def _keys(indptr: Any, classes: int, strips: int, strip: Any, degrees: np.ndarra
         place = degrees.size - xp.searchsorted(limits, degree, side="left")
         if classes > 1:
             index = xp.arange(first, last, dtype=np.int64)
-            group = hashing.mix_array(index, hashing.CLASS_SEED) % np.uint64(classes)
-            place += group.astype(np.int64) * (strips * bins)
+            place += class_numbers(index, classes).astype(np.int64) * (strips * bins)
         if strips > 1:
             place += strip[first:last].astype(np.int64) * bins
         key[first:last] = place

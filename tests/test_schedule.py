@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from glp_rapids.propagation.engines.stepped import SweptEngine
 from glp_rapids.propagation.options import Options
-from glp_rapids.propagation.schedule import PATIENCE, Course, SweepBySweep, floods, settles
+from glp_rapids.propagation.schedule import EXPLORING, PATIENCE, Schedule, floods, settles
 from glp_rapids.propagation.ties import TIE_BREAKS, TIE_HASH
 
 CHANGES = st.lists(st.integers(0, 30) | st.integers(0, 1000), min_size=1, max_size=30)
@@ -25,7 +26,7 @@ def plainly_settles(settling, few, patience):
     return bool(patience and before) and min(since) >= min(before)
 
 
-def plain_course(changes, number_of_vertices, options):
+def plain_schedule(changes, number_of_vertices, options):
     """Give how many sweeps are done, how many of them explored, and whether the rest settled."""
     few = int(options.tol * number_of_vertices)
     patience = PATIENCE if options.tol > 0 else 0
@@ -94,19 +95,19 @@ OPTIONS = st.builds(
 
 
 @given(CHANGES, st.integers(1, 100), OPTIONS)
-def test_a_course_is_what_the_lists_say(changes, number_of_vertices, options):
-    course = Course(options, number_of_vertices)
+def test_a_schedule_is_what_the_lists_say(changes, number_of_vertices, options):
+    schedule = Schedule(options, number_of_vertices)
     given_rules = []
     for changed in changes:
-        if course.over:
+        if schedule.over:
             break
-        given_rules.append(course.rule())
-        course.record(changed)
-    sweeps, explored, settled = plain_course(changes, number_of_vertices, options)
-    assert course.changed == changes[:sweeps]
-    assert course.explored == explored
-    assert course.settled == settled
-    assert course.over == (sweeps == options.max_iter or (settled and options.stops))
+        given_rules.append(schedule.rule())
+        schedule.record(changed)
+    sweeps, explored, settled = plain_schedule(changes, number_of_vertices, options)
+    assert schedule.changed == changes[:sweeps]
+    assert schedule.explored == (EXPLORING if explored is None else explored)
+    assert schedule.settled == settled
+    assert schedule.over == (sweeps == options.max_iter or (settled and options.stops))
     for sweep, rule in enumerate(given_rules, 1):
         assert rule.sweep == sweep
         if explored is None or sweep <= explored:
@@ -118,19 +119,23 @@ def test_a_course_is_what_the_lists_say(changes, number_of_vertices, options):
             assert rule.tie_seed == options.seed
             first = sweep == explored + 1
             assert rule.revisit_tied == (first and not options.retain)
+        assert rule.wakes_everybody == (sweep == 1 or changes[sweep - 2] > number_of_vertices)
 
 
 def test_nothing_to_do_without_vertices():
-    course = Course(Options(stops=False), 0)
-    assert course.over
-    assert course.settled
+    schedule = Schedule(Options(stops=False), 0)
+    assert schedule.over
+    assert schedule.settled
 
 
-class Counting(SweepBySweep):
+class Counting(SweptEngine):
     """Changes one label less in every sweep; may fail from some sweep on."""
 
     def __init__(self, first, bad=None):
         self.left, self.bad, self.rules = first, bad, []
+
+    def start(self):
+        raise AssertionError
 
     def sweep(self, rule):
         self.rules.append(rule.sweep)
@@ -145,19 +150,19 @@ class Counting(SweepBySweep):
     ("wanted", "bad", "max_iter", "expected"),
     [(3, None, 100, 3), (50, None, 7, 7), (50, 4, 100, 4), (50, None, 100, 10), (0, None, 9, 0)],
 )
-def test_sweep_by_sweep_ends_where_it_should(wanted, bad, max_iter, expected):
+def test_swept_engine_ends_where_it_should(wanted, bad, max_iter, expected):
     # 9 labels change, then 8 and so on: none in the tenth sweep.
     engine = Counting(10, bad)
-    course = Course(Options(explore=1, max_iter=max_iter, tol=0), 10)
-    engine.advance(course, wanted)
+    schedule = Schedule(Options(explore=1, max_iter=max_iter, tol=0), 10)
+    engine.advance(schedule, wanted)
     assert engine.rules == list(range(1, expected + 1))
-    assert course.changed == list(range(9, 9 - expected, -1))
+    assert schedule.changed == list(range(9, 9 - expected, -1))
 
 
 def test_few_and_patience_follow_the_tolerance():
     def guards(tol):
-        course = Course(SimpleNamespace(tol=tol, explore=1), 1999)
-        return course.few, course.patience
+        schedule = Schedule(SimpleNamespace(tol=tol, explore=1), 1999)
+        return schedule.few, schedule.patience
 
     assert guards(1e-3) == (1, PATIENCE)
     assert guards(0) == (0, 0)

@@ -1,0 +1,74 @@
+"""The seam of an engine: what the host asks of one that it leads sweep by sweep or step by step.
+
+A sweep goes class after class. All groups of a class are evaluated on the labels as they stand,
+then the class is updated. How a class falls into groups is the engine's own affair: rows that fit a
+buffer, or kernels by degree.
+
+An engine chooses how much of that it does by itself: all sweeps (the persistent kernel, see
+`workload.Engine`), a sweep (`SweptEngine`), or a step (`SteppedEngine`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from glp_rapids.propagation.schedule import Rule, Schedule
+
+
+class SweptEngine(ABC):
+    """An engine that does one sweep at a time, and lets the host decide what follows."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Let every vertex say its first label."""
+
+    @abstractmethod
+    def sweep(self, rule: Rule) -> int:
+        """Do one sweep; return how many labels it changed."""
+
+    def failure(self) -> int:
+        """Return what a function of the program got wrong (see `failures`), or 0."""
+        return 0
+
+    def advance(self, schedule: Schedule, sweeps: int) -> None:
+        """Do up to so many sweeps, and record how many labels each changed."""
+        for _ in range(sweeps):
+            schedule.record(self.sweep(schedule.rule()))
+            if schedule.over or self.failure():
+                return
+
+
+class SteppedEngine(SweptEngine):
+    """An engine that does one step of a sweep at a time; it has ``classes`` classes."""
+
+    classes: int
+
+    def begin(self, rule: Rule) -> None:
+        """Get ready for a sweep."""
+
+    def groups(self, rule: Rule, number: int) -> Iterable[Any]:
+        """Return the groups of class ``number`` that are to be evaluated, in any order."""
+        return (None,)
+
+    @abstractmethod
+    def evaluate(self, rule: Rule, number: int, group: Any) -> None:
+        """Find the winners of a group of a class; the labels stay as they are."""
+
+    @abstractmethod
+    def update(self, rule: Rule, number: int) -> None:
+        """Write down the winners of a class, and wake who reads what changed."""
+
+    @abstractmethod
+    def report(self) -> int:
+        """Return how many labels the sweep changed."""
+
+    def sweep(self, rule: Rule) -> int:
+        """Do one sweep, step by step; return how many labels it changed."""
+        self.begin(rule)
+        for number in range(self.classes):
+            for group in self.groups(rule, number):
+                self.evaluate(rule, number, group)
+            self.update(rule, number)
+        return self.report()
