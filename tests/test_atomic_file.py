@@ -169,7 +169,7 @@ CHILD = """
 import json, os, resource, signal, sys
 import pandas as pd
 from glp_rapids.cli import main
-from glp_rapids.compressed import container
+from glp_rapids.compressed.file import container
 
 os.chdir(sys.argv[1])
 # nohup, or a shell's background, lets a process ignore some
@@ -256,7 +256,7 @@ def test_a_fault_in_mid_write_leaves_what_was_there(after_faults, fault, name):
 UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
-from glp_rapids import atomic_file  # which another user may not be allowed to read
+from glp_rapids.common import atomic_file  # which another user may not be allowed to read
 os.chdir(sys.argv[1])
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)

@@ -17,7 +17,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 # More kernels than numba-cuda leaves loaded at the end.
 SCRIPT = """
 import cupy
-from glp_rapids.propagation.kernels.cuda_target import cuda
+from glp_rapids.jit.cuda import cuda
 
 kernels = []
 for number in range(14):

@@ -9,10 +9,9 @@ import pytest
 from graphs import GRAPHS
 from test_ingest_gpu import all_same, pytestmark, same
 
-from glp_rapids import label_propagation
+from glp_rapids import as_graph, label_propagation
 from glp_rapids.device import to_host
 from glp_rapids.graph.graph import is_symmetric
-from glp_rapids.ingest.read import as_graph
 
 __all__ = ["pytestmark"]  # these too need a GPU
 
@@ -205,7 +204,7 @@ def main():
     from dask_cuda import LocalCUDACluster
     import cugraph, dask_cudf
     from cugraph.dask.comms import comms
-    from glp_rapids.ingest import as_graph
+    from glp_rapids import as_graph
 
     with LocalCUDACluster() as cluster, Client(cluster):
         comms.initialize(p2p=True)

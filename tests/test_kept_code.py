@@ -8,7 +8,7 @@ import sys
 SCRIPT = """
 import sys
 from numba import njit
-from glp_rapids.propagation.compilation import DigestCache
+from glp_rapids.jit.target import DigestCache
 
 def build(number):
     @njit

@@ -585,8 +585,8 @@ RUN_TWICE = """
 import json, sys
 import pandas as pd
 import glp_rapids
-from glp_rapids.propagation import compilation
-from glp_rapids.propagation.kernels import cpu
+from glp_rapids.propagation import compile_program as compilation
+from glp_rapids.propagation.kernels.cpu import hash_votes as cpu
 
 STEP = 2
 

@@ -260,7 +260,7 @@ def set_attributes(frame: Frame, attributes: dict[str, Any]) -> Frame:
     Examples
     --------
     >>> import pandas as pd
-    >>> from glp_rapids.frames import set_attributes
+    >>> from glp_rapids.frames.kinds import set_attributes
     >>> set_attributes(pd.DataFrame({"vertex": [0]}), {"sweeps": 3}).attrs["glp"]
     {'sweeps': 3}
     """

@@ -87,7 +87,7 @@ class SlidingWindow:
     Examples
     --------
     >>> import pandas as pd
-    >>> from glp_rapids.window import SlidingWindow
+    >>> from glp_rapids import SlidingWindow
     >>> window = SlidingWindow(days=2, device="cpu")
     >>> day = pd.DataFrame({"source": ["a", "a"], "destination": ["b", "c"], "amount": [5, 7],
     ...                     "time": pd.to_datetime(["2026-01-01", "2026-01-02"])})

@@ -109,7 +109,7 @@ def as_graph(
     Examples
     --------
     >>> import pandas as pd
-    >>> from glp_rapids.ingest import as_graph
+    >>> from glp_rapids import as_graph
     >>> edges = pd.DataFrame({"payer": ["ann", "bob"], "payee": ["bob", "cy"], "eur": [9.5, 2.0]})
     >>> graph = as_graph(edges, source="payer", destination="payee", weight="eur",
     ...                  vertices=["dan"], device="cpu")

@@ -108,7 +108,7 @@ class Layout:
 
     Examples
     --------
-    >>> from glp_rapids.compressed.layout import Codes, Layout
+    >>> from glp_rapids.compressed.format.layout import Codes, Layout
     >>> Layout("cgr", segment=256, codes=Codes(gap="delta")).segment
     256
     """
