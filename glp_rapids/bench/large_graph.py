@@ -116,7 +116,7 @@ def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:
     else:
         import cupy as xp
 
-        from glp_rapids.jit.primitives import launch
+        from glp_rapids.jit.launch import launch
 
         def run(*arguments: Any) -> None:
             launch(_kernel("gpu"), -(-vertices // 256), 256, *arguments)

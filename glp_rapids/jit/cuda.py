@@ -82,19 +82,6 @@ else:
         return cuda_types.int64(array, cuda_types.int64), generate
 
 
-@cuda.jit(device=True)
-def meet(words, barrier, goal):
-    """Wait for all blocks of the grid; what they wrote is then seen by all."""
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        cuda.threadfence()
-        cuda.atomic.add(words, barrier, np.int64(1))
-        while load_fresh(words, barrier) < goal:
-            pass
-        cuda.threadfence()
-    cuda.syncthreads()
-
-
 @functools.cache
 def gpu_target() -> Target:
     """Give the target that compiles for CUDA."""
@@ -199,3 +186,15 @@ def _any_array(values: tuple) -> bool:
 def multiprocessors() -> int:
     """Give the number of multiprocessors of the current device."""
     return 2 if SIMULATED else cuda.get_current_device().MULTIPROCESSOR_COUNT
+
+
+@contextlib.contextmanager
+def current_gpu(number: int | None) -> Iterator[None]:
+    """Make a GPU the current one of this thread, for CuPy and for Numba; None: leave it."""
+    if number is None:
+        yield
+        return
+    import cupy
+
+    with cupy.cuda.Device(number), cuda.gpus[number]:
+        yield

@@ -1,62 +1,45 @@
-"""What the CUDA kernels of ego-networks share: searching, union-find, launching.
+"""What CUDA kernels share: a grid barrier, binary search, union-find, a scan.
 
-None of these kernels uses a warp's own instructions, so all of them also run in Numba's simulator.
+None of these uses a warp's own instructions, so kernels of them also run in Numba's simulator.
 """
 
 from __future__ import annotations
 
-import contextlib
+import numpy as np
 
-from glp_rapids.jit.cuda import cuda, kernel, multiprocessors
-from glp_rapids.jit.launch import launch, launch_together
+from glp_rapids.jit import search
+from glp_rapids.jit.cuda import cuda, load_fresh
 
-__all__ = ["cuda", "kernel", "launch", "launch_together", "multiprocessors", "on"]
-
-# Where a list is so many times as long as the other, the other's members are looked up in it; a
-# step of a search costs about as much as reading the next few members.
-SCANNED = 8
-
-
-@contextlib.contextmanager
-def on(number: int | None):
-    """Make a GPU the current one of this thread, for CuPy and for Numba; None: leave it."""
-    if number is None:
-        yield
-        return
-    import cupy
-
-    with cupy.cuda.Device(number), cuda.gpus[number]:
-        yield
+lower_bound = cuda.jit(device=True)(search.lower_bound)
+upper_bound = cuda.jit(device=True)(search.upper_bound)
 
 
 @cuda.jit(device=True)
-def place_in(array, first, last, value):
-    """Give the first place in array[first:last], which ascends, that is not below a value."""
-    while first < last:
-        middle = (first + last) >> 1
-        if array[middle] < value:
-            first = middle + 1
-        else:
-            last = middle
-    return first
+def grid_barrier(arrived, goal):
+    """Wait for all blocks of the grid; what they wrote is then seen by all.
+
+    ``arrived``: one int64 that nobody else writes, 0 before the first barrier. ``goal``: how many
+    blocks will have come here by then, over all barriers so far and this one.
+    """
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.threadfence()
+        cuda.atomic.add(arrived, 0, np.int64(1))
+        while load_fresh(arrived, 0) < goal:
+            pass
+        cuda.threadfence()
+    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def last_begun(offsets, place):
-    """Give the row of a place: the last of the rows that begin at ``offsets`` up to there."""
-    first, last = 0, offsets.size - 1
-    while first < last:
-        middle = (first + last) >> 1
-        if offsets[middle] <= place:
-            first = middle + 1
-        else:
-            last = middle
-    return first - 1
+def row_of(offsets, place):
+    """Return the row of a place: the last of those that begin at ``offsets`` up to there."""
+    return upper_bound(offsets, 0, offsets.size - 1, place) - 1
 
 
 @cuda.jit(device=True)
-def root_of(parent, node):
-    """Give the root of a node, and shorten the way there; the smallest node is the root."""
+def find_root(parent, node):
+    """Return the root of a node, and halve the way there; the smallest node is the root."""
     while True:
         above = parent[node]
         if above == node:
@@ -69,22 +52,22 @@ def root_of(parent, node):
 
 
 @cuda.jit(device=True)
-def joined(parent, one, other):
+def union(parent, one, other):
     """Join two sets; tell whether they were two. Any number of threads may do so at once."""
-    one, other = root_of(parent, one), root_of(parent, other)
+    one, other = find_root(parent, one), find_root(parent, other)
     while one != other:
         if one < other:
             one, other = other, one
         found = cuda.atomic.cas(parent, one, one, other)
         if found == one:
             return True
-        one, other = root_of(parent, found), root_of(parent, other)
+        one, other = find_root(parent, found), find_root(parent, other)
     return False
 
 
 @cuda.jit(device=True)
-def summed_up(partial, thread, threads):
-    """Turn one number a thread into the sums up to and with it."""
+def inclusive_scan(partial, thread, threads):
+    """Turn one number a thread of a block into the sums up to and with it."""
     cuda.syncthreads()
     step = 1
     while step < threads:

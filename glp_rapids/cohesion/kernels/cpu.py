@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from glp_rapids.jit import search
 from glp_rapids.jit.cache import kept
 
 jit = kept(error_model="numpy")
+lower_bound = jit(search.lower_bound)
 
 ALL = -1  # in the place of a level: all of them
 LOPSIDED = 16  # a row this many times as long as another is searched, not read
@@ -288,18 +290,6 @@ def _triangles(u, v, rows, place, one, other):
     for p in range(begin, end):
         place[indices[p]] = 0
     return found
-
-
-@jit
-def lower_bound(values, low, high, value):
-    """Give the first place in ``values[low:high]``, which ascend, that is not below ``value``."""
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @jit

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.primitives import cuda, kernel, last_begun, place_in
+from glp_rapids.jit.cuda import cuda, kernel
+from glp_rapids.jit.primitives import row_of, upper_bound
 
 ALL, ENTRIES, ENDS = range(3)
 # Threads of a block, and how many entries each looks at.
@@ -42,7 +43,7 @@ def build_pick(threads: int, steps: int) -> Any:
         first = np.int64(cuda.blockIdx.x) * (threads * steps)
         end = min(first + threads * steps, np.int64(indices.size))
         # the rows of this block, so that the search for an entry's is a short one
-        low, high = last_begun(indptr, first), last_begun(indptr, end - 1) + 1
+        low, high = row_of(indptr, first), row_of(indptr, end - 1) + 1
         writes = source.size > 0
         place = np.int64(begin[cuda.blockIdx.x]) if writes else np.int64(0)
         for step in range(steps):
@@ -55,7 +56,7 @@ def build_pick(threads: int, steps: int) -> Any:
                 picked = values[entry] >= least
             u, v = np.int64(0), np.int64(0)
             if picked:
-                u = np.int64(place_in(indptr, low, high, entry + 1)) - 1
+                u = np.int64(upper_bound(indptr, low, high, entry)) - 1
                 v = np.int64(indices[entry])
                 picked = u < v
                 if picked and wanted == ENDS:

@@ -15,7 +15,8 @@ import numpy as np
 
 from glp_rapids.cohesion.kernels import gpu_edges, gpu_intersect, gpu_peel
 from glp_rapids.device import array_module
-from glp_rapids.jit.primitives import launch, launch_together, multiprocessors, on
+from glp_rapids.jit.cuda import current_gpu, multiprocessors
+from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
 
@@ -25,7 +26,7 @@ def on_its_gpu(method: Callable) -> Callable:
 
     @functools.wraps(method)
     def run(self, *arguments, **options):
-        with on(self._number):
+        with current_gpu(self._number):
             return method(self, *arguments, **options)
 
     return run

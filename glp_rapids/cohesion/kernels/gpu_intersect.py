@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.primitives import cuda, joined, kernel, last_begun, place_in, summed_up
+from glp_rapids.jit.cuda import cuda, kernel
+from glp_rapids.jit.primitives import inclusive_scan, lower_bound, row_of, union, upper_bound
 
 COUNT, COUNT_UPPER, CORNERS, FILL, JOIN = range(5)
 # Threads of a block and the nodes it serves: many short ones, or one long one. Long is a node for
@@ -65,7 +66,7 @@ def build_intersect(threads: int, nodes_a_block: int) -> Any:
             found[thread] = 0
             nodes[thread] = node
             if node < last_node:
-                ego = last_begun(offsets, node)
+                ego = row_of(offsets, node)
                 u = vertices[ego]
                 start, size = indptr[u], indptr[u + 1] - indptr[u]
                 v = indices[start + node - offsets[ego]]
@@ -81,7 +82,7 @@ def build_intersect(threads: int, nodes_a_block: int) -> Any:
                     nodes[thread] = last_node  # it is not this block's any more
             sums[thread] = lookups
         if many:
-            summed_up(sums, thread, threads)
+            inclusive_scan(sums, thread, threads)
         else:
             cuda.syncthreads()
         total = sums[nodes_a_block - 1]
@@ -95,25 +96,18 @@ def build_intersect(threads: int, nodes_a_block: int) -> Any:
             lookup = round_first + thread
             which, position = 0, np.int64(-1)
             if lookup < total:
-                low, high = 0, nodes_a_block - 1
-                while low < high:
-                    middle = (low + high) >> 1
-                    if sums[middle] > lookup:
-                        high = middle
-                    else:
-                        low = middle + 1
-                which = low
+                which = upper_bound(sums, 0, nodes_a_block - 1, lookup)
                 i = lookup - sums[which - 1] if which > 0 else lookup
                 first, size = own_first[which], own_size[which]
                 other, degree = other_first[which], other_size[which]
                 if size < degree:
                     w = indices[first + i]
-                    place = place_in(indices, other, other + degree, w)
+                    place = lower_bound(indices, other, other + degree, w)
                     if place < other + degree and indices[place] == w:
                         position = i
                 else:
                     w = indices[other + i]
-                    place = place_in(indices, first, first + size, w)
+                    place = lower_bound(indices, first, first + size, w)
                     if place < first + size and indices[place] == w:
                         position = place - first
             if action == FILL:
@@ -141,7 +135,7 @@ def build_intersect(threads: int, nodes_a_block: int) -> Any:
                 if action == JOIN:
                     node, other_node = nodes[which], offsets[egos[which]] + position
                     if other_node > node:
-                        joined(result, np.int32(node), np.int32(other_node))
+                        union(result, np.int32(node), np.int32(other_node))
                 else:
                     cuda.atomic.add(found, which, np.int32(1))
             round_first += threads
@@ -168,7 +162,7 @@ def build_rows(threads: int) -> Any:
     def find_rows(offsets, rows):
         place = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         if place < rows.size:
-            rows[place] = last_begun(offsets, place)
+            rows[place] = row_of(offsets, place)
 
     return kernel(find_rows, str(threads))
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.primitives import cuda, joined, kernel
+from glp_rapids.jit.cuda import cuda, kernel
+from glp_rapids.jit.primitives import union
 
 THREADS = 256
 
@@ -25,7 +26,7 @@ def build(threads: int) -> Any:
         if i < chosen.size:
             entry = chosen[i]
             node = np.int32(rows[entry])
-            if joined(parent, node, np.int32(indices[entry])) and ego_of.size > 0:
+            if union(parent, node, np.int32(indices[entry])) and ego_of.size > 0:
                 cuda.atomic.sub(scores, offsets[ego_of[node]] + level - 1, np.int32(1))
 
     return kernel(join_ends, str(threads))
@@ -49,7 +50,7 @@ def build_inside(threads: int) -> Any:
                 else:
                     inside = level[entry] >= least
                 if inside:
-                    joined(parent, np.int32(node), np.int32(other))
+                    union(parent, np.int32(node), np.int32(other))
 
     return kernel(join_inside, str(threads))
 

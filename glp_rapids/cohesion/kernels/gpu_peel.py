@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.cuda import load_fresh, meet
-from glp_rapids.jit.primitives import cuda, kernel, last_begun, place_in
+from glp_rapids.jit.cuda import cuda, kernel, load_fresh
+from glp_rapids.jit.primitives import grid_barrier, lower_bound, row_of
 
 THREADS = 256
 LANES = 32  # threads that share one row
@@ -74,7 +74,7 @@ def build_core(threads: int, lanes: int) -> Any:
             if least != NEVER and load_fresh(control, LEAST + (turn + 1) % 3) > least:
                 cuda.atomic.min(control, LEAST + (turn + 1) % 3, np.int64(least))
             turn += 1
-            meet(control, BARRIER, turn * blocks)
+            grid_barrier(control, turn * blocks)
             head, tail = tail, tail + load_fresh(control, FELL + turn % 3)
             if head == tail:
                 level = max(level + 1, np.int32(load_fresh(control, LEAST + turn % 3)))
@@ -89,7 +89,7 @@ def build_core(threads: int, lanes: int) -> Any:
                             core[w] = level
                             _fall(queue, control, turn, tail, w)
                 turn += 1
-                meet(control, BARRIER, turn * blocks)
+                grid_barrier(control, turn * blocks)
                 head, tail = tail, tail + load_fresh(control, FELL + turn % 3)
             level += 1
         for v in range(thread, core.size, everybody):
@@ -134,7 +134,7 @@ def build_truss(threads: int, lanes: int) -> Any:
             if least != NEVER and load_fresh(control, LEAST + (turn + 1) % 3) > least:
                 cuda.atomic.min(control, LEAST + (turn + 1) % 3, np.int64(least))
             turn += 1
-            meet(control, BARRIER, turn * blocks)
+            grid_barrier(control, turn * blocks)
             head, tail = tail, tail + load_fresh(control, FELL + turn % 3)
             if head == tail:
                 level = max(level + 1, np.int32(load_fresh(control, LEAST + turn % 3)))
@@ -152,7 +152,7 @@ def build_truss(threads: int, lanes: int) -> Any:
                         f = edge[entry]
                         if fell[f] < turn:
                             continue
-                        position = place_in(indices, first, last, w)
+                        position = lower_bound(indices, first, last, w)
                         if position == last or indices[position] != w:
                             continue
                         g = edge[position]
@@ -170,7 +170,7 @@ def build_truss(threads: int, lanes: int) -> Any:
                             fell[g] = turn + 1
                             _fall(queue, control, turn, tail, g)
                 turn += 1
-                meet(control, BARRIER, turn * blocks)
+                grid_barrier(control, turn * blocks)
                 head, tail = tail, tail + load_fresh(control, FELL + turn % 3)
             level += 1
         for e in range(thread, truss.size, everybody):
@@ -190,8 +190,8 @@ def build_edges(threads: int) -> Any:
     def find_edges(indptr, indices, rows, edge):
         entry = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         if entry < indices.size:
-            u, v = last_begun(indptr, entry), indices[entry]
+            u, v = row_of(indptr, entry), indices[entry]
             rows[entry] = u
-            edge[entry] = entry if u < v else place_in(indices, indptr[v], indptr[v + 1], u)
+            edge[entry] = entry if u < v else lower_bound(indices, indptr[v], indptr[v + 1], u)
 
     return kernel(find_edges, str(threads))

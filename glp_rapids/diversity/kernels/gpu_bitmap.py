@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.primitives import SCANNED, cuda, kernel, place_in, summed_up
+from glp_rapids.jit.cuda import cuda, kernel
+from glp_rapids.jit.primitives import inclusive_scan, lower_bound, upper_bound
 
 COMPONENT, CORE, TRUSS = range(3)
 SCORE, EVERY, MEMBERS = range(3)
@@ -20,6 +21,9 @@ SCORE, EVERY, MEMBERS = range(3)
 # decides how many registers a thread gets).
 SIZES = ((32, 128, 28), (256, 512, 4))
 NOTHING = np.int32(1 << 30)
+# Where a list is so many times as long as the other, the other's members are looked up in it; a
+# step of a search costs about as much as reading the next few members.
+SCANNED = 8
 ONE, ALL = np.uint32(1), np.uint32(0xFFFFFFFF)
 
 
@@ -46,7 +50,7 @@ def share_lookups(indptr, neighbours, size, sums, partial, thread, threads):
         own += np.int32(degree) if degree <= SCANNED * rest else rest
         sums[a] = own
     partial[thread] = own
-    summed_up(partial, thread, threads)
+    inclusive_scan(partial, thread, threads)
     before = partial[thread] - own
     for a in range(thread * share, min((thread + 1) * share, size)):
         sums[a] += before
@@ -56,25 +60,18 @@ def share_lookups(indptr, neighbours, size, sums, partial, thread, threads):
 @cuda.jit(device=True)
 def known_by(indptr, indices, neighbours, size, sums, lookup):
     """Do one lookup: give two members who know each other, the smaller first; else (0, -1)."""
-    low, high = 0, size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if sums[middle] > lookup:
-            high = middle
-        else:
-            low = middle + 1
-    a = low
+    a = upper_bound(sums, 0, size - 1, lookup)
     i = lookup - sums[a - 1] if a > 0 else lookup
     v = neighbours[a]
     first, last = indptr[v], indptr[v + 1]
     if last - first <= SCANNED * (size - a - 1):
         w = indices[first + i]
         if w > v:
-            place = place_in(neighbours, a + 1, size, w)
+            place = lower_bound(neighbours, a + 1, size, w)
             if place < size and neighbours[place] == w:
                 return a, place
     else:
-        place = place_in(indices, first, last, neighbours[a + 1 + i])
+        place = lower_bound(indices, first, last, neighbours[a + 1 + i])
         if place < last and indices[place] == neighbours[a + 1 + i]:
             return a, a + 1 + i
     return 0, -1

@@ -19,7 +19,7 @@ from glp_rapids.cohesion.kernels.gpu_graph import GpuGraph, index_type_for, noth
 from glp_rapids.device import LackOfMemory, memory_free, to_host
 from glp_rapids.diversity.kernels import gpu_bitmap
 from glp_rapids.diversity.kernels.gpu_bitmap import EVERY, MEMBERS, SCORE
-from glp_rapids.jit.primitives import launch
+from glp_rapids.jit.launch import launch
 
 Array = Any
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.jit.cuda import meet as meet_all
+from glp_rapids.jit.primitives import grid_barrier
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation.kernels.gpu.plan import FEW_AWAKE
 from glp_rapids.propagation.kernels.gpu.votes import (
@@ -34,7 +34,7 @@ def build(target: Target) -> SimpleNamespace:
     @cuda.jit(device=True)
     def meet(run, goal):
         """Wait for all blocks of the grid; what they wrote is then seen by all."""
-        meet_all(run.barrier, 0, goal)
+        grid_barrier(run.barrier, goal)
 
     @cuda.jit(device=True)
     def set_rule(here, run, course):
