@@ -1,40 +1,49 @@
-"""What the public functions of structural diversity have in common: a limit, progress, a clock."""
+"""How a long call is reported to whoever waits for it."""
 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 Progress = bool | Callable[[dict], None]
+Report = Callable[[dict], None]
 
 
 @contextlib.contextmanager
-def telling(progress: Progress, vertices: int) -> Iterator[Callable[[int], None] | None]:
-    """Give what is to be called with the number of further vertices done; None: nothing."""
+def reporting(
+    progress: Progress, show: Callable[[Any, dict], None], **bar: Any
+) -> Iterator[Report | None]:
+    """Pass on how far a call has come, as its argument ``progress`` asks for.
+
+    Parameters
+    ----------
+    progress : bool or callable
+        False: nobody wants to know. True: a bar. A function: gets what is reported.
+    show : callable
+        Moves a bar of tqdm (the first argument) to what is reported (the second).
+    **bar
+        tqdm's options for a bar, such as ``desc``, ``unit``, ``total``.
+
+    Yields
+    ------
+    callable or None
+        To be called with a dict of facts each time there are new ones; None where nobody wants
+        them, so that the caller need not stop to gather them.
+
+    Examples
+    --------
+    >>> with reporting(print, lambda bar, facts: bar.update()) as report:
+    ...     report({"sweep": 1, "changed": 17})
+    {'sweep': 1, 'changed': 17}
+    """
     if progress is False:
         yield None
     elif callable(progress):
-        done = 0
-
-        def tell(further: int) -> None:
-            nonlocal done
-            done += further
-            progress({"evaluated": done, "vertices": vertices})
-
-        yield tell
+        yield progress
     else:
         from tqdm import tqdm
 
-        with tqdm(desc="ego-networks", unit="vertex", total=vertices) as bar:
-            yield bar.update
-
-
-class Clock:
-    """Seconds since it was made."""
-
-    def __init__(self) -> None:
-        self._begin = time.perf_counter()
-
-    def __call__(self) -> float:
-        return time.perf_counter() - self._begin
+        with tqdm(**bar) as shown:
+            yield partial(show, shown)

@@ -8,13 +8,16 @@ structural diversity search in large graphs" (TKDE 2020).
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_memory_limit, check_progress, check_truth
-from glp_rapids.common.progress import Clock, Progress, telling
+from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.device import array_module
 from glp_rapids.diversity.models import Model, model_of
 from glp_rapids.diversity.top_t import best_vertices, contexts_of
@@ -126,11 +129,11 @@ def structural_diversity(
     check_memory_limit(memory_limit)
     check_progress(progress)
     graph = as_graph(graph, **edges)
-    clock = Clock()
+    begin = time.perf_counter()
     devices = check_devices(devices, graph)
     csr = simple(graph, symmetrize)
     everyone = _everyone(graph)
-    with telling(progress, everyone.size) as tell:
+    with _counting(progress, everyone.size) as tell:
         team = Team(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
         if k is None:
             found = _every_k(*team.every_score(everyone, model), about.least_k)
@@ -146,7 +149,7 @@ def structural_diversity(
         **team.report(),
     }
     frame = graph.frame(columns, vertex)
-    return set_attributes(frame, {**facts, "seconds": clock()})
+    return set_attributes(frame, {**facts, "seconds": time.perf_counter() - begin})
 
 
 @guarded
@@ -238,14 +241,14 @@ def top_structural_diversity(
     check_memory_limit(memory_limit)
     check_progress(progress)
     graph = as_graph(graph, **edges)
-    clock = Clock()
+    begin = time.perf_counter()
     devices = check_devices(devices, graph)
     number_of_vertices = graph.number_of_vertices
     if t > number_of_vertices:
         raise ValueError(f"t must be at most {number_of_vertices}, the number of vertices, not {t}")
     csr = simple(graph, symmetrize)
     level = _level(k, number_of_vertices, about)
-    with telling(progress, number_of_vertices) as tell:
+    with _counting(progress, number_of_vertices) as tell:
         team = Team(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
         bound = csr.degree // about.fewest_members(level)
         best, scores, evaluated = best_vertices(
@@ -259,8 +262,30 @@ def top_structural_diversity(
     pruned = number_of_vertices - evaluated
     facts = {"model": model, "k": int(k), "evaluated": evaluated, "pruned": pruned, **team.report()}
     for frame in frames:
-        set_attributes(frame, {**facts, "seconds": clock()})
+        set_attributes(frame, {**facts, "seconds": time.perf_counter() - begin})
     return tuple(frames) if contexts else frames[0]
+
+
+@contextlib.contextmanager
+def _counting(progress: Progress, vertices: int) -> Iterator[Callable[[int], None] | None]:
+    """What is to be called with the number of further vertices done; None: nobody counts."""
+    bar = {"desc": "ego-networks", "unit": "vertex", "total": vertices}
+    with reporting(progress, _move, **bar) as report:
+        if report is None:
+            yield None
+            return
+        done = 0
+
+        def count(further: int) -> None:
+            nonlocal done
+            done += further
+            report({"evaluated": done, "vertices": vertices})
+
+        yield count
+
+
+def _move(bar: Any, facts: dict) -> None:
+    bar.update(facts["evaluated"] - bar.n)
 
 
 def _everyone(graph: Graph) -> Array:
