@@ -15,7 +15,7 @@ _HOMES = {
     "Graph": "graph.graph",
     "as_graph": "ingest.read",
     "read_webgraph": "ingest.webgraph.read",
-    "compress": "compressed.graph",
+    "compress": "compression",
     "CompressedGraph": "compressed.graph",
     "Program": "propagation.program",
     "propagate": "propagation.functions",
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from glp_rapids.cohesion.functions import trussness as trussness
     from glp_rapids.common.hashing import random_below as random_below
     from glp_rapids.compressed.graph import CompressedGraph as CompressedGraph
-    from glp_rapids.compressed.graph import compress as compress
+    from glp_rapids.compression import compress as compress
     from glp_rapids.diversity.ego import ego_networks as ego_networks
     from glp_rapids.diversity.search import structural_diversity as structural_diversity
     from glp_rapids.diversity.search import top_structural_diversity as top_structural_diversity

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import glp_rapids
-from glp_rapids.compressed import reorder
+from glp_rapids import compression
 from glp_rapids.ingest.webgraph import read
 from glp_rapids.jit import interrupts
 from glp_rapids.propagation.engines import cpu
@@ -65,7 +65,7 @@ def test_a_ctrl_c_need_not_wait_for_the_end():
 
 
 def small_calls(monkeypatch):
-    for module in (interrupts, cpu, reorder, read):
+    for module in (interrupts, cpu, compression, read):
         monkeypatch.setattr(module, "A_CALL", 256)
 
 
@@ -81,7 +81,7 @@ def test_what_is_done_in_parts_comes_out_the_same(monkeypatch, options):
             found += [graph.transpose().indices, graph.transpose().indptr, graph.weights]
             found.append(glp_rapids.label_propagation(graph, **options))
             found.append(glp_rapids.layered_label_propagation(graph, gammas=[1], **options))
-            found.append(reorder.breadth_first(graph))
+            found.append(compression.breadth_first(graph))
         return [np.asarray(one, dtype=object) for one in found]
 
     whole = results()

@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from glp_rapids.bench import memory, subjects, timing
 from glp_rapids.bench.table import Rows, Tables
-from glp_rapids.compressed.graph import CompressedGraph, compress
+from glp_rapids.compressed.graph import CompressedGraph
+from glp_rapids.compression import compress
 from glp_rapids.device import gpu_available, to_host
 from glp_rapids.graph.graph import Graph
 

@@ -28,7 +28,8 @@ import numpy as np
 from glp_rapids.bench import memory, timing
 from glp_rapids.bench.large_graph import large_graph
 from glp_rapids.bench.table import Rows, Tables
-from glp_rapids.compressed.graph import CompressedGraph, compress
+from glp_rapids.compressed.graph import CompressedGraph
+from glp_rapids.compression import compress
 from glp_rapids.device import DeviceName, array_module, gpu_available
 from glp_rapids.propagation.options import MAX_ITER, Options
 from glp_rapids.propagation.run import Outcome

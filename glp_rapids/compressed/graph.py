@@ -1,4 +1,4 @@
-"""`compress` and what it gives: a graph in a tenth of the memory, for all that a graph is for.
+"""`CompressedGraph`: a graph in a tenth of the memory, for all that a graph is for.
 
 From Boldi and Vigna's gaps and intervals (WWW 2004) to the CGR of Sha, Li and Tan (SIGMOD 2019) and
 of CGLP+ (TKDE 2024): a list is runs of consecutive neighbours and gaps between the others. How
@@ -8,32 +8,26 @@ lists are laid out is said in `layout`, and in `file` how they are stored.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_progress
 from glp_rapids.common.keeper import Keeper
-from glp_rapids.compressed import packed_ids, reorder
+from glp_rapids.compressed import reorder
 from glp_rapids.compressed import weights as edge_weights
-from glp_rapids.compressed.choose_codes import best_codes
 from glp_rapids.compressed.decode import decode
 from glp_rapids.compressed.encode import encode
-from glp_rapids.compressed.format.layout import Codes, CompressedRows, Layout
-from glp_rapids.compressed.options import Scheme, checked_codes, layout_of, telling
+from glp_rapids.compressed.format.layout import CompressedRows, Layout
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import Weights
-from glp_rapids.device import DeviceName, LackOfMemory, choose, memory_free, to_device
+from glp_rapids.device import DeviceName, choose, to_device
 from glp_rapids.graph import build
 from glp_rapids.graph.graph import CSR, Graph
 from glp_rapids.graph.vertex_ids import VertexIds
-from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.ingest.read import as_graph
 
 Array = Any
 
@@ -255,122 +249,12 @@ class CompressedGraph(Keeper):
     def _transposed(self):
         rows = self._stored()
         rows = CSR(*build.transpose(rows.indptr, rows.indices, rows.weights))
-        transposed = _of_rows(rows, self.layout, True, self.vertices, self.order)
+        transposed = encoded(rows, self.layout, True, self.vertices, self.order)
         transposed._derived["transpose"] = self
         return transposed
 
 
-@guarded
-def compress(
-    graph: Any,
-    scheme: Scheme = "auto",
-    *,
-    for_: Literal["speed", "size"] = "speed",
-    min_interval: int | None = None,
-    raw_below: int = 0,
-    segment: int | None = None,
-    codes: Codes | Mapping[str, str] | None = None,
-    order: Any = None,
-    progress: bool | Callable[[dict], None] = False,
-    **options: Unpack[EdgeOptions],
-) -> CompressedGraph:
-    """Compress a graph: neighbour lists as runs and gaps, a few bits an entry instead of 32.
-
-    Parameters
-    ----------
-    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
-        Whatever `as_graph` takes; its keywords (``source=``, ``destination=``, ``weight=``,
-        ``directed=``, ``vertices=``, ``multigraph=``, ``device=``) are taken here too. A
-        `CompressedGraph` is compressed anew.
-    scheme : {"auto", "cgr", "packed", "entropy"}
-        "packed": numbers of few widths, the fastest to read. "cgr": every number in the code that
-        suits it, as CGR has them; about as small. "entropy": the smallest and the slowest. "auto":
-        "packed" or "entropy", by ``for_``.
-    for_ : {"speed", "size"}
-        What "auto" looks at.
-    min_interval : int, optional
-        So many consecutive neighbours or more are kept as a run; 0: none are. None: 4; "entropy"
-        takes no notice.
-    raw_below : int
-        Lists of up to so many neighbours are left as they are, each number in as many bits as the
-        largest vertex needs; costs much room, since most lists are short.
-    segment : int, optional
-        Longer lists are cut into parts of so many entries, a power of two, which are decoded at
-        the same time. None: 128, and only parts of so many does a GPU read with 32 threads, under
-        "packed"; with 512 "entropy" takes 2 to 4% less, and a GPU longer, since it reads a part
-        with one thread.
-    codes : mapping or Codes, optional
-        Of "cgr", the code ("gamma", "delta", "zeta2", ... "zeta8") of ``degree``, ``count``,
-        ``start``, ``length``, ``first`` or ``gap``. What is not named gets the best one for this
-        graph, by what its numbers take in each (of a large graph, those of one or two million
-        entries).
-    order : {"llp", "degree", "bfs"}, list of int, or None
-        In which order lists are stored, which decides how small they get; results are the same and
-        in the caller's ids in any case. None: by id, which is best where ids say what belongs
-        together, as those of crawls do. "llp": as `layered_label_propagation` puts vertices side by
-        side, the best otherwise. "degree": by falling degree. "bfs": as a breadth-first search
-        finds them. Or a list of all vertex indices, the one to be first first.
-    progress : bool or callable
-        Show a bar, or call the function with a dict before every step.
-
-    Returns
-    -------
-    CompressedGraph
-        Where the graph lives, or on ``device``. The same on every device, to the bit.
-
-    Raises
-    ------
-    ValueError, TypeError
-        An option or the graph is not as described; the message says what and how to mend it.
-    MemoryError
-        The graph and its compressed form do not fit together.
-
-    Notes
-    -----
-    O(m) on either device, every list or part of one in a thread of its own. Beside the graph and
-    its compressed form it takes 16 bytes a vertex and 16 for each part of a longer list; 0.15 GB to
-    choose codes or widths; with ``order``, some 16 bytes an entry. Weights stay beside the lists,
-    as they are or, where few are different, by way of a table of them. Methods: Boldi and Vigna
-    (WWW 2004, DCC 2004), CGR (Sha, Li, Tan, SIGMOD 2019).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from glp_rapids import compress, label_propagation
-    >>> chain = pd.DataFrame({"src": range(1000), "dst": range(1, 1001)})
-    >>> graph = compress(chain, for_="size", device="cpu")
-    >>> round(graph.stats()["ratio"]) > 3
-    True
-    >>> bool((label_propagation(graph) == label_propagation(chain)).all().all())
-    True
-    """
-    if unknown := sorted(options.keys() - EdgeOptions.__annotations__.keys()):
-        raise TypeError(f"unknown option {unknown[0]!r} of compress; see help(glp_rapids.compress)")
-    named = checked_codes(codes)
-    layout = layout_of(scheme, for_, min_interval, raw_below, segment, named)
-    reorder.check_order(order)
-    check_progress(progress)
-    graph = as_graph(graph, **options)
-    try:
-        with telling(progress) as tell:
-            tell("order")
-            places = reorder.order_of(graph, order)
-            rows = reorder.stored(graph, places)
-            if len(named) < len(Codes._fields) and layout.scheme == "cgr":
-                tell("codes")
-                layout = replace(layout, codes=best_codes(rows, layout)._replace(**named))
-            tell("encode")
-            vertices = packed_ids.compact(graph.vertices)
-            return _of_rows(rows, layout, graph.directed, vertices, places)
-    except MemoryError as error:
-        raise LackOfMemory(
-            f"graph: there is too little memory to compress its {graph.number_of_edges:,} entries "
-            f"on the {graph.device} ({memory_free(graph.device) / 2**30:.1f} GiB are free there): "
-            f"{error}; free some, or compress it in host memory with device='cpu'"
-        ) from error
-
-
-def _of_rows(
+def encoded(
     rows: CSR, layout: Layout, directed: bool, vertices: VertexIds, order: Array | None
 ) -> CompressedGraph:
     """Compress rows by place, and put what else makes a graph beside them."""
