@@ -16,7 +16,6 @@ from glp_rapids.compressed.decode import decode, decode_rows, skim
 from glp_rapids.compressed.file import verify
 from glp_rapids.compressed.format.layout import SCHEMES
 from glp_rapids.compressed.packed_ids import packed
-from glp_rapids.compressed.rows import rows_of
 from glp_rapids.compressed.symmetry import is_symmetric
 from glp_rapids.device import array_module, to_host
 
@@ -65,7 +64,7 @@ def results(graph, scheme, layout):
         )
     verify.check(lists)
     yield "statistics", np.array(repr(compressed.stats()))
-    yield "symmetric", np.array(is_symmetric(rows_of(compressed, "in")))
+    yield "symmetric", np.array(is_symmetric(compressed.rows("in")))
     ids = xp.cumsum(1 + xp.arange(700, dtype=np.int64) % 13)
     held = packed(ids)
     yield "ids", held.decoded()

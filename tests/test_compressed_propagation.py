@@ -12,7 +12,7 @@ from programs import PROGRAMS, Counting
 
 import glp_rapids
 from glp_rapids import as_graph, compress, datasets, label_propagation
-from glp_rapids.compressed.rows import CompressedCSR, readers_of, rows_of
+from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.fraud import account_scores
 from glp_rapids.graph.graph import CSR
@@ -174,21 +174,21 @@ def test_the_graph_is_never_decoded_as_a_whole(monkeypatch):
 def test_rows_and_readers():
     plain = as_graph(**graphs.GRAPHS["directed weighted"](), device="cpu")
     graph = compress(plain, "cgr", device="cpu")
-    assert readers_of(graph, "out", make=False) is None
-    inward, outward = rows_of(graph, "in"), rows_of(graph, "out")
+    assert graph.readers("out", make=False) is None
+    inward, outward = graph.rows("in"), graph.rows("out")
     assert isinstance(inward, CompressedCSR)
     assert isinstance(outward, CompressedCSR)
-    assert rows_of(graph, "in") is inward
-    assert readers_of(graph, "in") is outward
-    assert readers_of(graph, "out", make=False) is inward
-    both = rows_of(graph, "both")
+    assert graph.rows("in") is inward
+    assert graph.readers("in") is outward
+    assert graph.readers("out", make=False) is inward
+    both = graph.rows("both")
     assert isinstance(both, CSR)
-    assert readers_of(graph, "both") is both
+    assert graph.readers("both") is both
     np.testing.assert_array_equal(inward.degree, plain.rows("in").degree)
     with pytest.raises(ValueError, match="direction must be"):
-        rows_of(graph, "up")
+        graph.rows("up")
     undirected = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu"), device="cpu")
-    assert readers_of(undirected, "in") is rows_of(undirected, "both")
+    assert undirected.readers("in") is undirected.rows("both")
 
 
 def test_the_report_names_the_scheme_where_lists_were_read():
@@ -242,9 +242,7 @@ def test_as_graph_decodes():
     "name", ["empty", "self-loops", "integer weights", "uneven weights", "directed weighted"]
 )
 def test_other_functions_take_compressed_graphs(name, monkeypatch):
-    from glp_rapids.compressed import decode_some
-
-    monkeypatch.setattr(decode_some, "ENTRIES_AT_ONCE", 7)
+    monkeypatch.setattr("glp_rapids.graph.rows.ENTRIES_AT_ONCE", 7)
     plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
     for order in (None, shuffled(plain)):
         graph = compress(plain, "cgr", order=order, device="cpu")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from glp_rapids.metrics import ari, cover_f1, coverage, modularity, nmi
-from glp_rapids.metrics import quality as quality_module
 
 LABELLINGS = {
     "same": ([0, 0, 1, 1, 2], [5, 5, 3, 3, 9]),
@@ -95,7 +94,7 @@ def test_rows_cut_in_ranges_change_nothing(monkeypatch):
     edges, options = edges_of(graph, weighted=True)
     expected = modularity(edges, frame(labels), **options)
     for entries in (1, 7, 50):
-        monkeypatch.setattr(quality_module, "ENTRIES_AT_ONCE", entries)
+        monkeypatch.setattr("glp_rapids.graph.rows.ENTRIES_AT_ONCE", entries)
         assert modularity(edges, frame(labels), **options) == expected
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import to_device, to_host
 from glp_rapids.ingest.read import as_graph
-from glp_rapids.propagation.results import row_weights
 
 NUMBERS = {
     "integers": (np.int64, st.integers(0, 2**63 - 1)),
@@ -55,7 +54,7 @@ def test_weights_of_a_row_and_of_duplicates_do_not_suffer_from_heavier_ones(devi
     source, destination, weight = map(np.array, zip(*light, *heavy, strict=True))
     graph = as_graph((source, destination, weight), device=device)
     pair = exact(weight[:2])
-    sums = to_host(row_weights(graph))
+    sums = to_host(graph.row_weights())
     assert sums[:3].tolist() == [pair, exact(np.array([pair, 3e-9])), 3e-9]
     odd, even = exact(weight[3::2]), exact(weight[4::2])
     assert sums[3] == exact(np.array([odd, even]))

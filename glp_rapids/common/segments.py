@@ -1,22 +1,58 @@
-"""Sums of segments of an array: exact, rounded once, hence the same in any order on any device.
+"""Segments of an array, given by the offsets where they begin and where the last one ends.
 
-Numbers are cut into limbs of so few bits that a segment's worth of them adds up in 64-bit
-integers. The limbs' sums are put together again in integers of 61 bits, of which the last says
-whether anything is left below it, so that the one rounding to float64 goes the right way.
+Sums over them are exact and rounded once, hence the same in any order on any device: numbers are
+cut into limbs of so few bits that a segment's worth of them adds up in 64-bit integers. The limbs'
+sums are put together again in integers of 61 bits, of which the last says whether anything is left
+below it, so that the one rounding to float64 goes the right way.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import array_module
+from glp_rapids.device import array_module, to_host
 
 Array = Any
 WORD, LOW = 32, (1 << 32) - 1
 HEAD = 61  # bits: more than float64 keeps, and a sign and a carry to spare
+
+
+def segment_offsets(sizes: Array) -> Array:
+    """Return where segments of these sizes begin, one after the other, and the end: int64."""
+    xp = array_module(sizes)
+    offsets = xp.zeros(sizes.size + 1, np.int64)
+    xp.cumsum(sizes, dtype=np.int64, out=offsets[1:])
+    return offsets
+
+
+def segment_ids(offsets: Array, size: int, dtype: Any) -> Array:
+    """Number the elements of an array of ``size`` by the segment that each is in."""
+    xp = array_module(offsets)
+    if xp is np:
+        return np.repeat(np.arange(offsets.size - 1, dtype=dtype), np.diff(offsets))
+    if not size:
+        return xp.empty(0, dtype)
+    # the repeat of CuPy takes no array of counts: how many segments have ended before each element?
+    ended = xp.bincount(offsets[1:], minlength=size + 1)[:size]
+    return xp.cumsum(ended).astype(dtype)
+
+
+def segment_ranges(offsets: Array, elements: int) -> Iterator[tuple[int, int, int, int]]:
+    """Cut what is in segments into runs of about so many elements, a longer segment alone.
+
+    Yields the first segment of each and the one behind its last, and the same of its elements.
+    """
+    xp = array_module(offsets)
+    cuts = xp.searchsorted(offsets, xp.arange(elements, int(offsets[-1]), elements))
+    for first, last in pairwise([0, *to_host(cuts).tolist(), offsets.size - 1]):
+        begin, end = int(offsets[first]), int(offsets[last])
+        if begin < end:
+            yield first, last, begin, end
 
 
 def segment_sums(values: Array, offsets: Array) -> Array:
@@ -37,11 +73,8 @@ def segment_sums(values: Array, offsets: Array) -> Array:
 
 
 def integer_sums(values: Array, offsets: Array) -> Array:
-    """Add up int64; the running sum may wrap around, its differences are exact."""
-    xp = array_module(values)
-    running = xp.empty(values.size + 1, dtype=np.int64)
-    running[0] = 0
-    xp.cumsum(values, out=running[1:])
+    """Add up integers or truth values; the running sum may wrap, its differences are exact."""
+    running = segment_offsets(values)
     return running[offsets[1:]] - running[offsets[:-1]]
 
 

@@ -1,27 +1,22 @@
-"""Some lists of a compressed graph at a time, decoded: those a sweep asks for, or all in turn."""
+"""Some lists of a compressed graph, decoded on the CPU: those a sweep asks for."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numba import njit, prange
 
-from glp_rapids.compressed.decode import decode_rows
 from glp_rapids.compressed.format import neighbour_list
 from glp_rapids.compressed.rows import CompressedCSR
-from glp_rapids.compressed.weights import CodedWeights, EqualWeights, part_of
-from glp_rapids.device import module_on, to_host
-from glp_rapids.graph.graph import CSR
+from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.jit.parallel import ParallelKernel, threads_available
 from glp_rapids.jit.target import DigestCache, cpu_target, made_of
 
 Array = Any
-ENTRIES_AT_ONCE = 1 << 24
 PARALLEL_FROM = 1 << 12  # entries: fewer are decoded before other threads are awake
 CHUNK = 64  # lists that a thread takes at a time
 LONG = 1 << 15  # entries: the parts of a longer list are read by all threads
@@ -33,7 +28,7 @@ def read_lists(
     """Write the neighbours of ``vertices[i]`` to ``indices[starts[i]:starts[i + 1]]``, on the CPU.
 
     And their weights to the same places of ``weights``, unless that is None. A call costs little:
-    `decode_rows` is for many lists at a time.
+    `decode.decode_rows` is for many lists at a time.
     """
     threads = threads_available() if starts[-1] >= PARALLEL_FROM else 1
     places = vertices if rows.place is None else rows.place[vertices]
@@ -55,28 +50,6 @@ def read_lists(
     else:
         entries, values = given.view(word), None
     _copy(threads, places, rows.entry_starts, entries, values, starts, copy)
-
-
-def pieces(
-    rows: CompressedCSR, entries_at_once: int | None = None
-) -> Iterator[tuple[int, int, CSR]]:
-    """Give all lists that have entries, some at a time: the first place, the last, the lists.
-
-    Entries are places too; row 0 of a piece is that of the first place.
-    """
-    at_once = entries_at_once or ENTRIES_AT_ONCE
-    xp = module_on(rows.device)
-    starts, entries = rows.entry_starts, rows.number_of_edges
-    cuts = xp.searchsorted(starts, xp.arange(at_once, entries, at_once))
-    ends = [0, *to_host(cuts).tolist(), rows.number_of_vertices]
-    for first, last in pairwise(ends):
-        begin, end = int(starts[first]), int(starts[last])
-        if begin == end:
-            continue
-        indptr = starts[first : last + 1] - begin
-        indices = xp.empty(end - begin, rows.index_dtype)
-        decode_rows(rows.lists, xp.arange(first, last, dtype=rows.index_dtype), indices, indptr)
-        yield first, last, CSR(indptr, indices, part_of(rows.weights, begin, end))
 
 
 @functools.cache

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.keeper import Keeper
 from glp_rapids.compressed import reorder
 from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.decode import decode
@@ -24,16 +23,17 @@ from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.format.layout import CompressedRows, Layout
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import Weights
-from glp_rapids.device import DeviceName, choose, to_device
+from glp_rapids.device import DeviceName, to_device
 from glp_rapids.graph import build
-from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.graph import BaseGraph, Direction, Graph
+from glp_rapids.graph.rows import CSR, Rows
 from glp_rapids.graph.vertex_ids import VertexIds
 
 Array = Any
 
 
-@dataclass(frozen=True, eq=False)
-class CompressedGraph(Keeper):
+@dataclass(frozen=True, eq=False, repr=False)
+class CompressedGraph(BaseGraph):
     """A graph whose neighbour lists are compressed; `compress` makes one, `open` reads a file.
 
     Every function of this library takes it in the place of a graph and gives the same result; label
@@ -83,6 +83,11 @@ class CompressedGraph(Keeper):
         return self.lists.layout
 
     @property
+    def scheme(self) -> str:
+        """The scheme of the layout: "cgr", "packed" or "entropy"."""
+        return self.lists.layout.scheme
+
+    @property
     def degree(self) -> Array:
         """Entries of every vertex's list, int64."""
         degrees = self.lists.degrees.astype(np.int64)
@@ -99,40 +104,16 @@ class CompressedGraph(Keeper):
             part.nbytes for part in (self.weights, self.order) if part is not None
         )
 
-    def __repr__(self) -> str:
-        sort = "directed" if self.directed else "undirected"
-        weights = "unweighted" if self.weights is None else f"{self.weights.dtype} weights"
-        return (
-            f"CompressedGraph({self.number_of_vertices} vertices, {self.number_of_edges} entries, "
-            f"{sort}, {weights}, {self.layout.scheme}, {self.device})"
-        )
-
-    frame = Graph.frame
-    external = Graph.external
-    external_columns = Graph.external_columns
-
-    def vertex_index(self, ids: Any, argument: str = "vertices") -> Array:
-        """Give the indices of external ids, in their order, where the graph lives."""
-        index = self.vertices.lookup(ids, argument)
-        return to_device(index.astype(self.index_dtype), self.device)
-
-    def to(self, device: DeviceName | None) -> CompressedGraph:
-        """Give the graph on ``device`` ("cpu", "gpu"; None: the GPU if there is one).
-
-        A graph that is there already is itself; a moved one is kept, so moving twice costs once.
-        """
-        device = choose(device)
-        return self if device == self.device else self.keep(device, partial(self._moved, device))
-
     @guarded
     def to_graph(self) -> Graph:
-        """Give the plain graph: the same as was compressed, to the bit. O(m); not kept."""
+        """Return the plain graph: the same as was compressed, to the bit. O(m); not kept."""
         rows = reorder.restored(self._stored(), self.order)
         return Graph(rows.indptr, rows.indices, rows.weights, self.directed, self.vertices)
 
-    def transpose(self) -> CompressedGraph:
-        """Give the graph with every edge reversed, by way of the plain one; kept."""
-        return self if not self.directed else self.keep("transpose", self._transposed)
+    def readers(self, direction: Direction = "in", make: bool = True) -> Rows | None:
+        """Return the transpose of ``rows(direction)``, which `BaseGraph.readers` describes."""
+        decodes = self.directed and direction == "out" and "transpose" not in self._derived
+        return super().readers(direction) if make or not decodes else None
 
     @guarded
     def stats(self) -> dict[str, Any]:
@@ -234,24 +215,28 @@ class CompressedGraph(Keeper):
         indptr, indices = decode(self.lists)
         return CSR(indptr, indices, edge_weights.decoded(self.weights))
 
-    def _moved(self, device):
-        arrays = {
-            name: to_device(getattr(self.lists, name), device)
-            for name in ("words", "block_bytes", "tables")
-        }
-        lists = replace(self.lists, **arrays, _derived={})
+    def _arrays(self):
+        return self.lists.words, self.lists.block_bytes, self.lists.tables
+
+    def _copied(self, device):
+        words, block_bytes, tables = (to_device(array, device) for array in self._arrays())
+        lists = replace(
+            self.lists, words=words, block_bytes=block_bytes, tables=tables, _derived={}
+        )
         order = None if self.order is None else to_device(self.order, device)
         weights = edge_weights.moved(self.weights, device)
-        moved = CompressedGraph(lists, weights, self.directed, self.vertices, order)
-        moved._derived[self.device] = self
-        return moved
+        return CompressedGraph(lists, weights, self.directed, self.vertices, order)
 
-    def _transposed(self):
+    def _reversed(self):
         rows = self._stored()
         rows = CSR(*build.transpose(rows.indptr, rows.indices, rows.weights))
-        transposed = encoded(rows, self.layout, True, self.vertices, self.order)
-        transposed._derived["transpose"] = self
-        return transposed
+        return encoded(rows, self.layout, True, self.vertices, self.order)
+
+    def _out_rows(self):
+        return self.keep("rows", lambda: CompressedCSR(self.lists, self.weights, self.order))
+
+    def _both(self):
+        return self.to_graph().rows("both")
 
 
 def encoded(

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.hashing import mix
-from glp_rapids.compressed.decode_some import pieces
 from glp_rapids.compressed.encode import row_of_part
 from glp_rapids.compressed.format.bits import inner
 from glp_rapids.compressed.rows import CompressedCSR
@@ -35,7 +34,7 @@ ONE = np.int64(1)
 
 
 class Summing(NamedTuple):
-    """What `functions` work on: a piece of the lists."""
+    """What `functions` work on: a chunk of the lists."""
 
     key: np.uint64
     first: np.int64  # the place of the first list
@@ -50,17 +49,17 @@ def is_symmetric(rows: CompressedCSR) -> bool:
     if isinstance(rows.weights, EqualWeights):
         rows = CompressedCSR(rows.lists, None, rows.order)
     key, total = np.uint64(secrets.randbits(64)), 0
-    for first, _, piece in pieces(rows, ENTRIES_AT_ONCE):
-        xp, items = array_module(piece.indices), -(-piece.indices.size // int(SPAN))
+    for first, _, chunk in rows.chunks(ENTRIES_AT_ONCE):
+        xp, items = array_module(chunk.indices), -(-chunk.indices.size // int(SPAN))
         sums = xp.zeros(items, np.uint64)
-        work = Summing(key, np.int64(first), piece.indptr, piece.indices, _as_words(piece), sums)
+        work = Summing(key, np.int64(first), chunk.indptr, chunk.indices, _as_words(chunk), sums)
         each(functions, "any", "add_span", items, work, rows.device)
         total += int(sums.sum())
     return total % 2**64 == 0
 
 
-def _as_words(piece: CSR) -> Array:
-    xp, weights = array_module(piece.indices), piece.weights
+def _as_words(chunk: CSR) -> Array:
+    xp, weights = array_module(chunk.indices), chunk.weights
     if weights is None:
         return xp.empty(0, np.uint64)
     weights = weights + weights.dtype.type(0)  # -0.0 becomes 0.0, which is as heavy

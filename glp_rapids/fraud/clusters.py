@@ -14,27 +14,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_share, is_integer, is_sequence, shown
-from glp_rapids.compressed.rows import is_compressed
 from glp_rapids.device import array_module, module_on, to_device
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.window import SlidingWindow
-from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.graph import BaseGraph, Graph
 from glp_rapids.graph.sort_gpu import rows_of
 from glp_rapids.graph.subgraph import Groups, connected_core, counts, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph, as_graph
 from glp_rapids.propagation.functions import label_propagation, seeded_label_propagation
-from glp_rapids.propagation.results import row_weights
-
-if TYPE_CHECKING:
-    from glp_rapids.compressed.graph import CompressedGraph
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one
@@ -206,7 +201,7 @@ def find_clusters(
     is_seed[seed_index] = True
 
     close = xp.flatnonzero((score >= minimum_score) & (score > 0))
-    total = row_weights(prepared)[close]
+    total = prepared.row_weights()[close]
     inner = induced(prepared, close)
     worth = inner if values is None else induced(values, close)
     agreed = _agreed(inner)
@@ -229,9 +224,9 @@ def find_clusters(
     same = inside(inner, group_of)
     partners = groups.sums(counts(inner, same)[member])
     pairs = xp.maximum(groups.size * (groups.size - 1), 1)
-    staying = groups.totals(row_weights(masked(inner, same))[member])
+    staying = groups.totals(masked(inner, same).row_weights()[member])
     trade = groups.totals(total[member])
-    value = groups.totals(row_weights(masked(worth, same))[member]) / 2
+    value = groups.totals(masked(worth, same).row_weights()[member]) / 2
     columns = {
         "cluster": xp.arange(order.size),
         "size": groups.size[order],
@@ -328,8 +323,8 @@ def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -
 
 
 def _prepared(
-    graph: Any, edges: dict[str, Any], convert: Callable[..., Graph | CompressedGraph]
-) -> tuple[Graph | CompressedGraph, Graph | None]:
+    graph: Any, edges: dict[str, Any], convert: Callable[..., BaseGraph]
+) -> tuple[BaseGraph, Graph | None]:
     """Give the graph of transfers and, of a window, that of amounts."""
     values = None
     if isinstance(graph, SlidingWindow):
@@ -337,7 +332,7 @@ def _prepared(
             raise TypeError(f"a SlidingWindow takes no {next(iter(edges))}=: it has its own")
         prepared, values = graph.graph("transfers"), graph.graph("amount")
     else:
-        if not (isinstance(graph, Graph) or is_compressed(graph)) and edges.get("weight") is None:
+        if not isinstance(graph, BaseGraph) and edges.get("weight") is None:
             edges = {"multigraph": "keep", **edges}
         prepared = convert(graph, **edges)
     if prepared.directed:
@@ -345,7 +340,7 @@ def _prepared(
     return prepared, values
 
 
-def _seed_index(graph: Graph | CompressedGraph, seeds: Any, absent: str) -> tuple[Array, int]:
+def _seed_index(graph: BaseGraph, seeds: Any, absent: str) -> tuple[Array, int]:
     """Give the vertices on the blacklist, once each, and how many of its ids are no vertex."""
     check_choice("absent", absent, ("raise", "drop"), "'raise' or 'drop'")
     if isinstance(seeds, set | frozenset | dict):
@@ -363,7 +358,7 @@ def _seed_index(graph: Graph | CompressedGraph, seeds: Any, absent: str) -> tupl
 
 
 def _score_frame(
-    graph: Graph | CompressedGraph, seed_index: Array, absent: int, damping: float, max_iter: int
+    graph: BaseGraph, seed_index: Array, absent: int, damping: float, max_iter: int
 ) -> Frame:
     xp = module_on(graph.device)
     is_seed = xp.zeros(graph.number_of_vertices, dtype=bool)

@@ -1,126 +1,75 @@
-"""What everything runs on: a CSR (indptr, indices, weights) and the external vertex ids."""
+"""What everything runs on: `Graph`, a CSR with external vertex ids, and what all graphs share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from glp_rapids.common.checks import check_choice
 from glp_rapids.common.keeper import Keeper
-from glp_rapids.device import DeviceName, array_module, choose, device_of, to_device
+from glp_rapids.device import DeviceName, array_module, choose, refuse_elsewhere, to_device
 from glp_rapids.frames.kinds import Column, Frame, Kind, to_frame
 from glp_rapids.graph import build
+from glp_rapids.graph.rows import CSR, Rows
 from glp_rapids.graph.vertex_ids import VertexIds
 
 Array = Any
 Direction = Literal["in", "out", "both"]
 
 
-@dataclass(frozen=True, eq=False)
-class CSR:
-    """Sorted neighbour lists: row v is ``indices[indptr[v]:indptr[v + 1]]``.
+class BaseGraph(Keeper):
+    """What graphs have in common however their rows are kept: ids, directions, frames.
 
-    Parameters
-    ----------
-    indptr : int64 array of n + 1
-        Where the rows start.
-    indices : int32 array of m (int64 if n is beyond int32)
-        Neighbours, ascending inside a row.
-    weights : int64, float32 or float64 array of m, or None
-        Finite and not negative, in the order of ``indices``; None where every edge weighs one.
-    """
-
-    form: ClassVar[str] = "plain"
-    indptr: Array
-    indices: Array
-    weights: Array | None
-
-    @property
-    def number_of_vertices(self) -> int:
-        """The number of rows."""
-        return self.indptr.size - 1
-
-    @property
-    def number_of_edges(self) -> int:
-        """The number of entries; an undirected edge counts twice, a self-loop once."""
-        return self.indices.size
-
-    @property
-    def device(self) -> DeviceName:
-        """Where the arrays live: "cpu" (NumPy) or "gpu" (CuPy)."""
-        return device_of(self.indptr)
-
-    @property
-    def index_dtype(self) -> np.dtype:
-        """The type of a vertex index: int32, or int64 where needed."""
-        return self.indices.dtype
-
-    @property
-    def degree(self) -> Array:
-        """Entries of every row, int64."""
-        return self.indptr[1:] - self.indptr[:-1]
-
-    @property
-    def ascends(self) -> bool:
-        """Whether the entries of a row ascend: always."""
-        return True
-
-
-@dataclass(frozen=True, eq=False)
-class Graph(Keeper, CSR):
-    """A graph in CSR form with its external vertex ids; `as_graph` makes one.
-
-    A vertex is an index, the rank of its external id in sorted order. Rows are sorted and hold no
-    duplicate. The graph is never changed; what is derived from it is kept on it.
-
-    Parameters
-    ----------
-    indptr, indices, weights
-        As in `CSR`. Directed: row = source, entries = destinations. Undirected: symmetric, and a
-        self-loop is one entry.
-    directed : bool
-        Whether (u, v) and (v, u) are different edges.
-    vertices : VertexIds
-        The external ids, in the order of the indices.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from glp_rapids import as_graph
-    >>> graph = as_graph(pd.DataFrame({"src": [10, 20], "dst": [20, 30]}), device="cpu")
-    >>> graph.number_of_vertices, graph.number_of_edges, graph.indices.tolist()
-    (3, 4, [1, 0, 2, 1])
+    A vertex is an index, the rank of its external id in sorted order. A graph is never changed;
+    what is derived from it is kept on it.
     """
 
     directed: bool
     vertices: VertexIds
-    _derived: dict[str, Any] = field(default_factory=dict, repr=False)
+    weights: Any
+    number_of_vertices: int
+    number_of_edges: int
+    device: DeviceName
+    index_dtype: np.dtype
+    degree: Array
+    scheme: str | None = None  # how the rows are compressed
 
     def __repr__(self) -> str:
-        sort = "directed" if self.directed else "undirected"
-        weights = "unweighted" if self.weights is None else f"{self.weights.dtype} weights"
-        return (
-            f"Graph({self.number_of_vertices} vertices, {self.number_of_edges} entries, {sort}, "
-            f"{weights}, {self.device})"
+        facts = (
+            f"{self.number_of_vertices} vertices",
+            f"{self.number_of_edges} entries",
+            "directed" if self.directed else "undirected",
+            "unweighted" if self.weights is None else f"{self.weights.dtype} weights",
+            *([self.scheme] if self.scheme else []),
+            self.device,
         )
+        return f"{type(self).__name__}({', '.join(facts)})"
 
-    def to(self, device: DeviceName | None) -> Graph:
-        """Give the graph on ``device`` ("cpu", "gpu"; None: the GPU if there is one).
+    def to(self, device: DeviceName | None) -> Self:
+        """Return the graph on ``device`` ("cpu", "gpu"; None: the GPU if there is one).
 
         A graph that is there already is itself; a moved one is kept, so moving twice costs once.
         """
         device = choose(device)
         return self if device == self.device else self.keep(device, partial(self._moved, device))
 
-    def transpose(self) -> Graph:
-        """Give the graph with every edge reversed, in O(m); kept. Undirected: itself."""
+    def refuse_elsewhere(self, label: str) -> None:
+        """Raise if the graph lies on another GPU than the current one."""
+        refuse_elsewhere(self._arrays()[0], label)
+
+    def to_graph(self) -> Graph:
+        """Return the plain graph."""
+        raise NotImplementedError
+
+    def transpose(self) -> Self:
+        """Return the graph with every edge reversed; kept. Undirected: itself."""
         return self if not self.directed else self.keep("transpose", self._transposed)
 
-    def rows(self, direction: Direction = "in") -> CSR:
-        """Give the CSR whose row v holds the neighbours whose labels v reads.
+    def rows(self, direction: Direction = "in") -> Rows:
+        """Return the rows whose entries are the neighbours whose labels a vertex reads.
 
         Parameters
         ----------
@@ -128,24 +77,31 @@ class Graph(Keeper, CSR):
             "in": labels flow along the edges, so row v holds the sources of the edges into v;
             "out": the destinations of those out of v; "both": both, sorted, where the other end of
             a reciprocal pair is there twice and v itself, if it has a self-loop, once.
-            An undirected graph has one answer: itself.
+            An undirected graph has one answer.
 
         Returns
         -------
-        CSR
-            A `Graph` for "in" and "out"; kept on the graph.
+        Rows
+            Kept on the graph.
         """
         check_choice("direction", direction, ("in", "out", "both"), "'in', 'out' or 'both'")
         if not self.directed or direction == "out":
-            return self
+            return self._out_rows()
         if direction == "in":
-            return self.transpose()
+            return self.transpose().rows("out")
         return self.keep("both", self._both)
 
-    def readers(self, direction: Direction = "in") -> CSR:
-        """Give the transpose of ``rows(direction)``: row u holds who reads the label of u."""
-        rows = self.rows(direction)
-        return rows.transpose() if isinstance(rows, Graph) else rows
+    def readers(self, direction: Direction = "in", make: bool = True) -> Rows | None:
+        """Return the transpose of ``rows(direction)``: row u holds who reads the label of u.
+
+        Parameters
+        ----------
+        direction : {"in", "out", "both"}
+            As for `rows`.
+        make : bool
+            False: None where the graph would have to be decompressed for it.
+        """
+        return self.rows({"in": "out", "out": "in"}.get(direction, direction))
 
     def frame(
         self, columns: dict[str, Column], vertex: Array | None = None, kind: Kind | None = None
@@ -183,7 +139,7 @@ class Graph(Keeper, CSR):
         Returns
         -------
         int32 or int64 array
-            As ``indices``.
+            Of ``index_dtype``.
 
         Raises
         ------
@@ -193,7 +149,7 @@ class Graph(Keeper, CSR):
             They are of another type than the vertices.
         """
         index = self.vertices.lookup(ids, argument)
-        return to_device(index.astype(self.indices.dtype), self.device)
+        return to_device(index.astype(self.index_dtype), self.device)
 
     def external(self, index: Array | None = None) -> Any:
         """Give the external ids at ``index`` (None: all): a Series; a frame if several columns."""
@@ -204,23 +160,66 @@ class Graph(Keeper, CSR):
         """Give the external ids at ``index`` for `frame`: column ``name``, or ``0_name``, ..."""
         return self.vertices.take(index, name)
 
-    def _moved(self, device):
-        arrays = (
-            None if array is None else to_device(array, device)
-            for array in (self.indptr, self.indices, self.weights)
-        )
-        moved = Graph(*arrays, self.directed, self.vertices)
+    def _moved(self, device: DeviceName) -> Self:
+        moved = self._copied(device)
         moved._derived[self.device] = self
         return moved
 
-    def _transposed(self):
-        arrays = build.transpose(self.indptr, self.indices, self.weights)
-        transposed = Graph(*arrays, True, self.vertices)
+    def _transposed(self) -> Self:
+        transposed = self._reversed()
         transposed._derived["transpose"] = self
         return transposed
 
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph(BaseGraph, CSR):
+    """A graph in CSR form with its external vertex ids; `as_graph` makes one.
+
+    A vertex is an index, the rank of its external id in sorted order. Rows are sorted and hold no
+    duplicate. The graph is never changed; what is derived from it is kept on it.
+
+    Parameters
+    ----------
+    indptr, indices, weights
+        As in `CSR`. Directed: row = source, entries = destinations. Undirected: symmetric, and a
+        self-loop is one entry.
+    directed : bool
+        Whether (u, v) and (v, u) are different edges.
+    vertices : VertexIds
+        The external ids, in the order of the indices.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids.ingest import as_graph
+    >>> graph = as_graph(pd.DataFrame({"src": [10, 20], "dst": [20, 30]}), device="cpu")
+    >>> graph.number_of_vertices, graph.number_of_edges, graph.indices.tolist()
+    (3, 4, [1, 0, 2, 1])
+    """
+
+    directed: bool
+    vertices: VertexIds
+    _derived: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def to_graph(self) -> Graph:
+        """Return the graph: it is a plain one."""
+        return self
+
+    def _arrays(self):
+        return self.indptr, self.indices, self.weights
+
+    def _copied(self, device):
+        arrays = (None if array is None else to_device(array, device) for array in self._arrays())
+        return Graph(*arrays, self.directed, self.vertices)
+
+    def _reversed(self):
+        return Graph(*build.transpose(*self._arrays()), True, self.vertices)
+
+    def _out_rows(self):
+        return self
+
     def _both(self):
-        return CSR(*build.both_directions(self.indptr, self.indices, self.weights))
+        return CSR(*build.both_directions(*self._arrays()))
 
 
 def is_symmetric(graph: Graph) -> bool:

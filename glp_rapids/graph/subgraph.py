@@ -14,7 +14,6 @@ from glp_rapids.device import array_module
 from glp_rapids.graph import vertex_ids
 from glp_rapids.graph.graph import CSR, Graph
 from glp_rapids.graph.sort_gpu import rows_of
-from glp_rapids.propagation.results import row_weights
 
 Array = Any
 
@@ -117,7 +116,7 @@ def core(
     while True:
         same = inside(graph, community)
         weak = counts(graph, same) < minimum_partners
-        weak |= row_weights(masked(graph, same)) < minimum_share * total
+        weak |= masked(graph, same).row_weights() < minimum_share * total
         weak &= community >= 0
         if not bool(weak.any()):
             return community

@@ -14,18 +14,15 @@ layers come finest first, so that the coarsest decides first; the other way roun
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glp_rapids.device import array_module, module_on
-
-if TYPE_CHECKING:
-    from glp_rapids.compressed.rows import CompressedCSR
-    from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import Rows
 
 Array = Any
 
 
-def by_degree(rows: CSR | CompressedCSR) -> Array:
+def by_degree(rows: Rows) -> Array:
     """List the vertices, most entries first; of equals the smaller index."""
     return module_on(rows.device).argsort(-rows.degree, kind="stable")
 

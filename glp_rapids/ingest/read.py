@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_truth, errors_named
-from glp_rapids.compressed.rows import is_compressed
 from glp_rapids.device import (
     DeviceName,
     LackOfMemory,
@@ -28,12 +27,9 @@ from glp_rapids.device import (
 )
 from glp_rapids.frames import kinds
 from glp_rapids.graph import build, id_types, vertex_ids
-from glp_rapids.graph.graph import Graph, is_symmetric
+from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric
 from glp_rapids.ingest import readers
 from glp_rapids.ingest.options import ColumnNames, EdgeOptions
-
-if TYPE_CHECKING:
-    from glp_rapids.compressed.graph import CompressedGraph
 
 Array = Any
 
@@ -123,11 +119,10 @@ def as_graph(
     3    dan       0
     """
     options = source, destination, weight, directed, vertices, multigraph, device
-    found = _converted(graph, *options)
-    return found.to_graph() if is_compressed(found) else found
+    return _converted(graph, *options).to_graph()
 
 
-def as_any_graph(graph: Any, **edges: Unpack[EdgeOptions]) -> Graph | CompressedGraph:
+def as_any_graph(graph: Any, **edges: Unpack[EdgeOptions]) -> BaseGraph:
     """Do what `as_graph` does, but leave a `CompressedGraph` compressed."""
     arguments = inspect.signature(as_graph).bind(graph, **edges)
     arguments.apply_defaults()
@@ -139,12 +134,12 @@ def _converted(graph, source, destination, weight, directed, vertices, multigrap
     check_truth(directed=directed)
     device = choose(device)
     options = readers.Options(source, destination, weight, bool(directed), vertices)
-    if isinstance(graph, Graph) or is_compressed(graph):
+    if isinstance(graph, BaseGraph):
         name = f"a glp_rapids.{type(graph).__name__}"
         readers.refuse(options, name, "vertices", "it has its own")
         readers.refuse(options, name, "weight", "it has its own")
         readers.refuse_direction(graph.directed, options)
-        refuse_elsewhere(graph.lists.words if is_compressed(graph) else graph.indptr, "graph")
+        graph.refuse_elsewhere("graph")
         return graph.to(device)
     edges = None
     try:

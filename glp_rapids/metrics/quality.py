@@ -7,25 +7,18 @@ floats: so a value is the same to the last bit on CPU and GPU and in any order o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
-from glp_rapids.compressed.rows import is_compressed, rows_of
 from glp_rapids.device import array_module, to_device, to_host
-from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.graph import BaseGraph
+from glp_rapids.graph.rows import Rows
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.metrics.columns import as_frame, label_codes, some, vertex_columns
-
-if TYPE_CHECKING:
-    from glp_rapids.compressed.graph import CompressedGraph
-
-ENTRIES_AT_ONCE = 1 << 24
 
 
 @guarded
@@ -136,28 +129,21 @@ def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
     return inside / total if total else math.nan
 
 
-def _community_weights(
-    graph: Graph | CompressedGraph, labels: Any
-) -> tuple[int, np.ndarray, np.ndarray]:
+def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, np.ndarray]:
     """Give the weight inside communities, and that which leaves and enters each, in fixed point."""
     xp = array_module(labels)
-    pieces = _pieces
-    if is_compressed(graph):
-        from glp_rapids.compressed.decode_some import pieces
-
-        labels = labels if graph.order is None else labels[graph.order]  # by place
     communities = int(labels.max()) + 1 if labels.size else 0
-    exponent = _exponent(graph.weights)
+    stored = graph.rows("out")
+    labels, exponent = stored.by_place(labels), _exponent(stored)
     inside = 0
     outgoing = xp.zeros(communities, xp.int64)
     incoming = xp.zeros(communities, xp.int64)
-    for first, _, piece in pieces(rows_of(graph, "out")):
-        columns = piece.indices
-        rows = first + _rows_of_entries(piece.indptr, columns.size)
-        if piece.weights is None:
+    for first, _, chunk in stored.chunks():
+        rows, columns = chunk.row_indices() + first, chunk.indices
+        if chunk.weights is None:
             weights = xp.ones(columns.size, xp.int64)
         else:
-            weights = _fixed_point(piece.weights, exponent)
+            weights = _fixed_point(chunk.weights, exponent)
         if not graph.directed:
             # a loop is stored once, every other edge in both its rows
             weights = weights * (1 + (rows == columns))
@@ -168,46 +154,17 @@ def _community_weights(
     return inside, to_host(outgoing), to_host(incoming)
 
 
-def _pieces(rows: CSR) -> Iterator[tuple[int, int, CSR]]:
-    """Cut rows in pieces of about ENTRIES_AT_ONCE, a long row alone: the first, the last, these."""
-    for first, last in _row_ranges(rows.indptr):
-        ends = rows.indptr[first : last + 1]
-        begin, end = int(ends[0]), int(ends[-1])
-        weights = None if rows.weights is None else rows.weights[begin:end]
-        yield first, last, CSR(ends - begin, rows.indices[begin:end], weights)
-
-
-def _row_ranges(indptr: Any) -> Iterator[tuple[int, int]]:
-    """Cut the rows that have entries in ranges of about ENTRIES_AT_ONCE, a long row alone."""
-    xp = array_module(indptr)
-    entries = int(indptr[-1])
-    if entries == 0:
-        return iter(())
-    cuts = xp.searchsorted(indptr, xp.arange(ENTRIES_AT_ONCE, entries, ENTRIES_AT_ONCE))
-    rows = [0, *to_host(cuts).tolist(), len(indptr) - 1]
-    return ((first, last) for first, last in pairwise(rows) if first < last)
-
-
-def _rows_of_entries(ends: Any, entries: int) -> Any:
-    """Give the row of each entry of a CSR with the offsets ``ends``."""
-    xp = array_module(ends)
-    # CuPy's repeat takes no array of counts
-    return xp.cumsum(xp.bincount(ends[1:-1], minlength=entries + 1)[:entries])
-
-
-def _exponent(weights: Any) -> int | None:
+def _exponent(rows: Rows) -> int | None:
     """Give the e for which all weights times 2^e, loops doubled, sum to less than 2^62.
 
     None when they are integers that do so as they are.
     """
-    largest = 0
-    if weights is not None and weights.size:
-        largest = getattr(weights, "values", weights).max().item()  # of coded weights those coded
-    if largest == 0:
+    largest, entries = rows.largest_weight(), rows.number_of_edges
+    if rows.weights is None or largest == 0:
         return 0
-    if weights.dtype.kind in "iu" and 2 * largest * weights.size <= 2**62:
+    if rows.weights.dtype.kind in "iu" and 2 * largest * entries <= 2**62:
         return None
-    return 62 - math.frexp(2.0 * weights.size)[1] - math.frexp(largest)[1]
+    return 62 - math.frexp(2.0 * entries)[1] - math.frexp(largest)[1]
 
 
 def _fixed_point(weights: Any, exponent: int | None) -> Any:
@@ -232,7 +189,7 @@ def _sum_by(group: Any, values: Any, groups: int) -> Any:
     return total
 
 
-def _labels_of(graph: Graph | CompressedGraph, partition: Any) -> Any:
+def _labels_of(graph: BaseGraph, partition: Any) -> Any:
     """Give each vertex's community as an integer 0..k-1, on the graph's device."""
     partition = as_frame(partition, "partition")
     keys = vertex_columns(partition, "partition")

@@ -18,7 +18,6 @@ from glp_rapids.common.checks import (
     is_sequence,
     shown,
 )
-from glp_rapids.compressed.rows import readers_of, rows_of
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program
@@ -26,9 +25,8 @@ from glp_rapids.propagation.run import run
 from glp_rapids.propagation.variants import Classic, Layered, Seeded, SpeakerListener
 
 if TYPE_CHECKING:
-    from glp_rapids.compressed.graph import CompressedGraph
     from glp_rapids.frames.kinds import Frame
-    from glp_rapids.graph.graph import Graph
+    from glp_rapids.graph.graph import BaseGraph
 
 
 # The layers of `layered_label_propagation` unless the caller says: to look at, and for an order.
@@ -43,9 +41,7 @@ def _results() -> ModuleType:
     return results
 
 
-def _prepared(
-    graph: Any, options: SweepOptions, **defaults: Any
-) -> tuple[Graph | CompressedGraph, Options]:
+def _prepared(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGraph, Options]:
     """Split the keywords, check those of the run before the graph is even looked at, convert."""
     from glp_rapids.ingest.read import as_any_graph
 
@@ -300,11 +296,11 @@ def layered_label_propagation(
     return _results().layers(prepared, gammas, outcomes, renumber)
 
 
-def _ordering(graph: Graph | CompressedGraph, run_options: Options, gammas: list[float]) -> Frame:
+def _ordering(graph: BaseGraph, run_options: Options, gammas: list[float]) -> Frame:
     """Let every layer, the finest first, put its clusters together."""
     from glp_rapids.graph import vertex_order
 
-    vertices, reports = vertex_order.by_degree(rows_of(graph, run_options.direction)), []
+    vertices, reports = vertex_order.by_degree(graph.rows(run_options.direction)), []
     for gamma in gammas:
         outcome = run(graph, Layered(gamma), run_options)
         vertices = vertex_order.with_layer(vertices, outcome.labels)
@@ -448,10 +444,10 @@ def seeded_label_propagation(
     labels, names = _results().seed_labels(prepared, seeds)
     # no label gets farther than there are sweeps
     reach = max_iter if max_hops is None else min(int(max_hops), int(max_iter))
-    rows = rows_of(prepared, run_options.direction)
-    readers = readers_of(prepared, run_options.direction)
-    heard = _results().row_weights(rows)
-    said = heard if readers is rows else _results().row_weights(readers)
+    rows = prepared.rows(run_options.direction)
+    readers = prepared.readers(run_options.direction)
+    heard = rows.row_weights()
+    said = heard if readers is rows else readers.row_weights()
     # whatever the order of updates, nobody gets further in a class than all at once would
     steps = max_iter * (run_options.classes if run_options.update == "semi" else 1)
     program = Seeded(labels, heard, said, damping, reach, steps)

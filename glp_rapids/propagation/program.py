@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from glp_rapids.common.checks import errors_named, shown
-from glp_rapids.compressed.rows import is_compressed
 from glp_rapids.device import array_module
 from glp_rapids.jit.fingerprint import fingerprint, of_package
 
 if TYPE_CHECKING:
-    from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.graph.graph import Graph
+    from glp_rapids.graph.graph import BaseGraph
 
 FUNCTIONS = ("pick_label", "load_neighbor", "label_score", "update_vertex")
 
@@ -95,7 +93,7 @@ class Program:
     _largest_sum: ClassVar[float | None] = None
     result_columns: ClassVar[tuple[str, ...]] = ()
 
-    def initial_state(self, graph: Graph | CompressedGraph) -> Mapping[str, Any]:
+    def initial_state(self, graph: BaseGraph) -> Mapping[str, Any]:
         """Give the state by name: arrays (first axis: vertices), numbers.
 
         ``labels`` may be among them: what the vertices say at first (by default, themselves).
@@ -231,15 +229,13 @@ def _numbers(array: Any, label: str) -> Any:
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 
 
-def initial_state(
-    program: Program, graph: Graph | CompressedGraph, to_device: Callable[[Any], Any]
-) -> dict:
+def initial_state(program: Program, graph: BaseGraph, to_device: Callable[[Any], Any]) -> dict:
     """Ask the program for its state, check it, and bring the arrays to the device."""
     name_of = type(program).__name__
     try:
         given = program.initial_state(graph)
     except AttributeError as error:
-        if not is_compressed(graph) or error.obj is not graph:
+        if graph.scheme is None or error.obj is not graph:
             raise
         raise TypeError(
             f"{name_of}.initial_state asks for graph.{error.name}, which a compressed graph does "

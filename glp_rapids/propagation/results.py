@@ -11,8 +11,6 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, is_sequence
-from glp_rapids.common.segments import segment_sums
-from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import (
     Frame,
@@ -23,7 +21,7 @@ from glp_rapids.frames.kinds import (
     to_series,
     without_proxy,
 )
-from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.graph import Graph
 from glp_rapids.propagation.run import Outcome
 
 
@@ -185,37 +183,6 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
         partition[by_label] = number.astype(partition.dtype)
     frame = graph.frame({"partition": partition, "frequency": frequency}, vertex=vertex)
     return set_attributes(frame, outcome.report)
-
-
-def row_weights(rows: CSR | CompressedCSR) -> Any:
-    """Sum the weights of each row without its self-loop: exact, then rounded once."""
-    if isinstance(rows, CompressedCSR):
-        from glp_rapids.compressed.decode_some import pieces
-
-        sums = module_on(rows.device).zeros(rows.number_of_vertices, np.float64)
-        for first, last, piece in pieces(rows):
-            sums[first:last] = _row_sums(piece, first)
-        sums = sums if rows.order is None else sums[rows.place]
-    else:
-        sums = _row_sums(rows, 0)
-    if sums.size and not bool(array_module(sums).isfinite(sums.max())):
-        raise ValueError(
-            "weight: the weights at a vertex add up to more than float64 can hold; divide them"
-        )
-    return sums
-
-
-def _row_sums(rows: CSR, first: int) -> Any:
-    """Give the sums of rows, of which row 0 is that of vertex ``first``."""
-    xp = array_module(rows.indptr)
-    degree = rows.degree
-    owner = xp.repeat(
-        xp.arange(first, first + degree.size, dtype=rows.indices.dtype),
-        to_host(degree) if xp is np else degree,
-    )
-    loop = owner == rows.indices
-    amounts = ~loop if rows.weights is None else xp.where(loop, 0, rows.weights)
-    return segment_sums(amounts, rows.indptr)
 
 
 def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:

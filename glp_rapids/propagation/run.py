@@ -28,7 +28,6 @@ from glp_rapids.common.checks import (
     is_number,
     shown,
 )
-from glp_rapids.compressed.rows import CompressedCSR, heaviest, is_compressed, readers_of, rows_of
 from glp_rapids.device import (
     LackOfMemory,
     memory_free,
@@ -43,21 +42,21 @@ from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
 if TYPE_CHECKING:
-    from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.graph.graph import CSR, Graph
+    from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.rows import Rows
 
 
 @dataclass
 class Outcome:
     """What a run leaves behind."""
 
-    graph: Graph | CompressedGraph
+    graph: BaseGraph
     labels: Any
     state: dict[str, Any]
     report: dict[str, Any] = field(default_factory=dict)
 
 
-def run(graph: Graph | CompressedGraph, program: Program, options: Options) -> Outcome:
+def run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     """Run a program on a graph, on the device where the graph lives."""
     try:
         return _run(graph, program, options)
@@ -72,16 +71,16 @@ def run(graph: Graph | CompressedGraph, program: Program, options: Options) -> O
         ) from error
 
 
-def _bytes_needed(graph: Graph | CompressedGraph) -> int:
+def _bytes_needed(graph: BaseGraph) -> int:
     """Estimate the peak of a run, as `glp-rapids bench gpu` and `bench compressed` measure it."""
-    if is_compressed(graph):
+    if graph.scheme:
         return graph.nbytes + 60 * graph.number_of_vertices
     arrays = [array for array in (graph.indices, graph.weights) if array is not None]
     entries = sum(array.nbytes for array in arrays) * (2 if graph.directed else 1)
     return entries + 54 * graph.number_of_vertices
 
 
-def _run(graph: Graph | CompressedGraph, program: Program, options: Options) -> Outcome:
+def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     begin = time.perf_counter()
     # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compile_program import compile_program
@@ -103,9 +102,9 @@ def _run(graph: Graph | CompressedGraph, program: Program, options: Options) -> 
         fields["volume"] = volume
     fields.update(state)
 
-    rows = rows_of(graph, options.direction)
-    compressed = isinstance(rows, CompressedCSR)
-    decoded = graph.device == "gpu" and is_compressed(graph) and not compressed
+    rows = graph.rows(options.direction)
+    compressed = rows.scheme is not None
+    decoded = graph.device == "gpu" and graph.scheme and not compressed
     if decoded and options.strategy == "decode":
         choices = ", ".join(map(repr, STRATEGIES))
         raise ValueError(
@@ -145,7 +144,7 @@ def _run(graph: Graph | CompressedGraph, program: Program, options: Options) -> 
         "memory_in_use": memory_in_use(graph.device),
     }
     if compressed:
-        report["compressed"] = rows.lists.layout.scheme
+        report["compressed"] = rows.scheme
     return Outcome(graph, fields["labels"], {**state, **fields}, report)
 
 
@@ -173,15 +172,14 @@ def _host_types(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _extremes(rows: CSR | CompressedCSR) -> tuple[int, float]:
+def _extremes(rows: Rows) -> tuple[int, float]:
     """Give the largest degree and the largest weight."""
-    degrees = rows.degree
-    return (int(degrees.max()) if degrees.size else 0), heaviest(rows.weights)
+    return rows.largest_degree(), float(rows.largest_weight())
 
 
 def _workload(
-    graph: Graph | CompressedGraph,
-    rows: CSR | CompressedCSR,
+    graph: BaseGraph,
+    rows: Rows,
     program: Program,
     traits: Any,
     options: Options,
@@ -213,7 +211,7 @@ def _workload(
     skip, readers = traits.skip_inactive and options.skip_inactive, rows
     if skip:
         # Without them everybody is evaluated, which shows only in what a program does of its own.
-        readers = readers_of(graph, options.direction, make=not traits.plain)
+        readers = graph.readers(options.direction, make=not traits.plain)
         skip = readers is not None
     distinct = traits.default_load and (not graph.directed or options.direction != "both")
     return Workload(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.propagation.schedule import Schedule
 
 if TYPE_CHECKING:
-    from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.graph.graph import CSR, Graph
+    from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,9 @@ class Workload:
     graph, an engine may leave what the next run on the same rows can use.
     """
 
-    graph: Graph | CompressedGraph
-    rows: CSR | CompressedCSR
-    readers: CSR | CompressedCSR
+    graph: BaseGraph
+    rows: Rows
+    readers: Rows
     classes: int
     skip: bool
     scale: float

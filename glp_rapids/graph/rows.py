@@ -1,0 +1,165 @@
+"""`Rows`: what can be asked of neighbour lists however they are kept, and `CSR`, the plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from glp_rapids.common.segments import segment_ids, segment_ranges, segment_sums
+from glp_rapids.device import DeviceName, array_module, device_of, module_on
+
+Array = Any
+ENTRIES_AT_ONCE = 1 << 24  # of a chunk
+
+
+class Rows(Protocol):
+    """Neighbour lists, one a vertex, on one device: plain, compressed, or read as they are needed.
+
+    They are stored by *place*, which is the vertex itself unless the rows have an order; then their
+    chunks, and the entries in these, speak of places.
+
+    Attributes
+    ----------
+    weights : array-like or None
+        Weights of the entries, of whatever form, with a ``dtype``; None where each weighs one.
+    scheme : str or None
+        How the lists are compressed; None: they are not.
+    """
+
+    weights: Any
+    scheme: str | None = None
+
+    @property
+    def form(self) -> str:
+        """How rows are kept, by which engines are chosen: "plain" or "compressed"."""
+        return "plain" if self.scheme is None else "compressed"
+
+    @property
+    def number_of_vertices(self) -> int:
+        """The number of rows."""
+
+    @property
+    def number_of_edges(self) -> int:
+        """The number of entries; an undirected edge counts twice, a self-loop once."""
+
+    @property
+    def device(self) -> DeviceName:
+        """Where the arrays live: "cpu" (NumPy) or "gpu" (CuPy)."""
+
+    @property
+    def index_dtype(self) -> np.dtype:
+        """The type of a vertex index: int32, or int64 where needed."""
+
+    @property
+    def degree(self) -> Array:
+        """Entries of the row of every vertex, int64."""
+
+    @property
+    def ascends(self) -> bool:
+        """Whether the entries of a row ascend."""
+
+    def chunks(self, entries: int | None = None) -> Iterator[Chunk]:
+        """Read all rows that have entries, about so many entries at a time, a longer row alone."""
+
+    def by_place(self, values: Array) -> Array:
+        """Put values of the vertices in the order of the places."""
+        return values
+
+    def by_vertex(self, values: Array) -> Array:
+        """Put values of the places in the order of the vertices."""
+        return values
+
+    def largest_degree(self) -> int:
+        """Count the entries of the longest row."""
+        degree = self.degree
+        return int(degree.max()) if degree.size else 0
+
+    def largest_weight(self) -> int | float:
+        """Return the largest weight, 1 where there are none."""
+        values = getattr(self.weights, "values", self.weights)  # of coded weights the distinct ones
+        return 1 if values is None or values.size == 0 else values.max().item()
+
+    def row_weights(self) -> Array:
+        """Sum the weights of each row without its self-loop: exact, then rounded once."""
+        sums = module_on(self.device).zeros(self.number_of_vertices, np.float64)
+        for first, last, rows in self.chunks():
+            xp = array_module(rows.indices)
+            loop = rows.row_indices() + first == rows.indices
+            amounts = ~loop if rows.weights is None else xp.where(loop, 0, rows.weights)
+            sums[first:last] = segment_sums(amounts, rows.indptr)
+        if sums.size and not bool(array_module(sums).isfinite(sums.max())):
+            raise ValueError(
+                "weight: the weights at a vertex add up to more than float64 can hold; divide them"
+            )
+        return self.by_vertex(sums)
+
+
+@dataclass(frozen=True, eq=False)
+class CSR(Rows):
+    """Sorted neighbour lists: row v is ``indices[indptr[v]:indptr[v + 1]]``.
+
+    Parameters
+    ----------
+    indptr : int64 array of n + 1
+        Where the rows start.
+    indices : int32 array of m (int64 if n is beyond int32)
+        Neighbours, ascending inside a row.
+    weights : int64, float32 or float64 array of m, or None
+        Finite and not negative, in the order of ``indices``; None where every edge weighs one.
+    """
+
+    indptr: Array
+    indices: Array
+    weights: Array | None
+
+    @property
+    def number_of_vertices(self) -> int:
+        """The number of rows."""
+        return self.indptr.size - 1
+
+    @property
+    def number_of_edges(self) -> int:
+        """The number of entries; an undirected edge counts twice, a self-loop once."""
+        return self.indices.size
+
+    @property
+    def device(self) -> DeviceName:
+        """Where the arrays live: "cpu" (NumPy) or "gpu" (CuPy)."""
+        return device_of(self.indptr)
+
+    @property
+    def index_dtype(self) -> np.dtype:
+        """The type of a vertex index: int32, or int64 where needed."""
+        return self.indices.dtype
+
+    @property
+    def degree(self) -> Array:
+        """Entries of every row, int64."""
+        return self.indptr[1:] - self.indptr[:-1]
+
+    @property
+    def ascends(self) -> bool:
+        """Whether the entries of a row ascend: always."""
+        return True
+
+    def row_indices(self) -> Array:
+        """Return the row of every entry, of the type of ``indices``: with these a COO matrix."""
+        return segment_ids(self.indptr, self.indices.size, self.indices.dtype)
+
+    def chunks(self, entries: int | None = None) -> Iterator[Chunk]:
+        """Read all rows that have entries, about so many entries at a time, a longer row alone."""
+        for first, last, begin, end in segment_ranges(self.indptr, entries or ENTRIES_AT_ONCE):
+            weights = None if self.weights is None else self.weights[begin:end]
+            indptr = self.indptr[first : last + 1] - begin
+            yield Chunk(first, last, CSR(indptr, self.indices[begin:end], weights))
+
+
+class Chunk(NamedTuple):
+    """Some rows that follow one another: from place ``first`` up to place ``last``."""
+
+    first: int
+    last: int
+    rows: CSR
