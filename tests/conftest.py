@@ -1,4 +1,7 @@
+"""What all tests share: devices, the folder of real graphs, and which tests a machine collects."""
+
 import os
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -14,10 +17,38 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+class NeedGpu(pytest.Item):
+    """Stands for the tests of a file that need a GPU, where there is none: it is skipped."""
+
+    def runtest(self):
+        raise AssertionError("it is marked to be skipped")
+
+    def reportinfo(self):
+        return self.path, 0, self.name
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m and -k choose
+def pytest_collection_modifyitems(items):
+    """Collect the tests that need a GPU as one a file, where there is none."""
+    if gpu_available():
+        return
+    absent, kept = defaultdict(list), []
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            absent[item.getparent(pytest.Module)].append(item)
+        else:
+            kept.append(item)
+    for module, tests in absent.items():
+        instead = NeedGpu.from_parent(module, name="needs_a_gpu")
+        reason = f"no CUDA device with CuPy and numba-cuda: {len(tests)} tests need one"
+        instead.add_marker(pytest.mark.skip(reason))
+        instead.add_marker("gpu")
+        kept.append(instead)
+    items[:] = kept
+
+
 @pytest.fixture(scope="session", params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request):
-    if request.param == "gpu" and not gpu_available():
-        pytest.skip("no CUDA device with CuPy and numba-cuda here")
     return request.param
 
 

@@ -13,7 +13,7 @@ from compressed_rows import LAYOUTS, graphs
 
 from glp_rapids.compressed import decode, encode, packed_ids, symmetry
 from glp_rapids.compressed.format.layout import Layout, settings
-from glp_rapids.device import gpu_available, to_device, to_host
+from glp_rapids.device import to_device, to_host
 from glp_rapids.graph.graph import CSR
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
@@ -97,8 +97,6 @@ def test_the_simulator_gives_the_bytes_of_the_twin():
 @pytest.mark.gpu
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_a_gpu_gives_the_bytes_of_a_cpu(layout):
-    if not gpu_available():
-        pytest.skip("no CUDA device with CuPy and numba-cuda here")
     for name, csr in graphs().items():
         rows = encode.encode(csr, layout)
         there = CSR(to_device(csr.indptr, "gpu"), to_device(csr.indices, "gpu"), None)

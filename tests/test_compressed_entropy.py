@@ -15,7 +15,7 @@ from glp_rapids.compressed.decode import decode
 from glp_rapids.compressed.encode import cut_lists, encode
 from glp_rapids.compressed.format import code_tables, entropy, huffman, neighbour_list
 from glp_rapids.compressed.format.layout import Layout, settings
-from glp_rapids.device import gpu_available, to_host
+from glp_rapids.device import to_host
 from glp_rapids.graph.graph import CSR
 from glp_rapids.jit.target import cpu_target
 
@@ -295,8 +295,6 @@ def test_real_graphs_get_as_small_as_promised(name, data, device):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["hub", "power law", "directed", "cnr-2000", "uk-2007-100k"])
 def test_both_devices_write_the_same(name, request):
-    if not gpu_available():
-        pytest.skip("no CUDA device with CuPy and numba-cuda here")
     from glp_rapids.bench import subjects
 
     if name in REAL:

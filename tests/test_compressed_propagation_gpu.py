@@ -15,9 +15,6 @@ from glp_rapids import as_graph, compress, label_propagation, propagate
 from glp_rapids.compressed import weights as compressed_weights
 from glp_rapids.compressed.format import packed_tables
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
-from glp_rapids.device import gpu_available
-
-needs_gpu = pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
 
 # Program, scheme, whether lists are in an order, weights, and how lists are laid out. Each is a
 # kernel of its own, which takes most of a minute to compile; pytest-xdist can deal them out. Of
@@ -113,7 +110,6 @@ def assert_a_gpu_gives_the_same(program, plain, compress_it, ways=("in", "out"),
 
 
 @pytest.mark.gpu
-@needs_gpu
 @pytest.mark.parametrize(("program", "scheme", "ordered", "weights", "layout"), KERNELS)
 def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, layout):
     # to have weights of one form in all graphs, so that there is one kernel
@@ -146,7 +142,6 @@ def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, la
 
 
 @pytest.mark.gpu
-@needs_gpu
 def test_a_program_is_asked_about_neighbours_only():
     plain = as_graph(**boundaries(), device="cpu")
     for options in ({}, {"update": "sync"}):
@@ -158,7 +153,6 @@ def test_a_program_is_asked_about_neighbours_only():
 # Widths that suit no graph, as another writer may choose them: counts of more bits than a few, and
 # numbers of more than 32.
 @pytest.mark.gpu
-@needs_gpu
 @pytest.mark.parametrize("widths", [[0, 3, 14, 33, 45, 50, 56, 57], [40, 0, 0, 0, 0, 0, 0, 56]])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_gpu_reads_any_widths(monkeypatch, widths, ordered):
@@ -175,7 +169,6 @@ def test_a_gpu_reads_any_widths(monkeypatch, widths, ordered):
 
 
 @pytest.mark.gpu
-@needs_gpu
 def test_a_gpu_gives_the_same_where_it_decodes_everything():
     for name, plain in graphs_of_a_kind(None, directed=True):
         orders = (None, shuffled(plain)) if name in (*SELECTED, "skewed") else (None,)
@@ -187,7 +180,6 @@ def test_a_gpu_gives_the_same_where_it_decodes_everything():
 
 
 @pytest.mark.gpu
-@needs_gpu
 def test_a_gpu_refuses_the_strategies_of_plain_graphs():
     graph = compress(as_graph(**graphs.GRAPHS["star"](), device="cpu")).to("gpu")
     with pytest.raises(ValueError, match="strategy of a compressed graph must be one of"):

@@ -10,8 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from glp_rapids.device import gpu_available
-
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 # More kernels than numba-cuda leaves loaded at the end.
@@ -84,8 +82,6 @@ def test_numba_loads_modules_this_way():
 
 @pytest.mark.gpu
 def test_a_process_that_used_two_gpus_ends_well():
-    if not gpu_available():
-        pytest.skip("no CUDA device with CuPy and numba-cuda here")
     import cupy
 
     if cupy.cuda.runtime.getDeviceCount() < 2:

@@ -11,14 +11,13 @@ from graphs import GRAPHS, edge_frames, random_pairs
 from hypothesis import given, settings
 
 import glp_rapids
-from glp_rapids.device import gpu_available, to_host
+from glp_rapids.device import to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import set_attributes
 from glp_rapids.ingest.read import as_graph
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not gpu_available(), reason="no CUDA device"),
     # the RAPIDS libraries warn about each other's deprecations
     pytest.mark.filterwarnings("default"),
 ]

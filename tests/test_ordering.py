@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from glp_rapids import as_graph, layered_label_propagation
 from glp_rapids.bench import subjects
-from glp_rapids.device import gpu_available, to_device, to_host
+from glp_rapids.device import to_device, to_host
 from glp_rapids.graph import vertex_order
 from glp_rapids.graph.graph import CSR
 from glp_rapids.graph.sort_cpu import merged_entries, rows_of
@@ -126,7 +126,6 @@ def test_neither_rows_nor_layers_need_an_order(device):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy and numba-cuda here")
 @pytest.mark.parametrize("name", ["power law", "directed weighted", "uneven weights", "strings"])
 def test_a_gpu_gives_the_order_of_a_cpu(name):
     results = [

@@ -57,8 +57,6 @@ def weighted_graph_of(name, device):
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", datasets.NAMES)
 def test_a_gpu_gives_the_labels_of_a_cpu(name, run, data):
-    if not glp_rapids.device.gpu_available():
-        pytest.skip("no CUDA device with CuPy and numba-cuda here")
     call, with_weights = RUNS[run]
     given = weighted_graph_of if with_weights else graph_of
     try:

@@ -10,10 +10,7 @@ from programs import Counting
 
 import glp_rapids
 from glp_rapids import as_graph, label_propagation
-from glp_rapids.device import gpu_available
 from glp_rapids.propagation.options import STRATEGIES
-
-needs_gpu = pytest.mark.skipif(not gpu_available(), reason="no CUDA device with CuPy here")
 
 PAIRS = graphs.power_law_pairs(3000, 60000, 6)
 # Rows of every kernel of every strategy, hubs of several pieces among them.
@@ -86,7 +83,6 @@ def assert_as_on_the_cpu(name, strategy):
         assert found.attrs["glp"].get("changed") == expected.attrs["glp"].get("changed")
 
 
-@needs_gpu
 @pytest.mark.gpu
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("name", GRAPHS)
@@ -94,7 +90,6 @@ def test_all_strategies_agree(name, strategy):
     assert_as_on_the_cpu(name, strategy)
 
 
-@needs_gpu
 @pytest.mark.gpu
 @pytest.mark.parametrize("strategy", ["shared", "global", "sort"])
 @pytest.mark.parametrize("name", LARGER)
@@ -126,7 +121,6 @@ PATHS = {
 }
 
 
-@needs_gpu
 @pytest.mark.gpu
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", ["random", "power law", "many hubs", "many hubs, weighted"])
