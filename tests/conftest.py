@@ -27,9 +27,14 @@ class NeedGpu(pytest.Item):
         return self.path, 0, self.name
 
 
+FILES = pytest.StashKey()  # those collected, and those of them with tests that need a GPU
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m and -k choose
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Collect the tests that need a GPU as one a file, where there is none."""
+    needing = {item.path for item in items if item.get_closest_marker("gpu")}
+    config.stash[FILES] = {item.path for item in items}, needing
     if gpu_available():
         return
     absent, kept = defaultdict(list), []

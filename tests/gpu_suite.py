@@ -1,0 +1,59 @@
+"""The tests that need a GPU, in parts that each end within five minutes on a machine with one.
+
+    python tests/gpu_suite.py                   every part, one after the other
+    python tests/gpu_suite.py compressed        one part; its name, and pytest's options after it
+
+Times are those of an H200 beside 16 CPU cores; most of the time is compiling, which 14 processes
+share through one cache (NUMBA_CACHE_DIR, if it is to outlive the machine's home).
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PARTS = {
+    "propagation": [
+        "label_propagation", "options", "program", "program_bounds", "raising", "scores", "sums",
+        "gpu_safety", "streams_gpu",
+    ],
+    "strategies": ["strategies", "real_graphs", "ordering", "metrics", "synthetic"],
+    "compressed": [
+        "compressed_audit", "compressed_cuda", "compressed_entropy", "compressed_file",
+        "compressed_graph", "compressed_ids", "compressed_propagation_gpu", "compressed_real",
+        "compressed_symmetry", "webgraph",
+    ],
+    "diversity": [
+        "diversity", "diversity_cugraph_gpu", "diversity_engines", "diversity_exit",
+        "ego_networks", "whole_graph",
+    ],
+    "frames": [
+        "copies", "docstrings", "fraud", "ingest_cugraph_gpu", "ingest_gpu", "networkx_backend",
+        "window_clock",
+    ],
+}  # fmt: skip
+# Processes that share one GPU; two threads each, as there are CPU cores for no more.
+OPTIONS = ["-m", "gpu", "-n", "14", "--dist", "worksteal", "-p", "no:cacheprovider",
+           "-p", "no:benchmark"]  # fmt: skip
+
+
+def files_of(part):
+    return [HERE / f"test_{name}.py" for name in PARTS[part]]
+
+
+def main(*arguments):
+    parts = [argument for argument in arguments if argument in PARTS]
+    others = [argument for argument in arguments if argument not in PARTS]
+    environment = {"NUMBA_NUM_THREADS": "2", **os.environ}
+    failed = []
+    for part in parts or PARTS:
+        print(f"=== {part}", flush=True)
+        command = [sys.executable, "-m", "pytest", *OPTIONS, *others, *files_of(part)]
+        if subprocess.run(command, env=environment, cwd=HERE.parent).returncode:
+            failed.append(part)
+    return f"failed: {', '.join(failed)}" if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
