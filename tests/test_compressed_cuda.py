@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from cases import exhaustive, some
 from compressed_rows import LAYOUTS, graphs
 
 from glp_rapids.compressed import decode, encode, packed_ids, symmetry
@@ -22,7 +23,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 # Nothing in these kernels depends on the generation, so the ends of the range do.
 @pytest.mark.parametrize(
     ("scheme", "capability", "index_type"),
-    [("cgr", (7, 5), np.int32), ("packed", (10, 0), np.int64)],
+    [("packed", (10, 0), np.int64), *exhaustive(("cgr", (7, 5), np.int32))],
 )
 def test_kernels_compile(monkeypatch, scheme, capability, index_type):
     try:
@@ -55,7 +56,7 @@ def test_kernels_compile(monkeypatch, scheme, capability, index_type):
             assert ".local" not in code  # nothing is kept in memory that belongs in registers
 
 
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("index_type", some([np.int32, np.int64], np.int32))
 def test_kernels_of_ids_and_of_symmetry_compile(monkeypatch, index_type):
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")
     from numba import cuda, typeof

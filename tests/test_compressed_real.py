@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from cases import exhaustive, some
 from test_compressed_file import assert_same
 
 from glp_rapids import CompressedGraph, as_graph, compress, datasets
@@ -12,8 +13,7 @@ from glp_rapids.device import to_host
 SCHEMES = ("cgr", "packed", "entropy")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", datasets.NAMES)
+@pytest.mark.parametrize("name", some(datasets.NAMES, "email-Enron", "amlsim-20K_cycle200"))
 def test_real_graphs_come_back(name, data, device, tmp_path):
     try:
         edges = datasets.load(name)
@@ -35,16 +35,17 @@ def test_real_graphs_come_back(name, data, device, tmp_path):
                 assert np.array_equal(found, getattr(on_cpu, part)), (scheme, part)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scheme", "most"),
     [
-        ("cnr-2000", "cgr", 3.45),
         ("uk-2007-100k", "cgr", 2.70),
-        ("cnr-2000", "entropy", 3.0),
         ("uk-2007-100k", "entropy", 2.35),
-        ("cnr-2000", "packed", 1.15 * 3.278),  # of "cgr", lists uncut
-        ("uk-2007-100k", "packed", 1.15 * 2.475),
+        ("uk-2007-100k", "packed", 1.15 * 2.475),  # of "cgr", lists uncut
+        *exhaustive(
+            ("cnr-2000", "cgr", 3.45),
+            ("cnr-2000", "entropy", 3.0),
+            ("cnr-2000", "packed", 1.15 * 3.278),
+        ),
     ],
 )
 def test_web_graphs_are_small(name, scheme, most, data):

@@ -10,6 +10,7 @@ from pathlib import Path
 import cuda_offline
 import numpy as np
 import pytest
+from cases import exhaustive, some
 
 import glp_rapids
 from glp_rapids.compressed.rows import CompressedCSR
@@ -78,6 +79,7 @@ def edges(weighted, dtype=np.float64):
 CAPABILITIES = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_classic_compiles_for_every_generation(monkeypatch, capability):
     ptx = compile_run(monkeypatch, "classic", edges(weighted=False), capability)
@@ -85,7 +87,7 @@ def test_classic_compiles_for_every_generation(monkeypatch, capability):
     assert_target(ptx, capability)
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", some(RUNS, "program"))
 def test_every_variant_compiles_and_rounds_as_a_cpu_does(monkeypatch, run):
     ptx = compile_run(monkeypatch, run, edges(weighted=True), (9, 0))
     assert {name for name, _ in ptx} >= KERNELS
@@ -110,6 +112,7 @@ def compile_persistent(monkeypatch, run, graph, capability):
 
 
 # The oldest and the newest; other tests compile it for 9.0.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("capability", [CAPABILITIES[0], CAPABILITIES[-1]])
 def test_the_persistent_kernel_compiles_for_every_generation(monkeypatch, capability):
     compile_persistent(monkeypatch, "classic", edges(weighted=False), capability)
@@ -119,9 +122,8 @@ def test_the_persistent_kernel_compiles_for_every_generation(monkeypatch, capabi
 @pytest.mark.parametrize(
     ("run", "weights", "index_type"),
     [
-        ("layered", None, np.int32),
-        ("speaker", np.float32, np.int64),
         ("program", np.float64, np.int32),
+        *exhaustive(("layered", None, np.int32), ("speaker", np.float32, np.int64)),
     ],
 )
 def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, weights, index_type):
@@ -133,7 +135,7 @@ def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, weigh
 
 
 # Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("index_type", some([np.int32, np.int64], np.int32))
 def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_type):
     graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
     monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(index_type)))
@@ -141,6 +143,7 @@ def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_
     assert signature[5].types[1].dtype.name == np.dtype(index_type).name
 
 
+@pytest.mark.exhaustive
 def test_the_persistent_kernel_compiles_for_one_weight_of_all_entries(monkeypatch):
     graph = edges(weighted=False)
     graph = replace(graph, weights=np.full(graph.number_of_edges, 2.5), _derived={})

@@ -9,6 +9,7 @@ import functools
 import numpy as np
 import pytest
 import reference
+from cases import exhaustive, some
 from graphs import GRAPHS, edges
 from pandas.testing import assert_frame_equal
 from scipy import sparse
@@ -139,7 +140,7 @@ SOCIAL = (
 
 
 @models
-@pytest.mark.parametrize("name", SOCIAL)
+@pytest.mark.parametrize("name", some(SOCIAL, "ca-CondMat"))
 def test_random_vertices_of_social_graphs(name, model, data, device):
     graph = real_graph(name, device)
     n = graph.number_of_vertices
@@ -148,7 +149,7 @@ def test_random_vertices_of_social_graphs(name, model, data, device):
 
 
 @models
-@pytest.mark.parametrize("name", ["email-Eu-core", "ca-CondMat"])
+@pytest.mark.parametrize("name", ["email-Eu-core", *exhaustive("ca-CondMat")])
 def test_the_best_of_social_graphs_however_found(name, model, data, device):
     graph = real_graph(name, device)
     options = {"model": model, "symmetrize": graph.directed, "device": device}
@@ -303,7 +304,6 @@ def test_k_beyond_every_degree(model, device):
 
 
 @pytest.mark.gpu
-@pytest.mark.slow
 @models
 @pytest.mark.parametrize("name", [*SOCIAL, "cnr-2000"])
 def test_a_gpu_gives_what_a_cpu_gives(name, model, data):

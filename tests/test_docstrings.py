@@ -57,7 +57,6 @@ def test_public_functions_have_all_sections(name):
 
 
 @pytest.mark.gpu
-@pytest.mark.slow
 def test_cudf_gives_what_the_docstrings_say():
     pytest.importorskip("cudf", reason="cuDF is not installed")
     # cudf.pandas puts cuDF in the place of pandas in a whole process, so it gets one of its own

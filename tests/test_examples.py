@@ -101,7 +101,7 @@ def test_diverse_people_tells_a_clump_from_many_circles(tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_give_the_stored_outputs(path, tmp_path):
     done = tmp_path / path.name

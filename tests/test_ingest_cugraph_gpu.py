@@ -232,7 +232,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
 def test_a_graph_over_several_gpus_is_gathered(tmp_path, cugraph):
     pytest.importorskip("dask_cuda", reason="dask-cuda is not installed")
     # one GPU will do: what matters is that the graph is in the hands of dask's workers

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from cases import exhaustive
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -351,8 +352,7 @@ def test_skipping_changes_nothing(name, explore, tie_break, retain, device):
     [
         label_propagation,
         partial(seeded_label_propagation, seeds=[0, 7]),
-        pytest.param(layered_label_propagation, marks=pytest.mark.slow),
-        pytest.param(speaker_listener, marks=pytest.mark.slow),
+        *exhaustive(layered_label_propagation, speaker_listener),
     ],
 )
 def test_parallel_and_serial_builds_agree(variant, monkeypatch):

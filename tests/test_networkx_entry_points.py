@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from cases import exhaustive
 
 import glp_rapids
 from glp_rapids.networkx.backend import BackendInterface
@@ -55,10 +56,12 @@ def environment(tmp_path_factory):
 @pytest.mark.parametrize(
     ("mode", "failures"),
     [
-        ({"NETWORKX_BACKEND_PRIORITY": "glp_rapids"}, 0),
-        ({"NETWORKX_TEST_BACKEND": "glp_rapids", "NETWORKX_FALLBACK_TO_NX": "1"}, 0),
         # NetworkX marks what a backend lacks: is_partition (4 tests), inter_community_edges
         ({"NETWORKX_TEST_BACKEND": "glp_rapids"}, 5),
+        *exhaustive(
+            ({"NETWORKX_BACKEND_PRIORITY": "glp_rapids"}, 0),
+            ({"NETWORKX_TEST_BACKEND": "glp_rapids", "NETWORKX_FALLBACK_TO_NX": "1"}, 0),
+        ),
     ],
 )
 def test_the_tests_of_networkx_pass(mode, failures, environment, tmp_path):

@@ -53,7 +53,6 @@ def weighted_graph_of(name, device):
 
 
 @pytest.mark.gpu
-@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", datasets.NAMES)
 def test_a_gpu_gives_the_labels_of_a_cpu(name, run, data):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from cases import exhaustive, some
 from graphs import GRAPHS, clique, edge_frames, edges, path, power_law_pairs
 from hypothesis import given
 from pandas.testing import assert_frame_equal
@@ -120,9 +121,7 @@ REAL = ["com-dblp", "facebook_combined", "email-Enron", "ca-CondMat", "wiki-Vote
 LARGE = ["cnr-2000", "web-NotreDame", "uk-2007-100k", "road-usa"]
 
 
-@pytest.mark.parametrize(
-    "name", [*REAL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
-)
+@pytest.mark.parametrize("name", some([*REAL, *LARGE], "ca-CondMat", "wiki-Vote"))
 def test_real_graphs_are_as_others_say(name, data, device):
     igraph, networkit = map(pytest.importorskip, ("igraph", "networkit"))
     igraph, networkit = (pytest.importorskip(peer) for peer in ("igraph", "networkit"))
@@ -148,7 +147,7 @@ def test_real_graphs_are_as_others_say(name, data, device):
     assert np.array_equal(triangle_count(graph, device=device)["counts"], expected)
 
 
-@pytest.mark.parametrize("name", ["facebook_combined", "ca-CondMat", "wiki-Vote"])
+@pytest.mark.parametrize("name", ["wiki-Vote", *exhaustive("facebook_combined", "ca-CondMat")])
 def test_trusses_of_real_graphs_are_those_of_the_twin(name, data, device):
     graph = as_graph(datasets.load(name)[["src", "dst"]], device=device)
     found = trussness(graph, device=device)
@@ -167,7 +166,6 @@ def test_trusses_of_real_graphs_are_those_of_the_twin(name, data, device):
 
 
 @pytest.mark.gpu
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [*REAL, *LARGE, "email-Eu-core"])
 @functions
 def test_a_gpu_gives_what_a_cpu_gives(function, name, data):
