@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, settings
 
 from glp_rapids.device import gpu_available
 
+# Several processes share the cores, so threads that wait do not spin: that takes a third of the time.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # Compiling may take seconds, and only the first example of a kind pays for it.
 settings.register_profile(
     "default", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
