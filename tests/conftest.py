@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from glp_rapids.device import gpu_available
 
-# Several processes share the cores, so threads that wait do not spin: that takes a third of the time.
+# Processes share the cores here, and threads that spin while they wait take them from each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Compiling may take seconds, and only the first example of a kind pays for it.
