@@ -18,11 +18,11 @@ _HOMES = {
     "compress": "compression",
     "CompressedGraph": "compressed.graph",
     "Program": "propagation.program",
-    "propagate": "propagation.functions",
-    "label_propagation": "propagation.functions",
-    "layered_label_propagation": "propagation.functions",
-    "speaker_listener": "propagation.functions",
-    "seeded_label_propagation": "propagation.functions",
+    "propagate": "propagation.variants.classic",
+    "label_propagation": "propagation.variants.classic",
+    "layered_label_propagation": "propagation.variants.layered",
+    "speaker_listener": "propagation.variants.speaker_listener",
+    "seeded_label_propagation": "propagation.variants.seeded",
     "random_below": "common.hashing",
     "structural_diversity": "diversity.search",
     "top_structural_diversity": "diversity.search",
@@ -69,16 +69,18 @@ if TYPE_CHECKING:
     from glp_rapids.metrics import coverage as coverage
     from glp_rapids.metrics import modularity as modularity
     from glp_rapids.metrics import nmi as nmi
-    from glp_rapids.propagation.functions import label_propagation as label_propagation
-    from glp_rapids.propagation.functions import (
+    from glp_rapids.propagation.program import Program as Program
+    from glp_rapids.propagation.variants.classic import label_propagation as label_propagation
+    from glp_rapids.propagation.variants.classic import propagate as propagate
+    from glp_rapids.propagation.variants.layered import (
         layered_label_propagation as layered_label_propagation,
     )
-    from glp_rapids.propagation.functions import propagate as propagate
-    from glp_rapids.propagation.functions import (
+    from glp_rapids.propagation.variants.seeded import (
         seeded_label_propagation as seeded_label_propagation,
     )
-    from glp_rapids.propagation.functions import speaker_listener as speaker_listener
-    from glp_rapids.propagation.program import Program as Program
+    from glp_rapids.propagation.variants.speaker_listener import (
+        speaker_listener as speaker_listener,
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -28,7 +28,7 @@ from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.interrupts import A_CALL
-from glp_rapids.propagation.functions import layered_label_propagation
+from glp_rapids.propagation.variants.layered import layered_label_propagation
 
 Array = Any
 ORDERS = ("llp", "degree", "bfs")

@@ -374,7 +374,7 @@ def test_doctor_reads_nvidia_smi(tmp_path, monkeypatch):
 
 
 def test_doctor_tells_a_broken_cpu(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "glp_rapids.propagation.functions", None)
+    monkeypatch.setitem(sys.modules, "glp_rapids.propagation.variants.classic", None)
     monkeypatch.delattr("glp_rapids.label_propagation", raising=False)
     assert main(["doctor"]) == 1
     assert "does not run here" in capsys.readouterr().out

@@ -20,7 +20,7 @@ from glp_rapids.propagation.engines import cpu_compressed
 from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.run import run
-from glp_rapids.propagation.variants import Classic
+from glp_rapids.propagation.variants.classic import Classic
 
 SCHEMES = ("packed", "cgr", "entropy")
 

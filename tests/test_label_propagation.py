@@ -29,7 +29,8 @@ from glp_rapids.propagation import run
 from glp_rapids.propagation.engines import cpu as cpu_engine
 from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.results import renumbered
-from glp_rapids.propagation.variants import Classic, Layered
+from glp_rapids.propagation.variants.classic import Classic
+from glp_rapids.propagation.variants.layered import Layered
 
 # Among them are all values of every option, though not all pairs.
 CLASSIC_OPTIONS = [

@@ -14,10 +14,9 @@ from glp_rapids.device import to_device, to_host
 from glp_rapids.graph import vertex_order
 from glp_rapids.graph.graph import CSR
 from glp_rapids.graph.sort_cpu import merged_entries, rows_of
-from glp_rapids.propagation.functions import ORDERING_GAMMAS
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.run import run
-from glp_rapids.propagation.variants import Layered
+from glp_rapids.propagation.variants.layered import ORDERING_GAMMAS, Layered
 
 FEW = {"gammas": [1, 0.125, 0], "max_iter": 10}
 

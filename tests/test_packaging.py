@@ -128,7 +128,7 @@ def test_a_gpu_that_cannot_be_used_fails_the_check(monkeypatch):
 
 
 def test_a_broken_cpu_fails_the_check(monkeypatch):
-    monkeypatch.setitem(sys.modules, "glp_rapids.propagation.functions", None)
+    monkeypatch.setitem(sys.modules, "glp_rapids.propagation.variants.classic", None)
     monkeypatch.delattr("glp_rapids.label_propagation", raising=False)
     with pytest.raises(RuntimeError, match="does not run here"):
         glp_rapids_check(verbose=True)

@@ -19,7 +19,9 @@ from glp_rapids.device import array_module
 from glp_rapids.jit.target import cpu_target
 from glp_rapids.propagation.compile_program import compile_program
 from glp_rapids.propagation.program import fingerprint, traits_of
-from glp_rapids.propagation.variants import Classic, Layered, SpeakerListener
+from glp_rapids.propagation.variants.classic import Classic
+from glp_rapids.propagation.variants.layered import Layered
+from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
 
 TRIANGLES = graphs.edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
 OPTIONS = [

@@ -34,7 +34,7 @@ from glp_rapids.device import DeviceName, array_module, gpu_available
 from glp_rapids.propagation.options import MAX_ITER, Options
 from glp_rapids.propagation.run import Outcome
 from glp_rapids.propagation.run import run as propagate
-from glp_rapids.propagation.variants import Classic
+from glp_rapids.propagation.variants.classic import Classic
 
 # Vertices and undirected edges of the smallest and the largest window.
 SMALLEST, LARGEST = (460e6, 1.7e9), (1010e6, 11.6e9)

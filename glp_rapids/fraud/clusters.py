@@ -29,7 +29,8 @@ from glp_rapids.graph.sort_gpu import rows_of
 from glp_rapids.graph.subgraph import Groups, connected_core, counts, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph, as_graph
-from glp_rapids.propagation.functions import label_propagation, seeded_label_propagation
+from glp_rapids.propagation.variants.classic import label_propagation
+from glp_rapids.propagation.variants.seeded import seeded_label_propagation
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one

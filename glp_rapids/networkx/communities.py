@@ -22,8 +22,7 @@ from glp_rapids import metrics
 from glp_rapids.device import DeviceName
 from glp_rapids.graph.graph import Graph as CompressedRows
 from glp_rapids.networkx.graph import Graph
-from glp_rapids.propagation.functions import propagate
-from glp_rapids.propagation.variants import Classic
+from glp_rapids.propagation.variants.classic import Classic, propagate
 
 # Numbers of classes, round by round. Neighbours of one class may swap labels for ever, and with
 # another number they are in different classes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from glp_rapids.common.checks import (
     check_choice,
@@ -16,7 +16,12 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.propagation.ties import TIE_BREAKS
+
+Update = Literal["semi", "sync"]
+TieBreak = Literal["min", "max", "hash"]
+Direction = Literal["in", "out", "both"]
+# "auto" everywhere; the baselines for plain graphs on a GPU; "decode" for compressed ones there.
+Strategy = Literal["auto", "shared+warp", "shared", "global", "sort", "decode"]
 
 
 class SweepOptions(EdgeOptions, total=False):
@@ -26,19 +31,16 @@ class SweepOptions(EdgeOptions, total=False):
     classes: int
     explore: int
     tol: float
-    update: Literal["semi", "sync"]
-    tie_break: Literal["min", "max", "hash"]
+    update: Update
+    tie_break: TieBreak
     retain: bool
-    direction: Literal["in", "out", "both"]
+    direction: Direction
     seed: int
     skip_inactive: bool
-    strategy: Literal["auto", "shared+warp", "shared", "global", "sort", "decode"]
+    strategy: Strategy
     progress: bool | Callable[[dict], None]
 
 
-UPDATES = ("semi", "sync")
-DIRECTIONS = ("in", "out", "both")
-STRATEGIES = ("auto", "shared+warp", "shared", "global", "sort")
 
 # The defaults of the loop, chosen by `glp-rapids bench parameters` (table in README.md).
 CLASSES, EXPLORE, TOLERANCE, MAX_ITER = 32, 10, 1e-3, 100
@@ -48,25 +50,25 @@ CLASSES, EXPLORE, TOLERANCE, MAX_ITER = 32, 10, 1e-3, 100
 class Options:
     """How a run goes, checked on construction."""
 
-    update: Literal["semi", "sync"] = "semi"
+    update: Update = "semi"
     classes: int = CLASSES
     explore: int = EXPLORE
-    tie_break: Literal["min", "max", "hash"] = "min"
+    tie_break: TieBreak = "min"
     retain: bool = True
-    direction: Literal["in", "out", "both"] = "in"
+    direction: Direction = "in"
     max_iter: int = MAX_ITER
     tol: float | None = None
     seed: int = 0
     skip_inactive: bool = True
-    strategy: Literal["auto", "shared+warp", "shared", "global", "sort", "decode"] = "auto"
+    strategy: Strategy = "auto"
     progress: bool | Callable[[dict], None] = False
     stops: bool = True  # by its own criterion, before max_iter
 
     def __post_init__(self) -> None:
-        check_choice("update", self.update, UPDATES)
-        check_choice("tie_break", self.tie_break, TIE_BREAKS)
-        check_choice("direction", self.direction, DIRECTIONS)
-        check_choice("strategy", self.strategy, (*STRATEGIES, "decode"))
+        check_choice("update", self.update, get_args(Update))
+        check_choice("tie_break", self.tie_break, get_args(TieBreak))
+        check_choice("direction", self.direction, get_args(Direction))
+        check_choice("strategy", self.strategy, get_args(Strategy))
         check_integer("classes", self.classes, 1, most=65536)
         check_integer("explore", self.explore, 0)
         check_integer("max_iter", self.max_iter, 0, most=(1 << 31) - 1)

@@ -13,21 +13,13 @@ ever.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.common import fixed_point
-from glp_rapids.common.checks import (
-    as_float,
-    is_number,
-    shown,
-)
+from glp_rapids.common.progress import reporting
 from glp_rapids.device import (
     LackOfMemory,
     memory_free,
@@ -36,14 +28,13 @@ from glp_rapids.device import (
     to_device,
 )
 from glp_rapids.propagation.failures import LOWEST, explain_failure
-from glp_rapids.propagation.options import STRATEGIES, Options
+from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, initial_state
 from glp_rapids.propagation.schedule import Schedule
-from glp_rapids.propagation.workload import Workload
+from glp_rapids.propagation.workload import workload_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
-    from glp_rapids.graph.rows import Rows
 
 
 @dataclass
@@ -84,7 +75,7 @@ def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     begin = time.perf_counter()
     # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compile_program import compile_program
-    from glp_rapids.propagation.engines import engine_of
+    from glp_rapids.propagation.engines import ENGINES, engine_of
 
     xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
@@ -106,14 +97,14 @@ def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     compressed = rows.scheme is not None
     decoded = graph.device == "gpu" and graph.scheme and not compressed
     if decoded and options.strategy == "decode":
-        choices = ", ".join(map(repr, STRATEGIES))
+        choices = ", ".join(map(repr, ENGINES["gpu", "plain"]))
         raise ValueError(
             f"direction={options.direction!r} of a directed compressed graph decodes it for good; "
             f"strategy must then be one of {choices}, not 'decode'"
         )
     engine_class, target = engine_of(graph.device, rows.form, options.strategy)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
-    workload = _workload(graph, rows, program, compiled.traits, options, own_names)
+    workload = workload_of(graph, rows, program, compiled.traits, options, own_names)
     schedule = Schedule(options, number_of_vertices)
 
     def check(failure: int) -> None:
@@ -126,12 +117,13 @@ def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
         engine = engine_class(workload, compiled, fields)
         engine.start()
         check(engine.failure())
-        with _progress(options) as report_sweep:
+        with reporting(options.progress, _show, desc="sweeps", unit="sweep") as tell:
             while not schedule.over:
                 exploring = schedule.exploring
-                engine.advance(schedule, options.max_iter if report_sweep is None else 1)
-                if report_sweep is not None:
-                    report_sweep(len(schedule.changed), schedule.changed[-1], exploring)
+                engine.advance(schedule, options.max_iter if tell is None else 1)
+                if tell is not None:
+                    sweep, changed = len(schedule.changed), schedule.changed[-1]
+                    tell({"sweep": sweep, "changed": changed, "exploring": exploring})
                 check(engine.failure())
     changed = schedule.changed
     report = {
@@ -146,6 +138,11 @@ def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     if compressed:
         report["compressed"] = rows.scheme
     return Outcome(graph, fields["labels"], {**state, **fields}, report)
+
+
+def _show(bar: Any, facts: dict) -> None:
+    bar.set_postfix(changed=facts["changed"], exploring=facts["exploring"])
+    bar.update()
 
 
 def _first_labels(labels: Any, number_of_vertices: int, dtype: Any) -> Any:
@@ -165,86 +162,8 @@ def _first_labels(labels: Any, number_of_vertices: int, dtype: Any) -> Any:
 
 
 def _host_types(fields: dict[str, Any]) -> dict[str, Any]:
-    """Give host arrays of the same types and no content: types are all a compiler needs."""
+    """Return host arrays of the same types and no content: types are all a compiler needs."""
     return {
         name: np.empty((0,) * value.ndim, value.dtype) if getattr(value, "ndim", 0) else value
         for name, value in fields.items()
     }
-
-
-def _extremes(rows: Rows) -> tuple[int, float]:
-    """Give the largest degree and the largest weight."""
-    return rows.largest_degree(), float(rows.largest_weight())
-
-
-def _workload(
-    graph: BaseGraph,
-    rows: Rows,
-    program: Program,
-    traits: Any,
-    options: Options,
-    own_names: bool,
-) -> Workload:
-    which = options.direction if graph.directed else None
-    largest_degree, heaviest = graph.keep(("extremes", which), partial(_extremes, rows))
-    largest_amount, scale = heaviest, 1.0
-    if not traits.default_load:
-        largest_amount = program.largest_amount
-        if largest_amount is None:
-            largest_amount = 1024 * heaviest
-        if not is_number(largest_amount) or not 0 < as_float(largest_amount) < np.inf:
-            raise ValueError(
-                f"largest_amount must be positive and finite, not {shown(largest_amount)}"
-            )
-        largest_amount = float(largest_amount)
-    if traits.checks_heard and not traits.real_amounts:
-        largest_amount = 2.0**62 / max(largest_degree, 1)
-    if traits.real_amounts and program._largest_sum is not None:
-        scale = fixed_point.fixed_point_scale(program._largest_sum, 1)
-    elif traits.real_amounts:
-        scale = fixed_point.fixed_point_scale(largest_amount, largest_degree)
-    elif traits.default_load and heaviest * largest_degree > 2.0**62:
-        raise ValueError(
-            f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "
-            f"{heaviest:g}, largest degree {largest_degree}); divide the weights or use floats"
-        )
-    skip, readers = traits.skip_inactive and options.skip_inactive, rows
-    if skip:
-        # Without them everybody is evaluated, which shows only in what a program does of its own.
-        readers = graph.readers(options.direction, make=not traits.plain)
-        skip = readers is not None
-    distinct = traits.default_load and (not graph.directed or options.direction != "both")
-    return Workload(
-        graph=graph,
-        rows=rows,
-        readers=readers if skip else rows,
-        classes=options.classes if options.update == "semi" else 1,
-        skip=skip,
-        scale=scale,
-        largest_amount=largest_amount,
-        largest_degree=largest_degree,
-        once=distinct and rows.ascends,
-        distinct=distinct and own_names and traits.default_pick and traits.growing_scores,
-        kept=graph.keep(("kept", which), dict),
-    )
-
-
-@contextlib.contextmanager
-def _progress(options: Options) -> Iterator[Callable[[int, int, bool], None] | None]:
-    """Give a function that reports a sweep: none, the caller's own, or a bar."""
-    if options.progress is False:
-        yield None
-    elif callable(options.progress):
-        yield lambda sweep, changed, exploring: options.progress(
-            {"sweep": sweep, "changed": changed, "exploring": exploring}
-        )
-    else:
-        from tqdm import tqdm
-
-        with tqdm(desc="sweeps", unit="sweep") as bar:
-
-            def show(sweep: int, changed: int, exploring: bool) -> None:
-                bar.set_postfix(changed=changed, exploring=exploring)
-                bar.update()
-
-            yield show

@@ -1,10 +1,17 @@
-"""One run, as every engine gets it."""
+"""One run, as every engine gets it: the rows, the readers, the unit of votes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from glp_rapids.common.checks import as_float, is_number, shown
+from glp_rapids.common.fixed_point import fixed_point_scale
+from glp_rapids.propagation.options import Options
+from glp_rapids.propagation.program import Program, Traits
 from glp_rapids.propagation.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -46,3 +53,61 @@ class Engine(Protocol):
 
     def failure(self) -> int:
         """Return what a function of the program got wrong (see `failures`), or 0."""
+
+
+def _extremes(rows: Rows) -> tuple[int, float]:
+    """Return the largest degree and the largest weight."""
+    return rows.largest_degree(), float(rows.largest_weight())
+
+
+def workload_of(
+    graph: BaseGraph,
+    rows: Rows,
+    program: Program,
+    traits: Traits,
+    options: Options,
+    own_names: bool,
+) -> Workload:
+    """Find out what one run of a program is about."""
+    which = options.direction if graph.directed else None
+    largest_degree, heaviest = graph.keep(("extremes", which), partial(_extremes, rows))
+    largest_amount, scale = heaviest, 1.0
+    if not traits.default_load:
+        largest_amount = program.largest_amount
+        if largest_amount is None:
+            largest_amount = 1024 * heaviest
+        if not is_number(largest_amount) or not 0 < as_float(largest_amount) < np.inf:
+            raise ValueError(
+                f"largest_amount must be positive and finite, not {shown(largest_amount)}"
+            )
+        largest_amount = float(largest_amount)
+    if traits.checks_heard and not traits.real_amounts:
+        largest_amount = 2.0**62 / max(largest_degree, 1)
+    if traits.real_amounts and program._largest_sum is not None:
+        scale = fixed_point_scale(program._largest_sum, 1)
+    elif traits.real_amounts:
+        scale = fixed_point_scale(largest_amount, largest_degree)
+    elif traits.default_load and heaviest * largest_degree > 2.0**62:
+        raise ValueError(
+            f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "
+            f"{heaviest:g}, largest degree {largest_degree}); divide the weights or use floats"
+        )
+    skip, readers = traits.skip_inactive and options.skip_inactive, rows
+    if skip:
+        # Without them everybody is evaluated, which shows only in what a program does of its own.
+        readers = graph.readers(options.direction, make=not traits.plain)
+        skip = readers is not None
+    distinct = traits.default_load and (not graph.directed or options.direction != "both")
+    return Workload(
+        graph=graph,
+        rows=rows,
+        readers=readers if skip else rows,
+        classes=options.classes if options.update == "semi" else 1,
+        skip=skip,
+        scale=scale,
+        largest_amount=largest_amount,
+        largest_degree=largest_degree,
+        once=distinct and rows.ascends,
+        distinct=distinct and own_names and traits.default_pick and traits.growing_scores,
+        kept=graph.keep(("kept", which), dict),
+    )

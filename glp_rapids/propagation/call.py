@@ -1,0 +1,38 @@
+"""What the functions of all variants do before a run: check and convert."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from glp_rapids.graph.graph import BaseGraph
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.propagation.options import Options, SweepOptions
+
+
+def results() -> ModuleType:
+    """Return the module that makes frames; pandas waits for a first call."""
+    from glp_rapids.propagation import results
+
+    return results
+
+
+def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGraph, Options]:
+    """Split the keywords, check those of the run before the graph is even looked at, convert."""
+    from glp_rapids.ingest.read import as_any_graph
+
+    names = EdgeOptions.__annotations__
+    edges = {name: value for name, value in options.items() if name in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    if unknown := sorted(others.keys() - SweepOptions.__annotations__.keys()):
+        known = ", ".join(sorted(SweepOptions.__annotations__))
+        raise TypeError(f"unknown option {unknown[0]!r}; there are {known}")
+    run_options = Options(**{**defaults, **others})
+    return as_any_graph(graph, **edges), run_options
+
+
+def refuse(options: SweepOptions, function: str, *names: str) -> None:
+    """Say so when an option that other variants have means nothing here."""
+    for name in names:
+        if name in options:
+            raise TypeError(f"{function} has no option {name!r}: it makes max_iter sweeps")

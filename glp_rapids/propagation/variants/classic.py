@@ -1,0 +1,179 @@
+"""Label propagation itself (Raghavan et al. 2007), and programs of the caller's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import (
+    check_truth,
+    shown,
+)
+from glp_rapids.propagation.call import prepare, results
+from glp_rapids.propagation.options import SweepOptions
+from glp_rapids.propagation.program import Program
+from glp_rapids.propagation.run import run
+
+if TYPE_CHECKING:
+    from glp_rapids.frames.kinds import Frame
+
+
+class Classic(Program):
+    """The label with the most votes among the neighbours wins (Raghavan et al. 2007)."""
+
+    skip_inactive = True
+
+
+@guarded
+def label_propagation(
+    graph: Any, *, renumber: bool = True, **options: Unpack[SweepOptions]
+) -> Frame:
+    """Find communities: every vertex takes the label that weighs most among its neighbours.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Whatever `as_graph` takes; its keywords (``source=``, ``destination=``, ``weight=``,
+        ``directed=``, ``vertices=``, ``multigraph=``, ``device=``) are taken here too.
+    renumber : bool
+        True: ``partition`` counts communities from 0, by the smallest vertex in each. False: it
+        is the id of the vertex that the winning label started from.
+    max_iter : int
+        Sweeps at the most (default 100); 0 leaves every vertex with its own label.
+    update : {"semi", "sync"}
+        "semi" (default): ``classes`` classes of vertices (default 32) are updated one after the
+        other, each reading the labels as they stand. "sync": all vertices at once.
+    explore : int
+        At most so many sweeps at first (default 10) settle ties in a random order, a new one each
+        sweep, which lets communities merge. Then the run settles; it does so earlier if a sweep
+        changes hardly fewer labels than the one before (less than 4% fewer), the sign that one
+        label begins to flood the graph.
+    tie_break : {"min", "max", "hash"}
+        Which of the best labels wins while settling: the smallest, the largest, or the first in a
+        random order of the labels.
+    retain : bool
+        While settling, a vertex whose label is among the best keeps it.
+    tol : float, optional
+        The run ends when a settling sweep changes at most this share of the vertices (default
+        0.001), or when three in a row change no fewer labels than an earlier one did. 0: neither,
+        only when nothing changes; this is the default with ``retain=False``, where a run is asked
+        for by its number of sweeps.
+    direction : {"in", "out", "both"}
+        For directed graphs, whose labels a vertex reads: those of its predecessors (labels flow
+        along the edges), of its successors, or of both (a reciprocal pair counts twice).
+    seed : int
+        Of the random orders. The same seed gives the same result on every device, every time.
+    skip_inactive : bool
+        Leave out vertices whose evaluation cannot change anything; the result is the same.
+    strategy : {"auto", "shared+warp", "shared", "global", "sort", "decode"}
+        How a GPU counts votes; the result is the same. "auto" is the fastest: one persistent
+        kernel for all sweeps. The others are for comparison: GLP's tables in shared memory with and
+        without warps that serve many vertices, hash tables in global memory, and Kozawa et al.'s
+        sort. For a `CompressedGraph` there are "auto", which decodes lists as they are needed, and
+        "decode", which decodes everything before each sweep. A CPU has one way and takes no notice.
+    progress : bool or callable
+        Show a bar, or call the function with a dict after every sweep.
+
+    Returns
+    -------
+    frame
+        ``vertex``: the ids as they came, every vertex once, sorted. ``partition``: integer
+        community, or an id (``renumber=False``). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
+        ``changed`` (labels a sweep), ``converged``, ``seconds``, ``device``, ``memory_in_use``;
+        and ``compressed``, the scheme, where lists were read compressed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An option or the graph is not as described; the message says what and how to mend it.
+
+    Notes
+    -----
+    O(m) time a sweep, of which settled vertices are left out. Memory, the graph included: on a GPU
+    4 bytes an edge (8 or 12 with weights) and at the peak 40 to 54 bytes a vertex
+    (`glp-rapids bench gpu`, five graphs); 22 a vertex that has neighbours stay on the graph for the
+    next run of the same kind. On a CPU 4 bytes an edge
+    more, 8 or 12 with weights (a copy in the order of the classes), and 8 bytes a vertex for each
+    thread.
+    A `CompressedGraph` is read as it is. On a CPU that takes 30 bytes a vertex beside it, 16 to 24
+    more with weights, and 8 for each thread. Of a directed one the transpose, for
+    ``direction="in"``, is made at the first run, by way of the plain graph, and kept compressed;
+    ``direction="both"`` decodes the graph, as lists that name a neighbour twice have no compressed
+    form.
+    Votes are added in 64-bit fixed point. The framework is GLP's (SIGMOD 2021), semi-synchronous
+    classes are Kozawa et al.'s (CIKM 2017).
+    With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
+    LDBC Graphalytics.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import label_propagation
+    >>> edges = pd.DataFrame({"src": ["a", "a", "b", "d", "d", "e"],
+    ...                       "dst": ["b", "c", "c", "e", "f", "f"]})
+    >>> label_propagation(edges)["partition"].tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    check_truth(renumber=renumber)
+    prepared, run_options = prepare(graph, options)
+    outcome = run(prepared, Classic(), run_options)
+    return results().communities(outcome, renumber)
+
+
+@guarded
+def propagate(
+    graph: Any, program: Program, *, renumber: bool = True, **options: Unpack[SweepOptions]
+) -> Frame:
+    """Run a program of your own: any variant of label propagation in a few lines of Python.
+
+    Parameters
+    ----------
+    graph : frame, tuple of arrays, sparse matrix, networkx, cugraph or glp_rapids graph
+        Whatever `as_graph` takes, with its keywords.
+    program : Program
+        An instance of your subclass of `Program`.
+    renumber : bool
+        As in `label_propagation`, which describes all further options.
+
+    Returns
+    -------
+    frame
+        ``vertex``, ``partition`` (-1, or null with ``renumber=False``, where a vertex is silent),
+        then the program's ``result_columns``; ``.attrs["glp"]`` as in `label_propagation`.
+
+    Raises
+    ------
+    TypeError
+        A function does not compile: the message names it and says why.
+    ValueError
+        Options or state are not as described.
+
+    Notes
+    -----
+    Programs are GLP's (Ye et al., SIGMOD 2021, section 3.1). Compiled once and kept on disk; what
+    a program leaves as it is in classic label propagation costs what it costs there.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import glp_rapids
+    >>> class Squared(glp_rapids.Program):
+    ...     def label_score(v, label, freq, state):
+    ...         return freq * freq
+    >>> edges = pd.DataFrame({"src": [1, 1, 2], "dst": [2, 3, 3]})
+    >>> glp_rapids.propagate(edges, Squared())["partition"].tolist()
+    [0, 0, 0]
+    """
+    if not isinstance(program, Program):
+        hint = " (write Name() to make one)" if isinstance(program, type) else ""
+        raise TypeError(
+            f"program must be an instance of glp_rapids.Program, not {shown(program)}{hint}"
+        )
+    check_truth(
+        renumber=renumber,
+        skip_inactive=program.skip_inactive,
+        count_volumes=program.count_volumes,
+    )
+    prepared, run_options = prepare(graph, options)
+    outcome = run(prepared, program, run_options)
+    return results().communities(outcome, renumber, program.result_columns)
