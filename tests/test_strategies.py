@@ -10,7 +10,7 @@ from programs import Counting
 
 import glp_rapids
 from glp_rapids import as_graph, label_propagation
-from glp_rapids.propagation.options import STRATEGIES
+from glp_rapids.propagation.engines import ENGINES
 
 PAIRS = graphs.power_law_pairs(3000, 60000, 6)
 # Rows of every kernel of every strategy, hubs of several pieces among them.
@@ -84,7 +84,7 @@ def assert_as_on_the_cpu(name, strategy):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", ENGINES["gpu", "plain"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_all_strategies_agree(name, strategy):
     assert_as_on_the_cpu(name, strategy)
@@ -102,7 +102,7 @@ def test_small_batches_change_nothing(name, strategy, monkeypatch):
     assert_as_on_the_cpu(name, strategy)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", ENGINES["gpu", "plain"])
 def test_a_cpu_takes_every_strategy(strategy):
     edges = graphs.GRAPHS["two cliques"]()
     result = label_propagation(**edges, device="cpu", strategy=strategy)

@@ -22,10 +22,11 @@ from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.compression import compress
 from glp_rapids.device import gpu_available, to_host
 from glp_rapids.graph.graph import Graph
+from glp_rapids.propagation.engines import ENGINES
 
 GRAPHS = ("web", "cnr-2000", "uk-2007-100k")
 SCHEMES = ("cgr", "packed", "entropy")
-STRATEGIES = ("auto", "decode")
+STRATEGIES = tuple(ENGINES["gpu", "compressed"])
 WANTED_SHARE = {"packed": 0.6, "cgr": 0.25}  # of the plain sweep's rate
 WANTED_OVER_DECODE = 1.4
 WANTED_ENCODING = 1.0  # G entries a second

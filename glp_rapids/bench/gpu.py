@@ -23,12 +23,13 @@ from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.device import array_module, gpu_available, to_host
 from glp_rapids.graph.graph import Graph
 from glp_rapids.metrics import modularity
+from glp_rapids.propagation.engines import ENGINES
 
 if TYPE_CHECKING:
     from glp_rapids.bench.ceiling import Ceiling
 
 GRAPHS = ("kron-22-16", "kron-24-16", "web", "road")
-STRATEGIES = ("auto", "shared+warp", "shared", "global", "sort")
+STRATEGIES = tuple(ENGINES["gpu", "plain"])
 VARIANTS = ("classic", "weighted", "layered", "user-defined", "speaker-listener")
 WANTED_RATIO = {"weighted": 1.6, "layered": 1.3, "word for word": 1.1, "reworded": 1.1,
                 "speaker-listener": 3.0}  # fmt: skip
