@@ -191,7 +191,7 @@ class Graph(BaseGraph, CSR):
     Examples
     --------
     >>> import pandas as pd
-    >>> from glp_rapids.ingest import as_graph
+    >>> from glp_rapids import as_graph
     >>> graph = as_graph(pd.DataFrame({"src": [10, 20], "dst": [20, 30]}), device="cpu")
     >>> graph.number_of_vertices, graph.number_of_edges, graph.indices.tolist()
     (3, 4, [1, 0, 2, 1])
