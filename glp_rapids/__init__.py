@@ -27,11 +27,11 @@ _HOMES = {
     "structural_diversity": "diversity.search",
     "top_structural_diversity": "diversity.search",
     "ego_networks": "diversity.ego",
-    "core_number": "cohesion.functions",
-    "k_core": "cohesion.functions",
-    "trussness": "cohesion.functions",
-    "k_truss": "cohesion.functions",
-    "triangle_count": "cohesion.functions",
+    "core_number": "cohesion.core",
+    "k_core": "cohesion.core",
+    "trussness": "cohesion.truss",
+    "k_truss": "cohesion.truss",
+    "triangle_count": "cohesion.triangles",
     "modularity": "metrics",
     "coverage": "metrics",
     "nmi": "metrics",
@@ -46,11 +46,11 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
-    from glp_rapids.cohesion.functions import core_number as core_number
-    from glp_rapids.cohesion.functions import k_core as k_core
-    from glp_rapids.cohesion.functions import k_truss as k_truss
-    from glp_rapids.cohesion.functions import triangle_count as triangle_count
-    from glp_rapids.cohesion.functions import trussness as trussness
+    from glp_rapids.cohesion.core import core_number as core_number
+    from glp_rapids.cohesion.core import k_core as k_core
+    from glp_rapids.cohesion.triangles import triangle_count as triangle_count
+    from glp_rapids.cohesion.truss import k_truss as k_truss
+    from glp_rapids.cohesion.truss import trussness as trussness
     from glp_rapids.common.hashing import random_below as random_below
     from glp_rapids.compressed.graph import CompressedGraph as CompressedGraph
     from glp_rapids.compression import compress as compress

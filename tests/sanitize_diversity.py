@@ -9,7 +9,8 @@ and the same with ``--tool racecheck``. What comes out is compared with a CPU.
 import numpy as np
 
 from glp_rapids import as_graph
-from glp_rapids.diversity.kernels import engine_of, gpu_bitmap
+from glp_rapids.diversity.engines import engine_of
+from glp_rapids.diversity.kernels import gpu_bitmap
 from glp_rapids.graph.simple import simple
 
 # Everybody in a warp's bits, in a block's, in the large ones' CSR, and each where it belongs.

@@ -10,12 +10,14 @@ import numpy as np
 from numba.core import config
 
 from glp_rapids import as_graph
-from glp_rapids.cohesion.kernels import gpu_edges, gpu_intersect, gpu_join, gpu_peel
-from glp_rapids.diversity.kernels import cpu_engine, gpu_bitmap, gpu_engine
+from glp_rapids.cohesion.kernels import gpu_edges, gpu_intersect, gpu_peel
+from glp_rapids.diversity.engines.cpu import CpuEgoEngine
+from glp_rapids.diversity.engines.gpu import GpuEgoEngine
+from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts
 
 # Every simulated thread is a thread of the host.
-gpu_join.THREADS = 4
-gpu_intersect.SHORT, gpu_intersect.LONG, gpu_intersect.LARGEST_SHORT = (4, 4), (8, 1), 3
+gpu_contexts.THREADS = gpu_bitmap.THREADS = 4
+gpu_intersect.LIGHT, gpu_intersect.HEAVY, gpu_intersect.LARGEST_LIGHT = (4, 4), (8, 1), 3
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
 gpu_edges.THREADS, gpu_edges.STEPS = 4, 3
 WITH_HUBS, NO_HUBS = ((2, 3, 1), (4, 5, 1)), ((4, 64, 1),)
@@ -64,10 +66,10 @@ def main():
     for number, graph in enumerate(graphs()):
         indptr, indices = simple(graph)
         vertices = np.arange(indptr.size - 1)[::-1].copy()
-        expected = dict(results(cpu_engine.CpuEngine(indptr, indices), vertices, True))
+        expected = dict(results(CpuEgoEngine(indptr, indices), vertices, True))
         for sizes in (WITH_HUBS, NO_HUBS):
             gpu_bitmap.SIZES = sizes
-            engine = gpu_engine.GpuEngine(indptr, indices, memory_limit=1 << 14)
+            engine = GpuEgoEngine(indptr, indices, memory_limit=1 << 14)
             for name, found in results(engine, vertices, sizes == WITH_HUBS):
                 compared += 1
                 if not np.array_equal(expected[name], found):

@@ -14,8 +14,8 @@ from glp_rapids import as_graph
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
-KERNELS = {"ego_bitmap", "intersect", "join_ends", "find_edges", "peel_core", "peel_truss",
-           "pick_edges", "sort_out", "find_rows", "join_inside", "find_roots",
+KERNELS = {"ego_bitmap", "intersect", "unite_ends", "find_edges", "peel_core", "peel_truss",
+           "pick_edges", "list_by_degree", "find_rows", "unite_inside", "find_roots",
            "count_roots"}  # fmt: skip
 
 
@@ -29,8 +29,9 @@ def compiled(monkeypatch):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.cohesion.kernels import gpu_graph, gpu_join
-    from glp_rapids.diversity.kernels import gpu_engine
+    from glp_rapids.cohesion.engines import gpu as cohesion
+    from glp_rapids.diversity.engines import gpu as diversity
+    from glp_rapids.diversity.kernels import gpu_contexts
 
     def run(capability, graph):
         ptx = {}
@@ -50,25 +51,26 @@ def compiled(monkeypatch):
 
         current = SimpleNamespace(compute_capability=capability)
         monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
-        monkeypatch.setattr(gpu_engine, "launch", compile_instead)
-        monkeypatch.setattr(gpu_graph, "launch", compile_instead)
-        monkeypatch.setattr(gpu_graph, "launch_together", compile_instead)
-        monkeypatch.setattr(gpu_graph, "multiprocessors", lambda: 1)
-        engine = gpu_engine.GpuEngine(graph.indptr, graph.indices, memory_limit=1 << 30)
+        monkeypatch.setattr(diversity, "launch", compile_instead)
+        monkeypatch.setattr(cohesion, "launch", compile_instead)
+        monkeypatch.setattr(cohesion, "launch_together", compile_instead)
+        monkeypatch.setattr(cohesion, "multiprocessors", lambda: 1)
+        engine = diversity.GpuEgoEngine(graph.indptr, graph.indices, memory_limit=1 << 30)
         vertices = np.arange(graph.number_of_vertices)
-        whole = engine._whole()
-        for model in gpu_engine.MODELS:
-            engine._small(vertices, 3, model, gpu_engine.SCORE)
+        for model in diversity.MODELS:
+            engine._small(vertices, 3, model, diversity.SCORE)
             batch = engine._batch(vertices, vertices.astype(np.int32))
             _, size = engine._contexts(batch, 3, model, 2)
             counted = size, np.int64(2), batch.ego_of, batch.listed, size
-            engine._each(gpu_join.build_count, gpu_join.THREADS, size.size, *counted)
+            compile_instead(gpu_contexts.build_count(gpu_contexts.THREADS), 1, 1, *counted)
         engine.edges(3, ends=vertices.astype(np.int32))
-        rows, edge = engine._edges(whole)
+        rows, edge = engine.rows_and_edges()
         edge[:] = 0  # nothing was launched that would have filled it
-        engine._trusses(whole, rows, edge, engine._common(whole), None)
-        engine._cores(graph.indptr, graph.indices, None)
-        engine._join(rows, graph.indices, vertices, vertices.astype(np.int32))
+        engine.peel_trusses(rows, edge, None)
+        engine.peel_cores(None)
+        parent = vertices.astype(np.int32)
+        united = rows, graph.indices, vertices, parent, parent, vertices, np.int64(2), parent
+        compile_instead(gpu_contexts.build_ends(gpu_contexts.THREADS), 1, 1, *united)
         return list(ptx.values())
 
     return run

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from glp_rapids import as_graph, datasets, structural_diversity, top_structural_diversity
 from glp_rapids.device import array_module, to_host
-from glp_rapids.diversity.kernels import engine_of
+from glp_rapids.diversity.engines import engine_of
 from glp_rapids.graph.simple import simple
 
 MODELS = ("component", "core", "truss")

@@ -11,8 +11,10 @@ import pytest
 from graphs import edges, power_law_pairs
 
 from glp_rapids import as_graph
+from glp_rapids.diversity import costs, engines
+from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.graph.simple import simple
-from glp_rapids.multigpu import workers as team
+from glp_rapids.multigpu import workers as multigpu_workers
 from glp_rapids.multigpu.work_stealing import Worker
 
 
@@ -49,20 +51,20 @@ class Counting:
 @pytest.fixture
 def made(monkeypatch):
     """Teams of engines that count; and the engines made so far."""
-    engines = []
+    made = []
 
     def engine_of(csr, device, number=None, memory_limit=None):
-        engines.append(Counting(csr.indptr, csr.indices, memory_limit))
-        return engines[-1]
+        made.append(Counting(csr.indptr, csr.indices, memory_limit))
+        return made[-1]
 
-    monkeypatch.setattr(team, "engine_of", engine_of)
-    monkeypatch.setitem(team.LEAST_COST, "cpu", 50)
+    monkeypatch.setattr(engines, "engine_of", engine_of)
+    monkeypatch.setitem(costs.LEAST_COST, "cpu", 50)
 
     def make(**options):
         graph = as_graph(**edges(power_law_pairs(300, 2000, 2)), device="cpu")
-        return team.Team(graph, simple(graph, False), **options), graph
+        return DiversityTeam(graph, simple(graph, False), **options), graph
 
-    return make, engines
+    return make, made
 
 
 @pytest.mark.parametrize("devices", [None, [0], [0, 1], range(5)])
@@ -121,7 +123,7 @@ def several(made, monkeypatch):
     """Teams of made-up devices, of which the graph is on the first; and what was done."""
     log = []
 
-    def workers_of(graph, csr, devices, memory_limit):
+    def workers_of(graph, csr, engine_for, devices, memory_limit):
         workers = []
         for name in devices:
 
@@ -148,12 +150,12 @@ def several(made, monkeypatch):
             workers.append(Worker(f"gpu {name}", engine, settle=settle))
         return workers
 
-    monkeypatch.setattr(team, "workers_of", workers_of)
+    monkeypatch.setattr(multigpu_workers, "workers_of", workers_of)
     make, _ = made
     _, graph = make(devices=[0])
 
     def team_of(devices):
-        return team.Team(graph, simple(graph, False), devices=devices), log
+        return DiversityTeam(graph, simple(graph, False), devices=devices), log
 
     return team_of, np.arange(graph.number_of_vertices)
 
@@ -203,14 +205,15 @@ def test_what_is_kept_of_a_plan_is_no_more_than_it_has_to_be(several):
     team_of, everyone = several
     one, _ = team_of([0, 1])
     everyone = everyone.astype(one._csr.indices.dtype)
-    plan = one._plan(everyone, "core")
-    assert one._plan(everyone, "core") is plan
+    how = one._costs_by("core"), "core"
+    plan = one._plan(everyone, *how)
+    assert one._plan(everyone, *how) is plan
     for device, units in enumerate(plan.units):
         assert np.array_equal(np.concatenate(units), plan.order)
         assert all(np.shares_memory(unit, plan.order) == (device == 0) for unit in units)
     assert plan.order.dtype == everyone.dtype
-    fewer = one._plan(everyone[5:], "core")
-    assert one._plan(everyone[5:], "core") is not fewer
+    fewer = one._plan(everyone[5:], *how)
+    assert one._plan(everyone[5:], *how) is not fewer
     assert np.array_equal(np.concatenate(fewer.units[1]), everyone[5:][fewer.order])
 
 

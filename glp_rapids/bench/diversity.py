@@ -25,11 +25,11 @@ from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.bench.timing import clocked
 from glp_rapids.device import array_module, gpu_available
 from glp_rapids.diversity.models import MODELS
+from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.simple import simple
 from glp_rapids.graph.sort_gpu import rows_of
 from glp_rapids.ingest.read import as_graph
-from glp_rapids.multigpu.workers import Team
 
 # milliseconds for all vertices, k = 4: on an H200, and on two cores of a CPU
 WANTED = {
@@ -128,7 +128,7 @@ def _shared(graph: Graph, model: str, k: int, options: argparse.Namespace) -> Ro
     vertices = array_module(csr.indptr).arange(graph.number_of_vertices)
 
     def scores(devices: Sequence[int], steal: bool) -> dict[str, Any]:
-        team = Team(graph, csr, devices=devices, steal=steal)
+        team = DiversityTeam(graph, csr, devices=devices, steal=steal)
         team.scores(vertices, k, model)
         return team.report()
 

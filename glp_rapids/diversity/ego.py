@@ -17,12 +17,11 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_memory_limit, check_truth
 from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
-from glp_rapids.frames.kinds import library, set_attributes, to_frame
+from glp_rapids.diversity.costs import entries_read
+from glp_rapids.diversity.engines import engine_for
+from glp_rapids.frames.kinds import ids_as_text, library, set_attributes, to_frame
 from glp_rapids.graph.simple import row_sums, rows_between, rows_of_vertices, simple
 from glp_rapids.ingest.read import as_graph
-from glp_rapids.metrics.columns import some
-from glp_rapids.multigpu.work_stealing import entries_read
-from glp_rapids.multigpu.workers import engine_for
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -167,7 +166,7 @@ def _checked(graph: Graph, vertices: Any) -> Array:
     if twice.size:
         raise ValueError(
             "vertices must hold each id once, but holds several times "
-            f"{some(graph.external(xp.unique(twice)[:5]))}; drop the duplicates"
+            f"{ids_as_text(graph.external(xp.unique(twice)[:5]))}; drop the duplicates"
         )
     return index
 
@@ -192,7 +191,7 @@ def _batches(
     needed = to_host(BYTES_A_NODE * degree + BYTES_AN_ENTRY * exact)
     if needed.max() > limit:
         worst = int(needed.argmax())
-        who = some(graph.external(vertices[worst : worst + 1]))
+        who = ids_as_text(graph.external(vertices[worst : worst + 1]))
         raise LackOfMemory(
             f"the ego-network of {who}, with {int(degree[worst])} members and "
             f"{int(exact[worst]) // 2} edges, needs {needed[worst]} bytes, more than "

@@ -20,12 +20,13 @@ from glp_rapids.common.checks import check_integer, check_memory_limit, check_pr
 from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.device import array_module
 from glp_rapids.diversity.models import Model, model_of
+from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.diversity.top_t import best_vertices, contexts_of
 from glp_rapids.frames.kinds import set_attributes
 from glp_rapids.graph.simple import row_sums, rows_between, simple
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_graph
-from glp_rapids.multigpu.workers import Team, check_devices
+from glp_rapids.multigpu.workers import check_devices
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -134,7 +135,7 @@ def structural_diversity(
     csr = simple(graph, symmetrize)
     everyone = _everyone(graph)
     with _counting(progress, everyone.size) as tell:
-        team = Team(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
+        team = DiversityTeam(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
         if k is None:
             found = _every_k(*team.every_score(everyone, model), about.least_k)
             vertex, columns = found.pop("vertex"), found
@@ -249,7 +250,7 @@ def top_structural_diversity(
     csr = simple(graph, symmetrize)
     level = _level(k, number_of_vertices, about)
     with _counting(progress, number_of_vertices) as tell:
-        team = Team(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
+        team = DiversityTeam(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
         bound = csr.degree // about.fewest_members(level)
         best, scores, evaluated = best_vertices(
             bound, t, lambda vertices: team.scores(vertices, level, model), prune=prune

@@ -242,6 +242,16 @@ def _joined(series: dict[str, pd.Series]) -> pd.DataFrame:
     return pd.DataFrame(series, index=index, copy=False)
 
 
+def ids_as_text(ids: Any) -> str:
+    """Write out a few ids for a message."""
+    if hasattr(ids, "to_pandas"):
+        ids = ids.to_pandas()
+    if getattr(ids, "ndim", 1) == 2:
+        ids = np.asarray(ids)[:, 0] if ids.shape[1] == 1 else np.asarray(ids)
+    ids = ids if hasattr(ids, "tolist") else np.asarray(ids)
+    return ", ".join(map(repr, ids.tolist()))
+
+
 def set_attributes(frame: Frame, attributes: dict[str, Any]) -> Frame:
     """Attach ``attributes`` as ``frame.attrs["glp"]`` and give the frame back.
 

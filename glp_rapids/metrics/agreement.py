@@ -15,13 +15,13 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import errors_named
 from glp_rapids.device import array_module, to_host
+from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.metrics.columns import (
     as_frame,
     is_frame,
     label_codes,
     refuse_ids_apart,
     same_kind,
-    some,
     vertex_columns,
 )
 
@@ -213,7 +213,7 @@ def _joined(a: Any, b: Any) -> tuple[Any, Any]:
         if bool(twice.any()):
             raise ValueError(
                 f"{name} has several rows for {int(twice.sum())} vertices, among them "
-                f"{some(frame[keys][twice].head(5))}; compare covers with cover_f1"
+                f"{ids_as_text(frame[keys][twice].head(5))}; compare covers with cover_f1"
             )
     left = a[[*keys, "partition"]].rename(columns={"partition": "a"})
     right = b[[*keys, "partition"]].rename(columns={"partition": "b"})
@@ -224,7 +224,7 @@ def _joined(a: Any, b: Any) -> tuple[Any, Any]:
             rest = rest[rest["_both"].isna()]
             raise ValueError(
                 f"{name} lacks {len(rest)} vertices that {other} has, among them "
-                f"{some(rest[keys].head(5))}"
+                f"{ids_as_text(rest[keys].head(5))}"
             )
     return both["a"], both["b"]
 

@@ -91,13 +91,3 @@ def label_codes(labels: Any, argument: str) -> Any:
     if null:
         raise ValueError(f"{argument} holds a null label; drop those rows or give them a label")
     return codes.astype("int64")
-
-
-def some(ids: Any) -> str:
-    """Write out a few ids for a message."""
-    if hasattr(ids, "to_pandas"):
-        ids = ids.to_pandas()
-    if getattr(ids, "ndim", 1) == 2:
-        ids = np.asarray(ids)[:, 0] if ids.shape[1] == 1 else np.asarray(ids)
-    ids = ids if hasattr(ids, "tolist") else np.asarray(ids)
-    return ", ".join(map(repr, ids.tolist()))

@@ -14,11 +14,12 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.graph.rows import Rows
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
-from glp_rapids.metrics.columns import as_frame, label_codes, some, vertex_columns
+from glp_rapids.metrics.columns import as_frame, label_codes, vertex_columns
 
 
 @guarded
@@ -200,13 +201,13 @@ def _labels_of(graph: BaseGraph, partition: Any) -> Any:
     if bool((rows > 1).any()):
         raise ValueError(
             f"partition has several rows for {int((rows > 1).sum())} vertices, among them "
-            f"{some(graph.external(xp.flatnonzero(rows > 1)[:5]))}; "
+            f"{ids_as_text(graph.external(xp.flatnonzero(rows > 1)[:5]))}; "
             "give each vertex one community (a cover that overlaps has no modularity)"
         )
     if bool((rows == 0).any()):
         raise ValueError(
             f"partition lacks {int((rows == 0).sum())} vertices of the graph, among them "
-            f"{some(graph.external(xp.flatnonzero(rows == 0)[:5]))}; give each one a row"
+            f"{ids_as_text(graph.external(xp.flatnonzero(rows == 0)[:5]))}; give each one a row"
         )
     labels = xp.empty(graph.number_of_vertices, xp.int64)
     labels[index] = to_device(label_codes(partition["partition"], "partition"), graph.device)

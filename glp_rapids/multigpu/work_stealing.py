@@ -1,9 +1,9 @@
-"""Who works on which vertices: GPUs, or threads in their place, that take over from one another.
+"""Who works on which items: GPUs, or threads in their place, that take over from one another.
 
-As in the search of Huang et al. on several GPUs: a model says what each vertex costs; the vertices
-are cut into units of about equal cost; the units are packed greedily, the largest first, each to
-the worker that has the least so far. What no model foresees, stealing evens out: a worker that has
-done its own takes the last unit of the one with the most left.
+As in the search of Huang et al. on several GPUs: a model says what each item costs; the items are
+cut into units of about equal cost; the units are packed greedily, the largest first, each to the
+worker that has the least so far. What no model foresees, stealing evens out: a worker that has done
+its own takes the last unit of the one with the most left.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any
@@ -21,12 +20,10 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.device import array_module, to_host
-from glp_rapids.graph.graph import CSR, Graph
-from glp_rapids.graph.simple import row_sums, rows_between
 from glp_rapids.jit.interrupts import stopped_by
 
 Array = Any
-Call = Callable[[Any, Array], Any]  # of an engine and vertices
+Call = Callable[[Any, Array], Any]  # of an engine and items
 
 
 @dataclass
@@ -44,10 +41,10 @@ class Worker:
     units: int = 0
     stolen: int = 0
 
-    def do(self, call: Call, vertices: Array) -> Any:
-        """Make a call for vertices that lie here, inside ``scope``; note how long it took."""
+    def do(self, call: Call, items: Array) -> Any:
+        """Make a call for items that lie here, inside ``scope``; note how long it took."""
         begin = time.perf_counter()
-        found = call(self.engine, vertices)
+        found = call(self.engine, items)
         self.settle()
         self.seconds += time.perf_counter() - begin
         self.units += 1
@@ -60,9 +57,9 @@ class Worker:
 def units_of(cost: Array, number: int) -> tuple[list[Array], list[float]]:
     """Cut items, given by their positive cost, into about so many units of about equal cost.
 
-    A unit is the places of its items; also gives what each costs. An item that costs as much as a
-    unit should is one of its own. The others stay in order: neighbouring vertices have neighbours
-    in common, which are then in the cache, and a mixture evens out what the model misjudges.
+    Returns units, each the places of its items, and what each costs. An item that costs as much as
+    a unit should is one of its own. The others stay in order: what neighbours read is often the
+    same, and then in the cache, and a mixture evens out what the model misjudges.
     """
     xp = array_module(cost)
     step = float(cost.sum()) / number
@@ -87,11 +84,6 @@ def units_of(cost: Array, number: int) -> tuple[list[Array], list[float]]:
 # A worker's last unit, which can be stolen till then, is one of so many parts of its work; and how
 # many runs of items a unit is made of.
 PARTS, STRIPES = 8, 48
-# What a unit of those that are worked on together costs: so much, and so many times what `costs`
-# estimates. Two H200 took 4.2, 7.8 and 19.8 ms for the 875 of the 4 M vertices of social, of which
-# 1.5, 2 and 3.5 are the host's (k = 4); a unit of others 1.5, 1.6 and 3.0 ms and for every 10 ** 9
-# of its costs 21.7, 24.9 and 27.9 ms.
-TOGETHER = {"component": (7e7, 2.5), "core": (8e7, 4.6), "truss": (1.25e8, 6.5)}
 
 
 def mixed_units(
@@ -106,7 +98,7 @@ def mixed_units(
     all have as much, and a small one. Stripes of these are dealt, so that all are samples of the
     same mixture, whatever the model misjudges.
 
-    Also gives how many units are of those worked on together. They are the first, and should be
+    Also returns how many units are of those worked on together. They are the first, and should be
     begun first: what they cost is the least certain.
     """
     xp = array_module(cost)
@@ -147,7 +139,7 @@ def mixed_units(
 
 
 def packed(costs: Sequence[float], workers: int, early: int = 0) -> list[list[int]]:
-    """Give each worker its units, the largest first, each to the one with the least so far.
+    """Pack units, the largest first, each to the worker with the least so far; a list a worker.
 
     Of its units a worker has those first that are among the first, ``early`` ones.
     """
@@ -172,7 +164,7 @@ class Shares:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def take(self, worker: int) -> tuple[int, bool] | None:
-        """Give the next unit of a worker, and whether it was stolen; None: there is no more."""
+        """Hand out the next unit of a worker, and whether it was stolen; None: there is no more."""
         with self._lock:
             if own := self.shares[worker]:
                 return own.pop(0), False
@@ -200,7 +192,7 @@ def work(
     steal: bool = True,
     tell: Callable[[int], None] = lambda items: None,
 ) -> list[Any]:
-    """Make ``call(engine, unit)`` once for every unit and give what it returned, by unit.
+    """Make ``call(engine, unit)`` once for every unit and return what it returned, by unit.
 
     ``units`` holds, for every worker, all units where that worker is, since any may be stolen.
 
@@ -253,41 +245,3 @@ def work(
     if errors:
         raise errors[0]
     return found
-
-
-# ---------------------------------------------------------------- what a vertex costs
-
-
-# What edges ** 1.5 make up of the cost of all trusses, for every part of the linear terms.
-POWER_TO_LINEAR = {"cpu": 1.0, "gpu": 0.25}
-
-
-def costs(graph: Graph, csr: CSR, vertices: Array, model: str) -> Array:
-    """Estimate what each vertex costs: linear terms, for truss also edges ** 1.5.
-
-    The edges among the neighbours of u are found by reading, for each neighbour, the shorter of its
-    row and that of u; so they are at most half of what is read. How the terms compare differs from
-    graph to graph: with half of the whole for each, no unit is far too large by either.
-    """
-    read = entries_read(graph, csr)[vertices].astype(np.float64)
-    degree = (csr.indptr[vertices + 1] - csr.indptr[vertices]).astype(np.float64)
-    linear = 10 + 8 * degree + read  # as measured on a CPU, in units of about 3 ns
-    if model != "truss":
-        return linear
-    xp = array_module(degree)
-    power = (xp.minimum(degree * (degree - 1), read) / 2) ** 1.5
-    share = POWER_TO_LINEAR[graph.device]
-    return linear + power * (share * linear.sum() / xp.maximum(power.sum(), 1))
-
-
-def entries_read(graph: Graph, csr: CSR) -> Array:
-    """Give for every vertex how much is read to find its ego-network; kept on the graph."""
-    return graph.keep("entries read", partial(_entries_read, csr))
-
-
-def _entries_read(csr: CSR) -> Array:
-    xp = array_module(csr.indptr)
-    degree = csr.degree.astype(csr.indices.dtype)
-    shorter = degree[rows_between(csr.indptr, csr.indices.dtype)]
-    xp.minimum(shorter, degree[csr.indices], out=shorter)
-    return row_sums(csr.indptr, shorter)

@@ -10,21 +10,41 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from glp_rapids.common.checks import is_integer, is_sequence, shown
 from glp_rapids.device import array_module, gpu_of, memory_in_use
-from glp_rapids.diversity.kernels import engine_of
 from glp_rapids.graph.graph import CSR, Graph
-from glp_rapids.graph.simple import rows_between
-from glp_rapids.multigpu.work_stealing import TOGETHER, Worker, costs, mixed_units, units_of, work
+from glp_rapids.multigpu.work_stealing import Call, Worker, mixed_units, units_of, work
 
 Array = Any
+# Makes an engine for a CSR, on the GPU of a number and with a limit of memory in bytes, or returns
+# one that is kept. An engine has ``xp``, the module of its arrays, and ``batches``, a count.
+EngineFor = Callable[[CSR, int | None, int | None], Any]
 
 # The more units, the better the balance; GPUs are asked less often, see `mixed_units`.
 UNITS_A_WORKER = 32
-# What a unit should cost at the least, for a call not to be what costs most; as `costs` estimates.
-LEAST_COST = {"cpu": 1 << 16, "gpu": 1 << 22}
+
+
+class Costs(NamedTuple):
+    """What some vertices cost, by which they are cut into units.
+
+    Parameters
+    ----------
+    each : float array
+        The cost of each, above 0.
+    least : float
+        What a unit should cost at the least, for a call not to be what costs most.
+    together : callable, optional
+        Tells of each, as an array of truth values, whether an engine works on it together with
+        others like it; None: on none.
+    call, times : float
+        What a unit of those costs: so much, and so many times as much as the sum of ``each``.
+    """
+
+    each: Array
+    least: float
+    together: Callable[[], Array] | None = None
+    call: float = 0.0
+    times: float = 1.0
 
 
 def check_devices(devices: Any, graph: Graph) -> list[Any] | None:
@@ -54,14 +74,12 @@ def check_devices(devices: Any, graph: Graph) -> list[Any] | None:
     return [int(device) for device in devices]
 
 
-def engine_for(graph: Graph, csr: CSR, number: int | None = None, limit: int | None = None) -> Any:
-    """Give an engine for the simple graph: one kept on the graph, or a new one with a limit."""
-    make = partial(engine_of, csr, graph.device, number, limit)
-    return make() if limit else graph.keep(("diversity engine", number), make)
-
-
 def workers_of(
-    graph: Graph, csr: CSR, devices: Sequence[Any] | None, memory_limit: int | None
+    graph: Graph,
+    csr: CSR,
+    engine_for: EngineFor,
+    devices: Sequence[Any] | None,
+    memory_limit: int | None,
 ) -> list[Worker]:
     """Make the workers: one GPU or several, or threads that share an engine and its limit."""
     if graph.device == "cpu":
@@ -71,23 +89,23 @@ def workers_of(
             devices = range(threads_available())
         # each thread may have an ego-network in hand
         limit = memory_limit and max(memory_limit // len(devices), 1)
-        shared = engine_for(graph, csr, None, limit)
+        shared = engine_for(csr, None, limit)
         return [Worker(f"thread {device}", shared) for device in devices]
     import cupy
 
     if devices is None:
         device = cupy.cuda.Device()
-        engine = engine_for(graph, csr, None, memory_limit)
+        engine = engine_for(csr, None, memory_limit)
         # the thread of a worker begins on GPU 0
         scope = partial(cupy.cuda.Device, device.id)
         return [Worker(f"gpu {device.id}", engine, scope, device.synchronize)]
     workers = []
     for number in devices:
         with (device := cupy.cuda.Device(number)):
-            here = csr
+            rows = csr
             if gpu_of(csr.indptr) != number:
-                here = graph.keep(("simple", number), partial(_copied, csr))
-            engine = engine_for(graph, here, number, memory_limit)
+                rows = graph.keep(("simple", number), partial(_copied, csr))
+            engine = engine_for(rows, number, memory_limit)
         scope = partial(cupy.cuda.Device, number)
         workers.append(Worker(f"gpu {number}", engine, scope, device.synchronize))
     return workers
@@ -119,7 +137,9 @@ class Team:
     Parameters
     ----------
     graph, csr
-        The graph, which keeps engines, and its simple CSR.
+        The graph, which keeps plans and copies, and its simple CSR.
+    engine_for
+        Makes an engine for that CSR or a copy of it, or returns one that is kept.
     devices, memory_limit
         As the public functions take them; checked.
     tell
@@ -132,6 +152,7 @@ class Team:
         self,
         graph: Graph,
         csr: CSR,
+        engine_for: EngineFor,
         *,
         devices: Sequence[Any] | None = None,
         memory_limit: int | None = None,
@@ -140,31 +161,13 @@ class Team:
     ) -> None:
         self._graph, self._csr, self._xp = graph, csr, array_module(csr.indptr)
         self._tell, self._steal, self._memory_limit = tell, steal, memory_limit
-        self._chosen = devices is not None
-        self.workers = workers_of(graph, csr, devices, memory_limit)
+        self._chosen, self._engine_for = devices is not None, engine_for
+        self.workers = workers_of(graph, csr, engine_for, devices, memory_limit)
         self._engines = list({id(worker.engine): worker.engine for worker in self.workers}.values())
         self._batches_before = sum(engine.batches for engine in self._engines)
 
-    def scores(self, vertices: Array, k: int, model: str) -> Array:
-        """Give the score of every vertex."""
-        order, found = self._map("scores", vertices, k, model)
-        if order is None:
-            return found
-        scores = self._xp.empty_like(found)
-        scores[order] = found
-        return scores
-
-    def members(self, vertices: Array, k: int, model: str) -> Array:
-        """Give of every entry of the vertices' rows the first member of its context, or -1."""
-        return self._rows(vertices, *self._map("members", vertices, k, model))
-
-    def every_score(self, vertices: Array, model: str) -> tuple[Array, Array]:
-        """Give where each vertex's scores begin, and these for k = 1 up to its degree."""
-        scores = self._rows(vertices, *self._map("every_score", vertices, model))
-        return self._offsets(vertices), scores
-
     def report(self) -> dict[str, Any]:
-        """Say how it went, for ``attrs``."""
+        """Sum up how it went, for ``attrs``."""
         workers = [worker for worker in self.workers if self._chosen or worker.units]
         workers = workers or self.workers[:1]
         busy = [worker.seconds for worker in workers]
@@ -177,27 +180,40 @@ class Team:
             "peak_memory": memory_in_use(self._graph.device),
         }
 
-    def _map(self, method: str, vertices: Array, *arguments: Any) -> tuple[Array | None, Array]:
-        """Ask for all vertices; give their places in the order of the answer (None: as asked)."""
-        if not vertices.size:
-            return None, self._xp.empty(0, dtype=np.int32)
+    def map(
+        self, call: Call, vertices: Array, costs: Callable[[Array], Costs], name: Any
+    ) -> tuple[Array | None, Array]:
+        """Make a call for all vertices, at least one, by as many workers as it is worth.
+
+        Parameters
+        ----------
+        call
+            Gets an engine and some vertices, and returns an array for them.
+        vertices
+            Indices of vertices, each once.
+        costs
+            Estimates what some vertices cost.
+        name
+            Says what ``costs`` depends on, for a plan for all vertices to be kept under.
+
+        Returns
+        -------
+        order
+            The places of the vertices in the order of the answer; None: as they came.
+        found
+            The arrays that were returned, one after another.
+        """
         vertices = vertices.astype(self._csr.indices.dtype, copy=False)
-
-        def call(engine: Any, unit: Array) -> Array:
-            found = getattr(engine, method)(unit, *arguments)
-            return found[1] if isinstance(found, tuple) else found
-
         if len(self.workers) == 1 and self._tell is None:
             (there,) = self._sent(self.workers, vertices)
             with self.workers[0].scope():
                 found = self.workers[0].do(call, there)
             return None, self._brought([found])[0]
-        order, found = self._shared(call, vertices, arguments[-1])
-        return order, self._xp.concatenate(self._brought(found))
+        plan = self._plan(vertices, costs, name)
+        return plan.order, self._xp.concatenate(self._brought(self._shared(call, plan)))
 
-    def _shared(self, call: Callable, vertices: Array, model: str) -> tuple[Array, list]:
-        """Share the vertices out; give their places, unit after unit, and the answers."""
-        plan = self._plan(vertices, model)
+    def _shared(self, call: Call, plan: Plan) -> list[Array]:
+        """Let the workers share the units of a plan; return the answers, unit after unit."""
         workers, units = self.workers[: plan.workers], plan.units
         self._settle()
         told = 0
@@ -210,7 +226,7 @@ class Team:
 
         options = {"early": plan.early, "steal": self._steal, "tell": tell}
         try:
-            return plan.order, work(workers, call, units, plan.costs, **options)
+            return work(workers, call, units, plan.costs, **options)
         except MemoryError:
             if self._graph.device == "gpu" or not self._memory_limit or len(self.workers) == 1:
                 raise
@@ -218,39 +234,40 @@ class Team:
             tell(-told)
             for worker in self.workers:
                 worker.seconds, worker.units, worker.stolen = 0.0, 0, 0
-            engine = engine_for(self._graph, self._csr, None, self._memory_limit)
+            engine = self._engine_for(self._csr, None, self._memory_limit)
             self._engines.append(engine)
             self.workers[0].engine = engine
-            return plan.order, work(self.workers[:1], call, units[:1], plan.costs, **options)
+            return work(self.workers[:1], call, units[:1], plan.costs, **options)
 
-    def _plan(self, vertices: Array, model: str) -> Plan:
+    def _plan(self, vertices: Array, costs: Callable[[Array], Costs], name: Any) -> Plan:
         """Plan who gets which vertices; the plan for all of them is kept on the graph."""
         everyone = self._graph.number_of_vertices
         if vertices.size != everyone or not bool((vertices == self._xp.arange(everyone)).all()):
-            return self._planned(vertices, model)
+            return self._planned(vertices, costs(vertices))
         # Kept are 4 or 8 bytes a vertex, as large as its number, and on every other GPU as many for
         # the units; all that is freed with the graph. Threads are alike, whatever they are called.
         threads = self._graph.device == "cpu"
         who = len(self.workers) if threads else tuple(worker.name for worker in self.workers)
-        make = partial(self._planned, vertices, model, everyone=True)
-        return self._graph.keep(("plan", model, who, self._chosen), make)
 
-    def _planned(self, vertices: Array, model: str, *, everyone: bool = False) -> Plan:
+        def make() -> Plan:
+            return self._planned(vertices, costs(vertices), everyone=True)
+
+        return self._graph.keep(("plan", name, who, self._chosen), make)
+
+    def _planned(self, vertices: Array, costs: Costs, *, everyone: bool = False) -> Plan:
         """Cut vertices into units, at least one a worker but not many more than are worth it.
 
         With ``everyone``, vertices are their own places, and one array is both.
         """
-        device = self._graph.device
-        cost = costs(self._graph, self._csr, vertices, model)
-        worth = int(float(cost.sum()) / LEAST_COST[device])
+        worth = int(float(costs.each.sum()) / costs.least)
         workers = len(self.workers) if self._chosen else min(len(self.workers), worth + 1)
-        most_alone = self.workers[0].engine.most_alone
-        if most_alone is None or worth < 3 * workers:
+        if costs.together is None or worth < 3 * workers:
             number = max(workers, min(worth, UNITS_A_WORKER * workers))
-            places, unit_costs, early = *units_of(cost, number), 0
+            places, unit_costs, early = *units_of(costs.each, number), 0
         else:
-            together = self._csr.degree[vertices] > most_alone
-            places, unit_costs, early = mixed_units(cost, together, workers, *TOGETHER[model])
+            together = costs.together()
+            found = mixed_units(costs.each, together, workers, costs.call, costs.times)
+            places, unit_costs, early = found
         order = self._xp.concatenate(places).astype(vertices.dtype, copy=False)
         sent = self._sent(self.workers[:workers], order if everyone else vertices[order])
         bounds = list(pairwise([0, *accumulate(unit.size for unit in places)]))
@@ -258,7 +275,7 @@ class Team:
         return Plan(workers, order, units, unit_costs, early)
 
     def _sent(self, workers: Sequence[Worker], vertices: Array) -> list[Array]:
-        """Give each worker vertices where it is: before any begins, as a copy stops all of them.
+        """Send each worker vertices to where it is: before any begins, as a copy stops all of them.
 
         A copy between GPUs waits for what both have begun, and what either begins later for it.
         When each unit was copied as it was taken, one GPU waited for the other to end its own.
@@ -286,21 +303,3 @@ class Team:
             import cupy
 
             cupy.cuda.Device(gpu_of(self._csr.indptr)).synchronize()
-
-    def _rows(self, vertices: Array, order: Array | None, found: Array) -> Array:
-        """Put rows that came in some order into that of the vertices."""
-        if order is None:
-            return found
-        xp = self._xp
-        offsets = self._offsets(vertices)
-        moved = self._offsets(vertices[order])
-        row = rows_between(moved, self._csr.indices.dtype)
-        rows = xp.empty_like(found)
-        rows[(offsets[order] - moved[:-1])[row] + xp.arange(row.size)] = found
-        return rows
-
-    def _offsets(self, vertices: Array) -> Array:
-        offsets = self._xp.zeros(vertices.size + 1, dtype=np.int64)
-        degree = self._csr.indptr[vertices + 1] - self._csr.indptr[vertices]
-        offsets[1:] = self._xp.cumsum(degree)
-        return offsets

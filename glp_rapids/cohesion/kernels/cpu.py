@@ -7,7 +7,7 @@ Rows ascend in both. Triangles are listed as by Chiba and Nishizeki, Arboricity 
 algorithms (SIAM Journal on Computing 14, 1985).
 
 Cores and trusses are peeled level by level: what falls short of the level goes into a queue, and
-takes with it what thereby falls short. What is left is read once a level to find the next; all
+takes with it what then falls short, too. What is left is read once a level to find the next; all
 those readings together are no more than the edges of a core, or the triangles of a truss, and cost
 less than the buckets in which decompositions are usually kept (Batagelj and Zaversnik, 2003; Wang
 and Cheng, Truss decomposition in massive networks, PVLDB 5, 2012). One level alone is the same
@@ -36,7 +36,7 @@ LARGEST_MATRIX = 1024  # vertices: 4 MB of edge numbers
 
 @jit
 def orient(indptr, indices, stop):
-    """Give starts and ends, from the end of lower degree to that of higher, ties by number.
+    """Orient edges from the end of lower degree to that of higher, ties by number: starts, ends.
 
     No row is then longer than the square root of twice the edges, not even a hub's.
     """
@@ -47,7 +47,7 @@ def orient(indptr, indices, stop):
         if stop[0]:
             break
         for p in range(indptr[u], indptr[u + 1]):
-            if _leads(u, indices[p], indptr):
+            if _comes_first(u, indices[p], indptr):
                 ends[e] = indices[p]
                 e += 1
         starts[u + 1] = e
@@ -66,14 +66,14 @@ def number_entries(indptr, indices, edge, stop):
         for p in range(indptr[u], indptr[u + 1]):
             reverse = cursor[indices[p]]
             cursor[indices[p]] += 1
-            if _leads(u, indices[p], indptr):
+            if _comes_first(u, indices[p], indptr):
                 edge[p] = e
                 edge[reverse] = e
                 e += 1
 
 
 @jit
-def _leads(u, v, indptr):
+def _comes_first(u, v, indptr):
     mine = indptr[u + 1] - indptr[u]
     other = indptr[np.int64(v) + 1] - indptr[v]
     return mine < other or (mine == other and u < v)
@@ -81,7 +81,7 @@ def _leads(u, v, indptr):
 
 @jit
 def symmetric(starts, ends):
-    """Give indptr, indices and edge of an oriented graph."""
+    """Return indptr, indices and edge of an oriented graph."""
     n = starts.size - 1
     indptr = np.zeros(n + 1, np.int64)
     for u in range(n):
@@ -143,7 +143,7 @@ def triangles_of_edges(starts, ends, stop):
 
 @jit
 def tails(starts, ends):
-    """Give the first end of every edge of an oriented graph."""
+    """Name the first end of every edge of an oriented graph."""
     tail = np.empty_like(ends)
     for u in range(starts.size - 1):
         tail[starts[u] : starts[u + 1]] = u
@@ -152,7 +152,7 @@ def tails(starts, ends):
 
 @jit
 def core(indptr, indices, k, stop):
-    """Give every vertex's core number and the order of peeling.
+    """Find every vertex's core number, and the order of peeling.
 
     Unless k is ALL, only one level is peeled: k for vertices inside the k-core, k - 1 elsewhere.
     """
@@ -164,7 +164,7 @@ def core(indptr, indices, k, stop):
     order, left = np.empty(n, indices.dtype), np.arange(n).astype(indices.dtype)
     size, level, head, tail = n, 0, 0, 0
     while size:
-        size, level, tail = _fall(degree, left, size, level, k, order, tail)
+        size, level, tail = _queue_below(degree, left, size, level, k, order, tail)
         while head < tail:
             if stop[0]:
                 return number, order
@@ -172,7 +172,7 @@ def core(indptr, indices, k, stop):
             head += 1
             number[v] = level - 1
             for p in range(indptr[v], indptr[np.int64(v) + 1]):
-                tail = _lower(indices[p], degree, level, order, tail)
+                tail = _decrement(indices[p], degree, level, order, tail)
         if k != ALL:
             break
     return number, order
@@ -180,7 +180,7 @@ def core(indptr, indices, k, stop):
 
 @jit
 def truss(starts, ends, rows, matrix, k, stop):
-    """Give every edge's trussness and the order of peeling.
+    """Find every edge's trussness, and the order of peeling.
 
     Unless k is ALL, only one level is peeled: k for edges inside the k-truss, k - 1 elsewhere.
     The graph comes in another form too: ``rows``, by `symmetric`, or ``matrix``, by `as_matrix`.
@@ -201,7 +201,7 @@ def truss(starts, ends, rows, matrix, k, stop):
     wanted = ALL if k == ALL else k - 2
     size, level, head, tail = ends.size, 0, 0, 0
     while size:
-        size, level, tail = _fall(support, left, size, level, wanted, order, tail)
+        size, level, tail = _queue_below(support, left, size, level, wanted, order, tail)
         while head < tail:
             if stop[0]:
                 return number, order
@@ -210,20 +210,20 @@ def truss(starts, ends, rows, matrix, k, stop):
             number[e] = level + 1
             gone[e] = True
             if dense:
-                found = _take_from_matrix(first[e], ends[e], matrix, one, other)
+                found = _triangles_of_matrix(first[e], ends[e], matrix, one, other)
             else:
                 found = _triangles(first[e], ends[e], rows, place, one, other)
             for t in range(found):
                 if not (gone[one[t]] or gone[other[t]]):
-                    tail = _lower(one[t], support, level, order, tail)
-                    tail = _lower(other[t], support, level, order, tail)
+                    tail = _decrement(one[t], support, level, order, tail)
+                    tail = _decrement(other[t], support, level, order, tail)
         if k != ALL:
             break
     return number, order
 
 
 @jit
-def _fall(value, left, size, level, k, order, tail):
+def _queue_below(value, left, size, level, k, order, tail):
     """Queue what is below the next level, which is k, or for ALL just above the lowest value.
 
     ``left[:size]`` lists what there was before the last level, which was ``level``.
@@ -244,8 +244,8 @@ def _fall(value, left, size, level, k, order, tail):
 
 
 @jit
-def _lower(item, value, level, order, tail):
-    """Take one off the value of an item that is not in the queue; queue it if it now has to go."""
+def _decrement(item, value, level, order, tail):
+    """Take one from an item that is not in the queue; queue it if it now falls short."""
     if value[item] >= level:
         value[item] -= 1
         if value[item] < level:
@@ -294,7 +294,7 @@ def _triangles(u, v, rows, place, one, other):
 
 @jit
 def as_matrix(starts, ends):
-    """Give a graph as a matrix of bits and one of the numbers of the edges."""
+    """Turn a graph into a matrix of bits and one of the numbers of the edges."""
     n = starts.size - 1
     bits = np.zeros((n, (n + 63) >> 6), np.uint64)
     number = np.empty((n, n), np.uint32)
@@ -318,20 +318,20 @@ def _common_bits(first, ends, bits):
     for e in range(ends.size):
         count = np.uint64(0)
         for word in range(bits.shape[1]):
-            count += _ones(bits[first[e], word] & bits[ends[e], word])
+            count += _popcount(bits[first[e], word] & bits[ends[e], word])
         support[e] = count
     return support
 
 
 @jit
-def _take_from_matrix(u, v, matrix, one, other):
+def _triangles_of_matrix(u, v, matrix, one, other):
     """List triangles as `_triangles` does; then take the edge out of the matrix of bits."""
     bits, number = matrix
     found = 0
     for word in range(bits.shape[1]):
         common = bits[u, word] & bits[v, word]
         while common:
-            w = (word << 6) + np.int64(_ones((common & (~common + ONE)) - ONE))
+            w = (word << 6) + np.int64(_popcount((common & (~common + ONE)) - ONE))
             one[found] = number[u, w]
             other[found] = number[v, w]
             found += 1
@@ -341,7 +341,7 @@ def _take_from_matrix(u, v, matrix, one, other):
 
 
 @jit
-def _ones(word):
+def _popcount(word):
     """Count the bits of a word; LLVM makes one instruction of it."""
     word -= (word >> ONE) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + (

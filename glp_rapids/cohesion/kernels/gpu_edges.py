@@ -1,4 +1,4 @@
-"""The edges of a graph that are wanted, each once, written side by side in the order of the rows.
+"""The edges of a graph that are wanted, each once, side by side in the order of the rows.
 
 Blocks count theirs, and after a running sum write them: no array as long as the entries is made,
 whose allocation alone would take longer where nothing pools memory.
@@ -24,8 +24,8 @@ ONE = np.uint32(1)
 def build_pick(threads: int, steps: int) -> Any:
     """Make the kernel that counts or writes the edges that are wanted.
 
-    Launch: a block for every ``threads * steps`` entries. Shared memory: a bit a thread. Degrees:
-    any.
+    Launch: a block for every ``threads * steps`` entries. Degrees: any. Shared memory: a bit a
+    thread. Registers: 32.
 
     An edge is the entry of its smaller end. Wanted are ALL; or those of a value of at least
     ``least``, by the value of its entry (ENTRIES) or the values of both its ends (ENDS). Without

@@ -20,13 +20,12 @@ from glp_rapids.cohesion.kernels.cpu import jit
 
 COMPONENT, CORE, TRUSS = 0, 1, 2
 BYTES = 48  # for a member or an edge when a truss is peeled: both forms, supports, queue
-SEARCH = 16  # steps of a search: a row longer than this many a neighbour is searched, not read
 DENSE = 4  # words of a matrix of bits for an edge: up to there it beats rows
 
 
 @jit
 def first_above(limit, vertices, graph):
-    """Give the place of the first vertex whose ego-network may need more bytes; -1 for none."""
+    """Find the place of the first vertex whose ego-network may need more bytes; -1 for none."""
     for i in range(vertices.size):
         if bytes_needed(vertices[i], graph) > limit:
             return i
@@ -54,7 +53,7 @@ def _most_edges(u, indptr, indices, starts):
 
 @jit
 def ego_network(u, graph, mark, stop):
-    """Give the ego-network of u: oriented, over the members 0 .. degree - 1."""
+    """Build the ego-network of u: oriented, over the members 0 .. degree - 1."""
     indptr, indices, whole_starts, whole_ends = graph
     begin, end = indptr[u], indptr[u + 1]
     degree = end - begin
@@ -69,7 +68,7 @@ def ego_network(u, graph, mark, stop):
             continue
         v = indices[p]
         low, high = whole_starts[v], whole_starts[np.int64(v) + 1]
-        if high - low <= SEARCH * degree:
+        if high - low <= cpu.LOPSIDED * degree:
             for q in range(low, high):
                 other = mark[whole_ends[q]]
                 if other:
@@ -116,7 +115,7 @@ def members(vertices, graph, mark, k, model, result, stop):
 
 @jit
 def _contexts(u, graph, mark, k, model, stop):
-    """Give the first member of every member's context, or -1; empty where there cannot be any."""
+    """Name every member's context by its first member, or -1; empty where there cannot be any."""
     nothing = np.empty(0, np.int32)
     degree = graph[0][u + 1] - graph[0][u]
     fewest = k + 1 if model == CORE else k
@@ -139,16 +138,16 @@ def _contexts(u, graph, mark, k, model, stop):
         for j in range(degree):
             for e in range(starts[j], starts[j + 1]):
                 if min(number[j], number[ends[e]]) >= k:
-                    _join(first, j, ends[e])
+                    _union(first, j, ends[e])
     else:
         number, _ = _truss(starts, ends, k, stop)
         for j in range(degree):
             for e in range(starts[j], starts[j + 1]):
                 if number[e] >= k:
-                    _join(first, j, ends[e])
+                    _union(first, j, ends[e])
     for j in range(degree):
         if first[j] >= 0:
-            first[j] = _root(first, j)
+            first[j] = _find_root(first, j)
     return first
 
 
@@ -166,13 +165,13 @@ def _truss(starts, ends, k, stop):
 
 @jit
 def _components(starts, ends):
-    """Give the first member of every member's component."""
+    """Name every member's component by its first member."""
     first = np.arange(starts.size - 1).astype(np.int32)
     for j in range(first.size):
         for e in range(starts[j], starts[j + 1]):
-            _join(first, j, ends[e])
+            _union(first, j, ends[e])
     for j in range(first.size):
-        first[j] = _root(first, j)
+        first[j] = _find_root(first, j)
     return first
 
 
@@ -224,7 +223,7 @@ def _count_cores(starts, ends, row, stop):
         row[number[j] - 1] += 1
         for p in range(indptr[j], indptr[j + 1]):
             if first[indices[p]] >= 0:
-                row[number[j] - 1] += _join(first, j, indices[p])
+                row[number[j] - 1] += _union(first, j, indices[p])
 
 
 @jit
@@ -237,11 +236,11 @@ def _count_trusses(starts, ends, row, stop):
     tail = cpu.tails(starts, ends)
     for i in range(order.size - 1, -1, -1):
         e = order[i]
-        row[number[e] - 1] += _join(first, tail[e], ends[e])
+        row[number[e] - 1] += _union(first, tail[e], ends[e])
 
 
 @jit
-def _root(first, j):
+def _find_root(first, j):
     while first[j] != j:
         first[j] = first[first[j]]
         j = first[j]
@@ -249,17 +248,17 @@ def _root(first, j):
 
 
 @jit
-def _join(first, one, other):
-    """Join two parts under the smaller root; return by how much that raises their number.
+def _union(first, one, other):
+    """Unite two sets under the smaller root; return by how much that raises their number.
 
-    Members with -1 are none yet and become parts of their own first.
+    Members with -1 are in none yet, and become sets of their own first.
     """
     more = 0
     for j in (np.int64(one), np.int64(other)):
         if first[j] < 0:
             first[j] = j
             more += 1
-    a, b = _root(first, np.int64(one)), _root(first, np.int64(other))
+    a, b = _find_root(first, np.int64(one)), _find_root(first, np.int64(other))
     first[max(a, b)] = min(a, b)
     return more - (a != b)
 

@@ -2,7 +2,12 @@
 
 A row of bits holds whom a member knows. So a degree is a population count, the triangles over an
 edge are the population count of two rows' intersection, and peeling to a core or a truss is looking
-through the bits until nothing falls any more: nothing is sorted, queued or kept in global memory.
+through the bits until nothing is cleared any more: nothing is sorted, queued or kept in global
+memory.
+
+The contexts are those of Huang, Cheng, Li, Qin and Yu, "Top-k structural diversity search in large
+networks", VLDB Journal 24 (2015), and of Huang, Huang and Xu, "Truss-based structural diversity
+search in large graphs" (TKDE 2020).
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ SCORE, EVERY, MEMBERS = range(3)
 # Threads of a block, members of the largest ego-network, blocks a multiprocessor at once (which
 # decides how many registers a thread gets).
 SIZES = ((32, 128, 28), (256, 512, 4))
+THREADS = 256  # of a block of `build_list_by_degree`
 NOTHING = np.int32(1 << 30)
 # Where a list is so many times as long as the other, the other's members are looked up in it; a
 # step of a search costs about as much as reading the next few members.
@@ -29,7 +35,7 @@ ONE, ALL = np.uint32(1), np.uint32(0xFFFFFFFF)
 
 @cuda.jit(device=True)
 def bits_beyond(rows, member, word, stride):
-    """Give one word of a member's row, without those before the member and itself."""
+    """Return one word of a member's row, without those before the member and itself."""
     bits = rows[member * stride + word]
     if word < member >> 5:
         return np.uint32(0)
@@ -58,8 +64,8 @@ def share_lookups(indptr, neighbours, size, sums, partial, thread, threads):
 
 
 @cuda.jit(device=True)
-def known_by(indptr, indices, neighbours, size, sums, lookup):
-    """Do one lookup: give two members who know each other, the smaller first; else (0, -1)."""
+def look_up(indptr, indices, neighbours, size, sums, lookup):
+    """Do one lookup: return two members who know each other, the smaller first; else (0, -1)."""
     a = upper_bound(sums, 0, size - 1, lookup)
     i = lookup - sums[a - 1] if a > 0 else lookup
     v = neighbours[a]
@@ -78,10 +84,10 @@ def known_by(indptr, indices, neighbours, size, sums, lookup):
 
 
 @cuda.jit(device=True)
-def drop_members(rows, alive, falling, size, words, stride, level, changed, least, thread, threads):
+def drop_members(rows, alive, dropped, size, words, stride, level, changed, least, thread, threads):
     """Clear members who know fewer than ``level`` others; note the least of those who stay."""
     for word in range(thread, words, threads):
-        falling[word] = 0
+        dropped[word] = 0
     cuda.syncthreads()
     smallest = NOTHING
     for a in range(thread, size, threads):
@@ -90,7 +96,7 @@ def drop_members(rows, alive, falling, size, words, stride, level, changed, leas
             for word in range(words):
                 degree += cuda.popc(rows[a * stride + word] & alive[word])
             if degree < level:
-                cuda.atomic.or_(falling, a >> 5, ONE << np.uint32(a & 31))
+                cuda.atomic.or_(dropped, a >> 5, ONE << np.uint32(a & 31))
                 changed[0] = 1
             else:
                 smallest = min(smallest, np.int32(degree))
@@ -98,19 +104,19 @@ def drop_members(rows, alive, falling, size, words, stride, level, changed, leas
     cuda.atomic.min(least, 0, smallest)
     cuda.syncthreads()
     for word in range(thread, words, threads):
-        alive[word] &= ALL ^ falling[word]
+        alive[word] &= ALL ^ dropped[word]
 
 
 @cuda.jit(device=True)
 def drop_edges(rows, size, words, stride, level, changed, least, first, step, word):
     """Clear edges in fewer than ``level`` - 2 triangles; note the least of those that stay.
 
-    Some rows at a time, and what falls is cleared when all of these have been looked through.
+    Some rows at a time; what is dropped is cleared when all of these have been looked through.
     """
     smallest = NOTHING
     for begin in range(0, size, step):
         a = begin + first
-        falling = np.uint32(0)
+        dropped = np.uint32(0)
         if a < size:
             bits = bits_beyond(rows, a, word, stride)
             while bits:
@@ -121,26 +127,26 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
                 for other in range(words):
                     support += cuda.popc(rows[a * stride + other] & rows[b * stride + other])
                 if support < level - 2:
-                    falling = np.uint32(falling | (ONE << np.uint32(bit)))
+                    dropped = np.uint32(dropped | (ONE << np.uint32(bit)))
                 else:
                     smallest = min(smallest, np.int32(support))
         cuda.syncthreads()
-        if falling:
+        if dropped:
             changed[0] = 1
-            cuda.atomic.and_(rows, a * stride + word, np.uint32(ALL ^ falling))
-        while falling:
-            b = 32 * word + cuda.ffs(falling) - 1
-            falling = np.uint32(falling & (falling - ONE))
+            cuda.atomic.and_(rows, a * stride + word, np.uint32(ALL ^ dropped))
+        while dropped:
+            b = 32 * word + cuda.ffs(dropped) - 1
+            dropped = np.uint32(dropped & (dropped - ONE))
             cuda.atomic.and_(rows, b * stride + (a >> 5), ALL ^ np.uint32(ONE << np.uint32(a & 31)))
         cuda.syncthreads()
     cuda.atomic.min(least, 0, smallest)
 
 
 @cuda.jit(device=True)
-def find_roots(
+def label_components(
     rows, size, words, stride, root, lower, again, first, step, word, thread, threads
 ):  # fmt: skip
-    """Give every member the first one of its component, as ``root``.
+    """Label every member with the first one of its component, as ``root``.
 
     Of the roots on both sides of an edge the greater goes below the smaller (the smallest there
     is), until no edge joins two: a few rounds. Reading and writing take turns.
@@ -176,10 +182,11 @@ def find_roots(
 def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) -> Any:
     """Make the kernel of a model for ego-networks of up to ``largest`` members.
 
-    Launch: a block of ``threads`` for each of the vertices ``listed``. Shared memory: 5 KB for 128
-    members, 44 KB for 512. Registers: 51 to 72, none spilled. Degrees: any up to ``largest``.
+    Launch: a block of ``threads`` for each of the vertices ``listed``. Degrees: any up to
+    ``largest``. Shared memory: 4.8 KB for 128 members, 44 KB for 512. Registers: 52 to 72, of which
+    trusses of 512 members spill three.
 
-    What to give is the number of contexts for ``k`` (SCORE, into ``scores``), that for every k
+    ``output`` is the number of contexts for ``k`` (SCORE, into ``scores``), that for every k
     (EVERY, from ``scores[offsets[ego]]`` on; for components how many there are of each size), or
     the first member of each one's context (MEMBERS, into ``members`` from ``offsets[ego]`` on).
     """
@@ -190,7 +197,7 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
         neighbours = cuda.shared.array(largest, index_type)
         rows = cuda.shared.array(room, np.uint32)
         alive = cuda.shared.array(words_at_most, np.uint32)
-        falling = cuda.shared.array(words_at_most, np.uint32)
+        dropped = cuda.shared.array(words_at_most, np.uint32)
         root = cuda.shared.array(largest, np.int32)
         lower = cuda.shared.array(largest, np.int32)
         sums = cuda.shared.array(largest, np.int32)
@@ -224,7 +231,7 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
 
         share_lookups(indptr, neighbours, size, sums, partial, thread, threads)
         for lookup in range(thread, partial[threads - 1], threads):
-            a, b = known_by(indptr, indices, neighbours, size, sums, lookup)
+            a, b = look_up(indptr, indices, neighbours, size, sums, lookup)
             if b >= 0:
                 cuda.atomic.or_(rows, a * stride + (b >> 5), ONE << np.uint32(b & 31))
                 cuda.atomic.or_(rows, b * stride + (a >> 5), ONE << np.uint32(a & 31))
@@ -246,7 +253,7 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                 cuda.syncthreads()
                 if model == CORE:
                     drop_members(
-                        rows, alive, falling, size, words, stride, level,
+                        rows, alive, dropped, size, words, stride, level,
                         changed, least, thread, threads,
                     )  # fmt: skip
                 else:
@@ -264,7 +271,7 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                     else:
                         rows[a * stride + word] = 0
 
-            find_roots(
+            label_components(
                 rows, size, words, stride, root, lower, changed,
                 first_row, rows_at_once, word, thread, threads,
             )  # fmt: skip
@@ -276,7 +283,7 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
             cuda.syncthreads()
 
             if output == EVERY and model == COMPONENT:
-                # how many components have each size; whoever asked adds up
+                # how many components have each size; the host adds up
                 for a in range(thread, size, threads):
                     if sums[a] > 0:
                         cuda.atomic.add(scores, offsets[ego] + sums[a] - 1, np.int32(1))
@@ -305,3 +312,42 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
 
     key = f"{threads} {largest} {blocks} {model} {index_type.__name__}"
     return kernel(ego_bitmap, key, launch_bounds=(threads, blocks))
+
+
+@functools.cache
+def build_list_by_degree(threads: int, above: tuple[int, ...]) -> Any:
+    """Make the kernel that lists vertices by degree: ``lists[i]`` those above ``above[i]``.
+
+    Launch: a thread a vertex. Degrees: any. Shared memory: 12 bytes a list. Registers: 20.
+
+    ``above`` ascends, and a vertex is in the last list it could be in; ``numbers`` counts, from 0.
+    In one launch, since many small ones are what costs where few vertices are asked for, or threads
+    take turns to launch. A list keeps vertices together that were, but not their order.
+    """
+    lists_there = len(above)
+
+    def list_by_degree(indptr, vertices, lists, numbers):
+        taken = cuda.shared.array(lists_there, np.int32)
+        start = cuda.shared.array(lists_there, np.int64)
+        thread = cuda.threadIdx.x
+        i = np.int64(cuda.blockIdx.x) * threads + thread
+        if thread < lists_there:
+            taken[thread] = 0
+        cuda.syncthreads()
+        which, rank = -1, np.int32(0)
+        if i < vertices.size:
+            v = vertices[i]
+            degree = indptr[v + 1] - indptr[v]
+            for least in above:
+                if degree > least:
+                    which += 1
+            if which >= 0:
+                rank = cuda.atomic.add(taken, which, np.int32(1))
+        cuda.syncthreads()
+        if thread < lists_there and taken[thread] > 0:
+            start[thread] = cuda.atomic.add(numbers, thread, np.int64(taken[thread]))
+        cuda.syncthreads()
+        if which >= 0:
+            lists[which, start[which] + rank] = i
+
+    return kernel(list_by_degree, f"{threads} {above}")

@@ -1,4 +1,4 @@
-"""The GPU engine: small ego-networks as bits in shared memory, large ones and graphs as CSR.
+"""The GPU engine of ego-networks: small ones as bits in shared memory, large ones as one CSR.
 
 All ego-networks together are one graph, whose nodes are the entries of the rows and whose pieces
 are the ego-networks. So what cuts a graph down to a core or a truss cuts down all large
@@ -8,16 +8,23 @@ ego-networks of a batch at once, whatever their sizes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glp_rapids.cohesion.kernels import gpu_intersect, gpu_join
-from glp_rapids.cohesion.kernels.gpu_graph import GpuGraph, index_type_for, nothing, on_its_gpu
+from glp_rapids.cohesion.engines.gpu import (
+    GpuEngine,
+    Rows,
+    index_type_for,
+    launch_each,
+    on_its_gpu,
+    unused,
+)
+from glp_rapids.cohesion.kernels import gpu_intersect
 from glp_rapids.device import LackOfMemory, memory_free, to_host
-from glp_rapids.diversity.kernels import gpu_bitmap
+from glp_rapids.diversity.engines import ego_offsets
+from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts
 from glp_rapids.diversity.kernels.gpu_bitmap import EVERY, MEMBERS, SCORE
 from glp_rapids.jit.launch import launch
 
@@ -30,33 +37,50 @@ MOST_NODES = np.iinfo(np.int32).max  # of a batch: that its nodes have numbers o
 BYTES_AN_ENTRY = {"component": 0, "core": 32, "truss": 48}
 
 
-class GpuEngine(GpuGraph):
-    """Ego-networks, cores and trusses of a simple undirected graph on one GPU."""
+@dataclass(frozen=True)
+class Batch:
+    """Large ego-networks that are worked on together: their nodes, and once counted their CSR."""
+
+    rows: Rows
+    listed: Array | None  # the places of their vertices among those asked for
+    ego_of: Array  # of every node
+    indptr: Array | None
+
+
+class GpuEgoEngine(GpuEngine):
+    """Ego-networks of one simple undirected graph on one GPU; and its own cores and trusses."""
+
+    def __init__(
+        self, indptr: Array, indices: Array, *,
+        number: int | None = None, memory_limit: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(indptr, indices, number=number)
+        self._memory_limit = memory_limit
 
     @property
     def most_alone(self) -> int:
-        """Give the members of the largest ego-network that is not worked on with others."""
+        """The members of the largest ego-network that is not worked on with others."""
         return max((largest for _, largest, _ in gpu_bitmap.SIZES), default=0)
 
     @on_its_gpu
     def scores(self, vertices: Array, k: int, model: str) -> Array:
-        """Give the score of every vertex asked for."""
+        """Count the contexts of every vertex."""
         scores = self.xp.zeros(vertices.size, np.int32)
         hubs = self._small(vertices, k, model, SCORE, scores=scores)
         for batch in self._batches(vertices, hubs, model):
             fewest = k if model == "component" else 2
             _, size = self._contexts(batch, k, model, fewest)
-            self._each(
-                gpu_join.build_count, gpu_join.THREADS, size.size,
+            launch_each(
+                gpu_contexts.build_count(gpu_contexts.THREADS), gpu_contexts.THREADS, size.size,
                 size, np.int64(fewest), batch.ego_of, batch.listed, scores,
             )  # fmt: skip
         return scores
 
     @on_its_gpu
     def every_score(self, vertices: Array, model: str) -> tuple[Array, Array]:
-        """Give the scores for k = 1 up to the degree, and where each vertex's begin."""
+        """Count the contexts for every k from 1 to the degree: offsets and scores."""
         xp = self.xp
-        offsets = self._offsets(vertices)
+        offsets = ego_offsets(self.indptr, vertices)
         scores = xp.zeros(int(offsets[-1]), np.int32)
         hubs = self._small(vertices, 1, model, EVERY, scores=scores, offsets=offsets)
         if model == "component":
@@ -73,16 +97,16 @@ class GpuEngine(GpuGraph):
 
     @on_its_gpu
     def members(self, vertices: Array, k: int, model: str) -> Array:
-        """Give the first member of the context of each node, as a place in the row; else -1."""
+        """Name the context of every neighbour by the place of its first member; -1: it has none."""
         xp = self.xp
-        offsets = self._offsets(vertices)
+        offsets = ego_offsets(self.indptr, vertices)
         members = xp.full(int(offsets[-1]), -1, np.int32)
         hubs = self._small(vertices, k, model, MEMBERS, offsets=offsets, members=members)
         for batch in self._batches(vertices, hubs, model):
             fewest = k if model == "component" else 2
             root, size = self._contexts(batch, k, model, fewest)
-            place = xp.arange(root.size) - batch.offsets[batch.ego_of]
-            first = root - batch.offsets[batch.ego_of]
+            place = xp.arange(root.size) - batch.rows.offsets[batch.ego_of]
+            first = root - batch.rows.offsets[batch.ego_of]
             members[offsets[batch.listed][batch.ego_of] + place] = xp.where(
                 size[root] >= fewest, first, -1
             )
@@ -90,7 +114,7 @@ class GpuEngine(GpuGraph):
 
     @on_its_gpu
     def ego_rows(self, vertices: Array) -> tuple[Array, Array]:
-        """Give the ego-networks as one CSR over their nodes."""
+        """Build indptr and indices of the ego-networks, a node for each of the rows' entries."""
         self.batches += 1
         batch = self._batch(vertices, None)
         return batch.indptr, self._filled(batch)
@@ -98,16 +122,17 @@ class GpuEngine(GpuGraph):
     # ------------------------------------------------------------ small ego-networks
 
     def _small(self, vertices, k, model, output, scores=None, offsets=None, members=None):
-        """Work on all ego-networks that fit shared memory; give the places of the others."""
+        """Work on all ego-networks that fit shared memory; return the places of the others."""
         xp = self.xp
-        scores = nothing(xp) if scores is None else scores
-        members = nothing(xp) if members is None else members
+        scores = unused(xp) if scores is None else scores
+        members = unused(xp) if members is None else members
         offsets = xp.zeros(1, np.int64) if offsets is None else offsets
         above = (0, *(largest for _, largest, _ in gpu_bitmap.SIZES))
         lists = xp.empty((len(above), vertices.size), index_type_for(vertices.size))
         numbers = xp.zeros(len(above), np.int64)
-        self._each(
-            partial(gpu_intersect.build_sort_out, above=above), gpu_intersect.PLACES, vertices.size,
+        list_by_degree = gpu_bitmap.build_list_by_degree(gpu_bitmap.THREADS, above)
+        launch_each(
+            list_by_degree, gpu_bitmap.THREADS, vertices.size,
             self.indptr, vertices, lists, numbers,
         )  # fmt: skip
         numbers = to_host(numbers).tolist()
@@ -125,12 +150,12 @@ class GpuEngine(GpuGraph):
 
     # ------------------------------------------------------------ large ones
 
-    def _batches(self, vertices: Array, listed: Array, model: str) -> Iterator[SimpleNamespace]:
-        """Give the ego-networks listed, as many at once as memory allows."""
+    def _batches(self, vertices: Array, listed: Array, model: str) -> Iterator[Batch]:
+        """Yield the ego-networks listed, as many at once as memory allows."""
         if not listed.size:
             return
         hubs = vertices[listed]
-        degree = to_host(self._degrees(hubs))
+        degree = to_host(self.indptr[hubs + 1] - self.indptr[hubs])
         bytes_needed = degree * BYTES_A_NODE
         entries = np.zeros_like(degree)
         limit = min(self._memory_limit or memory_free("gpu") // 2, MOST_NODES * BYTES_A_NODE)
@@ -139,7 +164,7 @@ class GpuEngine(GpuGraph):
             # how large they are takes one count, itself in pieces that fit
             for first, last in _pieces(degree * BYTES_A_NODE, max(limit, 1 << 20)):
                 batch = self._batch(hubs[first:last], listed[first:last])
-                ends = to_host(batch.indptr[batch.offsets])
+                ends = to_host(batch.indptr[batch.rows.offsets])
                 entries[first:last] = np.diff(ends)
                 all_at_once = last - first == listed.size
             bytes_needed = bytes_needed + entries * BYTES_AN_ENTRY[model]
@@ -160,56 +185,48 @@ class GpuEngine(GpuGraph):
             self.batches += 1
             yield self._batch(hubs[first:last], listed[first:last], model != "component")
 
-    def _batch(self, vertices, listed, counted=True):
-        offsets = self._offsets(vertices)
-        nodes = int(offsets[-1])
-        batch = SimpleNamespace(
-            vertices=vertices, listed=listed, offsets=offsets, nodes=nodes,
-            long=self._long(offsets), ego_of=self._rows(offsets, nodes),
-        )  # fmt: skip
-        if counted:
-            counts = self._intersect(batch, gpu_intersect.COUNT)
-            batch.indptr = self._running(counts)
-        return batch
+    def _batch(self, vertices: Array, listed: Array | None, counted: bool = True) -> Batch:
+        offsets = ego_offsets(self.indptr, vertices)
+        rows = self.rows_of(vertices, offsets, int(offsets[-1]))
+        ego_of = self._row_of_places(offsets, rows.nodes)
+        indptr = self._running(self.intersect(rows, gpu_intersect.COUNT)) if counted else None
+        return Batch(rows, listed, ego_of, indptr)
 
     def _filled(self, batch):
         result = self.xp.zeros(int(batch.indptr[-1]), np.int32)
-        return self._intersect(batch, gpu_intersect.FILL, batch.indptr, result)
+        return self.intersect(batch.rows, gpu_intersect.FILL, batch.indptr, result)
 
     def _contexts(self, batch, k, model, enough):
-        """Give the root of every node's context, and how many nodes each root stands for.
+        """Find the root of every node's context, and how many nodes each root stands for.
 
         Counting ends somewhere from ``enough`` on.
         """
-        xp, threads = self.xp, gpu_join.THREADS
+        xp, threads = self.xp, gpu_contexts.THREADS
         parent = xp.arange(batch.ego_of.size, dtype=np.int32)
         size = xp.zeros(parent.size, np.int32)
         if model == "component":
-            self._intersect(batch, gpu_intersect.JOIN, None, parent)
+            self.intersect(batch.rows, gpu_intersect.UNION, None, parent)
         else:
             indices, rows, level = self._levels(batch, k, model)
-            self._each(
-                gpu_join.build_inside, threads, indices.size,
+            launch_each(
+                gpu_contexts.build_inside(threads), threads, indices.size,
                 rows, indices, level, np.int64(model == "core"), np.int64(k), parent,
             )  # fmt: skip
-        self._each(
-            gpu_join.build_roots, threads, parent.size, parent, size, np.int64(enough)
-        )  # fmt: skip
+        roots = gpu_contexts.build_roots(threads)
+        launch_each(roots, threads, parent.size, parent, size, np.int64(enough))
         return parent, size
 
     def _levels(self, batch, k, model):
-        """Give the entries of the ego-networks and their rows, and the highest level.
+        """Find the entries of the ego-networks and their rows, and the highest level.
 
         For cores that of every node; for trusses that of every edge, at its smaller end.
         """
         indices = self._filled(batch)
+        egos = GpuEngine(batch.indptr, indices)
         if model == "core":
-            rows = self._rows(batch.indptr, indices.size)
-            return indices, rows, self._cores(batch.indptr, indices, k)
-        inner = GpuGraph(batch.indptr, indices)
-        whole = inner._whole()
-        rows, edge = inner._edges(whole)
-        return indices, rows, inner._trusses(whole, rows, edge, inner._common(whole), k)
+            return indices, self._row_of_places(batch.indptr, indices.size), egos.peel_cores(k)
+        rows, edge = egos.rows_and_edges()
+        return indices, rows, egos.peel_trusses(rows, edge, k)
 
     def _add_every(self, batch, model, offsets, scores):
         """Add the contexts of a batch for every k: members less the joins between them."""
@@ -234,32 +251,24 @@ class GpuEngine(GpuGraph):
         levels = to_host(falling[last_of_level]).tolist()
         first = 0
         for last, height in zip((to_host(last_of_level) + 1).tolist(), levels, strict=True):
-            self._join(
+            launch_each(
+                gpu_contexts.build_ends(gpu_contexts.THREADS), gpu_contexts.THREADS, last - first,
                 rows, indices, chosen[first:last], parent,
-                batch.ego_of, offsets, height, scores,
+                batch.ego_of, offsets, np.int64(height), scores,
             )  # fmt: skip
             first = last
-        self._sum_rows_from_behind(scores, offsets, xp.diff(batch.offsets))
+        self._sum_rows_from_behind(scores, offsets, xp.diff(batch.rows.offsets))
         if model == "truss":  # there is no 1-truss
             scores[offsets] = 0
 
-    def _join(self, rows, indices, chosen, parent, ego_of=None, offsets=None, level=0, scores=None):
-        xp = self.xp
-        none = xp.zeros(0, np.int32)
-        launch(
-            gpu_join.build(gpu_join.THREADS), -(-chosen.size // gpu_join.THREADS), gpu_join.THREADS,
-            rows, indices, chosen, parent, none if ego_of is None else ego_of,
-            xp.zeros(1, np.int64) if offsets is None else offsets, np.int64(level),
-            none if scores is None else scores,
-        )  # fmt: skip
-
     # ------------------------------------------------------------ small things
 
-    def _degrees(self, vertices):
-        return self.indptr[vertices + 1] - self.indptr[vertices]
-
-    def _offsets(self, vertices):
-        return self._running(self._degrees(vertices))
+    def _row_of_places(self, offsets, number):
+        """Find the row of every place of rows that begin at ``offsets``, ``number`` in all."""
+        rows = self.xp.empty(number, np.int32)
+        find = gpu_contexts.build_rows(gpu_contexts.THREADS)
+        launch_each(find, gpu_contexts.THREADS, number, offsets, rows)
+        return rows
 
     def _running(self, sizes):
         ends = self.xp.zeros(sizes.size + 1, np.int64)
@@ -272,7 +281,7 @@ class GpuEngine(GpuGraph):
         ends = self._running(size)
         if not int(ends[-1]):
             return
-        row = self._rows(ends, int(ends[-1]))
+        row = self._row_of_places(ends, int(ends[-1]))
         place = xp.arange(row.size) + (first - ends[:-1])[row]
         running = self._running(scores[place])
         scores[place] = (running[ends[1:]][row] - running[:-1]).astype(np.int32)
