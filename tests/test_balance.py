@@ -13,9 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glp_rapids import as_graph
+from glp_rapids.diversity.costs import TOGETHER
+from glp_rapids.diversity.costs import costs as costs_by_model
 from glp_rapids.graph.simple import simple
-from glp_rapids.multigpu import work_stealing
-from glp_rapids.multigpu.work_stealing import Shares, Worker, mixed_units, packed, units_of, work
+from glp_rapids.multigpu.work_stealing import (
+    PARTS,
+    Shares,
+    Worker,
+    mixed_units,
+    packed,
+    units_of,
+    work,
+)
 
 PATIENCE = 60  # seconds until a test that hangs fails
 costs_of_items = st.lists(st.floats(0.01, 1e9), max_size=60)
@@ -132,7 +141,7 @@ def test_workers_get_the_same_mixture(workers, hubs):
     assert true.max() < 1.1 * true.mean()
     for share in shares:
         assert not any(unit < early for unit in share[1:]), "hubs are not begun first"
-        assert totals[share[-1]] == pytest.approx(loads.mean() / work_stealing.PARTS, rel=0.3)
+        assert totals[share[-1]] == pytest.approx(loads.mean() / PARTS, rel=0.3)
 
 
 # Of all vertices of social, k = 4, on an H200: the costs of those worked on together and of the
@@ -151,7 +160,7 @@ def test_two_gpus_would_be_nearly_twice_as_fast(model):
     together = np.arange(costs.size) % 4000 == 7
     costs[together] *= hubs / costs[together].sum()
     costs[~together] *= others / costs[~together].sum()
-    _, totals, early = mixed_units(costs, together, 2, *work_stealing.TOGETHER[model])
+    _, totals, early = mixed_units(costs, together, 2, *TOGETHER[model])
     assert early == 1
     took = [hubs_ms, *(unit_ms + cost_ms * total / 1e9 for total in totals[1:])]
     busy = [sum(took[unit] for unit in share) for share in packed(totals, 2, early)]
@@ -360,7 +369,7 @@ def test_costs_grow_with_what_there_is_to_do():
     graph = as_graph(**edges(pairs, vertices=[99]), device="cpu")
     csr = simple(graph, False)
     for model in ("component", "core", "truss"):
-        costs = work_stealing.costs(graph, csr, np.arange(graph.number_of_vertices), model)
+        costs = costs_by_model(graph, csr, np.arange(graph.number_of_vertices), model).each
         assert costs[0] == costs.max()
         assert (costs > 0).all()
         assert costs[-1] == costs.min()
