@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from cases import exhaustive
 from reference_program import interpreted
 
 from glp_rapids import Program, as_graph, label_propagation, propagate, random_below
@@ -285,8 +286,8 @@ class Speaks(Program):
 
 
 PROGRAMS = (
-    WithHelpers(), RealScore(), IntegerAmounts(), RealAmounts(), Crowded(), Remembers(3),
-    Remembers(2), Speaks(),
+    WithHelpers(), RealScore(), IntegerAmounts(), Remembers(3), Speaks(),
+    *exhaustive(RealAmounts(), Crowded(), Remembers(2)),
 )  # fmt: skip
 
 
@@ -298,7 +299,8 @@ def test_programs_do_what_their_python_does(program, device):
 
 
 @pytest.mark.parametrize(
-    ("program", "name"), [(RealAmounts(), "weighted"), (IntegerAmounts(), "integer weights")]
+    ("program", "name"),
+    [(RealAmounts(), "weighted"), *exhaustive((IntegerAmounts(), "integer weights"))],
 )
 def test_programs_on_weights(program, name, device):
     for options in OPTIONS:

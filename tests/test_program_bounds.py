@@ -9,6 +9,7 @@ import graphs
 import numpy as np
 import pandas as pd
 import pytest
+from cases import exhaustive
 
 import glp_rapids
 from glp_rapids import Program, propagate
@@ -71,8 +72,15 @@ def test_labels_that_are_no_vertices(case, label, device):
     assert "labels are indices of vertices, 0 to 5, or negative for silence" in str(caught.value)
 
 
-@pytest.mark.parametrize("label", [np.int64(2**32), np.uint64(2**64 - 1)])
-@pytest.mark.parametrize("case", ["heard", "said"])
+@pytest.mark.parametrize(
+    ("case", "label"),
+    [
+        ("heard", np.int64(2**32)),
+        ("said", np.int64(2**32)),
+        ("heard", np.uint64(2**64 - 1)),
+        *exhaustive(("said", np.uint64(2**64 - 1))),
+    ],
+)
 def test_labels_that_would_wrap_around(case, label, device):
     program, words = WRONG[case]
     with pytest.raises(ValueError, match=re.escape(words)):
