@@ -9,7 +9,7 @@ from numba import cuda, typeof
 from glp_rapids.jit import cuda as cuda_target
 from glp_rapids.propagation.baselines import engine as baselines
 from glp_rapids.propagation.engines import gpu, gpu_compressed
-from glp_rapids.propagation.kernels.gpu import votes
+from glp_rapids.propagation.kernels.gpu import shared_memory
 
 
 class Compiling:
@@ -23,10 +23,10 @@ class Compiling:
 
     def launch_together(self, kernel, wanted, threads, *arguments):
         """Compile the persistent kernel, and say that it did the sweeps, which changed nothing."""
-        bounds = threads, votes.BLOCKS_A_MULTIPROCESSOR
+        bounds = threads, shared_memory.BLOCKS_A_MULTIPROCESSOR
         self._compile(kernel, arguments, launch_bounds=bounds)
-        run, course = arguments[4], arguments[9]
-        run.control[0] += course.sweeps
+        run, schedule = arguments[4], arguments[9]
+        run.control[0] += schedule.sweeps
 
     def _compile(self, kernel, arguments, **options):
         signature = tuple(typeof(argument) for argument in arguments)

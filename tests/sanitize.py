@@ -4,7 +4,7 @@
         --kernel-name kernel_substring=locals python tests/sanitize.py auto classic weighted
 
 and the same with ``--tool racecheck``. The first argument is a strategy, then the programs;
-``auto compressed compressed-weighted`` runs on compressed graphs; ``compressed-near`` and
+``auto compressed compressed-weighted`` runs on compressed graphs; ``compressed-packed`` and
 ``compressed-cgr`` are parts of that, since racecheck takes minutes.
 """
 
@@ -84,7 +84,7 @@ PROGRAMS = {
         graph, max_iter=2, classes=2, **o
     ),
     "compressed": lambda graph, weighted, **o: on_compressed(graph, LISTS, **o),
-    "compressed-near": lambda graph, weighted, **o: on_compressed(graph, LISTS[:1], **o),
+    "compressed-packed": lambda graph, weighted, **o: on_compressed(graph, LISTS[:1], **o),
     "compressed-cgr": lambda graph, weighted, **o: on_compressed(graph, LISTS[2:], **o),
     "compressed-weighted": lambda graph, weighted, **o: on_compressed(weighted, LISTS[1:2], **o),
 }
@@ -113,9 +113,8 @@ def graphs():
 def take(path):
     """Send every row down one path of the persistent kernel."""
     degrees, hub = path
-    plan.TICKETS = tuple(
-        (degree, *sizes) for degree, (_, *sizes) in zip(degrees, plan.TICKETS, strict=True)
-    )
+    bins = zip(degrees, plan.WARP_BINS, strict=True)
+    plan.WARP_BINS = tuple(bin._replace(largest_degree=degree) for degree, bin in bins)
     plan.HUB, plan.SHARE_OF_WARP, plan.SMALL_PIECE = hub, 1, 1
     plan.PIECE = 1 if hub < 4096 else 8
 

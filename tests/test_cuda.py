@@ -130,8 +130,8 @@ def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, weigh
     graph = edges(weighted=weights is not None, dtype=weights)
     graph = replace(graph, indices=graph.indices.astype(index_type), _derived={})
     signature = compile_persistent(monkeypatch, run, graph, (9, 0))
-    lists, rows = signature[0], signature[5]
-    assert lists.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
+    plan, rows = signature[0], signature[5]
+    assert plan.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
 
 
 # Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.

@@ -13,16 +13,21 @@ from glp_rapids.propagation.schedule import class_lists
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
-from glp_rapids.propagation.kernels.gpu import plan as auto_plan
+from glp_rapids.propagation.kernels.gpu import plan as plans
 from glp_rapids.propagation.kernels.gpu.plan import (
-    BATCHES,
     BINS,
-    BOUNDS,
-    FEW_AWAKE,
+    BLOCK_ROWS,
+    COLUMNS,
+    END,
+    END_OF_BATCHES,
+    FIRST_BATCH,
     FIRST_TICKETS,
-    META,
+    HUBS,
+    SPARSE,
     THREADS,
     TICKET_SIZES,
+    WARP_ROWS,
+    Bin,
     Limits,
     make_plan,
 )
@@ -31,10 +36,12 @@ MANY = Limits(blocks=4096, warps_per_block=8, slots=4096, handed_over=64)
 FEW = Limits(blocks=2, warps_per_block=8, slots=2048, handed_over=None)
 UNPRUNED = Limits(blocks=2, warps_per_block=8, slots=1024, handed_over=None, pruned=False)
 
+TINY_SIZES = (1, 2, 2), (1, 8, 3), (2, 4, 4), (2, 4, 8), (2, 4, 2)
+
 # The same with every limit so small that a drawn graph passes it.
 TINY = {
-    "TICKETS": ((5, 1, 2, 2), (4, 1, 8, 3), (3, 2, 4, 4), (2, 2, 4, 8), (1, 2, 4, 2)),
-    "SHORT": 4,
+    "WARP_BINS": tuple(Bin(5 - place, *sizes) for place, sizes in enumerate(TINY_SIZES)),
+    "WARP_ENTRIES": 4,
     "SHARE_OF_WARP": 3,
     "HUB": 7,
     "BATCH_SLOTS": 256,
@@ -52,13 +59,13 @@ def hubs_of_many_sizes():
 def check(rows, classes, limits):
     """Check a plan from end to end; give it."""
     plan = make_plan(rows.indptr, rows.indices.size, rows.indices.dtype, classes, limits)
-    assert plan.meta.shape == (classes, META)
-    assert plan.entries_a_class == -(-rows.indices.size // classes)
+    assert plan.groups.shape == (classes, COLUMNS)
+    assert plan.entries_a_group == -(-rows.indices.size // classes)
     check_lists(plan, rows, classes)
     check_bins(plan, rows, limits)
-    for meta in plan.meta:
-        check_tickets(meta, 0)
-        check_tickets(meta, FEW_AWAKE)
+    for group in plan.groups:
+        check_tickets(group, 0)
+        check_tickets(group, SPARSE)
     check_hubs(plan, limits)
     return plan
 
@@ -66,7 +73,7 @@ def check(rows, classes, limits):
 def check_lists(plan, rows, classes):
     """Each class lists its vertices that have neighbours, once."""
     offsets, members = class_lists(rows.number_of_vertices, classes, np)
-    begins, ends = plan.meta[:, BOUNDS], plan.meta[:, BOUNDS + BINS + 2]
+    begins, ends = plan.groups[:, HUBS], plan.groups[:, END]
     assert begins[0] == 0
     assert ends[-1] == plan.vertices.size == np.count_nonzero(rows.degree)
     assert np.array_equal(begins[1:], ends[:-1])
@@ -80,20 +87,20 @@ def check_lists(plan, rows, classes):
 
 def check_bins(plan, rows, limits):
     """Rows lie in the bin of their degree: for several blocks, one block, warps."""
-    entries = plan.entries_a_class
-    longest = auto_plan.SHORT
-    while 2 * longest * auto_plan.SHARE_OF_WARP <= entries:
+    entries = plan.entries_a_group
+    longest = plans.WARP_ENTRIES
+    while 2 * longest * plans.SHARE_OF_WARP <= entries:
         longest *= 2
     if not limits.pruned:
         longest = min(longest, limits.slots // limits.warps_per_block)
-    single = min(limits.slots * 3 // 4 - auto_plan.THREADS, auto_plan.HUB)
+    single = min(limits.slots * 3 // 4 - plans.THREADS, plans.HUB)
     while limits.pruned and single * limits.blocks < entries:
         single *= 2
-    of_warps = [min(longest, limit) for limit, *_ in auto_plan.TICKETS]
+    of_warps = [min(longest, limit) for limit, *_ in plans.WARP_BINS]
     most = [rows.indices.size, max(single, longest), *of_warps, 0]
-    for meta in plan.meta:
-        bounds = meta[BOUNDS : BOUNDS + BINS + 3]
-        for kind, (begin, end) in enumerate(pairwise(bounds)):
+    for group in plan.groups:
+        positions = group[HUBS : END + 1]
+        for kind, (begin, end) in enumerate(pairwise(positions)):
             degrees = plan.degrees[begin:end]
             assert (degrees <= most[kind]).all()
             assert (degrees > most[kind + 1]).all()
@@ -103,26 +110,26 @@ def check_bins(plan, rows, limits):
                 assert (np.diff(listed) > 0).all()
 
 
-def check_tickets(meta, layout):
+def check_tickets(group, layout):
     """Tickets cover each position for warps once; computed as the kernel's warp_ticket does."""
     covered = []
-    for ticket in range(meta[layout + FIRST_TICKETS + BINS]):
+    for ticket in range(group[layout + FIRST_TICKETS + BINS]):
         kind = 0
-        while ticket >= meta[layout + FIRST_TICKETS + kind + 1]:
+        while ticket >= group[layout + FIRST_TICKETS + kind + 1]:
             kind += 1
-        size = meta[layout + TICKET_SIZES + kind]
-        begin, end = meta[BOUNDS + 2 + kind], meta[BOUNDS + 3 + kind]
-        begin += (ticket - meta[layout + FIRST_TICKETS + kind]) * size
+        size = group[layout + TICKET_SIZES + kind]
+        begin, end = group[WARP_ROWS + kind], group[WARP_ROWS + kind + 1]
+        begin += (ticket - group[layout + FIRST_TICKETS + kind]) * size
         end = min(begin + size, end)
         assert begin < end
-        assert size <= max(auto_plan.TICKETS[kind][2:])
+        assert size <= max(plans.WARP_BINS[kind][2:])
         covered.extend(range(begin, end))
-    assert covered == list(range(meta[BOUNDS + 2], meta[BOUNDS + BINS + 2]))
+    assert covered == list(range(group[WARP_ROWS], group[END]))
 
 
 def check_hubs(plan, limits):
     """Pieces belong to their hubs, and tables of one batch lie side by side in one class."""
-    hub, bounds = plan.hub, plan.meta[:, BOUNDS : BOUNDS + 2]
+    hub, bounds = plan.hubs, plan.groups[:, [HUBS, BLOCK_ROWS]]
     positions = np.concatenate([np.arange(first, last) for first, last in bounds])
     number = positions.size
     assert plan.table_slots >= 1
@@ -130,7 +137,7 @@ def check_hubs(plan, limits):
     assert hub["first_piece"].size == number + 1
     assert all(array.size for array in hub.values())  # the kernel gets no empty array
     if number == 0:
-        assert (plan.meta[:, BATCHES] == plan.meta[:, BATCHES + 1]).all()
+        assert (plan.groups[:, FIRST_BATCH] == plan.groups[:, END_OF_BATCHES]).all()
         return
     assert np.array_equal(hub["position"], positions)
     pieces = np.diff(hub["first_piece"])
@@ -147,7 +154,7 @@ def check_hubs(plan, limits):
     assert (hub["slots"] >= labels).all()
     assert (hub["slots"] & (hub["slots"] - 1) == 0).all()
     # Batches cut the pieces between hubs; those of a class follow one another.
-    firsts, lasts = plan.meta[:, BATCHES], plan.meta[:, BATCHES + 1]
+    firsts, lasts = plan.groups[:, FIRST_BATCH], plan.groups[:, END_OF_BATCHES]
     assert firsts[0] == 0
     assert np.array_equal(firsts[1:], lasts[:-1])
     assert hub["batch_pieces"].size == lasts[-1] + 1
@@ -167,7 +174,7 @@ def check_hubs(plan, limits):
             assert base.min() >= 0
             assert (base[order][1:] >= ends[:-1]).all()
             assert ends[-1] <= plan.table_slots
-            assert members.size == 1 or ends[-1] <= auto_plan.BATCH_SLOTS
+            assert members.size == 1 or ends[-1] <= plans.BATCH_SLOTS
             seen += members.size
     assert seen == number
 
@@ -186,23 +193,23 @@ def test_awkward_graphs(name, classes):
 )
 @pytest.mark.parametrize("batch_slots", [1, 1 << 12, 1 << 22])
 def test_hubs(monkeypatch, classes, limits, batch_slots):
-    monkeypatch.setattr(auto_plan, "HUB", 200)
-    monkeypatch.setattr(auto_plan, "PIECE", 1)
-    monkeypatch.setattr(auto_plan, "BATCH_SLOTS", batch_slots)
+    monkeypatch.setattr(plans, "HUB", 200)
+    monkeypatch.setattr(plans, "PIECE", 1)
+    monkeypatch.setattr(plans, "BATCH_SLOTS", batch_slots)
     graph = glp_rapids.as_graph(hubs_of_many_sizes(), device="cpu")
     plan = check(graph.rows(), classes, limits)
-    hubs = int((plan.meta[:, BOUNDS + 1] - plan.meta[:, BOUNDS]).sum())
+    hubs = int((plan.groups[:, BLOCK_ROWS] - plan.groups[:, HUBS]).sum())
     if limits is not FEW:
         assert hubs == np.count_nonzero(graph.degree > 200) > 10
         if limits is MANY:
-            assert plan.hub["piece_hub"].size > hubs
+            assert plan.hubs["piece_hub"].size > hubs
         # Rows too long for a warp, too short for several blocks.
-        assert (plan.meta[:, BOUNDS + 2] > plan.meta[:, BOUNDS + 1]).any()
-        batches = int(plan.meta[-1, BATCHES + 1])
+        assert (plan.groups[:, WARP_ROWS] > plan.groups[:, BLOCK_ROWS]).any()
+        batches = int(plan.groups[-1, END_OF_BATCHES])
         if batch_slots == 1:
             assert batches == hubs
         elif batch_slots == 1 << 22:
-            assert batches == np.count_nonzero(plan.meta[:, BOUNDS + 1] > plan.meta[:, BOUNDS])
+            assert batches == np.count_nonzero(plan.groups[:, BLOCK_ROWS] > plan.groups[:, HUBS])
     elif classes == 1:
         # A block would wait for the others anyhow: it takes rows of up to its share alone.
         assert hubs == 0
@@ -213,7 +220,7 @@ def test_more_vertices_than_tickets_of_the_least_size():
     star = np.arange(1, 150_001)
     graph = glp_rapids.as_graph((np.zeros_like(star), star), device="cpu")
     plan = check(graph.rows(), 1, FEW)
-    sizes = plan.meta[0, TICKET_SIZES : TICKET_SIZES + BINS]
+    sizes = plan.groups[0, TICKET_SIZES : TICKET_SIZES + BINS]
     assert sizes[-1] == 512
     assert sizes[0] == 1
 
@@ -223,5 +230,5 @@ def test_drawn_graphs_with_small_limits(frame, classes, limits):
     graph = glp_rapids.as_graph(**frame, device="cpu")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in TINY.items():
-            patch.setattr(auto_plan, name, value)
+            patch.setattr(plans, name, value)
         check(graph.rows(), classes, limits)

@@ -125,15 +125,14 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", ["random", "power law", "many hubs", "many hubs, weighted"])
 def test_every_path_of_the_persistent_kernel_agrees(name, path, monkeypatch):
-    from glp_rapids.propagation.kernels.gpu import plan, votes
+    from glp_rapids.propagation.kernels.gpu import plan, shared_memory
 
     degrees, slots, hub = PATHS[path]
-    tickets = tuple(
-        (degree, *sizes) for degree, (_, *sizes) in zip(degrees, plan.TICKETS, strict=True)
-    )
-    monkeypatch.setattr(plan, "TICKETS", tickets)
+    bins = zip(degrees, plan.WARP_BINS, strict=True)
+    bins = tuple(bin._replace(largest_degree=degree) for degree, bin in bins)
+    monkeypatch.setattr(plan, "WARP_BINS", bins)
     monkeypatch.setattr(plan, "SHARE_OF_WARP", 1)
     monkeypatch.setattr(plan, "HUB", hub)
     monkeypatch.setattr(plan, "PIECE", 1 if hub < 4096 else plan.PIECE)
-    monkeypatch.setattr(votes, "TABLE", slots)
+    monkeypatch.setattr(shared_memory, "TABLE_SLOTS", slots)
     assert_as_on_the_cpu(name, "auto")

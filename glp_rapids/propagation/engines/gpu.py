@@ -9,7 +9,6 @@ longer than the sweeps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,27 @@ from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.failures import WORDS
-from glp_rapids.propagation.kernels.gpu import persistent, votes
+from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, votes
+from glp_rapids.propagation.kernels.gpu.arguments import (
+    Decoding,
+    Hubs,
+    HubTables,
+    LaunchSchedule,
+    Numbers,
+    Pieces,
+    PlanArrays,
+    Rows,
+    Run,
+)
+from glp_rapids.propagation.kernels.gpu.block_per_row import HANDED_OVER
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, make_plan
-from glp_rapids.propagation.kernels.gpu.votes import THREADS, WARPS, Numbers, Rows, common
+from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS, WARPS
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ties import TIE_BREAKS
 from glp_rapids.propagation.workload import Workload
 
-WHOLESALE = 16  # from one vertex in so many that changed on, everybody is woken
-AWAKE = 512  # up to one in so many, few are awake
+MANY = 16  # where more than one vertex in so many changed, everybody becomes active
+SPARSE = 512  # up to one in so many, few are active
 EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
 LARGEST_LAUNCH = 1 << 10  # sweeps
 
@@ -38,15 +49,13 @@ DRAWN, BARRIER, CONTROL, CHANGED = 0, 4, 5, 8
 _built: dict[tuple, tuple] = {}
 
 
-def kernels_of(
-    compiled: Compiled, index_type: Any, compressed: SimpleNamespace | None = None
-) -> tuple:
-    """Give the kernels of a program and what they share, built once a process."""
-    key = compiled.digest, index_type, votes.TABLE, compressed and compressed.digest
+def kernels_of(compiled: Compiled, index_type: Any, decoding: Decoding | None = None) -> tuple:
+    """Return the kernels of a program and the functions that they share, built once a process."""
+    key = compiled.digest, index_type, shared_memory.TABLE_SLOTS, decoding
     if key not in _built:
         _built[key] = (
-            *persistent.build(compiled, index_type, gpu_target(), compressed),
-            common(compiled, index_type, gpu_target()),
+            *persistent.build(compiled, index_type, gpu_target(), decoding),
+            votes.build(compiled, index_type, gpu_target()),
         )
     return _built[key]
 
@@ -56,14 +65,14 @@ class Workspace:
     """The arrays of a run, as the kernel takes them; clean, but for ``active`` and ``tied``."""
 
     plan: Plan
-    lists: Any
+    plan_arrays: Any
     tables: Any
     hubs: Any
     pieces: Any
     run: Any
     rows: Any
     readers: Any
-    stream: Any
+    lists: Any
     words: Any
     active: Any
     errors: Any
@@ -73,18 +82,18 @@ class Workspace:
 class PersistentEngine:
     """Run one program on one graph with a GPU."""
 
-    _room = 0  # entries of the largest group of a compressed graph
+    _buffer_entries = 0  # entries of the largest group of a compressed graph
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._xp = array_module(fields["labels"])
         self._workload, self._compiled, self._fields = workload, compiled, fields
-        self._propagate, self._start, self._shared = self._kernels()
+        self._propagate, self._start, self._functions = self._kernels()
         score_size = 0 if compiled.traits.default_update else 1
         # One run at a time has them: who finds none makes others.
         self._key = (
-            "workspace", workload.classes, workload.skip, self._shared.index_type, score_size,
-            self._shared.vote_type, self._shared.score_type, self._shared.online,
-            votes.TABLE,
+            "workspace", workload.classes, workload.skip, self._functions.index_type, score_size,
+            self._functions.vote_type, self._functions.score_type, self._functions.growing,
+            shared_memory.TABLE_SLOTS,
         )  # fmt: skip
         kept = workload.kept
         self._workspace = kept.pop(self._key, None)
@@ -131,53 +140,51 @@ class PersistentEngine:
         )
 
     def _new_workspace(self) -> Workspace:
-        xp, workload, shared = self._xp, self._workload, self._shared
-        index_type = shared.index_type
-        bounded = shared.online and self._compiled.traits.default_update
+        xp, workload, functions = self._xp, self._workload, self._functions
+        index_type, vote_type, score_type = functions.types
+        prunes = functions.growing and self._compiled.traits.default_update
         limits = Limits(
-            blocks=multiprocessors() * votes.BLOCKS_A_MULTIPROCESSOR,
+            blocks=multiprocessors() * shared_memory.BLOCKS_A_MULTIPROCESSOR,
             warps_per_block=WARPS,
-            slots=shared.slots,
-            handed_over=votes.HANDED_OVER if bounded else None,
-            pruned=shared.online,
+            slots=functions.table.slots,
+            handed_over=HANDED_OVER if prunes else None,
+            pruned=functions.growing,
         )
         plan = self._plan(limits)
-        rows, readers, stream = self._rows(plan)
+        rows, readers, lists = self._rows(plan)
 
         def filled(size: int, value: int, dtype: Any) -> Any:
             return bound(xp.full(max(size, 1), value, dtype=dtype))
 
-        slots, number_of_hubs = plan.table_slots, plan.hub["position"].size
-        pieces, listed = plan.hub["piece_hub"].size, plan.vertices.size
+        slots, number_of_hubs = plan.table_slots, plan.hubs["position"].size
+        pieces, listed = plan.hubs["piece_hub"].size, plan.vertices.size
         words = xp.zeros(CHANGED + LARGEST_LAUNCH, np.int64)
         active = xp.zeros(workload.graph.number_of_vertices if workload.skip else 1, np.uint8)
         errors = xp.zeros(WORDS, np.int64)
         score_size = 1 if self._compiled.traits.default_update else listed
         return Workspace(
             plan=plan,
-            lists=persistent.Lists(
-                *(bound(array) for array in (plan.vertices, plan.starts, plan.degrees, plan.meta))
+            plan_arrays=PlanArrays(*(bound(getattr(plan, name)) for name in PlanArrays._fields)),
+            tables=HubTables(
+                labels=filled(slots, -1, index_type),
+                votes=filled(slots, 0, vote_type),
+                excess=filled(slots if prunes else 1, 0, vote_type),
+                taken=filled(slots if prunes else 1, 0, np.int32),
+                number=filled(number_of_hubs, 0, np.int32),
             ),
-            tables=persistent.Tables(
-                keys=filled(slots, -1, index_type),
-                votes=filled(slots, 0, shared.vote_type),
-                lacks=filled(slots if bounded else 1, 0, shared.vote_type),
-                touched=filled(slots if bounded else 1, 0, np.int32),
-                filled=filled(number_of_hubs, 0, np.int32),
-            ),
-            hubs=persistent.Hubs(*(bound(plan.hub[name]) for name in persistent.Hubs._fields)),
-            pieces=persistent.Pieces(
+            hubs=Hubs(*(bound(plan.hubs[name]) for name in Hubs._fields)),
+            pieces=Pieces(
                 label=filled(pieces, -1, index_type),
-                heard=filled(pieces, 0, shared.score_type),
+                score=filled(pieces, 0, score_type),
                 tied=filled(pieces, 0, np.uint8),
-                bound=filled(pieces, 0, shared.vote_type),
+                upper_bound=filled(pieces, 0, vote_type),
                 arrived=filled(number_of_hubs, 0, np.int32),
             ),
-            run=persistent.Run(
+            run=Run(
                 active=bound(active),
                 tied=filled(listed, 0, np.uint8),
                 winner=filled(listed, -1, index_type),
-                winner_score=filled(score_size, 0, shared.score_type),
+                winner_score=filled(score_size, 0, score_type),
                 changed=bound(words[CHANGED:]),
                 drawn=bound(words[DRAWN:BARRIER]),
                 barrier=bound(words[BARRIER:CONTROL]),
@@ -185,7 +192,7 @@ class PersistentEngine:
             ),
             rows=rows,
             readers=readers,
-            stream=stream,
+            lists=lists,
             words=words,
             active=active,
             errors=errors,
@@ -199,7 +206,7 @@ class PersistentEngine:
             return
         labels = self._fields["labels"]
         launch(self._start, -(-labels.size // 128), 128, self._bound, self._workspace.bound_errors)
-        if self._workload.once and self._shared.online:
+        if self._workload.once and self._functions.growing:
             # A pick may well be the own name at first, as a speaker's who has heard nothing yet.
             names = self._xp.arange(labels.size, dtype=labels.dtype)
             self._distinct = bool((labels == names).all())
@@ -229,11 +236,12 @@ class PersistentEngine:
             # The least change so far still counts, though its sweep has no place any more.
             words[CHANGED] = min(schedule.changed[schedule.explored : done - before + 1])
         workspace.words[:] = to_device(words, device_of(self._fields["labels"]))
-        blocks = -(-workspace.plan.entries_a_class // (2 * THREADS))
+        blocks = -(-workspace.plan.entries_a_group // (2 * THREADS))
         launch_together(
             self._propagate, max(blocks, multiprocessors()), THREADS,
-            workspace.lists, workspace.tables, workspace.hubs, workspace.pieces, workspace.run,
-            workspace.rows, workspace.readers, workspace.stream, self._bound, how, self._numbers,
+            workspace.plan_arrays, workspace.tables, workspace.hubs, workspace.pieces,
+            workspace.run, workspace.rows, workspace.readers, workspace.lists, self._bound, how,
+            self._numbers,
         )  # fmt: skip
         words = to_host(workspace.words)
         self._kept_words = words[CONTROL:CHANGED].copy()
@@ -243,14 +251,14 @@ class PersistentEngine:
         if schedule.over and not self._failure:
             self._workload.kept[self._key] = workspace
 
-    def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> persistent.Course:
+    def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> LaunchSchedule:
         workload, options = self._workload, schedule.options
         plain = self._compiled.traits.plain
-        return persistent.Course(
+        return LaunchSchedule(
             classes=np.int64(workload.classes),
             strips=np.int64(self._workspace.plan.strips),
             sweeps=np.int64(sweeps),
-            dropped=np.int64(dropped),
+            forgotten=np.int64(dropped),
             explore=np.int64(options.explore),
             stops=bool(options.stops),
             few=np.int64(schedule.few),
@@ -259,13 +267,13 @@ class PersistentEngine:
             tie_break=np.int64(TIE_BREAKS[options.tie_break]),
             seed=np.uint64(options.seed),
             skip=bool(workload.skip),
-            distinct=self._distinct,
-            once=bool(workload.once),
+            all_distinct=self._distinct,
+            rows_ascend=bool(workload.once),
             # What a program's own functions do must not be done once more than on a CPU.
-            wholesale=np.int64(schedule.number_of_vertices // (WHOLESALE if plain else 1)),
-            awake=np.int64(schedule.number_of_vertices // AWAKE),
-            room=np.int64(self._room),
-            early=bool(self._room <= EARLY),
+            many=np.int64(schedule.number_of_vertices // (MANY if plain else 1)),
+            sparse=np.int64(schedule.number_of_vertices // SPARSE),
+            buffer=np.int64(self._buffer_entries),
+            early=bool(self._buffer_entries <= EARLY),
         )
 
     def failure(self) -> int:

@@ -9,7 +9,6 @@ is evaluated. If those of a class are too many for half of it, the class is cut 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,26 +19,25 @@ from glp_rapids.device import to_host
 from glp_rapids.jit.cuda import bound
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.gpu import PersistentEngine, kernels_of
-from glp_rapids.propagation.kernels.gpu import read_packed
-from glp_rapids.propagation.kernels.gpu.decode_buffer import FETCHED, Stream
+from glp_rapids.propagation.kernels.gpu import packed_numbers, read_packed
+from glp_rapids.propagation.kernels.gpu.arguments import CompressedLists, Decoding, Rows
 from glp_rapids.propagation.kernels.gpu.plan import (
-    BINS,
-    BOUNDS,
-    WARP,
+    END,
+    HUBS,
+    SUBWARP_ROWS,
     Limits,
     Plan,
     make_plan,
     parts_of,
 )
-from glp_rapids.propagation.kernels.gpu.votes import Rows
+from glp_rapids.propagation.kernels.gpu.shared_memory import LANES
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
 # Of decoded rows, those of two groups: for each vertex, and at least. It leaves room, in 60 bytes a
 # vertex, for all else that a run takes beside the lists.
 BYTES_A_VERTEX, LEAST_BYTES = 20, 1 << 23
-LAST = BOUNDS + BINS + 2  # of a row of the plan: where the group ends
-NEAR = ("packed",)  # schemes whose parts a warp reads at once
+BUFFERLESS = ("packed",)  # schemes whose parts a warp reads at once
 
 
 def _weight_type(weights: Any) -> Any:
@@ -56,20 +54,20 @@ class CompressedPersistentEngine(PersistentEngine):
         settings = rows.lists.settings
         # Lists of one piece; short ones that are all of one are decoded where they are counted.
         self._longest = max(int(settings.segment), int(settings.raw_below))
-        self._fused = rows.weights is None and self._longest >= WARP
+        self._fused = rows.weights is None and self._longest >= LANES
         # Parts that a warp reads at once; lists that are left raw are not parts.
-        self._near = (
+        self._bufferless = (
             self._fused
-            and rows.lists.layout.scheme in NEAR
+            and rows.lists.layout.scheme in BUFFERLESS
             and int(settings.segment) == read_packed.SEGMENT
-            and int(settings.raw_below) <= WARP
+            and int(settings.raw_below) <= LANES
             and int(settings.min_interval) != 1  # then a part may have more numbers than entries
-            and read_packed.fits(rows.lists.tables, rows.index_dtype)
+            and packed_numbers.fits(rows.lists.tables, rows.index_dtype)
         )
         super().__init__(workload, compiled, fields)
-        self._room = self._workspace.plan.room
+        self._buffer_entries = self._workspace.plan.buffer
         if self._workspace.rows is None:
-            self._workspace.rows = self._buffer(self._room)
+            self._workspace.rows = self._buffer(self._buffer_entries)
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps in one launch."""
@@ -78,10 +76,10 @@ class CompressedPersistentEngine(PersistentEngine):
         if schedule.over:
             workspace.rows = None  # made anew sooner than kept
 
-    def _buffer(self, room: int) -> Rows:
+    def _buffer(self, entries: int) -> Rows:
         """Make room for the decoded rows of two groups."""
         xp, weights = self._xp, self._workload.rows.weights
-        size = max(2 * room, 1)
+        size = max(2 * entries, 1)
         return Rows(
             bound(xp.zeros(1, np.int64)),
             bound(xp.zeros(size, self._workload.rows.index_dtype)),
@@ -90,26 +88,25 @@ class CompressedPersistentEngine(PersistentEngine):
 
     def _kernels(self) -> tuple:
         rows = self._workload.rows
-        how = SimpleNamespace(
+        # a kernel of one digest has one signature
+        arrays = rows.order, getattr(rows.weights, "codes", None)
+        decoding = Decoding(
             scheme=rows.lists.layout.scheme,
             ordered=rows.order is not None,
             weighted=rows.weights is not None,
             coded=hasattr(rows.weights, "codes"),
             equal=isinstance(rows.weights, EqualWeights),
             fused=self._fused,
-            near=self._near,
+            bufferless=self._bufferless,
+            types=tuple(None if array is None else array.dtype.str for array in arrays),
         )
-        # a kernel of one digest has one signature
-        arrays = rows.order, getattr(rows.weights, "codes", None)
-        types = [None if array is None else array.dtype.str for array in arrays]
-        how.digest = f"{vars(how)} {types}"
-        return kernels_of(self._compiled, rows.index_dtype.type, how)
+        return kernels_of(self._compiled, rows.index_dtype.type, decoding)
 
     def _plan(self, limits: Limits) -> Plan:
         xp, workload = self._xp, self._workload
         rows, degrees = workload.rows, workload.rows.degrees
         indptr = xp.zeros(rows.number_of_vertices + 1, np.int64)
-        if self._near:
+        if self._bufferless:
             xp.cumsum(degrees, dtype=np.int64, out=indptr[1:])
             # A warp would be at a very long row when all others have come to the end.
             limits = replace(limits, longest=read_packed.LONGEST)
@@ -119,10 +116,10 @@ class CompressedPersistentEngine(PersistentEngine):
             del indptr
             for first, last in parts_of(0, plan.starts.size, plan.starts.size):
                 plan.starts[first:last] = self._bits(plan.vertices[first:last])
-            self._bounds = np.zeros((workload.classes, 2), np.int64)
+            self._decoded = np.zeros((workload.classes, 2), np.int64)
             return plan
-        fetched = degrees * (degrees > WARP) if self._fused else degrees
-        xp.cumsum(fetched, dtype=np.int64, out=indptr[1:])
+        buffered = degrees * (degrees > LANES) if self._fused else degrees
+        xp.cumsum(buffered, dtype=np.int64, out=indptr[1:])
         entries, strip = int(indptr[-1]), None
         most = max(BYTES_A_VERTEX * rows.number_of_vertices, LEAST_BYTES)
         most //= 2 * rows.index_dtype.itemsize
@@ -138,11 +135,11 @@ class CompressedPersistentEngine(PersistentEngine):
             indptr, rows.number_of_edges, rows.index_dtype, workload.classes, limits, strips, strip
         )
         del indptr, strip
-        self._bounds = to_host(plan.meta[:, [BOUNDS, FETCHED if self._fused else LAST]])
-        return replace(plan, room=self._place(plan))
+        self._decoded = to_host(plan.groups[:, [HUBS, SUBWARP_ROWS if self._fused else END]])
+        return replace(plan, buffer=self._place(plan))
 
     def _place(self, plan: Plan) -> int:
-        """Say where each fetched row starts in the buffer; give the entries of the largest group.
+        """Say where each decoded row starts in the buffer; give the entries of the largest group.
 
         A row starts where the one before ends, from the beginning of the buffer in each group. Of
         rows that are decoded where they are counted, it says at which bit the list begins.
@@ -150,27 +147,29 @@ class CompressedPersistentEngine(PersistentEngine):
         xp, starts, degrees = self._xp, plan.starts, plan.degrees
         if not starts.size:
             return 0
-        begin, end = self._bounds.T
+        begin, end = self._decoded.T
         starts[0] = 0
         xp.cumsum(degrees[:-1], dtype=np.int64, out=starts[1:])
         last = xp.asarray(np.maximum(end - 1, 0))
         first = xp.asarray(np.minimum(begin, starts.size - 1))
         sizes = to_host(starts[last] + degrees[last] - starts[first])
-        groups = to_host(plan.meta[:, LAST]) - begin
+        groups = to_host(plan.groups[:, END]) - begin
         starts -= xp.repeat(starts[first], groups.tolist())
         if self._fused:
             runs = np.column_stack([end - begin, groups - (end - begin)]).ravel()
-            near = xp.repeat(xp.asarray(np.arange(runs.size) % 2 == 1), runs.tolist())
-            starts[near] = self._bits(plan.vertices[near])
+            counted_there = xp.repeat(xp.asarray(np.arange(runs.size) % 2 == 1), runs.tolist())
+            starts[counted_there] = self._bits(plan.vertices[counted_there])
         return int(np.where(end > begin, sizes, 0).max())
 
     def _bits(self, vertices: Any) -> Any:
-        """Give the bit at which the list of each vertex begins; or if near, goes on behind that."""
+        """Return the bit at which each list begins; without a buffer, goes on behind its degree."""
         rows = self._workload.rows
         places = vertices if rows.order is None else rows.place[vertices]
         begin = rows.lists.offsets[places]
-        if self._near:
-            begin += read_packed.behind_degrees(rows.lists.tables, rows.degrees[vertices], self._xp)
+        if self._bufferless:
+            begin += packed_numbers.behind_degrees(
+                rows.lists.tables, rows.degrees[vertices], self._xp
+            )
         return begin
 
     def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
@@ -183,15 +182,15 @@ class CompressedPersistentEngine(PersistentEngine):
             first_weight = none if isinstance(weights, EqualWeights) else rows.entry_starts
             if hasattr(weights, "values"):
                 weights, values = getattr(weights, "codes", none), weights.values
-        stream = Stream(
+        lists = CompressedLists(
             **self._lists(rows),
             **{name: bound(array) for name, array in self._parts(plan).items()},
             first_weight=bound(first_weight),
             weights=bound(weights if weights.size else xp.zeros(1, weights.dtype)),
             values=bound(values if values.size else xp.zeros(1, values.dtype)),
         )
-        readers = stream._replace(**self._lists(self._workload.readers))
-        return self._buffer(plan.room), readers, stream
+        readers = lists._replace(**self._lists(self._workload.readers))
+        return self._buffer(plan.buffer), readers, lists
 
     def _lists(self, rows: CompressedCSR) -> dict[str, Any]:
         lists, none = rows.lists, self._xp.zeros(1, np.int64)
@@ -208,7 +207,7 @@ class CompressedPersistentEngine(PersistentEngine):
         """List the parts of long lists, group by group."""
         xp, segment = self._xp, int(self._workload.rows.lists.settings.segment)
         position = xp.flatnonzero(plan.degrees > self._longest)
-        if self._near:
+        if self._bufferless:
             position = position[:0]
         parts = -(-plan.degrees[position].astype(np.int64) // segment)
         until = xp.cumsum(parts)
@@ -216,7 +215,7 @@ class CompressedPersistentEngine(PersistentEngine):
         of_list = xp.searchsorted(until, xp.arange(number), side="right")
         part = xp.arange(number) - (until - parts)[of_list]
         position = position[of_list]
-        group_parts = xp.searchsorted(position, xp.asarray(self._bounds[:, 0]))
+        group_parts = xp.searchsorted(position, xp.asarray(self._decoded[:, 0]))
         if number == 0:
             position = part = xp.zeros(1, np.int64)
         return {

@@ -1,4 +1,4 @@
-"""Long rows: a block a row, or many blocks a hub.
+"""A block a row of more than 128 to 4096 entries, or many blocks a hub, a piece each.
 
 Votes go into a table in shared memory. What the current label gets is counted by ballots and never
 enters it: once communities have formed, that is most of it, and the rest has few labels.
@@ -15,246 +15,275 @@ table that such a vote could help to win it is looked up: a row holds a neighbou
 it holds the name itself is a binary search. With votes of one all of them would be the best, so
 they are not even compared until it is known that no label has two.
 
-A hub is cut into pieces, whose labels `auto_hub` brings together. Tables are clean before and
-after: who used a slot wipes it.
+A hub is cut into pieces, whose labels `hub_merge` brings together. The table, all of it, and the
+sketch are clean before and after: who used a slot clears it.
 """
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.propagation.kernels.gpu.votes import (
-    ALL,
-    COUNTERS,
-    DISTINCT,
-    HANDED_OVER,
+from glp_rapids.propagation.kernels.gpu.hub_merge import HubFunctions
+from glp_rapids.propagation.kernels.gpu.shared_memory import (
     LANES,
-    ONCE,
     PROBES,
-    SHORT,
-    STEP,
+    SKETCH_COUNTERS,
+    SWEEP,
     THREADS,
 )
+from glp_rapids.propagation.kernels.gpu.votes import ALL, STEP, WARP_ENTRIES, VoteFunctions
 
+HANDED_OVER = 64  # labels that a piece of a hub hands over at most
 LEVEL = np.int32(1 << 16)  # two counts in one word
 
 
-def build(shared: SimpleNamespace, block: SimpleNamespace, read_names: Any, bounded: bool) -> Any:
-    """Make the path of a block a row or a piece of one; all threads of a block call it together.
+def build(
+    functions: VoteFunctions, hub_functions: HubFunctions, read_entries: Any, prunes: bool
+) -> Any:
+    """Make the evaluation of a row or a piece of one; all threads of a block call it together.
 
-    ``bounded``: frequent labels and a bound for the others are enough of a piece.
+    ``prunes``: frequent labels and an upper bound for the others are enough of a piece.
     """
-    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
-    heard_from, scored, combine = shared.heard_from, shared.scored, shared.combine
-    add_here, wipe, votes_at = shared.add_here, shared.wipe, shared.votes_at
-    its_own_vote, add_there = shared.its_own_vote, block.add_there
-    best_of_block, sum_and_max_of_block = block.best_of_block, block.sum_and_max_of_block
-    unit, online, table = shared.unit, shared.online, shared.slots
+    index_type, vote_type, score_type = functions.types
+    heard_from, score_of, combine = functions.heard_from, functions.score_of, functions.combine
+    self_vote, add_to_hub = functions.self_vote, hub_functions.add
+    best_of_block, sum_and_max_of_block = functions.best_of_block, functions.sum_and_max_of_block
+    unit, growing, table = functions.unit, functions.growing, functions.table
+    add, votes_in, clear, most_slots = table.add, table.votes_in, table.clear, table.slots
 
     @cuda.jit(device=True)
-    def wide(v, start, length, hub, piece, share, shares, base, room, here, current, tables, pieces,
-             rows, stream, state, numbers):  # fmt: skip
+    def block_row(v, start, length, hub, piece, share, shares, base, hub_slots, current, tables,
+                  pieces, rows, lists, state, shared, numbers):  # fmt: skip
         """Count a row, or one share of it; return the best, or hand over a hub's piece.
 
         Shares are interleaved: neighbours with similar numbers often say the same, and the bounds
         are tight only if all pieces of a hub hear about the same.
         """
         labels = cuda.local.array(STEP, index_type)
-        names = cuda.local.array(STEP, index_type)
+        neighbors = cuda.local.array(STEP, index_type)
         amounts = cuda.local.array(STEP, vote_type)
         thread = np.int32(cuda.threadIdx.x)
-        distinct = here.now[DISTINCT] != 0
+        all_distinct = shared.sweep[SWEEP.all_distinct] != 0
         stride = shares * THREADS
         # Where a warp reads part by part, two of them a stretch of threads.
-        of_stretch, of_half = np.int64(thread // 64), np.int64(thread // 32 % 2 * SHORT)
+        of_stretch, of_half = np.int64(thread // 64), np.int64(thread // 32 % 2 * WARP_ENTRIES)
         slots = np.int32(2 * THREADS)
-        while slots * shares < 2 * length and slots < table:
+        while slots * shares < 2 * length and slots < most_slots:
             slots = np.int32(2 * slots)
         # A share is at most one stretch of THREADS entries longer than the others.
         fits_all = length <= (slots * 3 // 4 - THREADS) * shares or length <= slots // 2
         probes = slots if fits_all else np.int32(PROBES)
         best, score, tied = index_type(-1), score_type(0), False
-        own, floor = vote_type(0), vote_type(0)
-        own_heard, sketched = False, False
+        own, lower_bound = vote_type(0), vote_type(0)
+        has_own, sketched = False, False
         part, parts = np.int32(0), np.int32(1)
         # How many votes a label may have that are not counted: its own.
-        named = online and (bounded or hub < 0) and here.now[ONCE] != 0 and not distinct
-        unheard = vote_type(0)
-        if unit and named:
-            unheard = vote_type(1)
+        leaves_out = (
+            growing
+            and (prunes or hub < 0)
+            and shared.sweep[SWEEP.rows_ascend] != 0
+            and not all_distinct
+        )
+        left_out = vote_type(0)
+        if unit and leaves_out:
+            left_out = vote_type(1)
         while part < parts:
             spills = False
             most = vote_type(0)
             offset = np.int64(thread) + share * THREADS
             while offset - thread < length:  # the same for all threads
-                first, further = read_names(
-                    names, v, start, length, offset, stride,
-                    offset - thread + stride * of_stretch + of_half, rows, stream, here,
+                first, further = read_entries(
+                    neighbors, v, start, length, offset, stride,
+                    offset - thread + stride * of_stretch + of_half, rows, lists, shared,
                 )  # fmt: skip
                 for k in range(STEP):
                     j = start + min(first + further * k, length - 1)
                     labels[k], amounts[k] = heard_from(
-                        v, names[k], j, rows, state, distinct, numbers
+                        v, neighbors[k], j, rows, state, all_distinct, numbers
                     )
                 for k in range(STEP):
                     if first + further * k >= length:
                         labels[k] = index_type(-1)
-                    if online:
-                        mine = labels[k] >= 0 and labels[k] == current
-                        if mine:
+                    if growing:
+                        is_own = labels[k] >= 0 and labels[k] == current
+                        if is_own:
                             labels[k] = index_type(-1)
                         if parts > 1:
-                            mine = False  # it was counted the first time
+                            is_own = False  # it was counted the first time
                         if unit:
-                            count = cuda.popc(cuda.ballot_sync(ALL, mine))
+                            count = cuda.popc(cuda.ballot_sync(ALL, is_own))
                             own = vote_type(own + vote_type(count))
-                        elif mine:
+                        elif is_own:
                             own = vote_type(own + amounts[k])
-                        own_heard = own_heard or mine
+                        has_own = has_own or is_own
                 k = np.int32(0)
                 while k < STEP:
                     label = labels[0]
-                    if online and label >= 0 and (distinct or (named and label == names[0])):
+                    if (
+                        growing
+                        and label >= 0
+                        and (all_distinct or (leaves_out and label == neighbors[0]))
+                    ):
                         if not unit and parts == 1:
-                            unheard = max(unheard, amounts[0])
-                        if distinct or (not unit and parts == 1 and hub < 0):
+                            left_out = max(left_out, amounts[0])
+                        if all_distinct or (not unit and parts == 1 and hub < 0):
                             best, score, tied = combine(
                                 best, score, tied, label, score_type(amounts[0]), False, current,
-                                here,
+                                shared.sweep,
                             )  # fmt: skip
                         label = index_type(-1)
                     counter = np.uint32(
                         np.uint32(np.uint32(label) * np.uint32(0xC2B2AE35)) >> np.uint32(12)
-                    ) & np.uint32(COUNTERS - 1)
+                    ) & np.uint32(SKETCH_COUNTERS - 1)
                     if parts > 1 and label >= 0:
                         other = np.uint32(np.uint32(label) * np.uint32(0x85EBCA6B)) >> np.uint32(7)
                         if (other & np.uint32(parts - 1)) != part or (
-                            sketched and here.sketch[counter] + unheard < floor
+                            sketched and shared.sketch[counter] + left_out < lower_bound
                         ):
                             label = index_type(-1)
                     if label >= 0:
-                        place, _, total = add_here(here, 0, slots - 1, probes, label, amounts[0])
+                        place, _, total = add(shared.table, 0, slots - 1, probes, label, amounts[0])
                         most = max(most, total)
                         if place < 0:
                             spills = True
-                            if online and parts == 1:
-                                cuda.atomic.add(here.sketch, counter, amounts[0])
+                            if growing and parts == 1:
+                                cuda.atomic.add(shared.sketch, counter, amounts[0])
                     for i in range(1, STEP):
                         labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
-                        names[i - 1] = names[i]
+                        neighbors[i - 1] = neighbors[i]
                     k += np.int32(1)
                 offset += STEP * stride
             spills = cuda.syncthreads_or(np.int32(spills)) != 0
-            highest = vote_type(0)
-            if online and parts == 1:
+            sketch_most = vote_type(0)
+            if growing and parts == 1:
                 if unit and thread % LANES != 0:
                     own = vote_type(0)  # all lanes of a warp have the same count
-                own_heard = cuda.syncthreads_or(np.int32(own_heard)) != 0
+                has_own = cuda.syncthreads_or(np.int32(has_own)) != 0
                 if not unit:
                     for slot in range(thread, slots, THREADS):
-                        most = max(most, votes_at(here, slot))
-                    _, unheard = sum_and_max_of_block(vote_type(0), unheard, here)
-                own, most = sum_and_max_of_block(own, most, here)
-                floor = max(most, own)
+                        most = max(most, votes_in(shared.table, slot))
+                    _, left_out = sum_and_max_of_block(vote_type(0), left_out, shared.reduction)
+                own, most = sum_and_max_of_block(own, most, shared.reduction)
+                lower_bound = max(most, own)
                 if not unit:
-                    floor = max(floor, unheard)
+                    lower_bound = max(lower_bound, left_out)
                 sketched = spills
                 if spills:
-                    for i in range(thread, COUNTERS, THREADS):
-                        highest = max(highest, here.sketch[i])
-                    _, highest = sum_and_max_of_block(vote_type(0), highest, here)
-                if unit and named and floor < 2 and hub < 0:
+                    for i in range(thread, SKETCH_COUNTERS, THREADS):
+                        sketch_most = max(sketch_most, shared.sketch[i])
+                    _, sketch_most = sum_and_max_of_block(
+                        vote_type(0), sketch_most, shared.reduction
+                    )
+                if unit and leaves_out and lower_bound < 2 and hub < 0:
                     # No label has two votes without its own: those decide, and are counted too.
-                    unheard, named = vote_type(0), False
-                    own, own_heard, sketched = vote_type(0), False, False
+                    left_out, leaves_out = vote_type(0), False
+                    own, has_own, sketched = vote_type(0), False, False
                     for slot in range(thread, slots, THREADS):
-                        wipe(here, slot)
-                    for i in range(thread, COUNTERS, THREADS):
-                        here.sketch[i] = vote_type(0)
+                        clear(shared.table, slot)
+                    for i in range(thread, SKETCH_COUNTERS, THREADS):
+                        shared.sketch[i] = vote_type(0)
                     cuda.syncthreads()
                     continue
             if hub >= 0:
                 break
-            if not distinct:
-                alone = False
-                again = spills and (parts > 1 or not online or highest + unheard >= floor)
-                if bounded and named and parts == 1 and not again and most > max(own, unheard):
+            if not all_distinct:
+                only_one = False
+                again = spills and (
+                    parts > 1 or not growing or sketch_most + left_out >= lower_bound
+                )
+                if prunes and leaves_out and parts == 1 and not again and most > max(own, left_out):
                     # Who alone can be the best has won, and its own vote is not looked up.
                     possible = vote_type(0)
                     for slot in range(thread, slots, THREADS):
-                        if here.keys[slot] >= 0 and votes_at(here, slot) + unheard >= floor:
+                        if (
+                            shared.table.labels[slot] >= 0
+                            and votes_in(shared.table, slot) + left_out >= lower_bound
+                        ):
                             possible += vote_type(1)
-                    possible, _ = sum_and_max_of_block(possible, vote_type(0), here)
-                    alone = possible == 1
+                    possible, _ = sum_and_max_of_block(possible, vote_type(0), shared.reduction)
+                    only_one = possible == 1
                 for slot in range(thread, slots, THREADS):
-                    label, total = here.keys[slot], votes_at(here, slot)
+                    label, total = shared.table.labels[slot], votes_in(shared.table, slot)
                     if label >= 0:
-                        wipe(here, slot)
-                        if not online or total + unheard >= floor:
-                            if online and named and not alone:
+                        clear(shared.table, slot)
+                        if not growing or total + left_out >= lower_bound:
+                            if growing and leaves_out and not only_one:
                                 total = vote_type(
-                                    total
-                                    + its_own_vote(v, label, start, length, rows, state, numbers)
+                                    total + self_vote(v, label, start, length, rows, state, numbers)
                                 )
                             best, score, tied = combine(
-                                best, score, tied, label, scored(v, label, total, state, numbers),
-                                False, current, here,
+                                best, score, tied, label, score_of(v, label, total, state, numbers),
+                                False, current, shared.sweep,
                             )  # fmt: skip
                 cuda.syncthreads()
-            if spills and (parts > 1 or not online or highest + unheard >= floor):
+            if spills and (parts > 1 or not growing or sketch_most + left_out >= lower_bound):
                 # A table and a half is read in two parts; how much of more is needed is not known.
                 part, parts = np.int32(0), np.int32((2 if length < 2 * slots else 4) * parts)
             else:
                 part += np.int32(1)
                 if parts == 1:
                     break
-        if hub < 0 or distinct:
-            if own_heard and thread == 0:
+        if hub < 0 or all_distinct:
+            if has_own and thread == 0:
                 best, score, tied = combine(
-                    best, score, tied, current, score_type(own), False, current, here
+                    best, score, tied, current, score_type(own), False, current, shared.sweep
                 )
-            best, score, tied = best_of_block(best, score, tied, here, current)
+            best, score, tied = best_of_block(best, score, tied, current, shared)
         else:
-            least, bound = vote_type(1), vote_type(0)
-            if bounded:
+            least, upper_bound = vote_type(1), vote_type(0)
+            if prunes:
                 # As many of the labels with the most votes as may be: from a 16th of the most on,
                 # from a quarter, those with the most, or none.
                 least, fewer, step = vote_type(most + 1), most, np.int32(0)
-                many, some = max(floor // 16, vote_type(1)), max(floor // 4, vote_type(1))
+                many, some = (
+                    max(lower_bound // 16, vote_type(1)),
+                    max(lower_bound // 4, vote_type(1)),
+                )
                 while step < 2:
-                    packed = np.int32(0)
+                    both_counts = np.int32(0)
                     for slot in range(thread, slots, THREADS):
-                        if here.keys[slot] >= 0 and votes_at(here, slot) >= many:
-                            packed += np.int32(1)
-                            if votes_at(here, slot) >= some:
-                                packed += LEVEL
-                    counted, _ = sum_and_max_of_block(vote_type(packed), vote_type(0), here)
+                        if shared.table.labels[slot] >= 0 and votes_in(shared.table, slot) >= many:
+                            both_counts += np.int32(1)
+                            if votes_in(shared.table, slot) >= some:
+                                both_counts += LEVEL
+                    counted, _ = sum_and_max_of_block(
+                        vote_type(both_counts), vote_type(0), shared.reduction
+                    )
                     if (counted & (LEVEL - 1)) <= HANDED_OVER:
                         least, step = vote_type(many), np.int32(2)
                     elif counted // LEVEL <= HANDED_OVER:
                         least, step = vote_type(some), np.int32(2)
                     many, some = fewer, fewer
                     step += np.int32(1)
-                bound = max(min(vote_type(least - 1), most), highest)
+                upper_bound = max(min(vote_type(least - 1), most), sketch_most)
             for slot in range(thread, slots, THREADS):
-                label, total = here.keys[slot], votes_at(here, slot)
+                label, total = shared.table.labels[slot], votes_in(shared.table, slot)
                 if label >= 0:
-                    wipe(here, slot)
-                    if not bounded or total >= least:
-                        add_there(tables, hub, base, room, label, total, vote_type(total - bound))
+                    clear(shared.table, slot)
+                    if not prunes or total >= least:
+                        add_to_hub(
+                            tables,
+                            hub,
+                            base,
+                            hub_slots,
+                            label,
+                            total,
+                            vote_type(total - upper_bound),
+                        )
             if thread == 0:
-                if (own_heard or bounded) and current >= 0:
-                    add_there(tables, hub, base, room, current, own, vote_type(own - bound))
-                pieces.bound[np.uint64(piece)] = bound
-                pieces.heard[np.uint64(piece)] = score_type(unheard)
+                if (has_own or prunes) and current >= 0:
+                    add_to_hub(
+                        tables, hub, base, hub_slots, current, own, vote_type(own - upper_bound)
+                    )
+                pieces.upper_bound[np.uint64(piece)] = upper_bound
+                pieces.score[np.uint64(piece)] = score_type(left_out)
         if sketched:
-            for i in range(thread, COUNTERS, THREADS):
-                here.sketch[i] = vote_type(0)
+            for i in range(thread, SKETCH_COUNTERS, THREADS):
+                shared.sketch[i] = vote_type(0)
             cuda.syncthreads()
         return best, score, tied
 
-    return wide
+    return block_row

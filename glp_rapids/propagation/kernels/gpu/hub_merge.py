@@ -1,96 +1,70 @@
-"""Hubs: rows that many blocks share, a piece each, and how the pieces come to a winner.
+"""Hubs: rows of at least 4096 entries that many blocks share, and how the pieces come to a winner.
 
-Where scores are sums of votes (``bounded``), each piece hands its frequent labels to the hub's
-table in global memory, and a bound for all the others; the block that comes last knows the winner
-if the bounds allow no other, and else reads the whole row by itself.
+`block_per_row` counts a piece of 1280 to 2048 entries a block. Where scores are sums of votes
+(``prunes``), each piece hands its frequent labels to the hub's table in global memory, and an upper
+bound for all the others; the block that comes last knows the winner if the bounds allow no other,
+and else reads the whole row by itself.
 
 For other scores every label of every piece goes to the hub's table. After a barrier the pieces
-share the table among them: each scores the labels in its part of the slots and wipes them; the
+share the table among them: each scores the labels in its part of the slots and clears them; the
 block that comes last compares the best of each part.
 """
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.propagation.kernels.gpu.votes import DISTINCT, LANES, ONCE, STEP, THREADS, WARPS
+from glp_rapids.propagation.kernels.gpu.shared_memory import SWEEP, THREADS
+from glp_rapids.propagation.kernels.gpu.votes import STEP, VoteFunctions
 
 
-def build_block(shared: SimpleNamespace, bounded: bool) -> SimpleNamespace:
-    """Make what the threads of a block do together, and how votes get to a hub's table."""
-    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
-    combine, best_of_lanes = shared.combine, shared.best_of_lanes
-    sum_of_lanes, max_of_lanes = shared.sum_of_lanes, shared.max_of_lanes
+@dataclass(frozen=True)
+class HubFunctions:
+    """Device functions by which blocks that share a hub come together."""
+
+    add: Any  # votes for a label in the hub's table
+    comes_last: Any  # whether this block does
+    hand_in: Any  # the best of a piece
+    best_of_pieces: Any
+
+
+def build(functions: VoteFunctions, prunes: bool) -> HubFunctions:
+    """Make the functions; ``prunes``: pieces hand over upper bounds."""
+    index_type, _, score_type = functions.types
+    combine, best_of_block = functions.combine, functions.best_of_block
 
     @cuda.jit(device=True)
-    def add_there(tables, hub, base, slots, label, amount, lack):
-        """Add votes, and votes less the bound, in a hub's table in global memory."""
+    def add(tables, hub, base, slots, label, amount, excess):
+        """Add votes, and votes less the piece's upper bound, in a hub's table in global memory."""
         mask = slots - 1
         slot = np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
         # There are more slots than labels: one is found.
         for _ in range(slots):
             place = np.uint64(base + slot)
-            found = cuda.atomic.cas(tables.keys, place, index_type(-1), label)
-            if bounded and found == -1:
-                order = cuda.atomic.add(tables.filled, np.uint64(hub), np.int32(1))
-                tables.touched[np.uint64(base + order)] = np.int32(slot)
+            found = cuda.atomic.cas(tables.labels, place, index_type(-1), label)
+            if prunes and found == -1:
+                order = cuda.atomic.add(tables.number, np.uint64(hub), np.int32(1))
+                tables.taken[np.uint64(base + order)] = np.int32(slot)
             if found == -1 or found == label:
                 cuda.atomic.add(tables.votes, place, amount)
-                if bounded:
-                    cuda.atomic.add(tables.lacks, place, lack)
+                if prunes:
+                    cuda.atomic.add(tables.excess, place, excess)
                 return
             slot = (slot + 1) & mask
 
     @cuda.jit(device=True)
-    def best_of_block(label, score, tied, here, current):
-        """Combine one candidate a thread into one; every thread gets it."""
-        label, score, tied = best_of_lanes(label, score, tied, LANES, current, here)
-        thread = cuda.threadIdx.x
-        if thread % LANES == 0:
-            here.labels[thread // LANES] = label
-            here.scores[thread // LANES] = score
-            here.ties[thread // LANES] = tied
-        cuda.syncthreads()
-        label, score, tied = index_type(-1), score_type(0), False
-        i = np.int32(0)
-        while i < WARPS:
-            label, score, tied = combine(
-                label, score, tied, here.labels[i], here.scores[i], here.ties[i] != 0, current,
-                here,
-            )  # fmt: skip
-            i += np.int32(1)
-        cuda.syncthreads()
-        return label, score, tied
-
-    @cuda.jit(device=True)
-    def sum_and_max_of_block(total, most, here):
-        """Give the sum of one number a thread, and the largest of another, to every thread."""
-        total, most = sum_of_lanes(total), max_of_lanes(most)
-        thread = cuda.threadIdx.x
-        if thread % LANES == 0:
-            here.owns[thread // LANES] = total
-            here.mosts[thread // LANES] = most
-        cuda.syncthreads()
-        total, most = vote_type(0), here.mosts[0]
-        for i in range(WARPS):
-            total = vote_type(total + here.owns[i])
-            most = max(most, here.mosts[i])
-        cuda.syncthreads()
-        return total, most
-
-    @cuda.jit(device=True)
-    def comes_last(hub, first, last, here, pieces):
+    def comes_last(hub, first, last, pieces, arrived):
         """Tell all threads of a block whether it is the last with a piece of the hub."""
         cuda.threadfence()
         cuda.syncthreads()
         if cuda.threadIdx.x == 0:
-            here.arrived[0] = cuda.atomic.add(pieces.arrived, hub, np.int32(1))
+            arrived[0] = cuda.atomic.add(pieces.arrived, hub, np.int32(1))
         cuda.syncthreads()
-        before = here.arrived[0]
+        before = arrived[0]
         cuda.syncthreads()
         if before != last - first - 1:
             return False
@@ -103,147 +77,146 @@ def build_block(shared: SimpleNamespace, bounded: bool) -> SimpleNamespace:
         """Write down the best of a piece."""
         if cuda.threadIdx.x == 0:
             pieces.label[np.uint64(piece)] = label
-            pieces.heard[np.uint64(piece)] = score
+            pieces.score[np.uint64(piece)] = score
             pieces.tied[np.uint64(piece)] = tied
 
     @cuda.jit(device=True)
-    def best_of_pieces(hub, first, last, here, pieces, current):
+    def best_of_pieces(hub, first, last, pieces, current, shared):
         """Combine what the pieces handed in."""
         best, score, tied = index_type(-1), score_type(0), False
         for piece in range(first + cuda.threadIdx.x, last, THREADS):
             best, score, tied = combine(
-                best, score, tied, pieces.label[piece], pieces.heard[piece],
-                pieces.tied[piece] != 0, current, here,
+                best, score, tied, pieces.label[piece], pieces.score[piece],
+                pieces.tied[piece] != 0, current, shared.sweep,
             )  # fmt: skip
         if cuda.threadIdx.x == 0:
             pieces.arrived[hub] = 0
-        return best_of_block(best, score, tied, here, current)
+        return best_of_block(best, score, tied, current, shared)
 
-    return SimpleNamespace(
-        add_there=add_there, best_of_block=best_of_block, comes_last=comes_last, hand_in=hand_in,
-        best_of_pieces=best_of_pieces, sum_and_max_of_block=sum_and_max_of_block,
-    )  # fmt: skip
+    return HubFunctions(add, comes_last, hand_in, best_of_pieces)
 
 
-def build_last(shared: SimpleNamespace, block: SimpleNamespace) -> Any:
-    """Make the end of a hub where pieces hand over bounds."""
-    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
-    combine, its_own_vote, unit = shared.combine, shared.its_own_vote, shared.unit
-    comes_last, best_of_block = block.comes_last, block.best_of_block
-    sum_and_max_of_block = block.sum_and_max_of_block
-    hand_in, best_of_pieces = block.hand_in, block.best_of_pieces
+def build_decide(functions: VoteFunctions, hub_functions: HubFunctions) -> Any:
+    """Make the end of a hub where pieces hand over upper bounds."""
+    index_type, vote_type, score_type = functions.types
+    combine, self_vote, unit = functions.combine, functions.self_vote, functions.unit
+    best_of_block = functions.best_of_block
+    sum_and_max_of_block = functions.sum_and_max_of_block
+    comes_last, hand_in = hub_functions.comes_last, hub_functions.hand_in
+    best_of_pieces = hub_functions.best_of_pieces
 
     @cuda.jit(device=True)
-    def last_of_hub(v, start, length, hub, piece, best, score, tied, here, current, tables, hubs,
-                    pieces, rows, state, numbers):  # fmt: skip
-        """Let the block that comes last find the winner of a hub, and wipe the hub's table.
+    def decide(v, start, length, hub, piece, best, score, tied, current, tables, hubs, pieces,
+               rows, state, shared, numbers):  # fmt: skip
+        """Let the block that comes last find the winner of a hub, and clear the hub's table.
 
         Returns whether this block came last, whether it knows the winner, and the winner.
         """
         thread = np.int64(cuda.threadIdx.x)
-        distinct = here.now[DISTINCT] != 0
+        all_distinct = shared.sweep[SWEEP.all_distinct] != 0
         first, last = hubs.first_piece[hub], hubs.first_piece[hub + 1]
-        if distinct:
+        if all_distinct:
             hand_in(piece, best, score, tied, pieces)
-        if not comes_last(hub, first, last, here, pieces):
+        if not comes_last(hub, first, last, pieces, shared.reduction.arrived):
             return False, True, best, score, tied
-        if distinct:
-            best, score, tied = best_of_pieces(hub, first, last, here, pieces, current)
+        if all_distinct:
+            best, score, tied = best_of_pieces(hub, first, last, pieces, current, shared)
             return True, True, best, score, tied
-        base, filled = hubs.base[hub], tables.filled[hub]
+        base, number = hubs.base[hub], tables.number[hub]
         best, score, tied = index_type(-1), score_type(0), False
-        named = here.now[ONCE] != 0
-        bound, floor, unheard = vote_type(0), vote_type(0), vote_type(0)
+        leaves_out = shared.sweep[SWEEP.rows_ascend] != 0
+        upper_bound, lower_bound, left_out = vote_type(0), vote_type(0), vote_type(0)
         for other in range(first + thread, last, THREADS):
-            bound = vote_type(bound + pieces.bound[np.uint64(other)])
-            unheard = max(unheard, vote_type(pieces.heard[np.uint64(other)]))
-        for i in range(thread, filled, THREADS):
-            place = np.uint64(base + tables.touched[np.uint64(base + i)])
-            floor = max(floor, tables.votes[place])
+            upper_bound = vote_type(upper_bound + pieces.upper_bound[np.uint64(other)])
+            left_out = max(left_out, vote_type(pieces.score[np.uint64(other)]))
+        for i in range(thread, number, THREADS):
+            place = np.uint64(base + tables.taken[np.uint64(base + i)])
+            lower_bound = max(lower_bound, tables.votes[place])
         if not unit:
-            _, unheard = sum_and_max_of_block(vote_type(0), unheard, here)
-            floor = max(floor, unheard)
-        elif named:
-            unheard = vote_type(1)
-        bound, floor = sum_and_max_of_block(bound, floor, here)
+            _, left_out = sum_and_max_of_block(vote_type(0), left_out, shared.reduction)
+            lower_bound = max(lower_bound, left_out)
+        elif leaves_out:
+            left_out = vote_type(1)
+        upper_bound, lower_bound = sum_and_max_of_block(upper_bound, lower_bound, shared.reduction)
         possible, unsure = vote_type(0), np.int32(0)
-        for i in range(thread, filled, THREADS):
-            place = np.uint64(base + tables.touched[np.uint64(base + i)])
-            highest = vote_type(tables.lacks[place] + bound)
-            if tables.votes[place] > 0 and highest + unheard >= floor:
+        for i in range(thread, number, THREADS):
+            place = np.uint64(base + tables.taken[np.uint64(base + i)])
+            highest = vote_type(tables.excess[place] + upper_bound)
+            if tables.votes[place] > 0 and highest + left_out >= lower_bound:
                 possible += vote_type(1)
-        several, _ = sum_and_max_of_block(possible, vote_type(0), here)
-        for i in range(thread, filled, THREADS):
-            place = np.uint64(base + tables.touched[np.uint64(base + i)])
-            label, votes = tables.keys[place], tables.votes[place]
-            highest = vote_type(tables.lacks[place] + bound)
-            if votes > 0 and highest + unheard >= floor:
+        several, _ = sum_and_max_of_block(possible, vote_type(0), shared.reduction)
+        for i in range(thread, number, THREADS):
+            place = np.uint64(base + tables.taken[np.uint64(base + i)])
+            label, votes = tables.labels[place], tables.votes[place]
+            highest = vote_type(tables.excess[place] + upper_bound)
+            if votes > 0 and highest + left_out >= lower_bound:
                 # Who alone can be the best has won, and its own vote is not looked up.
-                if named and several > 1 and label != current:
-                    own_vote = its_own_vote(v, label, start, length, rows, state, numbers)
+                if leaves_out and several > 1 and label != current:
+                    own_vote = self_vote(v, label, start, length, rows, state, numbers)
                     votes, highest = vote_type(votes + own_vote), vote_type(highest + own_vote)
                 if highest > votes:
                     unsure += np.int32(1)
                 best, score, tied = combine(
-                    best, score, tied, label, score_type(votes), False, current, here
+                    best, score, tied, label, score_type(votes), False, current, shared.sweep
                 )
-            tables.keys[place] = index_type(-1)
+            tables.labels[place] = index_type(-1)
             tables.votes[place] = vote_type(0)
-            tables.lacks[place] = vote_type(0)
-        inexact, _ = sum_and_max_of_block(vote_type(unsure), vote_type(0), here)
-        known = bound + unheard < floor and (inexact == 0 or several == 1)
-        best, score, tied = best_of_block(best, score, tied, here, current)
+            tables.excess[place] = vote_type(0)
+        inexact, _ = sum_and_max_of_block(vote_type(unsure), vote_type(0), shared.reduction)
+        known = upper_bound + left_out < lower_bound and (inexact == 0 or several == 1)
+        best, score, tied = best_of_block(best, score, tied, current, shared)
         if thread == 0:
             pieces.arrived[hub] = 0
-            tables.filled[hub] = 0
+            tables.number[hub] = 0
         return True, known, best, score, tied
 
-    return last_of_hub
+    return decide
 
 
-def build_collect(shared: SimpleNamespace, block: SimpleNamespace) -> Any:
+def build_collect(functions: VoteFunctions, hub_functions: HubFunctions) -> Any:
     """Make the end of a hub where pieces hand over all labels."""
-    index_type, vote_type, score_type = shared.index_type, shared.vote_type, shared.score_type
-    combine, scored = shared.combine, shared.scored
-    best_of_block, comes_last = block.best_of_block, block.comes_last
-    hand_in, best_of_pieces = block.hand_in, block.best_of_pieces
+    index_type, vote_type, score_type = functions.types
+    combine, score_of = functions.combine, functions.score_of
+    best_of_block, comes_last = functions.best_of_block, hub_functions.comes_last
+    hand_in, best_of_pieces = hub_functions.hand_in, hub_functions.best_of_pieces
 
     @cuda.jit(device=True)
-    def collect(v, hub, piece, here, current, tables, hubs, pieces, state, numbers):
+    def collect(v, hub, piece, current, tables, hubs, pieces, state, shared, numbers):
         """Score a piece's part of the table; return whether it came last, and the hub's winner."""
         labels = cuda.local.array(STEP, index_type)
         votes = cuda.local.array(STEP, vote_type)
         thread = np.int64(cuda.threadIdx.x)
         best, score, tied = index_type(-1), score_type(0), False
         first, last = hubs.first_piece[hub], hubs.first_piece[hub + 1]
-        if here.now[DISTINCT] == 0:
-            room, shares = hubs.slots[hub], last - first
-            begin = hubs.base[hub] + room * (piece - first) // shares
-            end = hubs.base[hub] + room * (piece - first + 1) // shares
+        if shared.sweep[SWEEP.all_distinct] == 0:
+            slots, shares = hubs.slots[hub], last - first
+            begin = hubs.base[hub] + slots * (piece - first) // shares
+            end = hubs.base[hub] + slots * (piece - first + 1) // shares
             slot = begin + thread
             while slot - thread < end:
                 for k in range(STEP):
                     place = np.uint64(min(slot + THREADS * k, end - 1))
-                    labels[k], votes[k] = tables.keys[place], tables.votes[place]
+                    labels[k], votes[k] = tables.labels[place], tables.votes[place]
                 k = np.int32(0)
                 while k < STEP:
                     place = slot + THREADS * k
                     if place < end and labels[0] >= 0:
-                        tables.keys[np.uint64(place)] = index_type(-1)
+                        tables.labels[np.uint64(place)] = index_type(-1)
                         tables.votes[np.uint64(place)] = vote_type(0)
                         best, score, tied = combine(
                             best, score, tied, labels[0],
-                            scored(v, labels[0], votes[0], state, numbers), False, current, here,
+                            score_of(v, labels[0], votes[0], state, numbers),
+                            False, current, shared.sweep,
                         )  # fmt: skip
                     for i in range(1, STEP):
                         labels[i - 1], votes[i - 1] = labels[i], votes[i]
                     k += np.int32(1)
                 slot += np.int64(STEP * THREADS)
-            best, score, tied = best_of_block(best, score, tied, here, current)
+            best, score, tied = best_of_block(best, score, tied, current, shared)
             hand_in(piece, best, score, tied, pieces)
-        if not comes_last(hub, first, last, here, pieces):
+        if not comes_last(hub, first, last, pieces, shared.reduction.arrived):
             return False, best, score, tied
-        best, score, tied = best_of_pieces(hub, first, last, here, pieces, current)
+        best, score, tied = best_of_pieces(hub, first, last, pieces, current, shared)
         return True, best, score, tied
 
     return collect

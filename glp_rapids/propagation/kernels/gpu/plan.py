@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.device import array_module, device_of, to_device, to_host
-from glp_rapids.propagation.kernels.gpu.votes import SHORT, THREADS
+from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
+from glp_rapids.propagation.kernels.gpu.votes import WARP_ENTRIES
 from glp_rapids.propagation.schedule import class_numbers
 
-FEW, HALF_WARP, WARP, LONG = 8, 16, 32, 4096
 # Warps read more at a time than blocks do, which wait for one another; but a small class would be
 # over before a warp has read a long row. So a warp's rows have at most this share of a class.
 SHARE_OF_WARP = 4096
@@ -32,26 +32,41 @@ SMALL_PIECE = 5  # where all labels are handed over, which takes longer
 # Slots of the hubs' tables at one time, unless one hub needs more: they stay in the second level.
 BATCH_SLOTS = 1 << 22
 
-# Bins of degree that warps serve, longest rows first: the largest degree, how many vertices a
-# ticket is at least and at most, and how many when few are awake: a warp looks at many at once.
-TICKETS = (
-    (LONG, 1, 2, 8),
-    (SHORT, 1, 8, 8),
-    (WARP, 4, 32, 32),
-    (HALF_WARP, 8, 32, 32),
-    (FEW, 32, 512, 32),
-)
-BINS = len(TICKETS)
 
-# What a class needs to know, one row a class of `Plan.meta`: positions in the list (of hubs, of
-# rows for a block, of each bin, and the end), the first ticket of each bin and their number, the
-# vertices a ticket; these two again for when few are awake; the batches of hubs.
-BOUNDS = 0
-FIRST_TICKETS = BOUNDS + BINS + 3
-TICKET_SIZES = FIRST_TICKETS + BINS + 1
-FEW_AWAKE = 2 * BINS + 1  # further on in a row
-BATCHES = TICKET_SIZES + BINS + FEW_AWAKE
-META = BATCHES + 2
+class Bin(NamedTuple):
+    """Degrees that warps serve in one way, and how many vertices a warp draws at a time."""
+
+    largest_degree: int
+    least: int  # vertices of a ticket
+    most: int
+    sparse: int  # at least so many where few are active: a warp looks at many at once
+
+
+# Longest rows first, and what serves them.
+WARP_BINS = (
+    Bin(4096, 1, 2, 8),
+    Bin(WARP_ENTRIES, 1, 8, 8),
+    Bin(32, 4, 32, 32),
+    Bin(16, 8, 32, 32),
+    Bin(8, 32, 512, 32),
+)
+WARP_TABLE, WARP_REGISTERS, WHOLE_WARP, HALF_WARP, ONE_THREAD = range(len(WARP_BINS))
+BINS = len(WARP_BINS)
+
+# The columns of `Plan.groups`. Positions in the list where something begins:
+HUBS = 0
+BLOCK_ROWS = 1
+WARP_ROWS = 2  # and, in further columns, each bin
+SUBWARP_ROWS = WARP_ROWS + WHOLE_WARP
+END = WARP_ROWS + BINS
+# Tickets:
+FIRST_TICKETS = END + 1  # of each bin, and the number of all
+TICKET_SIZES = FIRST_TICKETS + BINS + 1  # vertices of a ticket of each bin
+SPARSE = 2 * BINS + 1  # so many columns further on the same for when few are active
+# Batches of hubs:
+FIRST_BATCH = TICKET_SIZES + BINS + SPARSE
+END_OF_BATCHES = FIRST_BATCH + 1
+COLUMNS = END_OF_BATCHES + 1
 
 
 @dataclass(frozen=True)
@@ -61,12 +76,12 @@ class Plan:
     vertices: Any  # who has neighbours, group after group, by falling degree
     starts: Any  # int64: where their rows start
     degrees: Any  # as vertices
-    meta: Any  # int64 [groups, META]
-    hub: dict[str, Any]  # int64 arrays about the hubs, see `_hubs`
+    groups: Any  # int64 [groups, COLUMNS]
+    hubs: dict[str, Any]  # int64 arrays, the fields of `arguments.Hubs`
     table_slots: int  # of the hubs' tables in global memory
-    entries_a_class: int  # or group; about: classes are drawn by a hash
+    entries_a_group: int  # about: classes are drawn by a hash
     strips: int = 1  # groups of a class
-    room: int = 0  # entries of the largest group, where they have to be decoded
+    buffer: int = 0  # entries of the largest group, where they have to be decoded
 
 
 @dataclass(frozen=True)
@@ -78,7 +93,7 @@ class Limits:
     slots: int  # of a block's table in shared memory
     handed_over: int | None  # labels that a piece of a hub hands over; None: all
     pruned: bool = True  # whether a sketch spares a block to read a row again
-    longest: int = LONG  # of rows that a warp reads alone
+    longest: int = WARP_BINS[WARP_TABLE].largest_degree  # of rows that a warp reads alone
 
 
 def make_plan(
@@ -99,8 +114,8 @@ def make_plan(
     single = min(limits.slots * 3 // 4 - THREADS, HUB)
     while limits.pruned and single * limits.blocks < entries:
         single *= 2
-    degrees = [0, *(limit for limit, *_ in reversed(TICKETS))]
-    longest = SHORT << int(np.log2(max(entries // (SHORT * SHARE_OF_WARP), 1)))
+    degrees = [0, *(bin.largest_degree for bin in reversed(WARP_BINS))]
+    longest = WARP_ENTRIES << int(np.log2(max(entries // (WARP_ENTRIES * SHARE_OF_WARP), 1)))
     if not limits.pruned:
         longest = min(longest, limits.slots // limits.warps_per_block)
     degrees[-1] = min(degrees[-1], longest, limits.longest)
@@ -114,29 +129,33 @@ def make_plan(
     ends = np.cumsum(counts.ravel()).reshape(counts.shape)
     begins = ends - counts
     first_of_warps = counts.shape[1] - BINS
-    bounds = np.column_stack([begins[:, 0], begins[:, 1], begins[:, first_of_warps:], ends[:, -1]])
-    tickets = _tickets(np.diff(bounds[:, 2:]), limits)
-    hub, table_slots = _hubs(degree, bounds, limits, xp)
-    batches = hub.pop("class_batches")
-    meta = np.column_stack([bounds, tickets, batches[:-1], batches[1:]])
+    positions = np.column_stack(
+        [begins[:, 0], begins[:, 1], begins[:, first_of_warps:], ends[:, -1]]
+    )
+    tickets = _tickets(np.diff(positions[:, WARP_ROWS:]), limits)
+    hubs, table_slots = _hubs(degree, positions, limits, xp)
+    batches = hubs.pop("group_batches")
+    columns = np.column_stack([positions, tickets, batches[:-1], batches[1:]])
 
-    def there(array: np.ndarray) -> Any:
+    def on_device(array: np.ndarray) -> Any:
         return to_device(np.ascontiguousarray(array, dtype=np.int64), device_of(indptr))
 
     return Plan(
         vertices=vertices,
         starts=starts,
         degrees=degree,
-        meta=there(meta),
-        hub={name: there(array if array.size else np.zeros(1)) for name, array in hub.items()},
+        groups=on_device(columns),
+        hubs={
+            name: on_device(array if array.size else np.zeros(1)) for name, array in hubs.items()
+        },
         table_slots=table_slots,
-        entries_a_class=entries,
+        entries_a_group=entries,
         strips=strips,
     )
 
 
 def _keys(indptr: Any, classes: int, strips: int, strip: Any, degrees: np.ndarray, xp: Any) -> Any:
-    """Give each vertex's place in the order: class, strip, degree bins from hubs down to none."""
+    """Return each vertex's place in the order: class, strip, degree bins from hubs down to none."""
     number_of_vertices, bins = indptr.size - 1, degrees.size + 1
     dtype = np.uint16 if classes * strips * bins <= 1 << 16 else np.int32
     key = xp.empty(number_of_vertices, dtype)
@@ -175,10 +194,10 @@ def _listed(indptr: Any, dtype: Any, key: Any, counts: np.ndarray, xp: Any) -> t
         place = xp.arange(last - first) + (following - xp.cumsum(of_part) + of_part)[part]
         following += of_part
         keep = part % bins != bins - 1
-        place, here = place[keep], first + order[keep]
-        vertices[place] = here
-        starts[place] = indptr[here]
-        degrees[place] = indptr[here + 1] - indptr[here]
+        place, listed = place[keep], first + order[keep]
+        vertices[place] = listed
+        starts[place] = indptr[listed]
+        degrees[place] = indptr[listed + 1] - indptr[listed]
     return vertices, starts, degrees
 
 
@@ -190,25 +209,25 @@ def parts_of(first: int, last: int, number_of_vertices: int) -> Iterator[tuple[i
 
 
 def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
-    """Give the first ticket of each bin and the vertices a ticket, class by class, both ways."""
-    least, most, awake = (np.array([bin[i] for bin in TICKETS]) for i in (1, 2, 3))
+    """Number the tickets of each bin and size them, group by group, for many active and for few."""
+    least, most, sparse = (np.array(sizes) for sizes in list(zip(*WARP_BINS, strict=True))[1:])
     warps = limits.blocks * limits.warps_per_block
     share = counts // (4 * warps)  # a few tickets a warp, to even out what rows cost
     size = np.clip(1 << np.log2(np.maximum(share, 1)).astype(np.int64), least, most)
     columns = []
-    for sizes in (size, np.maximum(size, awake)):
+    for sizes in (size, np.maximum(size, sparse)):
         number = -(-counts // sizes)
         columns += [np.zeros((len(counts), 1), np.int64), np.cumsum(number, axis=1), sizes]
     return np.column_stack(columns)
 
 
 def _hubs(
-    degree: Any, bounds: np.ndarray, limits: Limits, xp: Any
+    degree: Any, positions: np.ndarray, limits: Limits, xp: Any
 ) -> tuple[dict[str, np.ndarray], int]:
-    """Cut hubs into pieces, and pack their tables into batches, never across classes."""
-    spans = [np.arange(first, last) for first, last in bounds[:, :2]]
-    positions = np.concatenate(spans).astype(np.int64)
-    degrees = to_host(degree[xp.asarray(positions)]).astype(np.int64)
+    """Cut hubs into pieces, and pack their tables into batches, never across groups."""
+    spans = [np.arange(first, last) for first, last in positions[:, [HUBS, BLOCK_ROWS]]]
+    of_hubs = np.concatenate(spans).astype(np.int64)
+    degrees = to_host(degree[xp.asarray(of_hubs)]).astype(np.int64)
     stretches = -(-degrees // THREADS)
     if limits.handed_over is None:
         # All labels of a piece must fit the block's table.
@@ -218,7 +237,7 @@ def _hubs(
         pieces = -(-stretches // PIECE)
         labels = 2 * pieces * (limits.handed_over + 1)
     slots = np.int64(1) << np.ceil(np.log2(np.maximum(labels, 2))).astype(np.int64)
-    base, batch_of_hub, class_batches = np.zeros(degrees.size, np.int64), [], [0]
+    base, batch_of_hub, group_batches = np.zeros(degrees.size, np.int64), [], [0]
     hub = batches = most = 0
     for span in spans:
         used = 0
@@ -231,16 +250,16 @@ def _hubs(
             batch_of_hub.append(batches)
             hub += 1
         batches += used > 0
-        class_batches.append(batches)
+        group_batches.append(batches)
     of_piece = np.repeat(np.arange(degrees.size), pieces)
     first_piece = np.concatenate([[0], np.cumsum(pieces)])
     batch_of_piece = np.asarray(batch_of_hub, np.int64)[of_piece]
     return {
-        "position": positions,
+        "position": of_hubs,
         "base": base,
         "slots": slots,
         "first_piece": first_piece,
         "piece_hub": of_piece,
         "batch_pieces": np.searchsorted(batch_of_piece, np.arange(batches + 1)),
-        "class_batches": np.asarray(class_batches),
+        "group_batches": np.asarray(group_batches),
     }, max(most, 1)

@@ -2,71 +2,74 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from glp_rapids.jit import primitives
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.jit.primitives import grid_barrier
 from glp_rapids.jit.target import Target
-from glp_rapids.propagation.kernels.gpu.plan import FEW_AWAKE
-from glp_rapids.propagation.kernels.gpu.votes import (
-    EVERYBODY,
-    EXPLORED,
-    EXPLORING,
-    LAYOUT,
-    OVER,
-    RETAIN,
-    REVISIT_TIED,
-    SWEEPS,
-    TIE_BREAK,
-    TIE_SEED,
-    WAKING,
-)
+from glp_rapids.propagation.kernels.gpu.plan import SPARSE
+from glp_rapids.propagation.kernels.gpu.shared_memory import SWEEP
 from glp_rapids.propagation.schedule import judged, ties_of, wakes_everybody
 
 
-def build(target: Target) -> SimpleNamespace:
+@dataclass(frozen=True)
+class ScheduleFunctions:
+    """Device functions of the schedule."""
+
+    grid_barrier: Any  # which the whole grid calls
+    set_rule: Any  # of the next sweep; one thread of each block calls it
+    judge: Any  # the sweep that is done; likewise
+
+
+def build(target: Target) -> ScheduleFunctions:
     """Make the barrier, and what one thread of each block decides before and after a sweep."""
     rules_of_ties, judgement = target.compile(ties_of), target.compile(judged)
+    wait_for_grid = primitives.grid_barrier
     wakes_all = target.compile(wakes_everybody)
 
     @cuda.jit(device=True)
-    def meet(run, goal):
+    def grid_barrier(run, goal):
         """Wait for all blocks of the grid; what they wrote is then seen by all."""
-        grid_barrier(run.barrier, goal)
+        wait_for_grid(run.barrier, goal)
 
     @cuda.jit(device=True)
-    def set_rule(here, run, course):
+    def set_rule(now, run, schedule):
         """Say what holds for the next sweep; one thread of each block does."""
-        now = here.now
-        sweep = now[SWEEPS] + 1
-        now[EXPLORING] = now[EXPLORED] < 0
-        now[RETAIN], now[TIE_BREAK], now[TIE_SEED], now[REVISIT_TIED] = rules_of_ties(
-            sweep, now[EXPLORED], course.retain, course.tie_break, np.int64(course.seed)
+        sweep = now[SWEEP.sweeps] + 1
+        now[SWEEP.exploring] = now[SWEEP.explored] < 0
+        now[SWEEP.retain], now[SWEEP.tie_break], now[SWEEP.tie_seed], now[SWEEP.revisit_tied] = (
+            rules_of_ties(
+                sweep,
+                now[SWEEP.explored],
+                schedule.retain,
+                schedule.tie_break,
+                np.int64(schedule.seed),
+            )
         )
         before = np.int64(0)
         if sweep > 1:
-            before = run.changed[np.uint64(sweep - 2 - course.dropped)]
-        wholesale = wakes_all(sweep, before, course.wholesale)
-        now[WAKING] = course.skip and not wholesale
-        if wholesale:
-            # Nobody is woken for the classes that follow in this sweep either.
-            now[EVERYBODY] = 1
-        now[LAYOUT] = 0
-        if now[EVERYBODY] == 0 and sweep > 1 and before <= course.awake:
-            now[LAYOUT] = FEW_AWAKE
+            before = run.changed[np.uint64(sweep - 2 - schedule.forgotten)]
+        everybody = wakes_all(sweep, before, schedule.many)
+        now[SWEEP.activates] = schedule.skip and not everybody
+        if everybody:
+            # Nobody is activated for the classes that follow in this sweep either.
+            now[SWEEP.everybody] = 1
+        now[SWEEP.layout] = 0
+        if now[SWEEP.everybody] == 0 and sweep > 1 and before <= schedule.sparse:
+            now[SWEEP.layout] = SPARSE
 
     @cuda.jit(device=True)
-    def judge(here, run, course):
+    def judge(now, run, schedule):
         """Take the sweep down, and say whether the run is over; one thread of each block does."""
-        now = here.now
-        now[SWEEPS] += 1
-        now[EVERYBODY] = now[WAKING] == 0
-        now[EXPLORED], settled = judgement(
-            run.changed, course.dropped, now[SWEEPS], now[EXPLORED], course.explore, course.stops,
-            course.few, course.patience,
+        now[SWEEP.sweeps] += 1
+        now[SWEEP.everybody] = now[SWEEP.activates] == 0
+        now[SWEEP.explored], settled = judgement(
+            run.changed, schedule.forgotten, now[SWEEP.sweeps], now[SWEEP.explored],
+            schedule.explore, schedule.stops, schedule.few, schedule.patience,
         )  # fmt: skip
-        now[OVER] = settled and course.stops
+        now[SWEEP.over] = settled and schedule.stops
 
-    return SimpleNamespace(meet=meet, set_rule=set_rule, judge=judge)
+    return ScheduleFunctions(grid_barrier, set_rule, judge)

@@ -1,4 +1,8 @@
-"""After a class was evaluated: write its winners down, and wake those who read them."""
+"""The update of a class: write its winners down, and make the readers of those that changed active.
+
+A thread a vertex, 32 neighbours in the list a warp; long lists of readers are gone through by warps
+or by the whole block. Shared memory: 4 KB, the queue of those.
+"""
 
 from __future__ import annotations
 
@@ -9,63 +13,64 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.gpu.failures import build_say
-from glp_rapids.propagation.kernels.gpu.votes import ALL, LANES, THREADS, WAKING, WARPS
+from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP, THREADS, WARPS
+from glp_rapids.propagation.kernels.gpu.votes import ALL
 
 TOGETHER = 4  # readers looked up before the first is written
-NARROW, MIDDLE = 8, 512  # readers that a thread, and a warp, wakes; a block wakes more
+OF_THREAD, OF_WARP = 8, 512  # readers that a thread, and a warp, goes through; a block, more
 
 
-def build_wake() -> Any:
-    """Make what wakes the readers of vertices that changed, from a CSR of readers."""
+def build_activate() -> Any:
+    """Make what activates the readers of vertices that changed, from a CSR of readers."""
 
     @cuda.jit(device=True)
-    def wake(active, readers, first, last, step):
+    def activate(active, readers, first, last, step):
         j = first
         while j < last:
             for k in range(TOGETHER):
                 if j + k * step < last:
                     u = np.uint64(readers.indices[np.uint64(j + k * step)])
-                    if active[u] == 0:  # a read is cheaper than a write: most are awake already
+                    if active[u] == 0:  # a read is cheaper than a write: most are active already
                         active[u] = 1
             j += TOGETHER * step
 
     @cuda.jit(device=True)
-    def wake_readers(active, readers, here, v, differs):
-        """Wake who reads the label of v, if v differs; all threads of a block call this."""
+    def activate_readers(active, readers, queue, v, differs):
+        """Activate who reads the label of v, if v differs; all threads of a block call this."""
         thread = np.int64(cuda.threadIdx.x)
         start, end = np.int64(0), np.int64(0)
         if differs:
             start, end = readers.indptr[np.uint64(v)], readers.indptr[np.uint64(v + 1)]
         if thread == 0:
-            here.long_rows[0] = 0
+            queue.number[0] = 0
         cuda.syncthreads()
-        if end - start <= NARROW:
-            wake(active, readers, start, end, np.int64(1))
-        elif end - start > MIDDLE:
-            place = cuda.atomic.add(here.long_rows, 0, np.int32(1))
-            here.long_first[place] = start
-            here.long_last[place] = end
+        if end - start <= OF_THREAD:
+            activate(active, readers, start, end, np.int64(1))
+        elif end - start > OF_WARP:
+            place = cuda.atomic.add(queue.number, 0, np.int32(1))
+            queue.first[place] = start
+            queue.last[place] = end
         cuda.syncwarp()
-        middle = cuda.ballot_sync(ALL, end - start > NARROW and end - start <= MIDDLE)
+        middle = cuda.ballot_sync(ALL, end - start > OF_THREAD and end - start <= OF_WARP)
         while middle != 0:
             source = np.int32(cuda.ffs(middle) - 1)
             middle &= np.uint32(middle - np.uint32(1))
-            wake(
+            activate(
                 active, readers, cuda.shfl_sync(ALL, start, source) + cuda.laneid,
                 cuda.shfl_sync(ALL, end, source), np.int64(LANES),
             )  # fmt: skip
         cuda.syncthreads()
-        for i in range(here.long_rows[0]):
-            wake(active, readers, here.long_first[i] + thread, here.long_last[i], np.int64(THREADS))
+        for i in range(queue.number[0]):
+            activate(active, readers, queue.first[i] + thread, queue.last[i], np.int64(THREADS))
         cuda.syncthreads()
 
-    return wake_readers
+    return activate_readers
 
 
-def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
+def build(compiled: Compiled, index_type: Any, activate_readers: Any) -> Any:
     """Make the update of a class; all threads of the grid call it together.
 
-    ``wake_readers``: what `build_wake` makes, here or for compressed lists. Shared memory: 1 KB.
+    ``activate_readers``: as `build_activate` makes it here, or `decode_buffer`.
     """
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
@@ -89,7 +94,7 @@ def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
                 cuda.atomic.add(volume, np.uint64(label), amount * np.int64(cuda.popc(with_first)))
 
     @cuda.jit(device=True)
-    def update(first, long_end, last, vertices, readers, run, here, state, numbers):
+    def update(first, long_end, last, vertices, readers, run, state, shared, numbers):
         """Update the vertices at positions first..last; return a thread's count of changes.
 
         Up to ``long_end`` rows are long, the longest first: neighbours go to different warps.
@@ -97,7 +102,7 @@ def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
         thread = np.int64(cuda.threadIdx.x)
         lane = thread % LANES
         active, winner, winner_score = run.active, run.winner, run.winner_score
-        waking = here.now[WAKING] != 0
+        activates = shared.sweep[SWEEP.activates] != 0
         changes = np.int64(0)
         long_chunks = (long_end - first + LANES - 1) // LANES
         chunks = long_chunks + (last - long_end + LANES - 1) // LANES
@@ -141,8 +146,8 @@ def build(compiled: Compiled, index_type: Any, wake_readers: Any) -> Any:
                 cuda.syncwarp()
                 count_one(state.volume, before, np.int64(-1), differs and before >= 0)
                 count_one(state.volume, after, np.int64(1), differs and after >= 0)
-            if waking:
-                wake_readers(active, readers, here, v, differs)
+            if activates:
+                activate_readers(active, readers, shared.readers, v, differs)
             chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes
 

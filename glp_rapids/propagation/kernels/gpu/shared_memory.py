@@ -1,0 +1,184 @@
+"""The launch shape of the persistent kernel, and what lies in the shared memory of a block.
+
+43 KB with 32-bit indices and votes of one, 48 KB for packed lists: three blocks a multiprocessor.
+Numba wants shared memory allocated in the kernel itself: `persistent` does, field by field.
+
+What is rarely needed lies here too, since it would cost registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.jit.cuda import cuda
+
+LANES = 32  # threads of a warp
+THREADS = 256  # of a block
+WARPS = THREADS // LANES
+BLOCKS_A_MULTIPROCESSOR = 3  # at once; it decides how many registers a thread gets
+TABLE_SLOTS = 4096  # of a block's table; half with 64-bit votes or labels
+SKETCH_COUNTERS = 1024
+PROBES = 16  # in a table that may be too small; then the vote goes elsewhere
+DEFERRED_ROWS = 512  # of a block: rows of warps with more labels than a slice of the table holds
+
+
+class SweepSlots(NamedTuple):
+    """Where in ``SharedMemory.sweep`` lies what holds for one sweep; one thread writes it."""
+
+    all_distinct: int  # whether every label is held by one vertex: in the first group of all
+    retain: int  # whether in a tie the current label stays
+    tie_break: int  # by which rule else, see `ties`
+    tie_seed: int
+    everybody: int  # whether everybody is evaluated, active or not
+    revisit_tied: int  # whether who was tied before is evaluated, too
+    exploring: int
+    activates: int  # whether vertices that change make their readers active
+    sweeps: int  # done so far
+    explored: int  # how many of them explored; negative while they do
+    layout: int  # offset of the tickets in a row of the plan: 0, or `plan.SPARSE`
+    over: int  # whether the run is
+    rows_ascend: int  # strictly, so a row can be searched
+    buffer_start: int  # where the decoded rows of the group begin
+    ticket_pair: int  # 0 or 2: the two counters of `Run.drawn` in use
+
+
+SWEEP = SweepSlots(*range(len(SweepSlots._fields)))
+
+
+class Table(NamedTuple):
+    """A hash table of votes by label; each warp has a slice of it, or the block has all.
+
+    Clean before and after each use: who took a slot clears it.
+    """
+
+    labels: Any  # index type; -1: a free slot
+    votes: Any  # int32, or the lower words of 64-bit sums
+    high_votes: Any  # int32: the upper words; one slot where there are none
+
+
+class WorkQueue(NamedTuple):
+    """Rows that the warps of a block leave to the block as a whole."""
+
+    deferred: Any  # int32: positions behind the first row of warps
+    number: Any  # int32 [1]: how many there are
+    drawn: Any  # int64 [1]: the row or piece that the block evaluates next
+
+
+class Reduction(NamedTuple):
+    """What warps of a block tell one another; one slot a warp, but for ``arrived``."""
+
+    sums: Any  # of votes
+    maxima: Any
+    arrived: Any  # int32 [1]: how many pieces of a hub were handed over before
+    labels: Any  # the candidates of the warps
+    scores: Any
+    ties: Any
+
+
+class ReaderQueue(NamedTuple):
+    """Lists of readers that a block goes through together."""
+
+    first: Any  # int64, one slot a thread: where a list begins, or its vertex if it is compressed
+    last: Any  # int64: where it ends
+    number: Any  # int32 [1]: how many there are
+
+
+class PackedLists(NamedTuple):
+    """What decoding lists under "packed" takes; one slot each where there are none."""
+
+    entries: Any  # index type, one segment a warp: what it has decoded
+    classes: Any  # uint64: base and width of every class of numbers
+
+
+class SharedMemory(NamedTuple):
+    """All of it, as every path of the kernel takes it."""
+
+    sweep: Any  # int64, one word for each of `SWEEP`
+    groups: Any  # int64: the plan's rows of this group and of the next, see `plan`
+    table: Table
+    sketch: Any  # counters of votes for labels that found no room in the table
+    queue: WorkQueue
+    changes: Any  # int32 [1]: labels changed by the block in this class
+    reduction: Reduction
+    readers: ReaderQueue
+    packed: PackedLists
+
+
+@dataclass(frozen=True)
+class TableFunctions:
+    """Device functions of `Table` for one type of label and of vote, and its sizes."""
+
+    slots: int  # of a block
+    warp_slots: int  # of a warp's slice
+    high_slots: int  # of ``high_votes``
+    word_type: Any  # of ``votes``
+    add: Any  # votes for a label
+    votes_in: Any  # a slot
+    clear: Any  # a slot
+
+
+def build_table(index_type: Any, vote_type: Any) -> TableFunctions:
+    """Make the functions of the table.
+
+    Shared memory adds 32 bits in one step and 64 bits in a loop of compare-and-swaps, so sums of
+    64 bits are kept as two words: the lower one's carry goes to the upper one. The table of a
+    block has 32 KB at the most, whatever a label takes.
+    """
+    narrow = vote_type is np.int32
+    slots = TABLE_SLOTS if narrow and index_type is np.int32 else TABLE_SLOTS // 2
+    word_type = np.int32 if narrow else np.uint32
+
+    @cuda.jit(device=True)
+    def votes_in(table, place):
+        """Return the votes in a slot."""
+        if narrow:
+            return table.votes[place]
+        return vote_type((np.int64(table.high_votes[place]) << 32) | np.int64(table.votes[place]))
+
+    @cuda.jit(device=True)
+    def clear(table, place):
+        """Make a slot free again."""
+        table.labels[place] = index_type(-1)
+        table.votes[place] = word_type(0)
+        if not narrow:
+            table.high_votes[place] = np.int32(0)
+
+    @cuda.jit(device=True)
+    def add(table, base, mask, probes, label, amount):
+        """Add votes for a label in the slots from ``base`` on.
+
+        Returns the slot (negative: no room), whether it was taken for this label just now, and at
+        least how many votes the label has; with votes of 64 bits that is no more than these.
+        """
+        slot = np.int32(
+            (np.uint32(np.uint32(label) * np.uint32(0x9E3779B1)) >> np.uint32(12)) & np.uint32(mask)
+        )
+        for _ in range(probes):
+            place = np.uint32(base + slot)
+            found = table.labels[place]
+            claimed = False
+            if found == -1:
+                found = cuda.atomic.cas(table.labels, place, index_type(-1), label)
+                if found == -1:
+                    found, claimed = label, True
+            if found == label:
+                if narrow:
+                    amount = vote_type(cuda.atomic.add(table.votes, place, amount) + amount)
+                else:
+                    low = np.uint32(amount)
+                    before = np.uint32(cuda.atomic.add(table.votes, place, low))
+                    high = np.int32(amount >> 32)
+                    if np.uint32(before + low) < low:
+                        high = np.int32(high + 1)
+                    if high != 0:
+                        cuda.atomic.add(table.high_votes, place, high)
+                return np.int32(place), claimed, amount
+            slot = np.int32((slot + 1) & mask)
+        return np.int32(-1), False, vote_type(0)
+
+    return TableFunctions(
+        slots, slots // WARPS, 1 if narrow else slots, word_type, add, votes_in, clear
+    )
