@@ -55,6 +55,168 @@ def build(
     add, votes_in, clear, most_slots = table.add, table.votes_in, table.clear, table.slots
 
     @cuda.jit(device=True)
+    def count(v, start, length, hub, share, shares, slots, probes, part, parts, sketched,
+              lower_bound, leaves_out, left_out, own, has_own, best, score, tied, current, rows,
+              lists, state, shared, numbers):  # fmt: skip
+        """Count the labels of a row, of one share of it, or of one part of all labels.
+
+        Returns, for each thread: what is left out, the votes of the current label and whether there
+        are any, the best candidate, the most votes in the table, and whether a label found no room.
+        """
+        labels = cuda.local.array(STEP, index_type)
+        neighbors = cuda.local.array(STEP, index_type)
+        amounts = cuda.local.array(STEP, vote_type)
+        thread, stride = np.int32(cuda.threadIdx.x), shares * THREADS
+        all_distinct = shared.sweep[SWEEP.all_distinct] != 0
+        # Where a warp reads part by part, two of them a stretch of threads.
+        of_stretch, of_half = np.int64(thread // 64), np.int64(thread // 32 % 2 * WARP_ENTRIES)
+        spills, most = False, vote_type(0)
+        offset = np.int64(thread) + share * THREADS
+        while offset - thread < length:  # the same for all threads
+            first, further = read_entries(
+                neighbors, v, start, length, offset, stride,
+                offset - thread + stride * of_stretch + of_half, rows, lists, shared,
+            )  # fmt: skip
+            for k in range(STEP):
+                j = start + min(first + further * k, length - 1)
+                labels[k], amounts[k] = heard_from(
+                    v, neighbors[k], j, rows, state, all_distinct, numbers
+                )
+            for k in range(STEP):
+                if first + further * k >= length:
+                    labels[k] = index_type(-1)
+                if growing:
+                    is_own = labels[k] >= 0 and labels[k] == current
+                    if is_own:
+                        labels[k] = index_type(-1)
+                    if parts > 1:
+                        is_own = False  # it was counted the first time
+                    if unit:
+                        holders = cuda.popc(cuda.ballot_sync(ALL, is_own))
+                        own = vote_type(own + vote_type(holders))
+                    elif is_own:
+                        own = vote_type(own + amounts[k])
+                    has_own = has_own or is_own
+            k = np.int32(0)
+            while k < STEP:
+                label = labels[0]
+                if (
+                    growing
+                    and label >= 0
+                    and (all_distinct or (leaves_out and label == neighbors[0]))
+                ):
+                    if not unit and parts == 1:
+                        left_out = max(left_out, amounts[0])
+                    if all_distinct or (not unit and parts == 1 and hub < 0):
+                        best, score, tied = combine(
+                            best, score, tied, label, score_type(amounts[0]), False, current,
+                            shared.sweep,
+                        )  # fmt: skip
+                    label = index_type(-1)
+                counter = np.uint32(
+                    np.uint32(np.uint32(label) * np.uint32(0xC2B2AE35)) >> np.uint32(12)
+                ) & np.uint32(SKETCH_COUNTERS - 1)
+                if parts > 1 and label >= 0:
+                    other = np.uint32(np.uint32(label) * np.uint32(0x85EBCA6B)) >> np.uint32(7)
+                    if (other & np.uint32(parts - 1)) != part or (
+                        sketched and shared.sketch[counter] + left_out < lower_bound
+                    ):
+                        label = index_type(-1)
+                if label >= 0:
+                    place, _, total = add(shared.table, 0, slots - 1, probes, label, amounts[0])
+                    most = max(most, total)
+                    if place < 0:
+                        spills = True
+                        if growing and parts == 1:
+                            cuda.atomic.add(shared.sketch, counter, amounts[0])
+                for i in range(1, STEP):
+                    labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
+                    neighbors[i - 1] = neighbors[i]
+                k += np.int32(1)
+            offset += STEP * stride
+        return left_out, own, has_own, best, score, tied, most, spills
+
+    @cuda.jit(device=True)
+    def clear_sketch(shared):
+        for i in range(cuda.threadIdx.x, SKETCH_COUNTERS, THREADS):
+            shared.sketch[i] = vote_type(0)
+        cuda.syncthreads()
+
+    @cuda.jit(device=True)
+    def one_is_possible(slots, left_out, lower_bound, shared):
+        """Tell whether one label alone of the table can be the best."""
+        possible = vote_type(0)
+        for slot in range(cuda.threadIdx.x, slots, THREADS):
+            if (
+                shared.table.labels[slot] >= 0
+                and votes_in(shared.table, slot) + left_out >= lower_bound
+            ):
+                possible += vote_type(1)
+        possible, _ = sum_and_max_of_block(possible, vote_type(0), shared.reduction)
+        return possible == 1
+
+    @cuda.jit(device=True)
+    def score_table(v, start, length, slots, looks_up, left_out, lower_bound, best, score, tied,
+                    current, rows, state, shared, numbers):  # fmt: skip
+        """Return the best of the labels in the table, with their self votes, and clear it."""
+        for slot in range(cuda.threadIdx.x, slots, THREADS):
+            label, total = shared.table.labels[slot], votes_in(shared.table, slot)
+            if label >= 0:
+                clear(shared.table, slot)
+                if not growing or total + left_out >= lower_bound:
+                    if growing and looks_up:
+                        total = vote_type(
+                            total + self_vote(v, label, start, length, rows, state, numbers)
+                        )
+                    best, score, tied = combine(
+                        best, score, tied, label, score_of(v, label, total, state, numbers),
+                        False, current, shared.sweep,
+                    )  # fmt: skip
+        cuda.syncthreads()
+        return best, score, tied
+
+    @cuda.jit(device=True)
+    def hand_over(hub, piece, base, hub_slots, slots, most, sketch_most, lower_bound, left_out, own,
+                  has_own, current, tables, pieces, shared):  # fmt: skip
+        """Hand labels of the table over to the hub, with a bound for others, and clear it."""
+        thread = np.int32(cuda.threadIdx.x)
+        least, upper_bound = vote_type(1), vote_type(0)
+        if prunes:
+            # As many of the labels with the most votes as may be: from a 16th of the most on,
+            # from a quarter, those with the most, or none.
+            least, fewer, step = vote_type(most + 1), most, np.int32(0)
+            many, some = max(lower_bound // 16, vote_type(1)), max(lower_bound // 4, vote_type(1))
+            while step < 2:
+                both_counts = np.int32(0)
+                for slot in range(thread, slots, THREADS):
+                    if shared.table.labels[slot] >= 0 and votes_in(shared.table, slot) >= many:
+                        both_counts += np.int32(1)
+                        if votes_in(shared.table, slot) >= some:
+                            both_counts += LEVEL
+                counted, _ = sum_and_max_of_block(
+                    vote_type(both_counts), vote_type(0), shared.reduction
+                )
+                if (counted & (LEVEL - 1)) <= HANDED_OVER:
+                    least, step = vote_type(many), np.int32(2)
+                elif counted // LEVEL <= HANDED_OVER:
+                    least, step = vote_type(some), np.int32(2)
+                many, some = fewer, fewer
+                step += np.int32(1)
+            upper_bound = max(min(vote_type(least - 1), most), sketch_most)
+        for slot in range(thread, slots, THREADS):
+            label, total = shared.table.labels[slot], votes_in(shared.table, slot)
+            if label >= 0:
+                clear(shared.table, slot)
+                if not prunes or total >= least:
+                    excess = vote_type(total - upper_bound)
+                    add_to_hub(tables, hub, base, hub_slots, label, total, excess)
+        if thread == 0:
+            if (has_own or prunes) and current >= 0:
+                add_to_hub(tables, hub, base, hub_slots, current, own, vote_type(own - upper_bound))
+            pieces.upper_bound[np.uint64(piece)] = upper_bound
+            pieces.score[np.uint64(piece)] = score_type(left_out)
+
+    @cuda.jit(device=True)
     def block_row(v, start, length, hub, piece, share, shares, base, hub_slots, current, tables,
                   pieces, rows, lists, state, shared, numbers):  # fmt: skip
         """Count a row, or one share of it; return the best, or hand over a hub's piece.
@@ -62,14 +224,8 @@ def build(
         Shares are interleaved: neighbours with similar numbers often say the same, and the bounds
         are tight only if all pieces of a hub hear about the same.
         """
-        labels = cuda.local.array(STEP, index_type)
-        neighbors = cuda.local.array(STEP, index_type)
-        amounts = cuda.local.array(STEP, vote_type)
         thread = np.int32(cuda.threadIdx.x)
         all_distinct = shared.sweep[SWEEP.all_distinct] != 0
-        stride = shares * THREADS
-        # Where a warp reads part by part, two of them a stretch of threads.
-        of_stretch, of_half = np.int64(thread // 64), np.int64(thread // 32 % 2 * WARP_ENTRIES)
         slots = np.int32(2 * THREADS)
         while slots * shares < 2 * length and slots < most_slots:
             slots = np.int32(2 * slots)
@@ -81,81 +237,17 @@ def build(
         has_own, sketched = False, False
         part, parts = np.int32(0), np.int32(1)
         # How many votes a label may have that are not counted: its own.
-        leaves_out = (
-            growing
-            and (prunes or hub < 0)
-            and shared.sweep[SWEEP.rows_ascend] != 0
-            and not all_distinct
-        )
+        ascends = shared.sweep[SWEEP.rows_ascend] != 0
+        leaves_out = growing and (prunes or hub < 0) and ascends and not all_distinct
         left_out = vote_type(0)
         if unit and leaves_out:
             left_out = vote_type(1)
         while part < parts:
-            spills = False
-            most = vote_type(0)
-            offset = np.int64(thread) + share * THREADS
-            while offset - thread < length:  # the same for all threads
-                first, further = read_entries(
-                    neighbors, v, start, length, offset, stride,
-                    offset - thread + stride * of_stretch + of_half, rows, lists, shared,
-                )  # fmt: skip
-                for k in range(STEP):
-                    j = start + min(first + further * k, length - 1)
-                    labels[k], amounts[k] = heard_from(
-                        v, neighbors[k], j, rows, state, all_distinct, numbers
-                    )
-                for k in range(STEP):
-                    if first + further * k >= length:
-                        labels[k] = index_type(-1)
-                    if growing:
-                        is_own = labels[k] >= 0 and labels[k] == current
-                        if is_own:
-                            labels[k] = index_type(-1)
-                        if parts > 1:
-                            is_own = False  # it was counted the first time
-                        if unit:
-                            count = cuda.popc(cuda.ballot_sync(ALL, is_own))
-                            own = vote_type(own + vote_type(count))
-                        elif is_own:
-                            own = vote_type(own + amounts[k])
-                        has_own = has_own or is_own
-                k = np.int32(0)
-                while k < STEP:
-                    label = labels[0]
-                    if (
-                        growing
-                        and label >= 0
-                        and (all_distinct or (leaves_out and label == neighbors[0]))
-                    ):
-                        if not unit and parts == 1:
-                            left_out = max(left_out, amounts[0])
-                        if all_distinct or (not unit and parts == 1 and hub < 0):
-                            best, score, tied = combine(
-                                best, score, tied, label, score_type(amounts[0]), False, current,
-                                shared.sweep,
-                            )  # fmt: skip
-                        label = index_type(-1)
-                    counter = np.uint32(
-                        np.uint32(np.uint32(label) * np.uint32(0xC2B2AE35)) >> np.uint32(12)
-                    ) & np.uint32(SKETCH_COUNTERS - 1)
-                    if parts > 1 and label >= 0:
-                        other = np.uint32(np.uint32(label) * np.uint32(0x85EBCA6B)) >> np.uint32(7)
-                        if (other & np.uint32(parts - 1)) != part or (
-                            sketched and shared.sketch[counter] + left_out < lower_bound
-                        ):
-                            label = index_type(-1)
-                    if label >= 0:
-                        place, _, total = add(shared.table, 0, slots - 1, probes, label, amounts[0])
-                        most = max(most, total)
-                        if place < 0:
-                            spills = True
-                            if growing and parts == 1:
-                                cuda.atomic.add(shared.sketch, counter, amounts[0])
-                    for i in range(1, STEP):
-                        labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
-                        neighbors[i - 1] = neighbors[i]
-                    k += np.int32(1)
-                offset += STEP * stride
+            left_out, own, has_own, best, score, tied, most, spills = count(
+                v, start, length, hub, share, shares, slots, probes, part, parts, sketched,
+                lower_bound, leaves_out, left_out, own, has_own, best, score, tied, current, rows,
+                lists, state, shared, numbers,
+            )  # fmt: skip
             spills = cuda.syncthreads_or(np.int32(spills)) != 0
             sketch_most = vote_type(0)
             if growing and parts == 1:
@@ -183,43 +275,21 @@ def build(
                     own, has_own, sketched = vote_type(0), False, False
                     for slot in range(thread, slots, THREADS):
                         clear(shared.table, slot)
-                    for i in range(thread, SKETCH_COUNTERS, THREADS):
-                        shared.sketch[i] = vote_type(0)
-                    cuda.syncthreads()
+                    clear_sketch(shared)
                     continue
             if hub >= 0:
                 break
+            again = spills and (parts > 1 or not growing or sketch_most + left_out >= lower_bound)
             if not all_distinct:
                 only_one = False
-                again = spills and (
-                    parts > 1 or not growing or sketch_most + left_out >= lower_bound
-                )
                 if prunes and leaves_out and parts == 1 and not again and most > max(own, left_out):
                     # Who alone can be the best has won, and its own vote is not looked up.
-                    possible = vote_type(0)
-                    for slot in range(thread, slots, THREADS):
-                        if (
-                            shared.table.labels[slot] >= 0
-                            and votes_in(shared.table, slot) + left_out >= lower_bound
-                        ):
-                            possible += vote_type(1)
-                    possible, _ = sum_and_max_of_block(possible, vote_type(0), shared.reduction)
-                    only_one = possible == 1
-                for slot in range(thread, slots, THREADS):
-                    label, total = shared.table.labels[slot], votes_in(shared.table, slot)
-                    if label >= 0:
-                        clear(shared.table, slot)
-                        if not growing or total + left_out >= lower_bound:
-                            if growing and leaves_out and not only_one:
-                                total = vote_type(
-                                    total + self_vote(v, label, start, length, rows, state, numbers)
-                                )
-                            best, score, tied = combine(
-                                best, score, tied, label, score_of(v, label, total, state, numbers),
-                                False, current, shared.sweep,
-                            )  # fmt: skip
-                cuda.syncthreads()
-            if spills and (parts > 1 or not growing or sketch_most + left_out >= lower_bound):
+                    only_one = one_is_possible(slots, left_out, lower_bound, shared)
+                best, score, tied = score_table(
+                    v, start, length, slots, leaves_out and not only_one, left_out, lower_bound,
+                    best, score, tied, current, rows, state, shared, numbers,
+                )  # fmt: skip
+            if again:
                 # A table and a half is read in two parts; how much of more is needed is not known.
                 part, parts = np.int32(0), np.int32((2 if length < 2 * slots else 4) * parts)
             else:
@@ -233,57 +303,12 @@ def build(
                 )
             best, score, tied = best_of_block(best, score, tied, current, shared)
         else:
-            least, upper_bound = vote_type(1), vote_type(0)
-            if prunes:
-                # As many of the labels with the most votes as may be: from a 16th of the most on,
-                # from a quarter, those with the most, or none.
-                least, fewer, step = vote_type(most + 1), most, np.int32(0)
-                many, some = (
-                    max(lower_bound // 16, vote_type(1)),
-                    max(lower_bound // 4, vote_type(1)),
-                )
-                while step < 2:
-                    both_counts = np.int32(0)
-                    for slot in range(thread, slots, THREADS):
-                        if shared.table.labels[slot] >= 0 and votes_in(shared.table, slot) >= many:
-                            both_counts += np.int32(1)
-                            if votes_in(shared.table, slot) >= some:
-                                both_counts += LEVEL
-                    counted, _ = sum_and_max_of_block(
-                        vote_type(both_counts), vote_type(0), shared.reduction
-                    )
-                    if (counted & (LEVEL - 1)) <= HANDED_OVER:
-                        least, step = vote_type(many), np.int32(2)
-                    elif counted // LEVEL <= HANDED_OVER:
-                        least, step = vote_type(some), np.int32(2)
-                    many, some = fewer, fewer
-                    step += np.int32(1)
-                upper_bound = max(min(vote_type(least - 1), most), sketch_most)
-            for slot in range(thread, slots, THREADS):
-                label, total = shared.table.labels[slot], votes_in(shared.table, slot)
-                if label >= 0:
-                    clear(shared.table, slot)
-                    if not prunes or total >= least:
-                        add_to_hub(
-                            tables,
-                            hub,
-                            base,
-                            hub_slots,
-                            label,
-                            total,
-                            vote_type(total - upper_bound),
-                        )
-            if thread == 0:
-                if (has_own or prunes) and current >= 0:
-                    add_to_hub(
-                        tables, hub, base, hub_slots, current, own, vote_type(own - upper_bound)
-                    )
-                pieces.upper_bound[np.uint64(piece)] = upper_bound
-                pieces.score[np.uint64(piece)] = score_type(left_out)
+            hand_over(
+                hub, piece, base, hub_slots, slots, most, sketch_most, lower_bound, left_out, own,
+                has_own, current, tables, pieces, shared,
+            )  # fmt: skip
         if sketched:
-            for i in range(thread, SKETCH_COUNTERS, THREADS):
-                shared.sketch[i] = vote_type(0)
-            cuda.syncthreads()
+            clear_sketch(shared)
         return best, score, tied
 
     return block_row
