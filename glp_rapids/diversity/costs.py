@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module
 from glp_rapids.graph.graph import CSR, Graph
-from glp_rapids.graph.simple import row_sums, rows_between
+from glp_rapids.graph.simple import rows_between
 from glp_rapids.multigpu.workers import Costs
 
 Array = Any
@@ -59,4 +60,4 @@ def _entries_read(csr: CSR) -> Array:
     degree = csr.degree.astype(csr.indices.dtype)
     shorter = degree[rows_between(csr.indptr, csr.indices.dtype)]
     xp.minimum(shorter, degree[csr.indices], out=shorter)
-    return row_sums(csr.indptr, shorter)
+    return integer_sums(shorter, csr.indptr)

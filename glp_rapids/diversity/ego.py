@@ -16,11 +16,12 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_memory_limit, check_truth
+from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
 from glp_rapids.diversity.costs import entries_read
 from glp_rapids.diversity.engines import engine_for
 from glp_rapids.frames.kinds import ids_as_text, library, set_attributes, to_frame
-from glp_rapids.graph.simple import row_sums, rows_between, rows_of_vertices, simple
+from glp_rapids.graph.simple import rows_between, rows_of_vertices, simple
 from glp_rapids.ingest.read import as_graph
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ def ego_networks(
         Anything that `as_graph` takes. Self-loops, duplicates and weights don't matter.
     vertices : list, array, Series or frame, optional
         Ids of the vertices whose ego-networks are wanted, each once; None: all. (Vertices without
-        an edge, for which other functions have this name, have no ego-network to speak of; give
+        an edge, for which other functions have this name, have no ego-network to speak of; name
         them to `as_graph` if they should be asked for here.)
     symmetrize : bool, default False
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
     arrays : bool, default False
-        Give an `EgoNetworks` of arrays instead of a frame.
+        Return an `EgoNetworks` of arrays instead of a frame.
     memory_limit : int, optional
         Bytes to work in, besides the result; None: half of what is free. The less there is, the
         more batches.
@@ -156,7 +157,7 @@ def ego_networks(
 
 
 def _checked(graph: Graph, vertices: Any) -> Array:
-    """Give the indices of the vertices asked for, as an array of its own."""
+    """Look up the indices of the vertices asked for."""
     xp = array_module(graph.indptr)
     if vertices is None:
         return xp.arange(graph.number_of_vertices, dtype=graph.indices.dtype)
@@ -174,7 +175,7 @@ def _checked(graph: Graph, vertices: Any) -> Array:
 def _batches(
     graph: Graph, csr: CSR, vertices: Array, engine: Any, limit: int
 ) -> Iterator[tuple[Array, tuple[Array, Array]]]:
-    """Give the vertices as many at once as fit, with the CSR of their ego-networks."""
+    """Yield as many vertices at once as fit, and indptr and indices of their ego-networks."""
     degree = csr.indptr[vertices + 1] - csr.indptr[vertices]
     most = entries_read(graph, csr)[vertices]
     xp = array_module(degree)
@@ -187,7 +188,7 @@ def _batches(
         yield vertices, engine.ego_rows(vertices)
         return
     # not by the most that there can be, then, but by what there is
-    exact = row_sums(csr.indptr, engine.common_neighbors())[vertices]
+    exact = integer_sums(engine.common_neighbors(), csr.indptr)[vertices]
     needed = to_host(BYTES_A_NODE * degree + BYTES_AN_ENTRY * exact)
     if needed.max() > limit:
         worst = int(needed.argmax())
@@ -211,7 +212,7 @@ def _batches(
 def _edges(
     graph: Graph, csr: CSR, vertices: Array, indptr: Array, indices: Array
 ) -> dict[str, Any]:
-    """Give the columns of the edges of a batch."""
+    """List the edges of a batch, by the names of their columns."""
     xp = array_module(indptr)
     _, row, entry = rows_of_vertices(csr, vertices)
     members = csr.indices[entry]

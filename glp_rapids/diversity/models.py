@@ -33,6 +33,6 @@ MODELS: dict[str, Model] = {
 
 
 def model_of(name: Any) -> Model:
-    """Give the model of a name, or say which there are."""
+    """Look a model up by its name, or say which there are."""
     check_choice("model", name, MODELS)
     return MODELS[name]

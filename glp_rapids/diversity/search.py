@@ -1,4 +1,4 @@
-"""How many circles a vertex's neighbours fall into, for all vertices or for the best alone.
+"""How many social contexts a vertex's neighbours form, for all vertices or for the best alone.
 
 The definitions are those of Ugander et al., "Structural diversity in social contagion" (PNAS 2012;
 components), of Huang, Cheng, Li, Qin and Yu, "Top-K structural diversity search in large networks"
@@ -18,12 +18,13 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_memory_limit, check_progress, check_truth
 from glp_rapids.common.progress import Progress, reporting
+from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module
 from glp_rapids.diversity.models import Model, model_of
 from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.diversity.top_t import best_vertices, contexts_of
 from glp_rapids.frames.kinds import set_attributes
-from glp_rapids.graph.simple import row_sums, rows_between, simple
+from glp_rapids.graph.simple import rows_between, simple
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.multigpu.workers import check_devices
@@ -181,7 +182,7 @@ def top_structural_diversity(
     model : {"component", "core", "truss"}
         What a context is; see `structural_diversity`.
     contexts : bool, default True
-        Give the members of the contexts, too.
+        Also return the members of the contexts.
     prune : bool, default True
         Evaluate no vertex that its degree keeps from being among the best. The result is the same.
     symmetrize, memory_limit, devices, progress
@@ -296,15 +297,15 @@ def _everyone(graph: Graph) -> Array:
 
 
 def _level(k: int, number_of_vertices: int, about: Model) -> int:
-    """Give k, or if it is beyond any graph of so many vertices something that is so, too."""
+    """Clamp k to what a graph of so many vertices can have, or just beyond."""
     return max(min(k, number_of_vertices), about.least_k)
 
 
 def _every_k(offsets: Array, scores: Array, least_k: int) -> dict[str, Array]:
-    """Give a row for each k with a context, at least one a vertex: ``vertex, k, score``."""
+    """List every k with a context, at least one a vertex: ``vertex, k, score``."""
     xp = array_module(offsets)
     # What has a context for some k has one for any smaller k.
-    levels = row_sums(offsets, scores > 0)
+    levels = integer_sums(scores > 0, offsets)
     begin = xp.zeros(levels.size + 1, dtype=np.int64)
     begin[1:] = xp.cumsum(xp.maximum(levels, 1))
     vertex = rows_between(begin, np.int64)

@@ -36,7 +36,7 @@ def best_vertices(
     t : int
         How many, at most all.
     scores : callable
-        Gives the scores of the vertices of an array.
+        Returns the scores of the vertices of an array.
     prune : bool
         False: evaluate all.
 

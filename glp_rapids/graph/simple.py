@@ -80,11 +80,3 @@ def rows_between(offsets: Array, dtype: Any) -> Array:
     """Give the row of every place of rows that begin at ``offsets``."""
     like = array_module(offsets).empty(int(offsets[-1]), dtype=dtype)
     return ordering(offsets).rows_of(offsets, like)
-
-
-def row_sums(indptr: Array, values: Array) -> Array:
-    """Add up integers (or truth values) by row, as int64."""
-    xp = array_module(values)
-    running = xp.zeros(values.size + 1, dtype=np.int64)
-    running[1:] = xp.cumsum(values, dtype=np.int64)
-    return running[indptr[1:]] - running[indptr[:-1]]

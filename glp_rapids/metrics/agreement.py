@@ -184,7 +184,7 @@ def _contingency(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _paired_codes(a: Any, b: Any) -> tuple[Any, Any]:
-    """Give the two labels of each vertex as integers, on one device."""
+    """Turn the two labels of each vertex into integers, on one device."""
     if is_frame(a) != is_frame(b):
         raise TypeError("a and b must both be frames 'vertex, partition' or both be labels")
     if is_frame(a):
@@ -202,7 +202,7 @@ def _paired_codes(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _joined(a: Any, b: Any) -> tuple[Any, Any]:
-    """Line two frames up on their vertices and give the two columns of labels."""
+    """Line two frames up on their vertices; return the two columns of labels."""
     a, b = same_kind(a, b)
     keys = vertex_columns(a, "a")
     if vertex_columns(b, "b") != keys:
@@ -230,7 +230,7 @@ def _joined(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _entropy(counts: np.ndarray) -> float:
-    """Give the entropy, in nats, of a distribution given by counts."""
+    """Compute the entropy, in nats, of a distribution given by counts."""
     # by size and how many have it: the order of communities cannot show in the sum
     sizes, times = np.unique(counts, return_counts=True)
     if len(sizes) == 0 or len(counts) == 1:
@@ -247,7 +247,7 @@ def _moment(counts: np.ndarray, power: int) -> int:
 
 
 def _memberships(frame: Any, side: str, keys: list[str]) -> Any:
-    """Give the distinct (vertex, community) of a cover, the community in the column ``side``."""
+    """List the distinct (vertex, community) of a cover, the community in the column ``side``."""
     if len(frame) == 0:
         raise ValueError(f"{side} is an empty cover")
     if bool(frame["partition"].isna().any()):

@@ -21,7 +21,7 @@ def is_frame(value: Any) -> bool:
 
 
 def as_frame(value: Any, argument: str) -> Any:
-    """Give the columns of the vertex and ``partition`` as a frame of pandas or cuDF."""
+    """Read the columns of the vertex and ``partition`` into a frame of pandas or cuDF."""
     if not is_frame(value):
         raise TypeError(
             f"{argument} must be a frame with the columns 'vertex' and 'partition', "

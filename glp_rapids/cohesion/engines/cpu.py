@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from glp_rapids.cohesion.kernels import cpu
-from glp_rapids.graph.simple import row_sums
+from glp_rapids.common.segments import integer_sums
 from glp_rapids.graph.sort_cpu import rows_of
 from glp_rapids.jit import forks
 from glp_rapids.jit.interrupts import call, interruptible
@@ -41,7 +41,7 @@ class CpuEngine:
     def triangle_counts(self) -> np.ndarray:
         """Count the triangles that each vertex is a corner of."""
         # each is counted over both edges at this corner
-        return row_sums(self.indptr, self.common_neighbors()) // 2
+        return integer_sums(self.common_neighbors(), self.indptr) // 2
 
     @interruptible
     def core_number(self, k: int | None = None) -> np.ndarray:
