@@ -29,14 +29,8 @@ def reporting(
     Yields
     ------
     callable or None
-        To be called with a dict of facts each time there are new ones; None where nobody wants
-        them, so that the caller need not stop to gather them.
-
-    Examples
-    --------
-    >>> with reporting(print, lambda bar, facts: bar.update()) as report:
-    ...     report({"sweep": 1, "changed": 17})
-    {'sweep': 1, 'changed': 17}
+        Takes a dict of facts, such as ``{"sweep": 1, "changed": 17}``, each time there are new
+        ones; None where nobody wants them, so that the caller need not stop to gather them.
     """
     if progress is False:
         yield None

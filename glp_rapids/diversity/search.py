@@ -18,7 +18,7 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_memory_limit, check_progress, check_truth
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.common.segments import integer_sums
+from glp_rapids.common.segments import integer_sums, running_sums
 from glp_rapids.device import array_module
 from glp_rapids.diversity.models import Model, model_of
 from glp_rapids.diversity.team import DiversityTeam
@@ -252,9 +252,9 @@ def top_structural_diversity(
     level = _level(k, number_of_vertices, about)
     with _counting(progress, number_of_vertices) as tell:
         team = DiversityTeam(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
-        bound = csr.degree // about.fewest_members(level)
+        upper_bound = csr.degree // about.fewest_members(level)
         best, scores, evaluated = best_vertices(
-            bound, t, lambda vertices: team.scores(vertices, level, model), prune=prune
+            upper_bound, t, lambda vertices: team.scores(vertices, level, model), prune=prune
         )
     frames = [graph.frame({"score": scores}, best)]
     if contexts:
@@ -306,8 +306,7 @@ def _every_k(offsets: Array, scores: Array, least_k: int) -> dict[str, Array]:
     xp = array_module(offsets)
     # What has a context for some k has one for any smaller k.
     levels = integer_sums(scores > 0, offsets)
-    begin = xp.zeros(levels.size + 1, dtype=np.int64)
-    begin[1:] = xp.cumsum(xp.maximum(levels, 1))
+    begin = running_sums(xp.maximum(levels, 1))
     vertex = rows_between(begin, np.int64)
     place = xp.arange(vertex.size) - begin[vertex]
     score = xp.zeros(vertex.size, dtype=np.int32)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.segments import running_sums
 from glp_rapids.device import array_module, device_of
 from glp_rapids.graph.graph import CSR
 from glp_rapids.graph.simple import rows_of_vertices
@@ -25,13 +26,13 @@ FIRST_BATCH = {"cpu": 1024, "gpu": 16384}
 
 
 def best_vertices(
-    bound: Array, t: int, scores: Callable[[Array], Array], *, prune: bool = True
+    upper_bound: Array, t: int, scores: Callable[[Array], Array], *, prune: bool = True
 ) -> tuple[Array, Array, int]:
     """Find the t best vertices.
 
     Parameters
     ----------
-    bound : int array
+    upper_bound : int array
         The most that each vertex can score.
     t : int
         How many, at most all.
@@ -47,13 +48,18 @@ def best_vertices(
     evaluated : int
         How many vertices were.
     """
-    xp = array_module(bound)
-    n = bound.size
+    xp = array_module(upper_bound)
+    n = upper_bound.size
     vertex = xp.arange(n, dtype=np.int64)
-    left = xp.sort(_rank(bound, vertex, n))
+    left = xp.sort(_rank(upper_bound, vertex, n))
     size = n
-    if prune:  # whose bound is 0 scores 0, and is needed only to fill up
-        size = max(t, min(max(4 * t, FIRST_BATCH[device_of(bound)]), int(xp.count_nonzero(bound))))
+    if prune:  # whose upper bound is 0 scores 0, and is needed only to fill up
+        size = max(
+            t,
+            min(
+                max(4 * t, FIRST_BATCH[device_of(upper_bound)]), int(xp.count_nonzero(upper_bound))
+            ),
+        )
     best = left[:0]
     evaluated = 0
     while left.size:
@@ -82,8 +88,7 @@ def contexts_of(csr: CSR, vertices: Array, members: Array) -> tuple[Array, Array
     offsets, row, entry = rows_of_vertices(csr, vertices)
     place = xp.arange(row.size) - offsets[row]
     # A context has the number of its first member among all first members, before and in this row.
-    number = xp.zeros(row.size + 1, dtype=np.int64)
-    number[1:] = xp.cumsum(members == place, dtype=np.int64)
+    number = running_sums(members == place)
     inside = xp.flatnonzero(members >= 0)
     row = row[inside]
     context = number[offsets[row] + members[inside]]

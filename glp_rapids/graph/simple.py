@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from glp_rapids.common.checks import check_truth
+from glp_rapids.common.segments import running_sums
 from glp_rapids.device import array_module
 from glp_rapids.graph.build import compressed_rows, ordering
 from glp_rapids.graph.graph import CSR, Graph
@@ -70,8 +69,7 @@ def rows_of_vertices(csr: CSR, vertices: Array) -> tuple[Array, Array, Array]:
     """
     xp = array_module(csr.indptr)
     begin = csr.indptr[vertices]
-    offsets = xp.zeros(vertices.size + 1, dtype=np.int64)
-    offsets[1:] = xp.cumsum(csr.indptr[vertices + 1] - begin)
+    offsets = running_sums(csr.indptr[vertices + 1] - begin)
     row = rows_between(offsets, csr.indices.dtype)
     return offsets, row, (begin - offsets[:-1])[row] + xp.arange(row.size)
 

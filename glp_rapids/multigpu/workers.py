@@ -25,26 +25,15 @@ UNITS_A_WORKER = 32
 
 
 class Costs(NamedTuple):
-    """What some vertices cost, by which they are cut into units.
+    """What some vertices cost, by which they are cut into units."""
 
-    Parameters
-    ----------
-    each : float array
-        The cost of each, above 0.
-    least : float
-        What a unit should cost at the least, for a call not to be what costs most.
-    together : callable, optional
-        Tells of each, as an array of truth values, whether an engine works on it together with
-        others like it; None: on none.
-    call, times : float
-        What a unit of those costs: so much, and so many times as much as the sum of ``each``.
-    """
-
-    each: Array
-    least: float
-    together: Callable[[], Array] | None = None
-    call: float = 0.0
-    times: float = 1.0
+    each: Array  # above 0
+    least: float  # that a unit should cost, for a call not to be what costs most
+    together: Callable[[], Array] | None = (
+        None  # which ones an engine works on at once, a truth each
+    )
+    call: float = 0.0  # what a unit of these costs: so much,
+    times: float = 1.0  # and so many times the sum of ``each``
 
 
 def check_devices(devices: Any, graph: Graph) -> list[Any] | None:
@@ -185,23 +174,9 @@ class Team:
     ) -> tuple[Array | None, Array]:
         """Make a call for all vertices, at least one, by as many workers as it is worth.
 
-        Parameters
-        ----------
-        call
-            Gets an engine and some vertices, and returns an array for them.
-        vertices
-            Indices of vertices, each once.
-        costs
-            Estimates what some vertices cost.
-        name
-            Says what ``costs`` depends on, for a plan for all vertices to be kept under.
-
-        Returns
-        -------
-        order
-            The places of the vertices in the order of the answer; None: as they came.
-        found
-            The arrays that were returned, one after another.
+        ``call`` returns an array for the vertices of a unit, ``costs`` estimates what some cost;
+        ``name`` is what a plan for all of the graph is kept under. Returns the places of the
+        vertices in the order of the answer (None: as they came), and the answer.
         """
         vertices = vertices.astype(self._csr.indices.dtype, copy=False)
         if len(self.workers) == 1 and self._tell is None:

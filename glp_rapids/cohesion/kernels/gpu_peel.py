@@ -93,13 +93,13 @@ def build_core(threads: int, lanes: int) -> Any:
         cuda.cg.this_grid()
         thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         blocks = np.int64(cuda.gridDim.x)
-        everybody = blocks * threads
-        lane, group, groups = thread % lanes, thread // lanes, everybody // lanes
+        all_threads = blocks * threads
+        lane, group, groups = thread % lanes, thread // lanes, all_threads // lanes
         head, tail, turn, level = np.int64(0), np.int64(0), np.int64(0), np.int32(lowest)
         while level <= highest and tail < core.size:
             _clear(control, turn)
             least = NEVER
-            for v in range(thread, core.size, everybody):
+            for v in range(thread, core.size, all_threads):
                 if core[v] < 0:
                     if left[v] <= level:
                         core[v] = level
@@ -126,7 +126,7 @@ def build_core(threads: int, lanes: int) -> Any:
                 grid_barrier(control.arrived, turn * blocks)
                 head, tail = tail, tail + load_fresh(control.queued, turn % 3)
             level += 1
-        for v in range(thread, core.size, everybody):
+        for v in range(thread, core.size, all_threads):
             if core[v] < 0:
                 core[v] = highest + 1
 
@@ -152,13 +152,13 @@ def build_truss(threads: int, lanes: int) -> Any:
         cuda.cg.this_grid()
         thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         blocks = np.int64(cuda.gridDim.x)
-        everybody = blocks * threads
-        lane, group, groups = thread % lanes, thread // lanes, everybody // lanes
+        all_threads = blocks * threads
+        lane, group, groups = thread % lanes, thread // lanes, all_threads // lanes
         head, tail, turn, level = np.int64(0), np.int64(0), np.int64(0), np.int32(lowest)
         while level <= highest and tail < edges:
             _clear(control, turn)
             least = NEVER
-            for e in range(thread, truss.size, everybody):
+            for e in range(thread, truss.size, all_threads):
                 if truss[e] == 0:
                     if left[e] <= level:
                         truss[e] = level + 2
@@ -207,7 +207,7 @@ def build_truss(threads: int, lanes: int) -> Any:
                 grid_barrier(control.arrived, turn * blocks)
                 head, tail = tail, tail + load_fresh(control.queued, turn % 3)
             level += 1
-        for e in range(thread, truss.size, everybody):
+        for e in range(thread, truss.size, all_threads):
             if truss[e] == 0:
                 truss[e] = highest + 3
 

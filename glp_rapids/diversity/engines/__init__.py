@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from glp_rapids.device import DeviceName, array_module
+from glp_rapids.common.segments import running_sums
+from glp_rapids.device import DeviceName
 
 if TYPE_CHECKING:
     from glp_rapids.diversity.engines.cpu import CpuEgoEngine
@@ -44,7 +43,4 @@ def ego_offsets(indptr: Array, vertices: Array) -> Array:
 
     Member j of the ego-network of u is the j-th entry of the row of u.
     """
-    xp = array_module(indptr)
-    offsets = xp.zeros(vertices.size + 1, np.int64)
-    offsets[1:] = xp.cumsum(indptr[vertices + 1] - indptr[vertices])
-    return offsets
+    return running_sums(indptr[vertices + 1] - indptr[vertices])

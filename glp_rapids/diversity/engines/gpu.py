@@ -22,6 +22,7 @@ from glp_rapids.cohesion.engines.gpu import (
     unused,
 )
 from glp_rapids.cohesion.kernels import gpu_intersect
+from glp_rapids.common.segments import running_sums
 from glp_rapids.device import LackOfMemory, memory_free, to_host
 from glp_rapids.diversity.engines import ego_offsets
 from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts
@@ -189,7 +190,7 @@ class GpuEgoEngine(GpuEngine):
         offsets = ego_offsets(self.indptr, vertices)
         rows = self.rows_of(vertices, offsets, int(offsets[-1]))
         ego_of = self._row_of_places(offsets, rows.nodes)
-        indptr = self._running(self.intersect(rows, gpu_intersect.COUNT)) if counted else None
+        indptr = running_sums(self.intersect(rows, gpu_intersect.COUNT)) if counted else None
         return Batch(rows, listed, ego_of, indptr)
 
     def _filled(self, batch):
@@ -270,20 +271,15 @@ class GpuEgoEngine(GpuEngine):
         launch_each(find, gpu_contexts.THREADS, number, offsets, rows)
         return rows
 
-    def _running(self, sizes):
-        ends = self.xp.zeros(sizes.size + 1, np.int64)
-        ends[1:] = self.xp.cumsum(sizes)
-        return ends
-
     def _sum_rows_from_behind(self, scores, first, size):
         """Let every place of these pieces hold the sum of what was there and after."""
         xp = self.xp
-        ends = self._running(size)
+        ends = running_sums(size)
         if not int(ends[-1]):
             return
         row = self._row_of_places(ends, int(ends[-1]))
         place = xp.arange(row.size) + (first - ends[:-1])[row]
-        running = self._running(scores[place])
+        running = running_sums(scores[place])
         scores[place] = (running[ends[1:]][row] - running[:-1]).astype(np.int32)
 
 
