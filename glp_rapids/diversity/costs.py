@@ -10,7 +10,6 @@ import numpy as np
 from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module
 from glp_rapids.graph.graph import CSR, Graph
-from glp_rapids.graph.simple import rows_between
 from glp_rapids.multigpu.workers import Costs
 
 Array = Any
@@ -58,6 +57,6 @@ def entries_read(graph: Graph, csr: CSR) -> Array:
 def _entries_read(csr: CSR) -> Array:
     xp = array_module(csr.indptr)
     degree = csr.degree.astype(csr.indices.dtype)
-    shorter = degree[rows_between(csr.indptr, csr.indices.dtype)]
+    shorter = degree[csr.row_indices()]
     xp.minimum(shorter, degree[csr.indices], out=shorter)
     return integer_sums(shorter, csr.indptr)

@@ -16,12 +16,12 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_memory_limit, check_truth
-from glp_rapids.common.segments import integer_sums
+from glp_rapids.common.segments import integer_sums, segment_ids
 from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
 from glp_rapids.diversity.costs import entries_read
 from glp_rapids.diversity.engines import engine_for
 from glp_rapids.frames.kinds import ids_as_text, library, set_attributes, to_frame
-from glp_rapids.graph.simple import rows_between, rows_of_vertices, simple
+from glp_rapids.graph.simple import rows_of_vertices, simple
 from glp_rapids.ingest.read import as_graph
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _edges(
     xp = array_module(indptr)
     _, row, entry = rows_of_vertices(csr, vertices)
     members = csr.indices[entry]
-    source = rows_between(indptr, np.int32)
+    source = segment_ids(indptr, indices.size, np.int32)
     upper = xp.flatnonzero(source < indices)
     source, end = source[upper], indices[upper]
     return {

@@ -18,13 +18,13 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_memory_limit, check_progress, check_truth
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.common.segments import integer_sums, running_sums
+from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets
 from glp_rapids.device import array_module
 from glp_rapids.diversity.models import Model, model_of
 from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.diversity.top_t import best_vertices, contexts_of
 from glp_rapids.frames.kinds import set_attributes
-from glp_rapids.graph.simple import rows_between, simple
+from glp_rapids.graph.simple import simple
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.multigpu.workers import check_devices
@@ -306,8 +306,8 @@ def _every_k(offsets: Array, scores: Array, least_k: int) -> dict[str, Array]:
     xp = array_module(offsets)
     # What has a context for some k has one for any smaller k.
     levels = integer_sums(scores > 0, offsets)
-    begin = running_sums(xp.maximum(levels, 1))
-    vertex = rows_between(begin, np.int64)
+    begin = segment_offsets(xp.maximum(levels, 1))
+    vertex = segment_ids(begin, int(begin[-1]), np.int64)
     place = xp.arange(vertex.size) - begin[vertex]
     score = xp.zeros(vertex.size, dtype=np.int32)
     there = xp.flatnonzero(place < levels[vertex])

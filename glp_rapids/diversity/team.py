@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.diversity.costs import costs
 from glp_rapids.diversity.engines import ego_offsets, engine_for
 from glp_rapids.graph.graph import CSR, Graph
-from glp_rapids.graph.simple import rows_between
 from glp_rapids.multigpu.workers import Costs, Team
 
 Array = Any
@@ -71,7 +71,7 @@ class DiversityTeam(Team):
             return found
         xp, indptr = self._xp, self._csr.indptr
         offsets, moved = ego_offsets(indptr, vertices), ego_offsets(indptr, vertices[order])
-        row = rows_between(moved, self._csr.indices.dtype)
+        row = segment_ids(moved, found.size, self._csr.indices.dtype)
         rows = xp.empty_like(found)
         rows[(offsets[order] - moved[:-1])[row] + xp.arange(row.size)] = found
         return rows

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.segments import running_sums
+from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, device_of
 from glp_rapids.graph.graph import CSR
 from glp_rapids.graph.simple import rows_of_vertices
@@ -88,7 +88,7 @@ def contexts_of(csr: CSR, vertices: Array, members: Array) -> tuple[Array, Array
     offsets, row, entry = rows_of_vertices(csr, vertices)
     place = xp.arange(row.size) - offsets[row]
     # A context has the number of its first member among all first members, before and in this row.
-    number = running_sums(members == place)
+    number = segment_offsets(members == place)
     inside = xp.flatnonzero(members >= 0)
     row = row[inside]
     context = number[offsets[row] + members[inside]]

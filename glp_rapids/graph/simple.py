@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from glp_rapids.common.checks import check_truth
-from glp_rapids.common.segments import running_sums
+from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.device import array_module
 from glp_rapids.graph.build import compressed_rows, ordering
 from glp_rapids.graph.graph import CSR, Graph
@@ -15,7 +15,7 @@ Array = Any
 
 
 def simple(graph: Graph, symmetrize: bool) -> CSR:
-    """Give the undirected, loop-free, unweighted CSR of a graph; kept on the graph.
+    """Return the undirected, loop-free, unweighted CSR of a graph; kept on the graph.
 
     ``symmetrize``: take the edges of a directed graph as undirected ones. Asked of nobody, since
     what an ego-network of a directed graph is, the caller has to say.
@@ -30,7 +30,7 @@ def simple(graph: Graph, symmetrize: bool) -> CSR:
 
 
 def weights(graph: Graph) -> Array | None:
-    """Give the weight of every entry of the simple CSR; those of both directions are added."""
+    """Return the weight of every entry of the simple CSR; those of both directions are added."""
     return graph.keep("simple weights", lambda: _without_loops(graph, True).weights)
 
 
@@ -69,12 +69,6 @@ def rows_of_vertices(csr: CSR, vertices: Array) -> tuple[Array, Array, Array]:
     """
     xp = array_module(csr.indptr)
     begin = csr.indptr[vertices]
-    offsets = running_sums(csr.indptr[vertices + 1] - begin)
-    row = rows_between(offsets, csr.indices.dtype)
+    offsets = segment_offsets(csr.indptr[vertices + 1] - begin)
+    row = segment_ids(offsets, int(offsets[-1]), csr.indices.dtype)
     return offsets, row, (begin - offsets[:-1])[row] + xp.arange(row.size)
-
-
-def rows_between(offsets: Array, dtype: Any) -> Array:
-    """Give the row of every place of rows that begin at ``offsets``."""
-    like = array_module(offsets).empty(int(offsets[-1]), dtype=dtype)
-    return ordering(offsets).rows_of(offsets, like)

@@ -131,7 +131,7 @@ def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
 
 
 def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, np.ndarray]:
-    """Give the weight inside communities, and that which leaves and enters each, in fixed point."""
+    """Sum the weight inside communities, and what leaves and enters each, in fixed point."""
     xp = array_module(labels)
     communities = int(labels.max()) + 1 if labels.size else 0
     stored = graph.rows("out")
@@ -156,7 +156,7 @@ def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, 
 
 
 def _exponent(rows: Rows) -> int | None:
-    """Give the e for which all weights times 2^e, loops doubled, sum to less than 2^62.
+    """Find the e for which all weights times 2^e, loops doubled, sum to less than 2^62.
 
     None when they are integers that do so as they are.
     """
@@ -169,7 +169,7 @@ def _exponent(rows: Rows) -> int | None:
 
 
 def _fixed_point(weights: Any, exponent: int | None) -> Any:
-    """Give weights as int64: times 2^exponent, rounded half to even."""
+    """Turn weights into int64: times 2^exponent, rounded half to even."""
     xp = array_module(weights)
     if exponent is None:
         return weights.astype(xp.int64)
@@ -191,7 +191,7 @@ def _sum_by(group: Any, values: Any, groups: int) -> Any:
 
 
 def _labels_of(graph: BaseGraph, partition: Any) -> Any:
-    """Give each vertex's community as an integer 0..k-1, on the graph's device."""
+    """Look up each vertex's community, as an integer 0..k-1, on the graph's device."""
     partition = as_frame(partition, "partition")
     keys = vertex_columns(partition, "partition")
     ids = partition[keys[0]] if len(keys) == 1 else partition[keys]

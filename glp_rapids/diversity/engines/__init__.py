@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.common.segments import running_sums
+from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import DeviceName
 
 if TYPE_CHECKING:
@@ -43,4 +43,4 @@ def ego_offsets(indptr: Array, vertices: Array) -> Array:
 
     Member j of the ego-network of u is the j-th entry of the row of u.
     """
-    return running_sums(indptr[vertices + 1] - indptr[vertices])
+    return segment_offsets(indptr[vertices + 1] - indptr[vertices])

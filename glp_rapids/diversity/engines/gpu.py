@@ -22,7 +22,7 @@ from glp_rapids.cohesion.engines.gpu import (
     unused,
 )
 from glp_rapids.cohesion.kernels import gpu_intersect
-from glp_rapids.common.segments import running_sums
+from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import LackOfMemory, memory_free, to_host
 from glp_rapids.diversity.engines import ego_offsets
 from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts
@@ -190,7 +190,7 @@ class GpuEgoEngine(GpuEngine):
         offsets = ego_offsets(self.indptr, vertices)
         rows = self.rows_of(vertices, offsets, int(offsets[-1]))
         ego_of = self._row_of_places(offsets, rows.nodes)
-        indptr = running_sums(self.intersect(rows, gpu_intersect.COUNT)) if counted else None
+        indptr = segment_offsets(self.intersect(rows, gpu_intersect.COUNT)) if counted else None
         return Batch(rows, listed, ego_of, indptr)
 
     def _filled(self, batch):
@@ -274,12 +274,12 @@ class GpuEgoEngine(GpuEngine):
     def _sum_rows_from_behind(self, scores, first, size):
         """Let every place of these pieces hold the sum of what was there and after."""
         xp = self.xp
-        ends = running_sums(size)
+        ends = segment_offsets(size)
         if not int(ends[-1]):
             return
         row = self._row_of_places(ends, int(ends[-1]))
         place = xp.arange(row.size) + (first - ends[:-1])[row]
-        running = running_sums(scores[place])
+        running = segment_offsets(scores[place])
         scores[place] = (running[ends[1:]][row] - running[:-1]).astype(np.int32)
 
 
