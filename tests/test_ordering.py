@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from glp_rapids import as_graph, layered_label_propagation
 from glp_rapids.bench import subjects
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import to_device, to_host
 from glp_rapids.graph import vertex_order
 from glp_rapids.graph.graph import CSR
-from glp_rapids.graph.sort_cpu import merged_entries, rows_of
+from glp_rapids.graph.sort_cpu import merged_entries
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.run import run
 from glp_rapids.propagation.variants.layered import ORDERING_GAMMAS, Layered
@@ -211,7 +212,7 @@ def zeta3_bits(values):
 
 def permuted(graph, place):
     place = np.asarray(place, dtype=graph.indices.dtype)
-    rows = rows_of(graph.indptr, graph.indices)
+    rows = graph.row_indices()
     return merged_entries(place[rows], place[graph.indices], graph.number_of_vertices, False)
 
 
@@ -238,7 +239,7 @@ def test_a_shuffled_graph_comes_back(data, device, name, shuffled_size, factor):
     shuffle = np.random.default_rng(0).permutation(graph.number_of_vertices)
     indptr, indices = permuted(graph, shuffle)
     assert bits_per_entry(indptr, indices) > shuffled_size
-    shuffled = as_graph((rows_of(indptr, indices), indices), device="cpu")
+    shuffled = as_graph((segment_ids(indptr, indices.dtype), indices), device="cpu")
     result = layered_label_propagation(shuffled, order=True, device=device)
     # vertices without an edge take no part, and take no bits but those of their degree
     place = np.arange(graph.number_of_vertices)

@@ -28,7 +28,6 @@ from glp_rapids.diversity.models import MODELS
 from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.simple import simple
-from glp_rapids.graph.sort_gpu import rows_of
 from glp_rapids.ingest.read import as_graph
 
 # milliseconds for all vertices, k = 4: on an H200, and on two cores of a CPU
@@ -179,7 +178,7 @@ def _by_index(graph: Graph) -> Graph:
     bring thirteen million edges to the host takes several times as long as to find a truss.
     """
     columns = [
-        rows_of(graph.indptr, graph.indices),
+        graph.row_indices(),
         graph.indices,
         array_module(graph.indices).arange(graph.number_of_vertices, dtype=graph.indices.dtype),
     ]

@@ -339,11 +339,10 @@ def bare(graph: Graph) -> Graph:
 def weighted(graph: Graph) -> Graph:
     """Give the graph with float32 weights in [0.5, 1.5), drawn by the pair, so alike both ways."""
     from glp_rapids.common.hashing import mix_array
-    from glp_rapids.graph.sort_gpu import rows_of
 
     xp = array_module(graph.indices)
     weights = xp.empty(graph.number_of_edges, np.float32)
-    rows = rows_of(graph.indptr, graph.indices)
+    rows = graph.row_indices()
     for first in range(0, weights.size, ENTRIES_AT_ONCE):
         part = slice(first, first + ENTRIES_AT_ONCE)
         one, other = rows[part], graph.indices[part]

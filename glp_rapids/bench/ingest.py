@@ -19,7 +19,6 @@ from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.bench.timing import clocked
 from glp_rapids.device import array_module, gpu_available
 from glp_rapids.graph.graph import Graph
-from glp_rapids.graph.sort_gpu import rows_of
 from glp_rapids.ingest.read import as_graph
 
 WANTED_OF_CUGRAPH = 0.5  # of the time of from_cudf_edgelist
@@ -71,7 +70,7 @@ def _measure(name: str, graph: Graph, repeats: int) -> Rows:
 def edge_frame(graph: Graph) -> Any:
     """Give the edges of an undirected graph, once each, as a frame where the graph lives."""
     xp = array_module(graph.indices)
-    source = rows_of(graph.indptr, graph.indices)
+    source = graph.row_indices()
     once = source <= graph.indices
     columns = {"src": source[once], "dst": graph.indices[once]}
     columns = {column: ends.astype(np.int32) for column, ends in columns.items()}

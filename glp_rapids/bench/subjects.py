@@ -15,7 +15,6 @@ import numpy as np
 from glp_rapids import datasets
 from glp_rapids.device import DeviceName, array_module, choose, to_host
 from glp_rapids.graph.graph import Graph
-from glp_rapids.graph.sort_cpu import rows_of
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.ingest.webgraph.read import read_webgraph
 
@@ -94,9 +93,7 @@ def _read(path: Path, device: DeviceName) -> Graph:
 
     if path.suffix == ".graph":
         graph = read_webgraph(path, device="cpu")
-        return _without_loops(
-            rows_of(graph.indptr, graph.indices), graph.indices, graph.number_of_vertices, device
-        )
+        return _without_loops(graph.row_indices(), graph.indices, graph.number_of_vertices, device)
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             if missing := {"indptr", "indices"} - set(arrays):

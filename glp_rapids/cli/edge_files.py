@@ -137,10 +137,7 @@ def _edges(graph: Graph | CompressedGraph) -> str:
         return f"{graph.number_of_edges:,} edges"
     if not hasattr(graph, "indices"):  # compressed: loops would have to be looked for
         return f"{graph.number_of_edges:,} entries"
-    from glp_rapids.graph.build import ordering
-
-    rows = ordering(graph.indices).rows_of(graph.indptr, graph.indices)
-    loops = int((rows == graph.indices).sum())
+    loops = int((graph.row_indices() == graph.indices).sum())
     return f"{(graph.number_of_edges + loops) // 2:,} edges"
 
 

@@ -30,16 +30,19 @@ def segment_offsets(sizes: Array) -> Array:
     return offsets
 
 
-def segment_ids(offsets: Array, size: int, dtype: Any) -> Array:
-    """Number the elements of an array of ``size`` by the segment that each is in."""
-    xp = array_module(offsets)
-    if xp is np:
+def segment_ids(offsets: Array, dtype: Any, size: int | None = None) -> Array:
+    """Return the segment of every element; ``size``, their number, spares a look at a GPU."""
+    if array_module(offsets) is np:
         return np.repeat(np.arange(offsets.size - 1, dtype=dtype), np.diff(offsets))
+    return _ids_by_counting(offsets, dtype, int(offsets[-1]) if size is None else size)
+
+
+def _ids_by_counting(offsets: Array, dtype: Any, size: int) -> Array:
+    """Count how many segments end before each element: CuPy's repeat takes no array of counts."""
+    xp = array_module(offsets)
     if not size:
         return xp.empty(0, dtype)
-    # the repeat of CuPy takes no array of counts: how many segments have ended before each element?
-    ended = xp.bincount(offsets[1:], minlength=size + 1)[:size]
-    return xp.cumsum(ended).astype(dtype)
+    return xp.cumsum(xp.bincount(offsets[1:], minlength=size + 1)[:size]).astype(dtype)
 
 
 def segment_ranges(offsets: Array, elements: int) -> Iterator[tuple[int, int, int, int]]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.compressed.format.layout import BLOCK, CODES, DELTA, Codes, Layout
 from glp_rapids.device import array_module, to_host
-from glp_rapids.graph.build import ordering
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 
 Array = Any
 
@@ -71,10 +71,9 @@ def _some(rows: CSR, wanted: Array) -> CSR:
     xp = array_module(rows.indptr)
     starts = rows.indptr[wanted]
     degrees = rows.indptr[wanted + 1] - starts
-    indptr = xp.zeros(degrees.size + 1, dtype=np.int64)
-    xp.cumsum(degrees, out=indptr[1:])
+    indptr = segment_offsets(degrees)
     entries = xp.arange(int(indptr[-1]))
-    row = ordering(entries).rows_of(indptr, entries)
+    row = segment_ids(indptr, np.int64, entries.size)
     return CSR(indptr, rows.indices[entries + (starts - indptr[:-1])[row]], None)
 
 
@@ -88,7 +87,7 @@ def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
     indices = rows.indices.astype(np.int64, copy=False)
     if not indices.size:
         return numbers
-    row = ordering(indices).rows_of(rows.indptr, indices)
+    row = segment_ids(rows.indptr, np.int64, indices.size)
     entries = xp.arange(indices.size)
     opens_part = ((entries - rows.indptr[row]) & (layout.segment - 1)) == 0
     opens_run = opens_part.copy()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.segments import segment_offsets
 from glp_rapids.compressed.encode import cut_lists, row_of_part
 from glp_rapids.compressed.format import neighbour_list, unordered
 from glp_rapids.compressed.format.bits import inner
@@ -71,10 +72,8 @@ def decode(rows: CompressedRows) -> tuple[Array, Array]:
     indices : int32 or int64 array of m
         The entries.
     """
-    xp, n = array_module(rows.words), rows.number_of_vertices
-    indptr = xp.zeros(n + 1, np.int64)
-    xp.cumsum(rows.degrees, dtype=np.int64, out=indptr[1:])
-    indices = xp.empty(rows.number_of_edges, rows.index_dtype)
+    indptr = segment_offsets(rows.degrees)
+    indices = array_module(indptr).empty(rows.number_of_edges, rows.index_dtype)
     decode_rows(rows, None, indices, indptr)
     return indptr, indices
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.segments import segment_offsets
 from glp_rapids.compressed.choose_codes import histograms
 from glp_rapids.compressed.format import code_tables, neighbour_list, packed_tables
 from glp_rapids.compressed.format.bits import inner
@@ -26,7 +27,7 @@ from glp_rapids.compressed.format.layout import (
     starts_of,
 )
 from glp_rapids.device import array_module
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.parallel_for import each
 from glp_rapids.jit.target import Target
 
@@ -139,9 +140,7 @@ def cut_lists(degrees: Array, settings: Settings) -> tuple[Array, Array]:
     cut = xp.flatnonzero(degrees > max(settings.segment, settings.raw_below))
     cut = cut.astype(np.int64, copy=False)
     parts = (degrees[cut].astype(np.int64) + settings.segment - 1) >> settings.segment_shift
-    first = xp.zeros(cut.size + 1, np.int64)
-    xp.cumsum(parts, out=first[1:])
-    return cut, first
+    return cut, segment_offsets(parts)
 
 
 def row_of_part(first_part, part):

@@ -10,7 +10,7 @@ from typing import Any
 
 from glp_rapids.device import array_module
 from glp_rapids.graph.build import ordering
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.vertex_order import positions
 
 Array = Any
@@ -45,7 +45,7 @@ def restored(rows: CSR, order: Array | None) -> CSR:
 def _renumbered(rows: CSR, number: Array) -> CSR:
     """Give the rows with vertex v called ``number[v]``."""
     sorting = ordering(rows.indices)
-    source = number[sorting.rows_of(rows.indptr, rows.indices)]
+    source = number[rows.row_indices()]
     pairs = source, number[rows.indices], rows.number_of_vertices, False
     if rows.weights is None:
         return CSR(*sorting.merged_entries(*pairs), None)

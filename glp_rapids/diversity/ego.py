@@ -216,7 +216,7 @@ def _edges(
     xp = array_module(indptr)
     _, row, entry = rows_of_vertices(csr, vertices)
     members = csr.indices[entry]
-    source = segment_ids(indptr, indices.size, np.int32)
+    source = segment_ids(indptr, np.int32, indices.size)
     upper = xp.flatnonzero(source < indices)
     source, end = source[upper], indices[upper]
     return {

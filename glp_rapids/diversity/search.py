@@ -307,7 +307,7 @@ def _every_k(offsets: Array, scores: Array, least_k: int) -> dict[str, Array]:
     # What has a context for some k has one for any smaller k.
     levels = integer_sums(scores > 0, offsets)
     begin = segment_offsets(xp.maximum(levels, 1))
-    vertex = segment_ids(begin, int(begin[-1]), np.int64)
+    vertex = segment_ids(begin, np.int64)
     place = xp.arange(vertex.size) - begin[vertex]
     score = xp.zeros(vertex.size, dtype=np.int32)
     there = xp.flatnonzero(place < levels[vertex])

@@ -71,7 +71,7 @@ class DiversityTeam(Team):
             return found
         xp, indptr = self._xp, self._csr.indptr
         offsets, moved = ego_offsets(indptr, vertices), ego_offsets(indptr, vertices[order])
-        row = segment_ids(moved, found.size, self._csr.indices.dtype)
+        row = segment_ids(moved, self._csr.indices.dtype, found.size)
         rows = xp.empty_like(found)
         rows[(offsets[order] - moved[:-1])[row] + xp.arange(row.size)] = found
         return rows

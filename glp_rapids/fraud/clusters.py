@@ -20,13 +20,13 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_share, is_integer, is_sequence, shown
+from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module, module_on, to_device
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.window import SlidingWindow
 from glp_rapids.graph.graph import BaseGraph, Graph
-from glp_rapids.graph.sort_gpu import rows_of
-from glp_rapids.graph.subgraph import Groups, connected_core, counts, induced, inside, masked
+from glp_rapids.graph.subgraph import Groups, connected_core, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph, as_graph
 from glp_rapids.propagation.variants.classic import label_propagation
@@ -223,7 +223,7 @@ def find_clusters(
     group_of = xp.full(community.size, -1, dtype=np.int64)
     group_of[member] = groups.of
     same = inside(inner, group_of)
-    partners = groups.sums(counts(inner, same)[member])
+    partners = groups.sums(integer_sums(same, inner.indptr)[member])
     pairs = xp.maximum(groups.size * (groups.size - 1), 1)
     staying = groups.totals(masked(inner, same).row_weights()[member])
     trade = groups.totals(total[member])
@@ -377,7 +377,7 @@ def _score_frame(
 
 def _agreed(graph: Graph) -> Array:
     """Mark the entries whose ends most of several runs of label propagation put together."""
-    row, column = rows_of(graph.indptr, graph.indices), graph.indices
+    row, column = graph.row_indices(), graph.indices
     votes = array_module(column).zeros(column.size, dtype=np.int64)
     for seed in range(RUNS):
         found = label_propagation(graph, seed=seed, device=graph.device)

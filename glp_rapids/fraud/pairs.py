@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.fraud.clock import refuse_nulls
 from glp_rapids.graph.build import ordering
-from glp_rapids.graph.sort_gpu import rows_of
 
 Array = Any
 LARGEST_AMOUNT = 2**53  # units, beyond which float64 amounts are not exact
@@ -77,7 +77,7 @@ def added_up(rows: Rows, number_of_vertices: int, directed: bool) -> Pairs:
     indptr, column, entry = ordering(rows.source).sorted_entries(
         rows.source, rows.destination, number_of_vertices, not directed
     )
-    key = _key(rows_of(indptr, column), column)
+    key = _key(segment_ids(indptr, column.dtype, column.size), column)
     fresh = xp.ones(key.size, dtype=bool)
     fresh[1:] = key[1:] != key[:-1]
     first = xp.flatnonzero(fresh)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.segments import integer_sums, segment_sums
+from glp_rapids.common.segments import integer_sums, segment_ids, segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.graph import sort_gpu
 
@@ -77,7 +77,7 @@ def both_directions(
 ) -> tuple[Array, Array, Array | None]:
     """Give the CSR of out- and in-neighbours: a reciprocal pair is twice in a row, a loop once."""
     order_pairs = ordering(indices)
-    rows = order_pairs.rows_of(indptr, indices)
+    rows = segment_ids(indptr, indices.dtype, indices.size)
     indptr, indices, edge = order_pairs.sorted_entries(rows, indices, indptr.size - 1, True)
     return indptr, indices, None if weights is None else weights[edge]
 

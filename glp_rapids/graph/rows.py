@@ -147,7 +147,7 @@ class CSR(Rows):
 
     def row_indices(self) -> Array:
         """Return the row of every entry, of the type of ``indices``: with these a COO matrix."""
-        return segment_ids(self.indptr, self.indices.size, self.indices.dtype)
+        return segment_ids(self.indptr, self.indices.dtype, self.indices.size)
 
     def chunks(self, entries: int | None = None) -> Iterator[Chunk]:
         """Read all rows that have entries, about so many entries at a time, a longer row alone."""

@@ -8,8 +8,9 @@ from typing import Any
 from glp_rapids.common.checks import check_truth
 from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.device import array_module
-from glp_rapids.graph.build import compressed_rows, ordering
-from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.build import compressed_rows
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.rows import CSR
 
 Array = Any
 
@@ -37,7 +38,7 @@ def weights(graph: Graph) -> Array | None:
 def _without_loops(graph, weighted):
     xp = array_module(graph.indptr)
     weights = graph.weights if weighted else None
-    rows = ordering(graph.indices).rows_of(graph.indptr, graph.indices)
+    rows = graph.row_indices()
     loops = rows == graph.indices
     loop = xp.flatnonzero(loops)
     if graph.directed:
@@ -70,5 +71,5 @@ def rows_of_vertices(csr: CSR, vertices: Array) -> tuple[Array, Array, Array]:
     xp = array_module(csr.indptr)
     begin = csr.indptr[vertices]
     offsets = segment_offsets(csr.indptr[vertices + 1] - begin)
-    row = segment_ids(offsets, int(offsets[-1]), csr.indices.dtype)
+    row = segment_ids(offsets, csr.indices.dtype)
     return offsets, row, (begin - offsets[:-1])[row] + xp.arange(row.size)

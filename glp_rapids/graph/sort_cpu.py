@@ -77,11 +77,6 @@ def transposed(
     return starts, rows, order
 
 
-def rows_of(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Give the row of every entry."""
-    return np.repeat(np.arange(indptr.size - 1, dtype=indices.dtype), np.diff(indptr))
-
-
 def factorize(arrays: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
     """Give the rank of every value among the sorted distinct ones of all arrays, and these."""
     codes, distinct = pd.factorize(np.concatenate(arrays))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import array_module
 
 Array = Any
@@ -64,18 +65,8 @@ def sorted_entries(
 
 def transposed(indptr: Array, indices: Array) -> tuple[Array, Array, Array]:
     """Give indptr, indices and each entry's old position, of the transpose of a CSR."""
-    number_of_vertices = indptr.size - 1
-    return sorted_entries(indices, rows_of(indptr, indices), number_of_vertices, False)
-
-
-def rows_of(indptr: Array, indices: Array) -> Array:
-    """Give the row of every entry."""
-    xp = array_module(indptr)
-    # the repeat of CuPy takes no array of counts: how many rows have ended before each entry?
-    if not indices.size:
-        return xp.empty_like(indices)
-    ended = xp.bincount(indptr[1:], minlength=indices.size + 1)[: indices.size]
-    return xp.cumsum(ended).astype(indices.dtype)
+    rows = segment_ids(indptr, indices.dtype, indices.size)
+    return sorted_entries(indices, rows, indptr.size - 1, False)
 
 
 def factorize(arrays: list[Array]) -> tuple[list[Array], Array]:

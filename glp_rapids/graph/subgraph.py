@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.segments import segment_sums
+from glp_rapids.common.segments import integer_sums, segment_offsets, segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.graph import vertex_ids
-from glp_rapids.graph.graph import CSR, Graph
-from glp_rapids.graph.sort_gpu import rows_of
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.rows import CSR
 
 Array = Any
 
@@ -32,10 +32,8 @@ class Groups:
         self.size = self._ends[1:] - self._ends[:-1]
 
     def sums(self, values: Array) -> Array:
-        xp = array_module(values)
-        ordered = values[self._order].astype(np.int64)
-        running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(ordered)])
-        return running[self._ends[1:]] - running[self._ends[:-1]]
+        """Add up integers or truth values."""
+        return integer_sums(values[self._order], self._ends)
 
     def totals(self, values: Array) -> Array:
         """Add up numbers that are not negative, as float64 and correctly rounded."""
@@ -52,11 +50,10 @@ def induced(graph: Graph, kept: Array) -> Graph:
     xp = array_module(kept)
     number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
     number[kept] = xp.arange(kept.size, dtype=number.dtype)
-    row = number[rows_of(graph.indptr, graph.indices)]
+    row = number[graph.row_indices()]
     column = number[graph.indices]
     entry = xp.flatnonzero((row >= 0) & (column >= 0))
-    indptr = xp.zeros(kept.size + 1, dtype=np.int64)
-    indptr[1:] = xp.cumsum(xp.bincount(row[entry], minlength=kept.size)[: kept.size])
+    indptr = segment_offsets(xp.bincount(row[entry], minlength=kept.size)[: kept.size])
     weights = None if graph.weights is None else graph.weights[entry]
     names = vertex_ids.IdColumn(xp.arange(kept.size), "integer", None)
     vertices = vertex_ids.VertexIds((names,), graph.vertices.kind)
@@ -65,16 +62,9 @@ def induced(graph: Graph, kept: Array) -> Graph:
 
 def inside(graph: Graph, group: Array) -> Array:
     """Tell of every entry whether it joins two different members of one group."""
-    row = rows_of(graph.indptr, graph.indices)
+    row = graph.row_indices()
     mine = group[row]
     return (mine >= 0) & (mine == group[graph.indices]) & (row != graph.indices)
-
-
-def counts(graph: Graph, which: Array) -> Array:
-    """Count the marked entries of every row."""
-    xp = array_module(which)
-    running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(which)])
-    return running[graph.indptr[1:]] - running[graph.indptr[:-1]]
 
 
 def masked(graph: CSR, which: Array) -> CSR:
@@ -88,7 +78,7 @@ def components(graph: Graph, which: Array) -> Array:
     """Give the connected components over the marked entries: the smallest vertex of each."""
     xp = array_module(which)
     entry = xp.flatnonzero(which)
-    row = rows_of(graph.indptr, graph.indices)[entry].astype(np.int64)
+    row = graph.row_indices()[entry].astype(np.int64)
     column = graph.indices[entry]
     starts = xp.ones(entry.size, dtype=bool)
     starts[1:] = row[1:] != row[:-1]
@@ -115,7 +105,7 @@ def core(
     xp = array_module(community)
     while True:
         same = inside(graph, community)
-        weak = counts(graph, same) < minimum_partners
+        weak = integer_sums(same, graph.indptr) < minimum_partners
         weak |= masked(graph, same).row_weights() < minimum_share * total
         weak &= community >= 0
         if not bool(weak.any()):

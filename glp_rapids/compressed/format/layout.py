@@ -40,7 +40,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.keeper import Keeper
-from glp_rapids.device import DeviceName, array_module, device_of
+from glp_rapids.common.segments import segment_offsets
+from glp_rapids.device import DeviceName, device_of
 
 Array = Any
 
@@ -237,8 +238,4 @@ class CompressedRows(Keeper):
 
 def starts_of(block_bytes: Array) -> Array:
     """Give the bit where each block begins, and the end of the stream, int64."""
-    xp = array_module(block_bytes)
-    starts = xp.zeros(block_bytes.size + 1, np.int64)
-    xp.cumsum(block_bytes, dtype=np.int64, out=starts[1:])
-    starts *= 8
-    return starts
+    return 8 * segment_offsets(block_bytes)

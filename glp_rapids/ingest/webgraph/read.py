@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from glp_rapids.common.calls import guarded
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import DeviceName, LackOfMemory, choose, to_device
 from glp_rapids.graph import build
 from glp_rapids.graph.graph import Graph
-from glp_rapids.graph.sort_cpu import rows_of
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 from glp_rapids.ingest.webgraph import decode as bv
@@ -137,7 +137,7 @@ def read_webgraph(
 def _graph(indptr: np.ndarray, indices: np.ndarray, directed: bool, device: DeviceName) -> Graph:
     nodes = indptr.size - 1
     if not directed:
-        ends = rows_of(indptr, indices), indices
+        ends = segment_ids(indptr, indices.dtype), indices
         source, destination = (to_device(end, device) for end in ends)
         indptr, indices, _ = build.compressed_rows(
             source, destination, None, nodes, symmetric=True, count_duplicates=False

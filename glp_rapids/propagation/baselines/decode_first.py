@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.compressed.decode import decode_rows
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.device import array_module
 from glp_rapids.graph.graph import CSR
-from glp_rapids.graph.sort_gpu import rows_of
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.gpu import PersistentEngine
 from glp_rapids.propagation.schedule import Schedule
@@ -54,7 +54,7 @@ def plain_rows(rows: CompressedCSR, weighted: bool = True) -> CSR:
     if hasattr(weights, "decoded"):
         weights = weights.decoded()
     if place is not None:
-        row = rows_of(indptr, indices)
+        row = segment_ids(indptr, indices.dtype, indices.size)
         weights = weights[(rows.entry_starts[place] - indptr[:-1])[row] + xp.arange(indices.size)]
     return CSR(indptr, indices, weights)
 
