@@ -7,7 +7,7 @@ the graph that comes out, `CompressedGraph`, and the encoder stand below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
@@ -15,11 +15,12 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_progress, errors_named
+from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.compressed import packed_ids, reorder
 from glp_rapids.compressed.choose_codes import best_codes
 from glp_rapids.compressed.format.layout import Codes
 from glp_rapids.compressed.graph import CompressedGraph, encoded
-from glp_rapids.compressed.options import Scheme, checked_codes, layout_of, telling
+from glp_rapids.compressed.options import Scheme, checked_codes, layout_of
 from glp_rapids.device import LackOfMemory, array_module, memory_free, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.graph.graph import Graph
@@ -45,7 +46,7 @@ def compress(
     segment: int | None = None,
     codes: Codes | Mapping[str, str] | None = None,
     order: Any = None,
-    progress: bool | Callable[[dict], None] = False,
+    progress: Progress = False,
     **options: Unpack[EdgeOptions],
 ) -> CompressedGraph:
     """Compress a graph: neighbour lists as runs and gaps, a few bits an entry instead of 32.
@@ -125,8 +126,14 @@ def compress(
     check_order(order)
     check_progress(progress)
     graph = as_graph(graph, **options)
+    bar = {"desc": "compress", "bar_format": "{desc}: {postfix} {elapsed}"}
+
+    def tell(step: str) -> None:
+        if report is not None:
+            report({"step": step})
+
     try:
-        with telling(progress) as tell:
+        with reporting(progress, _show, **bar) as report:
             tell("order")
             places = order_of(graph, order)
             rows = reorder.stored(graph, places)
@@ -144,6 +151,10 @@ def compress(
         ) from error
 
 
+def _show(bar: Any, facts: dict) -> None:
+    bar.set_postfix_str(facts["step"])
+
+
 def check_order(order: Any) -> None:
     """Refuse what no order can be, before any work."""
     if order is None or (isinstance(order, str) and order in ORDERS):
@@ -156,7 +167,7 @@ def check_order(order: Any) -> None:
 
 
 def order_of(graph: Graph, order: Any) -> Array | None:
-    """Give the vertex at every place, where the graph lives; None: its number."""
+    """Find or check the vertex at every place, where the graph lives; None: its number."""
     if order is None:
         return None
     if isinstance(order, str):

@@ -27,17 +27,17 @@ def fixed_of_float(amount, scale):
 
 
 def real_of_integer(votes, scale):
-    """Give summed integer votes to the score function as they are."""
+    """Hand summed integer votes to the score function as they are."""
     return votes
 
 
 def real_of_fixed(votes, scale):
-    """Give summed fixed-point votes to the score function in the caller's unit."""
+    """Hand summed fixed-point votes to the score function in the caller's unit."""
     return np.float64(votes) / scale
 
 
 def fixed_point_scale(largest: float, terms: int) -> float:
-    """Give the largest power of two by which ``terms`` votes of ``largest`` sum within 2**62.
+    """Find the largest power of two by which ``terms`` votes of ``largest`` sum within 2**62.
 
     Both arguments are order-free facts of the graph, so every engine finds the same scale.
     """

@@ -82,7 +82,7 @@ def integer_sums(values: Array, offsets: Array) -> Array:
 
 
 def _limbs_of_floats(rest: Array, offsets: Array, longest: int) -> list[tuple[Array, int]]:
-    """Give sums of integers and the powers of two that their values were multiplied by."""
+    """Add up integers, and return by which powers of two their values were multiplied."""
     xp = array_module(rest)
     bits, limbs = 62 - longest.bit_length(), []
     scaled = xp.empty_like(rest)

@@ -24,7 +24,7 @@ LENGTHS = 63  # of x + 1, less one
 
 
 def best_codes(rows: CSR, layout: Layout, sample: int = SAMPLE) -> Codes:
-    """Give the cheapest code of each kind of number; of equals the first in `CODES`."""
+    """Choose the cheapest code of each kind of number; of equals the first in `CODES`."""
     counts = histograms(rows, layout, sample)
     costs = {name: code_sizes(code) for name, code in CODES.items()}
     best = {}
@@ -35,7 +35,7 @@ def best_codes(rows: CSR, layout: Layout, sample: int = SAMPLE) -> Codes:
 
 
 def code_sizes(code: int) -> np.ndarray:
-    """Give the bits of numbers x in a code, by the bits of x + 1 less one."""
+    """Count the bits of numbers x in a code, by the bits of x + 1 less one."""
     length = np.arange(LENGTHS)
     if code == DELTA:
         return length + 2 * np.frexp(length + 1)[1] - 1
@@ -56,7 +56,7 @@ def histograms(rows: CSR, layout: Layout, sample: int = SAMPLE) -> dict[str, np.
 
 
 def _sampled(rows: CSR, sample: int) -> tuple[Array, CSR]:
-    """Give the vertices of every so many blocks, and their rows."""
+    """Pick the vertices of every so many blocks, and their rows."""
     xp, n = array_module(rows.indptr), rows.number_of_vertices
     step = max(1, rows.number_of_edges // sample)
     if step == 1:
@@ -78,7 +78,7 @@ def _some(rows: CSR, wanted: Array) -> CSR:
 
 
 def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
-    """Give all numbers that would be written of some rows, by kind; see `layout`."""
+    """Collect all numbers that would be written of some rows, by kind; see `layout`."""
     xp, shortest = array_module(rows.indptr), layout.min_interval
     numbers = {"degree": rows.degree}
     if layout.raw_below:

@@ -49,7 +49,7 @@ class Decoding(NamedTuple):
 
 
 def skim(rows: CompressedRows) -> tuple[Array, Array]:
-    """Give the bit where each list begins (int64) and its degree; a thread reads 32 lists."""
+    """Find the bit where each list begins (int64) and its degree; a thread reads 32 lists."""
     xp, n = array_module(rows.words), rows.number_of_vertices
     offsets, degrees = xp.empty(n, np.int64), xp.empty(n, rows.index_dtype)
     work = Skimming(rows.settings, rows.tables, rows.words, rows.block_starts, offsets, degrees)
@@ -58,7 +58,7 @@ def skim(rows: CompressedRows) -> tuple[Array, Array]:
 
 
 def decode(rows: CompressedRows) -> tuple[Array, Array]:
-    """Give the CSR that was compressed.
+    """Decompress all lists.
 
     Parameters
     ----------
@@ -126,13 +126,13 @@ def decode_rows(
 
 @functools.cache
 def functions(scheme: str, target: Target) -> SimpleNamespace:
-    """Give the compiled functions that take an item and a `Skimming` or `Decoding`."""
+    """Compile the functions that take an item and a `Skimming` or `Decoding`."""
     return _functions(neighbour_list.build(scheme, target), target)
 
 
 @functools.cache
 def functions_in_no_order(scheme: str, target: Target) -> SimpleNamespace:
-    """Give `functions` that leave the entries of a list in no order."""
+    """Compile `functions` that leave the entries of a list in no order."""
     return _functions(unordered.in_no_order(scheme, target), target)
 
 

@@ -54,7 +54,7 @@ def read_lists(
 
 @functools.cache
 def _reader(scheme: str) -> Callable:
-    """Give the function that decodes lists of a scheme, and puts the vertex for every place."""
+    """Compile what decodes lists of a scheme, and puts the vertex for every place."""
     scalar = neighbour_list.build(scheme, cpu_target())
     read_degree, read_list = scalar.read_degree, scalar.read_list
     read_part, part_bit = scalar.read_part, scalar.part_bit

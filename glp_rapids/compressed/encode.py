@@ -135,7 +135,7 @@ def encode(csr: CSR, layout: Layout) -> CompressedRows:
 
 
 def cut_lists(degrees: Array, settings: Settings) -> tuple[Array, Array]:
-    """Give which lists are cut, by number, and the number of parts of all those before each."""
+    """Find which lists are cut, by number, and count the parts of all those before each."""
     xp = array_module(degrees)
     cut = xp.flatnonzero(degrees > max(settings.segment, settings.raw_below))
     cut = cut.astype(np.int64, copy=False)
@@ -144,7 +144,7 @@ def cut_lists(degrees: Array, settings: Settings) -> tuple[Array, Array]:
 
 
 def row_of_part(first_part, part):
-    """Give the place, among the lists that are cut, of the one that a part belongs to."""
+    """Find, among the lists that are cut, the one that a part belongs to."""
     low, high = np.int64(0), np.int64(first_part.size)
     while low < high:
         middle = (low + high) >> np.int64(1)
@@ -157,7 +157,7 @@ def row_of_part(first_part, part):
 
 @functools.cache
 def functions(scheme: str, target: Target) -> SimpleNamespace:
-    """Give the compiled functions that take an item and an `Encoding`."""
+    """Compile the functions that take an item and an `Encoding`."""
     on_lists = neighbour_list.build(scheme, target)
     device = inner(target)
     number_size, part_size = on_lists.number_size, on_lists.part_size
@@ -196,7 +196,7 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
 
     @device
     def span_of_part(part, work):
-        """Give whose part it is, by place in ``cut`` and by vertex, and where its entries are."""
+        """Find whose part it is, by place in ``cut`` and by vertex, and where its entries are."""
         settings = work.settings
         row = find_row(work.first_part, part)
         v = work.cut[row]
@@ -253,7 +253,7 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
 
     @device
     def directory_of_part(work, row, v):
-        """Give at which bit the directory of a list begins, and the bits of a part's end in it."""
+        """Find the bit where a list's directory begins, and the width of a part's end in it."""
         degree = work.indptr[v + 1] - work.indptr[v]
         size = work.part_ends[work.first_part[row + 1]] - work.part_ends[work.first_part[row]]
         bit = work.bits[v] + number_size(work.tables, degree, work.settings.degree)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from glp_rapids.common.checks import check_choice, shown
@@ -30,7 +29,7 @@ def layout_of(
     segment: int | None,
     codes: Mapping[str, str] | None = None,
 ) -> Layout:
-    """Give the layout that is meant, or raise what is wrong with it."""
+    """Make the layout that is meant, or raise what is wrong with it."""
     check_choice("for_", goal, SCHEME_FOR, "'speed' or 'size'")
     choices = ("auto", *SCHEMES)
     check_choice("scheme", scheme, choices, f"one of {', '.join(choices)}")
@@ -46,7 +45,7 @@ def layout_of(
 
 
 def checked_codes(codes: Any) -> dict[str, str]:
-    """Give the codes that are named, by kind of number."""
+    """Check the codes that are named; return them by kind of number."""
     if codes is None:
         return {}
     if isinstance(codes, Codes):
@@ -59,17 +58,3 @@ def checked_codes(codes: Any) -> dict[str, str]:
         known = ", ".join(Codes._fields)
         raise ValueError(f"codes are of {known}; {unknown[0]!r} is none of them")
     return dict(codes)
-
-
-@contextlib.contextmanager
-def telling(progress: bool | Callable[[dict], None]) -> Iterator[Callable[[str], None]]:
-    """Give a function that reports a step: to nobody, to the caller's own function, or by a bar."""
-    if progress is False:
-        yield lambda step: None
-    elif callable(progress):
-        yield lambda step: progress({"step": step})
-    else:
-        from tqdm import tqdm
-
-        with tqdm(desc="compress", bar_format="{desc}: {postfix} {elapsed}") as bar:
-            yield lambda step: bar.set_postfix_str(step)

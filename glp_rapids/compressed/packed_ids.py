@@ -45,28 +45,28 @@ class RangeOfIds:
         return self.first, self.first + self.size - 1
 
     def decoded(self) -> Array:
-        """Give all ids."""
+        """All ids."""
         number = wide(self.dtype)
         ids = module_on(self.device).arange(self.size, dtype=number)
         ids += number(self.first)
         return ids.astype(self.dtype, copy=False)
 
     def unbounded(self) -> Array:
-        """Give all ids, of which the dtype holds every one."""
+        """All ids, of which the dtype holds every one."""
         return self.decoded()
 
     def at(self, index: Array) -> Array:
-        """Give the ids of some numbers."""
+        """The ids of some numbers."""
         number = wide(self.dtype)
         return (index.astype(number) + number(self.first)).astype(self.dtype, copy=False)
 
     def find(self, asked: Array) -> Array:
-        """Give the numbers of integers from the first id to the last; -1 where they are no id."""
+        """Number integers from the first id to the last; -1 where they are no id."""
         number = wide(self.dtype)
         return (asked.astype(number) - number(self.first)).astype(np.int64)
 
     def to(self, device: DeviceName) -> RangeOfIds:
-        """Give them on a device."""
+        """Copy to a device."""
         return RangeOfIds(self.first, self.size, self.dtype, device)
 
 
@@ -118,20 +118,20 @@ class PackedIds:
         return self._derived["starts"]
 
     def decoded(self) -> Array:
-        """Give all ids."""
+        """All ids."""
         xp = module_on(self.device)
         return self._read(xp.empty(0, np.int64), self.size)
 
     def unbounded(self) -> Array:
-        """Give all ids, even where the dtype cannot hold one."""
+        """All ids, even where the dtype cannot hold one."""
         return replace(self, dtype=np.dtype(wide(self.dtype)), _derived={}).decoded()
 
     def at(self, index: Array) -> Array:
-        """Give the ids of some numbers."""
+        """The ids of some numbers."""
         return self._read(to_device(index.astype(np.int64), self.device), index.size)
 
     def find(self, asked: Array) -> Array:
-        """Give the numbers of integers from the first id to the last; -1 where they are no id."""
+        """Number integers from the first id to the last; -1 where they are no id."""
         xp = module_on(self.device)
         asked = asked.astype(self.dtype)
         block = xp.searchsorted(self.firsts, asked.astype(self.firsts.dtype), side="right") - 1
@@ -144,7 +144,7 @@ class PackedIds:
         return xp.where(self.at(low) == asked, low, -1)
 
     def to(self, device: DeviceName) -> PackedIds:
-        """Give them on a device."""
+        """Copy to a device."""
         arrays = (to_device(array, device) for array in (self.firsts, self.widths, self.words))
         return PackedIds(*arrays, self.size, self.dtype)
 
@@ -181,11 +181,11 @@ class PackedColumn(IdColumn):
         return self.held.dtype
 
     def at(self, index: Array) -> Array:
-        """Give some ids."""
+        """Some ids."""
         return self.held.at(index)
 
     def search(self, asked: Array) -> Array:
-        """Give the positions of integers in the ids; -1 where not there."""
+        """Find integers among the ids: their positions, -1 where not there."""
         asked = to_device(asked, self.device)
         xp = array_module(asked)
         index = xp.full(asked.size, -1, dtype=np.int64)
@@ -218,7 +218,7 @@ class Packing(NamedTuple):
 
 
 def compact(vertices: VertexIds) -> VertexIds:
-    """Give ids in the form that takes the least room; several columns need not ascend."""
+    """Put ids in the form that takes the least room; several columns need not ascend."""
     if len(vertices.columns) > 1:
         return vertices
     (column,) = vertices.columns
@@ -231,7 +231,7 @@ def compact(vertices: VertexIds) -> VertexIds:
 
 
 def packed(ids: Array) -> RangeOfIds | PackedIds | None:
-    """Give ascending integers in the form that takes the least room; None: as they are."""
+    """Put ascending integers in the form that takes the least room; None: as they are."""
     xp, size = array_module(ids), ids.size
     if not size or not ids.dtype.isnative:
         return None
@@ -267,13 +267,13 @@ def _starts(widths):
 
 
 def wide(dtype: np.dtype) -> type:
-    """Give the type of 64 bits in which integers of a dtype are reckoned with."""
+    """The type of 64 bits in which integers of a dtype are reckoned with."""
     return np.uint64 if np.dtype(dtype).kind == "u" else np.int64
 
 
 @functools.cache
 def functions(_scheme: str, target: Target) -> SimpleNamespace:
-    """Give the compiled functions that take a number and a `Reading`, a block and a `Packing`."""
+    """Compile the functions that take a number and a `Reading`, a block and a `Packing`."""
     device = inner(target)
     block_bits, in_block, word_bits = np.int64(7), np.int64(127), np.uint64(64)
     one, all_bits = np.uint64(1), np.uint64(0xFFFF_FFFF_FFFF_FFFF)

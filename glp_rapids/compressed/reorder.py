@@ -31,19 +31,19 @@ def misplaced(order: Array) -> str | None:
 
 
 def stored(rows: CSR, order: Array | None) -> CSR:
-    """Give rows by place, with places in them."""
+    """Renumber rows from vertices to places."""
     if order is None:
         return CSR(rows.indptr, rows.indices, rows.weights)
     return _renumbered(rows, positions(order, rows.indices.dtype))
 
 
 def restored(rows: CSR, order: Array | None) -> CSR:
-    """Give rows by vertex again; what `stored` did is undone."""
+    """Renumber rows from places to vertices; what `stored` did is undone."""
     return rows if order is None else _renumbered(rows, order)
 
 
 def _renumbered(rows: CSR, number: Array) -> CSR:
-    """Give the rows with vertex v called ``number[v]``."""
+    """Call vertex v ``number[v]`` in rows."""
     sorting = ordering(rows.indices)
     source = number[rows.row_indices()]
     pairs = source, number[rows.indices], rows.number_of_vertices, False

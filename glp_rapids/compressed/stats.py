@@ -17,7 +17,7 @@ CLASSES = 64  # of degrees: 0, 1, 2 to 3, 4 to 7, ...
 
 
 def statistics(graph: CompressedGraph) -> dict[str, Any]:
-    """Give what `CompressedGraph.stats` says; the whole stream is walked through once."""
+    """Measure what `CompressedGraph.stats` says; all lists are walked through once."""
     lists, entries = graph.lists, graph.number_of_edges
     bits = np.zeros(len(verify.PARTS), np.int64)
     histogram = np.zeros((3, CLASSES), np.int64)
@@ -61,7 +61,7 @@ def statistics(graph: CompressedGraph) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """Give statistics as a text of aligned columns."""
+    """Write statistics as a text of aligned columns."""
     lines = [f"{'part':<18}{'bits/entry':>12}{'share':>8}"]
     total = found["bits_of_lists"]
     for name, bits in found["parts"].items():
@@ -81,7 +81,7 @@ def table(found: dict[str, Any]) -> str:
 
 
 def _by_degree(degrees: Any, sizes: Any) -> np.ndarray:
-    """Give lists, entries and bits for every class of degrees."""
+    """Add up lists, entries and bits for every class of degrees."""
     xp = array_module(degrees)
     classes = xp.searchsorted(1 << xp.arange(CLASSES - 1, dtype=np.int64), degrees, side="right")
     # as weights the numbers are floats, which are exact up to 2**53
@@ -90,7 +90,7 @@ def _by_degree(degrees: Any, sizes: Any) -> np.ndarray:
 
 
 def _bytes(vertices: VertexIds) -> int:
-    """Give the bytes of ids as a file holds them, which do not depend on how memory does."""
+    """Count the bytes of ids as a file holds them, which do not depend on how memory does."""
     try:
         _, sections = vertex_ids.saved_ids(vertices)
     except TypeError:  # there is no form for them

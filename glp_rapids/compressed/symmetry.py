@@ -68,7 +68,7 @@ def _as_words(chunk: CSR) -> Array:
 
 @functools.cache
 def functions(_scheme: str, target: Target) -> SimpleNamespace:
-    """Give the compiled function that takes an item, so many entries, and a `Summing`."""
+    """Compile the function that takes an item, so many entries, and a `Summing`."""
     device = inner(target)
     find_row, keyed = device(row_of_part), device(mix)
 

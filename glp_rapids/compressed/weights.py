@@ -51,15 +51,15 @@ class EqualWeights:
         return device_of(self.values)
 
     def decoded(self) -> Array:
-        """Give the weights of all entries."""
+        """The weights of all entries."""
         return self.part(0, self.size)
 
     def part(self, first: int, last: int) -> Array:
-        """Give the weights of some entries."""
+        """The weights of some entries."""
         return module_on(self.device).repeat(self.values, last - first)
 
     def to(self, device: DeviceName) -> EqualWeights:
-        """Give them on a device."""
+        """Copy to a device."""
         return EqualWeights(to_device(self.values, device), self.size)
 
 
@@ -99,15 +99,15 @@ class CodedWeights:
         return device_of(self.codes)
 
     def decoded(self) -> Array:
-        """Give the weights of all entries."""
+        """The weights of all entries."""
         return self.part(0, self.size)
 
     def part(self, first: int, last: int) -> Array:
-        """Give the weights of some entries."""
+        """The weights of some entries."""
         return self.values[self.codes[first:last]]
 
     def to(self, device: DeviceName) -> CodedWeights:
-        """Give them on a device."""
+        """Copy to a device."""
         return CodedWeights(to_device(self.codes, device), to_device(self.values, device))
 
 
@@ -116,7 +116,7 @@ BY_VALUE = (EqualWeights, CodedWeights)  # forms with ``values``
 
 
 def coded(weights: Array) -> Weights:
-    """Give weights in the form that takes the least room."""
+    """Put weights in the form that takes the least room."""
     xp = array_module(weights)
     weights = weights.astype(weights.dtype.newbyteorder("="), copy=False)
     # not negative, so as numbers they ascend as their bits do; -0.0 and 0.0 stay two values
@@ -138,19 +138,19 @@ def coded(weights: Array) -> Weights:
 
 
 def decoded(weights: Weights | None) -> Array | None:
-    """Give plain weights."""
+    """Decode weights of any form."""
     return weights.decoded() if isinstance(weights, BY_VALUE) else weights
 
 
 def part_of(weights: Weights | None, first: int, last: int) -> Array | None:
-    """Give the plain weights of some entries."""
+    """Decode the weights of some entries, of any form."""
     if weights is None:
         return None
     return weights.part(first, last) if isinstance(weights, BY_VALUE) else weights[first:last]
 
 
 def moved(weights: Weights | None, device: DeviceName) -> Weights | None:
-    """Give weights of any form on a device."""
+    """Copy weights of any form to a device."""
     if weights is None:
         return None
     return weights.to(device) if isinstance(weights, BY_VALUE) else to_device(weights, device)

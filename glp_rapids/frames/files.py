@@ -84,7 +84,7 @@ def read_lines(path: Path, separator: str) -> pd.Series:
 
 
 def as_ids(columns: list[pd.Series]) -> list[pd.Series]:
-    """Give ids as integers if each of all columns is written as one is: 7, not 007 or 7.0."""
+    """Turn ids into integers if each of all columns is written as one is: 7, not 007 or 7.0."""
     written = [text.str.fullmatch(INTEGER).eq(True).all() for text in columns if len(text)]
     if written and all(written):
         for dtype in ("int64", "uint64"):
@@ -163,7 +163,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def checked_ending(path: Path) -> str:
-    """Give the ending that says the format, before any work is begun."""
+    """Check the ending that says the format, before any work is begun."""
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     packed = endings.pop() if endings and endings[-1] in streams.COMPRESSIONS else ""
     ending = endings[-1] if endings else ""

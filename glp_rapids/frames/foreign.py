@@ -55,7 +55,7 @@ def _from_arrow_frame(data):
 
 
 def _workable(data):
-    """Give an array of Arrow in a type that pandas has kernels for, itself if it is."""
+    """Cast an array of Arrow to a type that pandas has kernels for, itself if it is."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -80,7 +80,7 @@ def _plain_type(kind):
 
 
 def workable_arrow(column: pd.Series) -> pd.Series:
-    """Give a pandas column of Arrow in a type that can be ranked: dictionaries as categories."""
+    """Cast a pandas column of Arrow to a type that can be ranked: dictionaries as categories."""
     import pyarrow as pa
 
     kind = column.dtype.pyarrow_dtype
@@ -155,12 +155,12 @@ LIBRARIES = (
 
 
 def library_of_frame(data: Any) -> Library | None:
-    """Give the library whose frame this is."""
+    """Find the library whose frame this is."""
     return next((library for library in LIBRARIES if library.is_frame(data)), None)
 
 
 def native(data: Any) -> Any:
-    """Give a frame or column of any of the libraries as pandas' or cuDF's; all else as it is."""
+    """Turn a frame or column of any of the libraries into pandas' or cuDF's; all else stays."""
     for library in LIBRARIES:
         if library.is_frame(data):
             return library.native(data)

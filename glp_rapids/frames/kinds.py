@@ -33,7 +33,7 @@ Frame = Any
 
 
 def library(kind: Kind) -> ModuleType:
-    """Give the module, pandas or cudf, that makes the frames of a kind."""
+    """Import the module, pandas or cudf, that makes the frames of a kind."""
     if kind == "pandas":
         return pd
     import cudf
@@ -42,7 +42,7 @@ def library(kind: Kind) -> ModuleType:
 
 
 def kind_of(*columns: Column) -> Kind:
-    """Give the kind of frame to make of columns: of cuDF, if one lies on a GPU and it imports."""
+    """Choose the kind of frame to make of columns: cuDF's, if one lies on a GPU and it imports."""
     if any(is_cudf(column, "Series") for column in columns):
         return "cudf"
     return "cudf" if array_module(*columns) is not np and _cudf_imports() else "pandas"
@@ -58,7 +58,7 @@ def _cudf_imports() -> bool:
 
 
 def cudf_inside(data: Any) -> tuple[Any, bool]:
-    """Give the cuDF object inside a cudf.pandas proxy, and whether there was a proxy."""
+    """Unwrap the cuDF object inside a cudf.pandas proxy; tell whether there was a proxy."""
     # a column of pandas takes long to say that it has no such attribute
     if "cudf" in sys.modules and hasattr(data, "as_gpu_object") and gpu_available():
         # what cuDF has no type for, such as mixed objects, stays in host memory
@@ -83,7 +83,7 @@ def _types_stay(data: Any, inside: Any) -> bool:
 
 
 def without_proxy(data: Any) -> tuple[Any, bool]:
-    """Give data as pandas or cuDF has it, and whether it was a proxy of cudf.pandas.
+    """Unwrap data to what pandas or cuDF has; tell whether it was a proxy of cudf.pandas.
 
     Frames and columns of polars, pyarrow and dask are converted; anything else is itself.
     """
@@ -97,7 +97,7 @@ def is_cudf(data: Any, *names: str) -> bool:
 
 
 def as_column(data: Any, label: str) -> Column:
-    """Give one-dimensional data as a Series or an array, without a copy where there is a choice.
+    """Turn one-dimensional data into a Series or array, without a copy where there is a choice.
 
     Bytes are in the order of this machine, what a NumPy mask hides is null, and no type of Arrow
     is left that pandas cannot work with. ``label`` is what messages call the data.
@@ -131,7 +131,7 @@ def as_column(data: Any, label: str) -> Column:
 
 
 def _without_mask(data: np.ma.MaskedArray) -> np.ndarray:
-    """Give a masked array as one of objects, None where it is masked, or as it is below a mask."""
+    """Turn a masked array into objects, None where it is masked, or into what is below a mask."""
     if data.dtype.names is None and not np.ma.is_masked(data):
         return data.data
     objects = np.empty(len(data), dtype=object)
@@ -140,7 +140,7 @@ def _without_mask(data: np.ma.MaskedArray) -> np.ndarray:
 
 
 def _of_numpy(data: np.ndarray, label: str) -> Column:
-    """Give an array of this machine's numbers as it is, any other as a Series."""
+    """Leave an array of this machine's numbers as it is, turn any other into a Series."""
     if data.dtype.kind == "V":
         raise TypeError(
             f"{label} holds records or raw bytes ({data.dtype}); pass the columns of a frame"
@@ -159,7 +159,7 @@ def _of_pandas(data: pd.Series) -> pd.Series:
 
 
 def native_dtype(dtype: np.dtype) -> np.dtype:
-    """Give a dtype with its bytes in the order of this machine."""
+    """Put the bytes of a dtype in the order of this machine."""
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
@@ -185,7 +185,7 @@ def null_count(column: Column) -> int:
 
 
 def to_array(column: Column) -> Any:
-    """Give the array behind a column of numbers that has no nulls, without a copy if it can."""
+    """Take the array behind a column of numbers that has no nulls, without a copy if it can."""
     if not hasattr(column, "isna"):
         return column
     plain = getattr(column.dtype, "numpy_dtype", None)  # of what may hold nulls, and holds none
@@ -197,13 +197,13 @@ def to_array(column: Column) -> Any:
 
 
 def taken(column: Any, index: Any) -> Any:
-    """Give the values of a Series at places, with the default index."""
+    """Take the values of a Series at places, with the default index."""
     settle_with_default_stream()
     return column.take(index).reset_index(drop=True)
 
 
 def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
-    """Give a column as a Series of the library of ``kind``, with the default index.
+    """Turn a column into a Series of the library of ``kind``, with the default index.
 
     ``copy=False``: nobody else has the values, and the Series may be of their memory.
     """

@@ -23,7 +23,7 @@ class Terminated(BaseException):
 
 @contextlib.contextmanager
 def reading(path: Path, *, comments: bool = False) -> Iterator[Text]:
-    """Give the text of a file to a parser; with ``comments``, without the lines that begin with #.
+    """Feed the text of a file to a parser; with ``comments``, without the lines that begin with #.
 
     A comment is a line; a # further on belongs to an id.
     """
@@ -79,7 +79,7 @@ class Text:
         self._first = True
 
     def read(self, size: int = -1) -> bytes:
-        """Give the next bytes, none only at the end."""
+        """Read the next bytes, none only at the end."""
         while piece := self._file.read(size):
             if b"\0" in piece:  # where a parser in C ends the id
                 raise ValueError("it holds bytes of zero: no text, or UTF-16; save it as UTF-8")
@@ -92,7 +92,7 @@ class Text:
         return b""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Give all of it, piece by piece."""
+        """Yield all of it, piece by piece."""
         return iter(lambda: self.read(PIECE), b"")
 
     def _without_comments(self, piece: bytes) -> bytes:
@@ -105,7 +105,7 @@ class Text:
 
 
 def first_odd_byte(path: Path) -> tuple[int, int] | None:
-    """Give the line and the byte where a file stops being UTF-8."""
+    """Find the line and the byte where a file stops being UTF-8."""
     with _uncompressed(path) as content:
         for number, line in enumerate(content, 1):
             try:

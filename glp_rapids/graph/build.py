@@ -20,7 +20,7 @@ Array = Any
 
 
 def ordering(array: Array) -> ModuleType:
-    """Give the module whose sorting suits the place where the array lives."""
+    """Choose the module whose sorting suits the place where the array lives."""
     if array_module(array) is not np:
         return sort_gpu
     # Numba takes longer to import than a small graph takes to build, so it waits for a first graph
@@ -38,7 +38,7 @@ def compressed_rows(
     symmetric: bool,
     count_duplicates: bool,
 ) -> tuple[Array, Array, Array | None]:
-    """Give indptr, indices (sorted inside a row, no duplicates) and weights of pairs of indices."""
+    """Build indptr, indices (sorted inside a row, without duplicates) and weights from pairs."""
     order_pairs = ordering(source)
     pairs = source, destination, number_of_vertices, symmetric
     if weights is None and not count_duplicates:
@@ -67,7 +67,7 @@ def compressed_rows(
 def transpose(
     indptr: Array, indices: Array, weights: Array | None
 ) -> tuple[Array, Array, Array | None]:
-    """Give the CSR of the reversed edges."""
+    """Reverse the edges of a CSR."""
     indptr, indices, position = ordering(indices).transposed(indptr, indices)
     return indptr, indices, None if weights is None else weights[position]
 
@@ -75,7 +75,7 @@ def transpose(
 def both_directions(
     indptr: Array, indices: Array, weights: Array | None
 ) -> tuple[Array, Array, Array | None]:
-    """Give the CSR of out- and in-neighbours: a reciprocal pair is twice in a row, a loop once."""
+    """Join out- and in-neighbours in one CSR: a reciprocal pair is twice in a row, a loop once."""
     order_pairs = ordering(indices)
     rows = segment_ids(indptr, indices.dtype, indices.size)
     indptr, indices, edge = order_pairs.sorted_entries(rows, indices, indptr.size - 1, True)

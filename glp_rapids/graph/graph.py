@@ -127,7 +127,7 @@ class BaseGraph(Keeper):
         return to_frame({**self.vertices.take(vertex, "vertex", kind), **columns}, kind)
 
     def vertex_index(self, ids: Any, argument: str = "vertices") -> Array:
-        """Give the indices of external ids, in their order, where the graph lives.
+        """Look up the indices of external ids, in their order, where the graph lives.
 
         Parameters
         ----------
@@ -152,12 +152,12 @@ class BaseGraph(Keeper):
         return to_device(index.astype(self.index_dtype), self.device)
 
     def external(self, index: Array | None = None) -> Any:
-        """Give the external ids at ``index`` (None: all): a Series; a frame if several columns."""
+        """The external ids at ``index`` (None: all): a Series; a frame if several columns."""
         ids = self.vertices.take(index)
         return next(iter(ids.values())) if len(ids) == 1 else to_frame(ids, self.vertices.kind)
 
     def external_columns(self, index: Array | None, name: str) -> dict[str, Any]:
-        """Give the external ids at ``index`` for `frame`: column ``name``, or ``0_name``, ..."""
+        """The external ids at ``index`` for `frame`: column ``name``, or ``0_name``, ..."""
         return self.vertices.take(index, name)
 
     def _moved(self, device: DeviceName) -> Self:

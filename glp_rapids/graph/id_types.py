@@ -17,7 +17,7 @@ Array = Any
 
 
 def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
-    """Give ids of ``number`` columns as a list of columns: a frame, or a list of tuples."""
+    """Split ids of ``number`` columns, a frame or a list of tuples, into a list of columns."""
     with errors_named(argument):
         ids, _ = kinds.without_proxy(ids)
     if isinstance(ids, pd.DataFrame) or kinds.is_cudf(ids, "DataFrame"):
@@ -113,7 +113,7 @@ def _object_family(column, label):
 
 
 def integers(column: Column, label: str) -> Array:
-    """Give a column of integers as an array of an integer dtype."""
+    """Turn a column of integers into an array of an integer dtype."""
     array = kinds.to_array(column)
     if array.dtype.kind in "iu":
         return array
@@ -129,7 +129,7 @@ def integers(column: Column, label: str) -> Array:
 
 
 def of_one_dtype(arrays: list[Array], labels: list[str]) -> list[Array]:
-    """Give arrays of integers in the one dtype that holds them all."""
+    """Cast arrays of integers to the one dtype that holds them all."""
     filled = [array for array in arrays if array.size] or arrays[:1]
     dtype = np.result_type(*(array.dtype for array in filled))
     if dtype.kind == "f":  # int64 beside uint64
@@ -146,7 +146,7 @@ def of_one_dtype(arrays: list[Array], labels: list[str]) -> list[Array]:
 
 
 def plain(column: Column) -> tuple[Any, bool]:
-    """Give a categorical column as its categories' dtype, and whether it was one."""
+    """Turn a categorical column into one of its categories' dtype; tell whether it was one."""
     if not is_categorical(column.dtype):
         return (pd.Series(column) if isinstance(column, np.ndarray) else column), False
     return column.astype(column.cat.categories.dtype), True
@@ -163,7 +163,7 @@ def is_float(dtype: Any) -> bool:
 
 
 def _some_plain(column: Column) -> Any:
-    """Give as many values of a categorical column, as it has them, as tell what it holds."""
+    """Take as many values of a categorical column, as it has them, as tell what it holds."""
     if isinstance(column, pd.Series) and column.cat.categories.dtype == object:
         return pd.Series(column.cat.remove_unused_categories().cat.categories)
     return plain(column[:1])[0]
@@ -180,6 +180,6 @@ def shown_type(column: Column) -> str:
 
 
 def item(column: Column, row: int) -> Any:
-    """Give one id of a column as a Python object, for a message."""
+    """Take one id out of a column as a Python object, for a message."""
     value = column.iloc[int(row)] if hasattr(column, "iloc") else column[int(row)]
     return value.item() if isinstance(value, np.generic) or hasattr(value, "get") else value

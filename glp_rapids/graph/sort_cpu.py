@@ -20,7 +20,7 @@ from glp_rapids.jit.interrupts import parts, parts_of_rows
 def merged_entries(
     source: np.ndarray, destination: np.ndarray, number_of_vertices: int, symmetric: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give indptr and indices, every pair once; ``symmetric`` adds the reverse of each."""
+    """Sort pairs into indptr and indices, each once; ``symmetric`` adds the reverse of each."""
     by_row, by_column = _starts(source, destination, number_of_vertices, symmetric)
     index = index_dtype(number_of_vertices)
     bucket = np.empty(by_column[-1], dtype=index)
@@ -42,7 +42,7 @@ def merged_entries(
 def sorted_entries(
     source: np.ndarray, destination: np.ndarray, number_of_vertices: int, symmetric: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Give indptr, indices and each entry's edge row, duplicates kept, in the order of the rows.
+    """Sort pairs into indptr, indices and each entry's edge row; duplicates stay in their order.
 
     ``symmetric`` adds the reverse of every pair but of self-loops.
     """
@@ -66,7 +66,7 @@ def sorted_entries(
 def transposed(
     indptr: np.ndarray, indices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Give indptr, indices and each entry's old position, of the transpose of a CSR."""
+    """Transpose a CSR: indptr, indices and each entry's old position."""
     starts = np.zeros(indptr.size, dtype=np.int64)
     np.cumsum(np.bincount(indices, minlength=indptr.size - 1), out=starts[1:])
     rows = np.empty_like(indices)
@@ -78,7 +78,7 @@ def transposed(
 
 
 def factorize(arrays: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Give the rank of every value among the sorted distinct ones of all arrays, and these."""
+    """Rank every value among the sorted distinct ones of all arrays; these come second."""
     codes, distinct = pd.factorize(np.concatenate(arrays))
     order = np.argsort(distinct)
     ranks = np.empty(distinct.size, dtype=index_dtype(distinct.size))

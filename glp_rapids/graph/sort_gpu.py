@@ -18,14 +18,14 @@ Array = Any
 
 
 def index_dtype(number_of_vertices: int) -> type[np.signedinteger]:
-    """Give int32 where it can number all the vertices, else int64."""
+    """The type of a vertex index: int32 where it can number all the vertices, else int64."""
     return np.int32 if number_of_vertices <= np.iinfo(np.int32).max else np.int64
 
 
 def merged_entries(
     source: Array, destination: Array, number_of_vertices: int, symmetric: bool
 ) -> tuple[Array, Array]:
-    """Give indptr and indices, every pair once; ``symmetric`` adds the reverse of each."""
+    """Sort pairs into indptr and indices, each once; ``symmetric`` adds the reverse of each."""
     xp = array_module(source)
     bits = _bits(number_of_vertices)
     keys = xp.empty(source.size * (2 if symmetric else 1), dtype=np.uint64)
@@ -44,7 +44,7 @@ def merged_entries(
 def sorted_entries(
     source: Array, destination: Array, number_of_vertices: int, symmetric: bool
 ) -> tuple[Array, Array, Array]:
-    """Give indptr, indices and each entry's edge row, duplicates kept, in the order of the rows.
+    """Sort pairs into indptr, indices and each entry's edge row; duplicates stay in their order.
 
     ``symmetric`` adds the reverse of every pair but of self-loops.
     """
@@ -64,13 +64,13 @@ def sorted_entries(
 
 
 def transposed(indptr: Array, indices: Array) -> tuple[Array, Array, Array]:
-    """Give indptr, indices and each entry's old position, of the transpose of a CSR."""
+    """Transpose a CSR: indptr, indices and each entry's old position."""
     rows = segment_ids(indptr, indices.dtype, indices.size)
     return sorted_entries(indices, rows, indptr.size - 1, False)
 
 
 def factorize(arrays: list[Array]) -> tuple[list[Array], Array]:
-    """Give the rank of every value among the sorted distinct ones of all arrays, and these."""
+    """Rank every value among the sorted distinct ones of all arrays; these come second."""
     xp = array_module(*arrays)
     distinct, ranks = xp.unique(xp.concatenate(arrays), return_inverse=True)
     ends = np.cumsum([array.size for array in arrays])

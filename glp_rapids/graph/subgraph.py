@@ -46,7 +46,7 @@ class Groups:
 
 
 def induced(graph: Graph, kept: Array) -> Graph:
-    """Give the graph among the vertices ``kept``, which ascend; they are renumbered 0, 1, ..."""
+    """Cut out the graph among the vertices ``kept``, which ascend; they become 0, 1, ..."""
     xp = array_module(kept)
     number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
     number[kept] = xp.arange(kept.size, dtype=number.dtype)
@@ -68,14 +68,14 @@ def inside(graph: Graph, group: Array) -> Array:
 
 
 def masked(graph: CSR, which: Array) -> CSR:
-    """Give the rows with a weight of 0 on all entries but the marked."""
+    """Copy rows with a weight of 0 on all entries but the marked."""
     xp = array_module(which)
     weights = xp.ones(which.size, dtype=np.int64) if graph.weights is None else graph.weights
     return CSR(graph.indptr, graph.indices, weights * which)
 
 
 def components(graph: Graph, which: Array) -> Array:
-    """Give the connected components over the marked entries: the smallest vertex of each."""
+    """Find connected components over the marked entries: each is named by its smallest vertex."""
     xp = array_module(which)
     entry = xp.flatnonzero(which)
     row = graph.row_indices()[entry].astype(np.int64)
@@ -116,7 +116,7 @@ def core(
 def connected_core(
     graph: Graph, agreed: Array, total: Array, minimum_share: float, minimum_partners: int
 ) -> Array:
-    """Give components over the agreed entries, cut to cores that hang together; else -1."""
+    """Find components over the agreed entries, cut to cores that hang together; else -1."""
     xp = array_module(agreed)
     community = components(graph, agreed)
     while True:

@@ -47,16 +47,16 @@ class IdColumn:
         return self.values.dtype
 
     def at(self, index: Array) -> Column:
-        """Give the ids at ``index``, which lies where they live."""
+        """The ids at ``index``, which lies where they live."""
         plain = self.family == "integer"
         return self.values[index] if plain else kinds.taken(self.values, index)
 
     def search(self, asked: Array) -> Array:
-        """Give the positions of integers in the ids, if these are integers; -1 where not there."""
+        """Find integers among the ids, if these are integers: positions, -1 where not there."""
         return _search(self.values, asked)
 
     def take(self, index: Array | None, kind: Kind) -> Any:
-        """Give the ids at ``index`` (None: all) as a Series of the caller's kind and dtype."""
+        """Make the ids at ``index`` (None: all) a Series of the caller's kind and dtype."""
         if index is None:
             return self._all(kind)
         taken = self.at(to_device(index, self.device))
@@ -85,20 +85,20 @@ class VertexIds:
         return len(self.columns[0])
 
     def names(self, name: str = "vertex") -> list[str]:
-        """Give the column names of ids in a result: as cuGraph, numbered if there are several."""
+        """Name the id columns of a result: as cuGraph, numbered if there are several."""
         if len(self.columns) == 1:
             return [name]
         return [f"{i}_{name}" for i in range(len(self.columns))]
 
     def take(self, index: Array | None, name: str = "vertex", kind: Kind | None = None) -> dict:
-        """Give the ids at ``index`` (None: all), as Series by column name."""
+        """Take the ids at ``index`` (None: all), as Series by column name."""
         return {
             column_name: column.take(index, kind or self.kind)
             for column_name, column in zip(self.names(name), self.columns, strict=True)
         }
 
     def lookup(self, ids: Any, argument: str, absent: bool = False) -> Array:
-        """Give the indices of external ids, as int64 on the host or where the ids live.
+        """Look up the indices of external ids, as int64 on the host or where the ids live.
 
         Those of ids that are no vertex are -1 if they may be ``absent``, else an error.
         """
@@ -162,7 +162,7 @@ def rank(
     parts: list[list[Column]], labels: list[list[str]], kind: Kind, device: DeviceName,
     complete: bool = False,
 ) -> tuple[list[Array], VertexIds]:  # fmt: skip
-    """Give the vertex index of every id of every part, and the ids.
+    """Number the ids of every part by their rank among all; the ids come second.
 
     A part (the sources, the destinations, the further vertices) is a list of id columns, and a
     label names a column in the error messages. ``complete``: the last part has all ids.
@@ -258,7 +258,7 @@ def _factorize(column, labels):
 
 
 def rank_integers(arrays: list[Array], complete: bool = False) -> tuple[list[Array], Array]:
-    """Give the rank of every integer among the sorted distinct ones of all arrays, and these.
+    """Rank every integer among the sorted distinct ones of all arrays; these come second.
 
     ``complete``: the last array has them all, so the others need not be looked through.
     """
@@ -291,7 +291,7 @@ def rank_integers(arrays: list[Array], complete: bool = False) -> tuple[list[Arr
 
 
 def _search(values: Array, asked: Array) -> Array:
-    """Give the positions of integers in a sorted array of them, -1 for those not there."""
+    """Find integers in a sorted array of them: their positions, -1 for those not there."""
     asked = to_device(asked, device_of(values))
     xp = array_module(values)
     index = xp.full(asked.size, -1, dtype=np.int64)

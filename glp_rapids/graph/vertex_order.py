@@ -37,7 +37,7 @@ def with_layer(order: Array, labels: Array) -> Array:
 
 
 def positions(order: Array, dtype: Any) -> Array:
-    """Give the place of every vertex in a list of all."""
+    """Invert a list of all vertices: the place of each."""
     xp = array_module(order)
     place = xp.empty(order.size, dtype=dtype)
     place[order] = xp.arange(order.size, dtype=dtype)

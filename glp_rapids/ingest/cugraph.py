@@ -79,7 +79,7 @@ def _read_single(graph):
 
 
 def _raw_edges(graph, number):
-    """Give the first edges (None: all) as cuGraph was given them, by its own ids, in arrays."""
+    """Read the first edges (None: all) as cuGraph was given them, by its own ids, in arrays."""
     if graph.edgelist is not None:
         frame = graph.edgelist.edgelist_df
         return tuple(to_array(frame[end][:number]) for end in ("src", "dst"))
@@ -90,7 +90,7 @@ def _raw_edges(graph, number):
 
 
 def as_put_in(source: Any, destination: Any, raw_edges: Callable[[int | None], tuple]) -> tuple:
-    """Give the ends of directed edges the way round in which the graph was given them.
+    """Turn the ends of directed edges the way round in which the graph was given them.
 
     A directed graph that cuGraph 26.10 holds transposed, as with ``store_transposed=True``, comes
     reversed out of its first ``decompress_to_edgelist``, which transposes the graph and then reads
@@ -114,7 +114,7 @@ def as_put_in(source: Any, destination: Any, raw_edges: Callable[[int | None], t
 
 
 def _own_arrays(graph):
-    """Give arrays that lie where the graph lies, if it still has some."""
+    """List arrays that lie where the graph lies, if it still has some."""
     if graph.edgelist is not None:
         return [graph.edgelist.edgelist_df["src"]]
     return [] if graph.adjlist is None else [graph.adjlist.indices]

@@ -194,7 +194,7 @@ def _build(edges, options, count_duplicates, device):
 
 
 def _ranked(edges, options, device):
-    """Give the vertex indices of both ends of every edge, and the ids."""
+    """Number both ends of every edge by vertex; the ids come last."""
     ends = [edges.source, edges.destination]
     labels = [edges.source_labels, edges.destination_labels]
     if edges.positional:
@@ -215,7 +215,7 @@ def _ranked(edges, options, device):
 
 
 def _checked_weights(column, label):
-    """Give weights as int64, float32 or float64, finite and not negative."""
+    """Turn weights into int64, float32 or float64, finite and not negative."""
     mend = "cast them with astype('float64')"
     if nulls := kinds.null_count(column):
         raise ValueError(

@@ -67,7 +67,7 @@ def _read_foreign(frame, options):
 
 
 def _column_names(there, options):
-    """Give the names of the source, destination and weight columns, all of which are there."""
+    """Name the source, destination and weight columns, all of which are there."""
     sources = _names(options.source, "source")
     destinations = _names(options.destination, "destination")
     if len(sources) != len(destinations):

@@ -10,7 +10,7 @@ import numpy as np
 
 from glp_rapids.cohesion.kernels import cpu
 from glp_rapids.common.segments import integer_sums
-from glp_rapids.graph.sort_cpu import rows_of
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.jit import forks
 from glp_rapids.jit.interrupts import call, interruptible
 
@@ -74,7 +74,7 @@ class CpuEngine:
 
         Only those of a value of at least ``least``: that of this entry, or those of both ends.
         """
-        rows = rows_of(self.indptr, self.indices)
+        rows = segment_ids(self.indptr, self.indices.dtype)
         wanted = rows < self.indices
         if entries is not None:
             wanted &= entries >= least

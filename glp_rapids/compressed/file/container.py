@@ -60,7 +60,7 @@ def write(path: Path, header: dict[str, Any], sections: dict[str, Array]) -> Non
 
 
 def read(path: Path, *, mapped: bool, verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Give the header and the sections of a file, or raise a ValueError that says what is wrong.
+    """Read the header and the sections of a file, or raise a ValueError that says what is wrong.
 
     ``mapped``: the arrays are views of the file, read when they are looked at; what is written to
     them goes to memory of this process, never to the file. ``verify``: check the checksums of the
@@ -101,7 +101,7 @@ def damaged(path: Path, what: str) -> NoReturn:
 
 
 def _read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
-    """Give the header, and where the data begin."""
+    """Read the header, and where the data begin."""
     preamble = file.read(START)
     if preamble[: len(MAGIC)] != MAGIC[: len(preamble)] or not preamble:
         shown = "it is empty" if not preamble else f"it begins with {preamble[:8]!r}"
@@ -142,7 +142,7 @@ def _read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any],
 
 
 def _checked_table(path: Path, table: Any, room: int) -> list[tuple]:
-    """Give name, dtype, offset, bytes and checksum of the sections, which fill all the room."""
+    """List name, dtype, offset, bytes and checksum of the sections, which fill all the room."""
     if not isinstance(table, list):
         damaged(path, "the list of its sections")
     checked, end, names = [], 0, set()
@@ -208,7 +208,7 @@ class _Loaded:
 
 
 def _chunks(array: Array) -> Iterator[np.ndarray]:
-    """Give the bytes of an array as they are in the file, part by part, from the host."""
+    """Yield the bytes of an array as they are in the file, part by part, from the host."""
     step = CHUNK // array.dtype.itemsize
     for first in range(0, array.size, step):
         part = np.ascontiguousarray(to_host(array[first : first + step]))
@@ -231,7 +231,7 @@ def _checksum(array: np.ndarray) -> int:
 
 
 def _text(header: dict[str, Any], table: list[dict[str, Any]]) -> bytes:
-    """Give the header as canonical JSON, blanks behind it up to where the data are aligned."""
+    """Write the header as canonical JSON, blanks behind it up to where the data are aligned."""
     text = json.dumps(header | {"sections": table}, sort_keys=True, separators=(",", ":"))
     return text.encode().ljust(_aligned(START + len(text)) - START)
 

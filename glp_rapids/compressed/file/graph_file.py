@@ -32,7 +32,7 @@ file ends with the last one. The rest of the header is the graph::
 Sections:
 
 ``words`` (u4), ``block_bytes`` (u4)
-    The stream of bits, and the bytes that every block of 32 lists takes. What lists look like is
+    The bit stream, and the bytes that every block of 32 lists takes. What lists look like is
     said at the top of `compressed.format.layout`, what codes look like at that of
     `compressed.format.bits`, what is different under the schemes "packed" and "entropy" at those of
     `compressed.format.packed` and `compressed.format.entropy`. There, ``id_bits`` is the number of
@@ -43,7 +43,7 @@ Sections:
     tables of codes. Word k is of context k: ``begin << 4 | width``.
     Its table has 2**width entries of 16 bits, entry i of all being the lower half of word i / 2 if
     i is even and the upper half if not; it begins with entry ``begin``. The next ``width`` bits of
-    the stream tell which entry it is, and the entry how many of them belong to the code (its
+    the bit stream tell which entry it is, and the entry how many of them belong to the code (its
     lowest 4 bits), then the flag (1), ``top`` (3) and ``extra`` (6). Contexts are, with b(x) for
     the number of bits of x::
 
@@ -107,7 +107,7 @@ from glp_rapids.device import DeviceName, array_module, choose, to_device
 Array = Any
 Sections = dict[str, Array]
 
-STREAM = ("block_bytes", "tables", "words")
+ARRAYS = ("block_bytes", "tables", "words")
 
 
 def _check_none(tables: np.ndarray) -> None:
@@ -123,7 +123,7 @@ def save(graph: CompressedGraph, path: str | os.PathLike[str]) -> None:
     path = _path(path)
     ids, id_sections = vertex_ids.saved_ids(graph.vertices)
     lists, layout = graph.lists, graph.layout
-    sections = {name: getattr(lists, name) for name in STREAM}
+    sections = {name: getattr(lists, name) for name in ARRAYS}
     if graph.order is not None:
         sections["order"] = graph.order
     sections |= _sections_of(graph.weights)
@@ -170,7 +170,7 @@ def load(
 
 
 def _lists(path: Path, header: dict, sections: Sections, device: DeviceName) -> CompressedRows:
-    """Give the lists of a file; they are as long as they are said to be, and no more is known."""
+    """Read the lists of a file; they are as long as they are said to be, and no more is known."""
     vertices, edges = (_natural(path, header, name) for name in ("vertices", "edges"))
     if edges > vertices**2 or edges >= 2**62:
         damaged(path, f"its header: {vertices:,} vertices cannot have {edges:,} entries")
@@ -179,7 +179,7 @@ def _lists(path: Path, header: dict, sections: Sections, device: DeviceName) -> 
         layout = Layout(**{**entry, "codes": Codes(**entry["codes"])})
     except (LookupError, TypeError, ValueError) as error:
         damaged(path, f"its header: no such layout ({error})")
-    arrays = {name: _section(path, sections, name, None, np.uint32) for name in STREAM}
+    arrays = {name: _section(path, sections, name, None, np.uint32) for name in ARRAYS}
     words, block_bytes = arrays["words"], arrays["block_bytes"]
     blocks = -(-vertices // 32)
     if block_bytes.size != blocks:

@@ -1,9 +1,9 @@
-"""A walk through a whole stream that trusts nothing: to see whether it is right, and what is in it.
+"""A walk through all lists that trusts nothing: to see whether they are right, and what is in them.
 
 Every number is checked as it is read, before the next one is, so a walk ends with an answer
 whatever the words are; lists that pass can be decoded by readers that check nothing. A reader can
 be led astray by one number, by as many bits as that number may take (`MARGIN`): near the end of
-the stream it walks on a copy with room behind it. A thread walks through a block of 32 lists.
+the bit stream it walks on a copy with room behind it. A thread walks through a block of 32 lists.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _batch(rows: CompressedRows, first: int, words: Array, starts: Array) -> Fou
 
 @functools.cache
 def functions(scheme: str, target: Target) -> SimpleNamespace:
-    """Give the compiled function that takes a block and a `Walking`."""
+    """Compile the function that takes a block and a `Walking`."""
     on_lists = neighbour_list.build(scheme, target)
     device = inner(target)
     read_degree, read_bits = on_lists.read_degree, on_lists.read_bits

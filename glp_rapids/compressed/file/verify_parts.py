@@ -32,14 +32,14 @@ NONE = np.int64(np.iinfo(np.int64).max)
 
 
 def _of_codes(on_lists: SimpleNamespace, target: Target) -> Any:
-    """Give the walk through a part of "cgr"."""
+    """Compile the walk through a part of "cgr"."""
     device = inner(target)
     read_number, read_interval = on_lists.read_number, on_lists.read_interval
     read_residual = on_lists.read_residual
 
     @device
     def through_intervals(work, bit, end, v, count, largest, tally):
-        """Give the bit behind the intervals, their number, and how many entries are left."""
+        """Return the bit behind the intervals, their number, and how many entries are left."""
         settings, begin = work.settings, bit
         if settings.min_interval == 0 or count < settings.min_interval:
             return bit, ZERO, count
@@ -110,7 +110,7 @@ def _of_codes(on_lists: SimpleNamespace, target: Target) -> Any:
 
 
 def _of_classes(on_lists: SimpleNamespace, target: Target) -> Any:
-    """Give the walk through a part of "packed"."""
+    """Compile the walk through a part of "packed"."""
     device = inner(target)
     read_number, read_interval = on_lists.read_number, on_lists.read_interval
     read_residual = on_lists.read_residual
@@ -118,7 +118,7 @@ def _of_classes(on_lists: SimpleNamespace, target: Target) -> Any:
 
     @device
     def through_counts(work, bit, end, count):
-        """Give the number of intervals, or minus what is wrong; the residuals, the bit behind."""
+        """Count intervals, or return minus what is wrong; then residuals and the bit behind."""
         settings = work.settings
         if settings.min_interval == 0 or count < settings.min_interval:
             return ZERO, count, bit
@@ -138,7 +138,7 @@ def _of_classes(on_lists: SimpleNamespace, target: Target) -> Any:
 
     @device
     def through_intervals(work, classes, bit, end, v, intervals, left, largest):
-        """Give the bit behind the intervals, which have ``left`` ids."""
+        """Return the bit behind the intervals, which have ``left`` ids."""
         settings, beyond = work.settings, largest
         for number in range(intervals):
             start, after, bit = read_interval(
@@ -215,7 +215,7 @@ def _of_classes(on_lists: SimpleNamespace, target: Target) -> Any:
 
 
 def _of_runs(on_lists: SimpleNamespace, target: Target) -> Any:
-    """Give the walk through a part of "entropy", of runs."""
+    """Compile the walk through a part of "entropy", of runs."""
     device = inner(target)
     open_runs, next_run = on_lists.open_runs, on_lists.next_run
     end_of_runs, left_below = on_lists.end_of_runs, on_lists.left_below

@@ -44,7 +44,7 @@ _EXTENSION = re.compile(
 
 
 def saved_ids(ids: VertexIds) -> tuple[dict[str, Any], Sections]:
-    """Give the table entry and the sections of the ids, or raise a TypeError: not of this type."""
+    """Make the table entry and the sections of the ids, or raise a TypeError: not of this type."""
     sections: Sections = {}
     columns = [_saved_column(column, f"ids{i}", sections) for i, column in enumerate(ids.columns)]
     return {"frame": ids.kind, "columns": columns}, sections
@@ -53,7 +53,7 @@ def saved_ids(ids: VertexIds) -> tuple[dict[str, Any], Sections]:
 def restored_ids(
     entry: Any, sections: Sections, size: int, device: DeviceName, verify: bool
 ) -> VertexIds:
-    """Give the ids of a table entry, or raise a ValueError that says what is wrong with it.
+    """Restore the ids of a table entry, or raise a ValueError that says what is wrong with it.
 
     Ids are taken out of ``sections``, so that what is left is nobody's. ``verify``: see whether
     they ascend too.
@@ -125,7 +125,7 @@ def _check_types(column: IdColumn) -> None:
 
 
 def _placed(column: IdColumn, kind: Kind, device: DeviceName) -> IdColumn:
-    """Give a column of the host where a graph on ``device`` would have it."""
+    """Put a column of the host where a graph on ``device`` would have it."""
     if isinstance(column, PackedColumn):
         return PackedColumn(column.held.to(device), column.dtype)
     if column.family == "integer":
@@ -139,7 +139,7 @@ def _placed(column: IdColumn, kind: Kind, device: DeviceName) -> IdColumn:
 
 
 def _kind_here(kind: Any) -> Kind:
-    """Give the kind of frames that a result comes in, which is pandas wherever cuDF is not."""
+    """The kind of frames that a result comes in, which is pandas wherever cuDF is not."""
     if kind not in ("pandas", "cudf", "cudf.pandas"):
         raise ValueError(f"there are no frames of the kind {kind!r:.40}")
     if not gpu_available() or importlib.util.find_spec("cudf") is None:
@@ -197,7 +197,7 @@ def _saved_integers(held: RangeOfIds | PackedIds, name: str, sections: Sections)
 def _restored_integers(
     entry: dict, name: str, sections: Sections, size: int
 ) -> RangeOfIds | PackedIds:
-    """Give such integers; one can be read of them."""
+    """Unpack such integers; one can be read of them."""
     if entry["family"] != "integer" or entry["type"] not in _INTEGERS:
         raise ValueError(f"there are no integers of the type {entry['type']!r:.40} in a range")
     dtype = np.dtype(entry["type"])
@@ -269,7 +269,7 @@ def _saved_values(values: Any, family: str, name: str, sections: Sections) -> di
 
 
 def _restored_values(entry: dict, name: str, sections: Sections) -> tuple[Any, str]:
-    """Give values, and their family, of an entry."""
+    """Restore values, and their family, of an entry."""
     kind, family = entry["kind"], entry["family"]
     if not isinstance(family, str) or (kind == "integer") != (family == "integer"):
         raise ValueError(f"a column of the kind {kind!r:.40} cannot hold {family!r:.40} ids")
@@ -336,7 +336,7 @@ def _objects(values: list) -> pd.Series:
 
 
 def _name_of(dtype: Any) -> str:
-    """Give the name from which `_dtype_of` makes a dtype again."""
+    """Name a dtype so that `_dtype_of` makes it again."""
     if isinstance(dtype, np.dtype):
         name = f"numpy:{dtype.newbyteorder('<').str}"
     elif isinstance(dtype, pd.ArrowDtype):
@@ -355,7 +355,7 @@ def _name_of(dtype: Any) -> str:
 
 
 def _dtype_of(name: Any) -> Any:
-    """Give the dtype of a name; where a library that it needs is missing, the nearest there is."""
+    """Make the dtype of a name; where a library that it needs is missing, the nearest there is."""
     library, _, name = name.partition(":")
     if library == "numpy" and _NUMPY.fullmatch(name):
         return np.dtype(name)

@@ -1,4 +1,4 @@
-"""Numbers in a stream of bits: read, measured and written by one text on both kinds of processor.
+"""Numbers in a bit stream: read, measured and written by one text on both kinds of processor.
 
 Codes of a natural number x, by number: k = 1 to 8 is zeta_k of Boldi and Vigna (The WebGraph
 framework II: codes for the World-Wide Web, DCC 2004), of which zeta_1 is Elias's gamma; 0 is
@@ -33,7 +33,7 @@ ALL, LOW = np.uint64(0xFFFF_FFFF_FFFF_FFFF), np.uint64(0xFFFF_FFFF)
 
 
 def inner(target: Target) -> Callable[[Callable], Any]:
-    """Give what compiles a function that only compiled ones call, which takes a third less time."""
+    """Choose what compiles a function that only compiled ones call: it takes a third less time."""
     if target.name != "cpu":
         return target.device_function
     options = {"error_model": "numpy", "nogil": True}
@@ -41,7 +41,7 @@ def inner(target: Target) -> Callable[[Callable], Any]:
 
 
 def _own(target: Target) -> tuple[Any, Any, Any]:
-    """Give what a kind of processor has of its own.
+    """Choose what a kind of processor has of its own.
 
     That is: the zeros below the lowest one of a uint32 or uint64, how many bits a uint64 has, and
     how bits are put into a word of zeros that other threads may be putting theirs into.
@@ -70,10 +70,10 @@ def _own(target: Target) -> tuple[Any, Any, Any]:
 
 @functools.cache
 def build(target: Target) -> SimpleNamespace:
-    """Give the compiled functions on bits and codes, for compiled code alone to call.
+    """Compile the functions on bits and codes, for compiled code alone to call.
 
     Bits are int64, as are natural numbers and widths unless said otherwise; ``words`` is the
-    stream.
+    bit stream.
 
     ``read_bits(words, bit, width)``
         The number in 0 to 64 bits, uint64.
@@ -116,21 +116,21 @@ def build(target: Target) -> SimpleNamespace:
 
     @device
     def mask(width):
-        """Give ones in the lowest 0 to 64 bits."""
+        """Set the lowest 0 to 64 bits."""
         if width >= 64:
             return ALL
         return (WIDE_ONE << np.uint64(width)) - WIDE_ONE
 
     @device
     def window_32(words, bit):
-        """Give the 32 bits at a bit."""
+        """Read the 32 bits at a bit."""
         place = np.uint64(bit) >> np.uint64(5)
         both = np.uint64(words[place]) | (np.uint64(words[place + WIDE_ONE]) << np.uint64(32))
         return np.uint32((both >> np.uint64(bit & np.int64(31))) & LOW)
 
     @device
     def window_64(words, bit):
-        """Give the 64 bits at a bit."""
+        """Read the 64 bits at a bit."""
         place, offset = np.uint64(bit) >> np.uint64(5), np.uint64(bit & np.int64(31))
         window = np.uint64(words[place]) | (np.uint64(words[place + WIDE_ONE]) << np.uint64(32))
         window >>= offset
@@ -242,7 +242,7 @@ def build(target: Target) -> SimpleNamespace:
 
     @device
     def zeros_of(length, k):
-        """Give h of zeta_k, of a number of some bits."""
+        """Find h of zeta_k, of a number of some bits."""
         zeros = np.int64(0)
         while length > k:
             length -= k

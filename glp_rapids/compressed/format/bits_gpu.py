@@ -20,7 +20,7 @@ if SIMULATED:
         return np.uint32((value & -value).bit_length() - 1 if value else 32)
 
     def bit_length(value):
-        """Give how many bits a number has."""
+        """Count the bits of a number."""
         return np.int64(int(value).bit_length())
 else:
 
@@ -29,5 +29,5 @@ else:
         return np.uint32(cuda.clz(cuda.brev(value)))
 
     def bit_length(value):
-        """Give how many bits a number has."""
+        """Count the bits of a number."""
         return np.int64(64) - np.int64(cuda.clz(value))

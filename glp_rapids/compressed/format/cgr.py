@@ -20,7 +20,7 @@ NONE = np.int64(np.iinfo(np.int64).max)  # beyond every id
 
 @functools.cache
 def build(target: Target) -> SimpleNamespace:
-    """Give the compiled functions of the scheme.
+    """Compile the functions of the scheme.
 
     ``read_number(words, tables, bit, code)``
         A natural number, int64, and the bit behind it; ``code`` is a field of `Settings`.
@@ -154,7 +154,7 @@ def _writers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
 
     @device
     def interval_numbers(indices, i, v, number, beyond, settings):
-        """Give the code of the start of the interval at place i, and the number in that code."""
+        """Find the code of the start of the interval at place i, and the number in that code."""
         start = np.int64(indices[np.uint64(i)])
         if number == 0:
             return settings.first, fold(start - v)

@@ -73,7 +73,7 @@ def count(csr: CSR, settings: Settings, cut: Array, first_part: Array) -> np.nda
 
 @functools.cache
 def functions(scheme: str, target: Target) -> SimpleNamespace:
-    """Give the compiled functions that take an item and a `Counting`."""
+    """Compile the functions that take an item and a `Counting`."""
     from glp_rapids.compressed.encode import row_of_part
 
     device = inner(target)
@@ -110,7 +110,7 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
 
 
 def tables_of(counts: np.ndarray) -> np.ndarray:
-    """Give the tables for so many symbols of every context: ``counts[context, symbol]``."""
+    """Make the tables for so many symbols of every context: ``counts[context, symbol]``."""
     heads, entries = np.zeros(CONTEXTS, np.int64), []
     begin = 2 * CONTEXTS
     first = 0
@@ -140,10 +140,10 @@ def _entries(symbols: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def codes_of(tables: np.ndarray) -> np.ndarray:
-    """Give what an encoder needs of tables, uint32.
+    """Take what an encoder needs out of tables, uint32.
 
     For every context where its code begins; there, for every symbol, its bits as they lie in the
-    stream (16 bits) and how many they are (16 bits).
+    bit stream (16 bits) and how many they are (16 bits).
     """
     heads = tables[:CONTEXTS]
     halves = tables.view("<u2")

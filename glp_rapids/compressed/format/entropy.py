@@ -1,6 +1,6 @@
 """The scheme for size: runs of ids to both sides of the vertex, in static Huffman codes.
 
-The stream of a graph under "entropy" is laid out as under the other schemes, but all numbers are in
+The bit stream of a graph under "entropy" is laid out as under the others, but all numbers are in
 Huffman codes made for the graph, and a part is::
 
     lower      how many entries are less than the vertex, say l of c: 2l if 2l <= c, else
@@ -55,7 +55,7 @@ LAST_CLASS = np.int64(7)
 
 @functools.cache
 def build(target: Target) -> SimpleNamespace:
-    """Give the compiled functions of the scheme.
+    """Compile the functions of the scheme.
 
     ``read_number(words, tables, bit, context)``
         A number, int64, and the bit behind it.
@@ -148,7 +148,7 @@ def build(target: Target) -> SimpleNamespace:
         lower = folded >> ONE
         if folded & ONE:
             lower = count - lower
-        lower = min(max(lower, ZERO), count)  # whatever the stream says
+        lower = min(max(lower, ZERO), count)  # whatever the bits say
         if lower == 0:
             return window, have, place, np.int64(v), count, ZERO, ONE, ZERO
         return window, have, place, np.int64(v) - ONE, lower, count - lower, -ONE, ZERO
@@ -214,7 +214,7 @@ def build(target: Target) -> SimpleNamespace:
 
     @device
     def split(x, more):
-        """Give the symbol of a number and how many bits of it follow."""
+        """Find the symbol of a number and how many bits of it follow."""
         if x < DIRECT:
             return np.int64(2) * x + more, ZERO
         length = bit_length(np.uint64(x))
@@ -245,7 +245,7 @@ def build(target: Target) -> SimpleNamespace:
         return write_bits(words, bit, rest, extra) if extra > 0 else bit
 
     def visitor(put):
-        """Give the function that puts every number of a part."""
+        """Compile what puts every number of a part."""
 
         @device
         def visit(sink, codes, bit, indices, first, last, v):
@@ -336,7 +336,7 @@ def build(target: Target) -> SimpleNamespace:
 
 
 def _add(target: Target):
-    """Give how a kind of processor counts, where other threads may count the same."""
+    """Choose how a processor counts where other threads may count the same."""
     if target.name == "cpu":
 
         def add(counts, place):

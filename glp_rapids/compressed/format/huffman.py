@@ -17,7 +17,7 @@ _FRACTION = 256
 
 
 def code_lengths(counts: np.ndarray, longest: int) -> np.ndarray:
-    """Give every symbol the length of its code word; 0 for all where fewer than two occur.
+    """Find the length of every symbol's code word; 0 for all where fewer than two occur.
 
     Package-merge (Larmore and Hirschberg 1990): the least total among codes whose words have at
     most ``longest`` bits. Among equal counts the lower symbol is the rarer one.
@@ -47,7 +47,7 @@ def code_lengths(counts: np.ndarray, longest: int) -> np.ndarray:
 
 
 def canonical_codes(lengths: np.ndarray) -> np.ndarray:
-    """Give every symbol its code word, as it lies in the stream: the first bit is the lowest."""
+    """Assign code words, as they lie in the bit stream: the first bit is the lowest."""
     codes = np.zeros(lengths.size, np.int64)
     code = before = 0
     for symbol in np.lexsort((np.arange(lengths.size), lengths)):
@@ -62,7 +62,7 @@ def canonical_codes(lengths: np.ndarray) -> np.ndarray:
 
 
 def symbols_by_bits(lengths: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Give the symbol that each string of bits begins with; all have the greatest length."""
+    """Tabulate the symbol that each string of bits begins with; all have the greatest length."""
     width = int(lengths.max())
     if width == 0:
         return np.array([int(counts.argmax())])
@@ -74,7 +74,7 @@ def symbols_by_bits(lengths: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def best_lengths(counts: np.ndarray) -> np.ndarray:
-    """Give the lengths for which the coded symbols and the table together are the smallest.
+    """Find the lengths for which the coded symbols and the table together are the smallest.
 
     At most ``2**LONGEST`` symbols occur.
     """

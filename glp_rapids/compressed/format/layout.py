@@ -1,6 +1,6 @@
 """How compressed rows are laid out, and the arrays that hold them.
 
-The stream is an array of 32-bit words, and bit b of it is ``(words[b >> 5] >> (b & 31)) & 1``; a
+The bit stream is an array of 32-bit words: its bit b is ``(words[b >> 5] >> (b & 31)) & 1``. A
 number of some width is stored with its lowest bit first. Vertices lie in blocks of 32. A block
 begins at a byte; inside it the lists follow one another without gaps. A list is::
 
@@ -49,7 +49,7 @@ SCHEMES = ("cgr", "packed", "entropy")
 
 BLOCK = 32  # vertices
 WIDTH_BITS = 6
-PADDING = 2  # words behind the stream, so that 64 bits may be read anywhere in it
+PADDING = 2  # words behind the bit stream, so that 64 bits may be read anywhere in it
 
 LARGEST_SEGMENT = 1 << 30
 MOST_VERTICES = 1 << 56  # what folds into 57 bits; "packed" has 58 for a number
@@ -142,7 +142,7 @@ class Layout:
 
 
 def settings(layout: Layout, number_of_vertices: int) -> Settings:
-    """Give a layout as the kernels take it, for rows of so many vertices.
+    """Put a layout as the kernels take it, for rows of so many vertices.
 
     Where there are tables, the codes are the numbers of the fields, 0 to 5.
     """
@@ -174,9 +174,9 @@ class CompressedRows(Keeper):
     number_of_vertices, number_of_edges : int
         Of rows and of entries.
     words : uint32 array
-        The stream and two words of zeros.
+        The bit stream and two words of zeros.
     block_bytes : uint32 array of ceil(number_of_vertices / 32)
-        How many bytes of the stream every block takes.
+        How many bytes of the bit stream every block takes.
     tables : uint32 array
         Of the schemes "packed" and "entropy"; one zero under "cgr".
     """
@@ -207,7 +207,7 @@ class CompressedRows(Keeper):
 
     @property
     def stream_bits(self) -> int:
-        """The bits of the stream, blocks filled up to whole bytes."""
+        """The bits of the bit stream, blocks filled up to whole bytes."""
         return 8 * int(self.block_bytes.sum(dtype=np.int64))
 
     @property
@@ -222,7 +222,7 @@ class CompressedRows(Keeper):
 
     @property
     def offsets(self) -> Array:
-        """The bit where each list begins, int64; found in one pass over the stream and kept."""
+        """The bit where each list begins, int64; found in one pass over the words and kept."""
         return self._skimmed()[0]
 
     @property
@@ -237,5 +237,5 @@ class CompressedRows(Keeper):
 
 
 def starts_of(block_bytes: Array) -> Array:
-    """Give the bit where each block begins, and the end of the stream, int64."""
+    """Return the bit where each block begins, and the end of the bit stream, int64."""
     return 8 * segment_offsets(block_bytes)

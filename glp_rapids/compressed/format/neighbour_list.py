@@ -1,4 +1,4 @@
-"""One neighbour list in the stream: read, skipped, measured and written, whatever the scheme.
+"""One neighbour list in the bit stream: read, skipped, measured and written, whatever the scheme.
 
 `layout` says what lists look like, and the modules of the schemes how numbers
 are coded. The functions are scalar: a thread works on a list, or on a part of one.
@@ -28,7 +28,7 @@ PARTS: dict[str, Callable[[Target], SimpleNamespace]] = {
 
 @functools.cache
 def build(scheme: str, target: Target) -> SimpleNamespace:
-    """Give the compiled functions on lists under a scheme, for compiled code alone to call.
+    """Compile the functions on lists under a scheme, for compiled code alone to call.
 
     Bits, vertices, degrees and places are int64; ``settings`` is a `Settings`, ``out`` an array of
     vertices, ``indices`` the entries of a CSR. A bit "of a list" is the one behind its degree.
@@ -68,7 +68,7 @@ def build(scheme: str, target: Target) -> SimpleNamespace:
 
 
 def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
-    """Give the functions on whole lists, made of those on parts."""
+    """Compile the functions on whole lists, made of those on parts."""
     code = bits.build(target)
     device = bits.inner(target)
     read_bits, open_window, take = code.read_bits, code.open_window, code.take

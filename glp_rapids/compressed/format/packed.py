@@ -47,7 +47,7 @@ THREE = np.int64(CLASS_BITS)
 
 @functools.cache
 def build(target: Target) -> SimpleNamespace:
-    """Give the compiled functions of the scheme.
+    """Compile the functions of the scheme.
 
     ``read_number(words, tables, bit, kind)``
         A number, int64, and the bit behind it.
@@ -89,7 +89,7 @@ def _numbers(target: Target) -> SimpleNamespace:
 
     @device
     def class_of(tables, x, kind):
-        """Give the class of a number, its base and its width."""
+        """Find the class of a number, its base and its width."""
         name, step = ZERO, np.int64(CLASSES // 2)
         while step > 0:
             if x >= class_at(tables, kind, name + step)[0]:
@@ -166,7 +166,7 @@ def _readers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
 
     @device
     def read_interval(words, tables, classes, bit, v, number, intervals, beyond, left, settings):
-        """Give the first id of an interval, the id behind the last, and the bit behind it.
+        """Read the first id of an interval, the id behind the last, and the bit behind it.
 
         ``beyond`` is the id behind the interval before; ``left``, how many ids intervals have yet.
         """
@@ -184,7 +184,7 @@ def _readers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
 
     @device
     def read_residual(words, tables, classes, bit, v, number, before):
-        """Give a residual and the bit behind it; ``classes`` is the bit of the class of its own."""
+        """Read a residual and the bit behind it; ``classes`` is the bit of the class of its own."""
         if number == 0:
             x, bit = read_apart(words, tables, classes, bit, FIRST)
             return v + unfold(x), bit
@@ -251,7 +251,7 @@ def _writers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
 
     @device
     def counted(indices, first, last, shortest):
-        """Give the number of intervals and that of residuals."""
+        """Read the number of intervals and that of residuals."""
         intervals, residuals, i = ZERO, ZERO, first
         while i < last:
             end = end_of_run(indices, i, last)

@@ -18,7 +18,7 @@ NEVER = np.int64(1 << 60)
 
 
 def tables_of(counts: dict[str, np.ndarray], layout: Layout, number_of_vertices: int) -> np.ndarray:
-    """Give the tables for so many numbers of each kind, by the bits of x + 1 less one; uint32."""
+    """Make the tables for so many numbers of each kind, by the bits of x + 1 less one; uint32."""
     n, segment = number_of_vertices, min(layout.segment, number_of_vertices)
     most = {"count": segment, "length": segment, "first": 2 * n, "rest": segment}
     none = np.zeros(1, np.int64)
@@ -49,7 +49,7 @@ def _tables(widths: list[list[int]]) -> np.ndarray:
 
 
 def _best_widths(counts: np.ndarray, most: int) -> list[int]:
-    """Give the widths of the classes for which these numbers, ``most`` at the most, take least."""
+    """Find the widths of the classes for which these numbers, ``most`` at most, take least."""
     end = (most + 1).bit_length()  # numbers are of ranges 0 to end - 1
     below = np.zeros(end + 1, np.int64)
     below[1:] = np.cumsum(np.concatenate([counts, np.zeros(end, np.int64)])[:end])
@@ -73,5 +73,5 @@ def _best_widths(counts: np.ndarray, most: int) -> list[int]:
 
 
 def _width(first: int, last: int) -> int:
-    """Give the bits that tell apart all x with ``2**first <= x + 1 < 2**last``."""
+    """Count the bits that tell apart all x with ``2**first <= x + 1 < 2**last``."""
     return ((1 << last) - (1 << first) - 1).bit_length()

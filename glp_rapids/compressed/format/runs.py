@@ -15,7 +15,7 @@ ONE = np.int64(1)
 
 @functools.cache
 def build(target: Target) -> SimpleNamespace:
-    """Give the compiled functions on runs, for compiled code alone to call.
+    """Compile the functions on runs, for compiled code alone to call.
 
     ``end_of_run(indices, i, last)``
         The place behind the consecutive ids that begin at place i.

@@ -94,7 +94,7 @@ def _of_classes(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
 
     @bits.inner(target)
     def next_number(words, tables, names, cursor, kind):
-        """Give a number, and the windows of classes and of bits behind it."""
+        """Read a number, and the windows of classes and of bits behind it."""
         name, have, place = fill(words, names[0], names[1], names[2])
         base, width = class_at(tables, kind, np.int64(name & name_mask))
         names = name >> name_bits, np.uint32(have - name_have), place
@@ -153,7 +153,7 @@ PARTS: dict[str, Callable[..., Any]] = {
 
 @functools.cache
 def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespace:
-    """Give the functions that read lists of a scheme in no order.
+    """Compile the functions that read lists of a scheme in no order.
 
     ``emit(sink, place, entry)``, a plain function, gets every entry once, with a place of its own
     from ``place`` on; ``sink`` is handed through.
@@ -194,7 +194,7 @@ def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespac
 
 @functools.cache
 def in_no_order(scheme: str, target: Target) -> SimpleNamespace:
-    """Give `lists.build`, but what reads lists and parts leaves their entries in no order."""
+    """Do as `neighbour_list.build`, but leave the entries of lists and parts in no order."""
     return SimpleNamespace(
         **{**vars(neighbour_list.build(scheme, target)), **vars(build(scheme, target))}
     )

@@ -178,7 +178,7 @@ def _merge(first, second, third, beyond, out):
 
 @kept
 def _unfolded(natural):
-    """Give the integer of a natural: 0, -1, 1, -2, 2, ..."""
+    """Map a natural to an integer: 0, -1, 1, -2, 2, ..."""
     return -((natural + 1) >> 1) if natural & 1 else natural >> 1
 
 
@@ -241,7 +241,7 @@ def _unary(words, bits, position):
 
 @kept
 def _bits(words, position, width):
-    """Give the next 0 to 62 bits as a number."""
+    """Read the next 0 to 62 bits as a number."""
     if width == 0:
         return 0
     return np.int64(_ahead(words, position) >> np.uint64(64 - width))
@@ -249,7 +249,7 @@ def _bits(words, position, width):
 
 @kept
 def _ahead(words, position):
-    """Give the next 64 bits."""
+    """Read the next 64 bits."""
     word, offset = position >> 6, position & 63
     if offset == 0:
         return words[word]

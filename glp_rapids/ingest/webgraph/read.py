@@ -148,7 +148,7 @@ def _graph(indptr: np.ndarray, indices: np.ndarray, directed: bool, device: Devi
 
 
 def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.ndarray, np.ndarray]:
-    """Give indptr and indices of the file, checked against the properties."""
+    """Decode indptr and indices of the file, checked against the properties."""
     nodes, arcs = properties.nodes, properties.arcs
     words, bits = _read_words(file)
     if nodes > bits:
@@ -190,7 +190,7 @@ def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.n
 
 
 def _read_words(file: Path) -> tuple[np.ndarray, int]:
-    """Give the bits of a file as 64-bit words, two of zeros behind them, and their number."""
+    """Read the bits of a file as 64-bit words, two of zeros behind them, and their number."""
     size = file.stat().st_size
     words = np.zeros((size + 7) // 8 + 2, dtype=np.uint64)
     with file.open("rb") as stream:
@@ -245,7 +245,7 @@ def _natural(found: dict[str, str], name: str, file: Path, default: int | None =
 
 
 def _codes(flags: str, file: Path) -> np.ndarray:
-    """Give the code of every field from flags like ``RESIDUALS_GAMMA | BLOCKS_DELTA``."""
+    """Parse the code of every field from flags like ``RESIDUALS_GAMMA | BLOCKS_DELTA``."""
     codes = np.array([code for _, code in sorted(_FIELDS.values())])
     named = set()
     for flag in filter(None, (flag.strip() for flag in flags.split("|"))):
@@ -264,7 +264,7 @@ def _codes(flags: str, file: Path) -> np.ndarray:
 
 
 def _parsed(text: str) -> dict[str, str]:
-    """Give the properties of a Java file: lines ``key=value``, ``key: value`` or ``key value``."""
+    """Parse the properties of a Java file: lines ``key=value``, ``key: value`` or ``key value``."""
     found = {}
     # a line that ends in an odd number of backslashes goes on in the next
     text = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
