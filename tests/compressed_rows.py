@@ -68,7 +68,7 @@ def as_string(words, size):
 def on_a_part(scheme):
     """The functions on parts, callable: one that writes, measures, reads and skips a part."""
     on_lists = neighbour_list.build(scheme, cpu_target())
-    size, write = on_lists.part_size, on_lists.write_part
+    size, write = on_lists.scheme.part_size, on_lists.scheme.write_part
     read, skip = on_lists.read_part, on_lists.skip_list
 
     @numba.njit

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from glp_rapids import as_graph
 from glp_rapids.compressed.decode import decode
 from glp_rapids.compressed.encode import cut_lists, encode
-from glp_rapids.compressed.format import code_tables, entropy, huffman, neighbour_list
+from glp_rapids.compressed.format import code_tables, entropy, huffman
 from glp_rapids.compressed.format.layout import Layout, settings
 from glp_rapids.device import to_host
 from glp_rapids.graph.graph import CSR
@@ -33,7 +33,7 @@ def callable_from_python(function):
 FUNCTIONS = SimpleNamespace(
     **{
         name: callable_from_python(function)
-        for name, function in vars(neighbour_list.build("entropy", cpu_target())).items()
+        for name, function in vars(entropy.build(cpu_target())).items()
     }
 )
 SMALL = Layout("entropy", segment=16)

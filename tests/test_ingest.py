@@ -14,8 +14,9 @@ from reference import adjacency
 from glp_rapids.common import segments
 from glp_rapids.frames import kinds
 from glp_rapids.graph import build as adjacency_module
-from glp_rapids.graph import sort_cpu, sort_gpu, vertex_ids
+from glp_rapids.graph import sort_cpu, sort_gpu
 from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.ingest import rank
 from glp_rapids.ingest.read import as_graph
 
 
@@ -606,7 +607,7 @@ def test_the_sorting_of_a_gpu_builds_the_same_graphs(name, monkeypatch):
     expected = built(**options)
     by_counting = expected.rows("both"), expected.transpose()
     monkeypatch.setattr(adjacency_module, "ordering", lambda _: sort_gpu)
-    monkeypatch.setattr(vertex_ids, "ordering", lambda _: sort_gpu)
+    monkeypatch.setattr(rank, "ordering", lambda _: sort_gpu)
     got = built(**options)
     same(got, expected)
     for one, other in zip((got.rows("both"), got.transpose()), by_counting, strict=True):

@@ -16,6 +16,7 @@ from glp_rapids.compressed.encode import cut_lists, row_of_part
 from glp_rapids.compressed.format import neighbour_list, unordered
 from glp_rapids.compressed.format.bits import inner
 from glp_rapids.compressed.format.layout import BLOCK, CompressedRows, Settings
+from glp_rapids.compressed.format.neighbour_list import ListFunctions
 from glp_rapids.device import array_module
 from glp_rapids.jit.parallel_for import each
 from glp_rapids.jit.target import Target
@@ -136,7 +137,7 @@ def functions_in_no_order(scheme: str, target: Target) -> SimpleNamespace:
     return _functions(unordered.in_no_order(scheme, target), target)
 
 
-def _functions(on_lists: SimpleNamespace, target: Target) -> SimpleNamespace:
+def _functions(on_lists: ListFunctions, target: Target) -> SimpleNamespace:
     device = inner(target)
     read_degree, skip_list = on_lists.read_degree, on_lists.skip_list
     read_list_of, read_part_of = on_lists.read_list, on_lists.read_part

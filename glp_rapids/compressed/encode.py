@@ -14,8 +14,7 @@ import numpy as np
 
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.compressed.choose_codes import histograms
-from glp_rapids.compressed.format import code_tables, neighbour_list, packed_tables
-from glp_rapids.compressed.format.bits import inner
+from glp_rapids.compressed.format import bits, code_tables, neighbour_list, packed_tables
 from glp_rapids.compressed.format.layout import (
     BLOCK,
     PADDING,
@@ -159,10 +158,11 @@ def row_of_part(first_part, part):
 def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Compile the functions that take an item and an `Encoding`."""
     on_lists = neighbour_list.build(scheme, target)
-    device = inner(target)
-    number_size, part_size = on_lists.number_size, on_lists.part_size
-    write_number, write_part_of = on_lists.write_number, on_lists.write_part
-    write_bits, write_raw, bit_length = on_lists.write_bits, on_lists.write_raw, on_lists.bit_length
+    device = bits.inner(target)
+    of_scheme, code = on_lists.scheme, bits.build(target)
+    number_size, part_size = of_scheme.number_size, of_scheme.part_size
+    write_number, write_part_of = of_scheme.write_number, of_scheme.write_part
+    write_bits, write_raw, bit_length = code.write_bits, on_lists.write_raw, code.bit_length
     width_bits = np.int64(WIDTH_BITS)
     find_row = device(row_of_part)
 

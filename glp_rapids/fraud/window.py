@@ -28,7 +28,7 @@ from glp_rapids.fraud.pairs import Pairs, Rows, added_up, merged, subtracted, un
 from glp_rapids.graph import vertex_ids
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.sort_gpu import index_dtype
-from glp_rapids.ingest import readers
+from glp_rapids.ingest import rank, readers
 from glp_rapids.ingest.options import ColumnNames
 
 Array = Any
@@ -348,7 +348,7 @@ class SlidingWindow:
         else:
             label = f"amount column {self._amount!r}"
             amounts = units(frame[self._amount], self._scale, label)
-        codes, vertices = vertex_ids.rank(
+        codes, vertices = rank.rank_ids(
             [edges.source, edges.destination],
             [list(edges.source_labels), list(edges.destination_labels)],
             kind,
@@ -381,7 +381,7 @@ def _join_ids(old: vertex_ids.VertexIds, new: vertex_ids.VertexIds, device: Devi
     """
     parts = [[column.values for column in vertices.columns] for vertices in (old, new)]
     label = "source and destination"
-    codes, together = vertex_ids.rank(parts, [[label] * len(parts[0])] * 2, old.kind, device)
+    codes, together = rank.rank_ids(parts, [[label] * len(parts[0])] * 2, old.kind, device)
     columns = []
     for column, one, other in zip(together.columns, old.columns, new.columns, strict=True):
         dtype = one.dtype if one.dtype == other.dtype or not len(new) else None

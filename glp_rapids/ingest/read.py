@@ -1,7 +1,7 @@
 """Anything that is a graph -> `Graph`.
 
-The steps: a reader of `sources` finds the columns; here they are checked; `ids` ranks the external
-ids; `adjacency` builds the CSR from the ranks. The caller's data is only ever read.
+The steps: one of `readers` finds the columns; here they are checked; `rank` ranks the external
+ids; `graph.build` builds the CSR from the ranks. The caller's data is only ever read.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from glp_rapids.device import (
     to_device,
 )
 from glp_rapids.frames import kinds
-from glp_rapids.graph import build, id_types, vertex_ids
+from glp_rapids.graph import build, id_types
 from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric
-from glp_rapids.ingest import readers
+from glp_rapids.ingest import rank, readers
 from glp_rapids.ingest.options import ColumnNames, EdgeOptions
 
 Array = Any
@@ -198,10 +198,10 @@ def _ranked(edges, options, device):
     ends = [edges.source, edges.destination]
     labels = [edges.source_labels, edges.destination_labels]
     if edges.positional:
-        (rank,), vertices = vertex_ids.rank(
+        (ranks,), vertices = rank.rank_ids(
             [edges.vertices], [edges.vertices_labels], edges.kind, device
         )
-        return *(rank[to_device(end, device)] for (end,) in ends), vertices
+        return *(ranks[to_device(end, device)] for (end,) in ends), vertices
     if edges.vertices is not None:
         ends.append(edges.vertices)
         labels.append(edges.vertices_labels)
@@ -210,7 +210,7 @@ def _ranked(edges, options, device):
         ends.append(further)
         labels.append(("vertices",) * len(further))
     complete = edges.complete and options.vertices is None
-    codes, vertices = vertex_ids.rank(ends, labels, edges.kind, device, complete)
+    codes, vertices = rank.rank_ids(ends, labels, edges.kind, device, complete)
     return codes[0], codes[1], vertices
 
 

@@ -30,8 +30,7 @@ from glp_rapids.compressed.file.verify_parts import (
     RAW,
     TRUNCATED,
 )
-from glp_rapids.compressed.format import neighbour_list
-from glp_rapids.compressed.format.bits import inner
+from glp_rapids.compressed.format import bits, neighbour_list
 from glp_rapids.compressed.format.layout import BLOCK, PADDING, CompressedRows, Settings
 from glp_rapids.device import array_module, to_host
 from glp_rapids.jit.parallel_for import each
@@ -124,10 +123,10 @@ def _batch(rows: CompressedRows, first: int, words: Array, starts: Array) -> Fou
 def functions(scheme: str, target: Target) -> SimpleNamespace:
     """Compile the function that takes a block and a `Walking`."""
     on_lists = neighbour_list.build(scheme, target)
-    device = inner(target)
-    read_degree, read_bits = on_lists.read_degree, on_lists.read_bits
+    device = bits.inner(target)
+    read_degree, read_bits = on_lists.read_degree, bits.build(target).read_bits
     directory, part_bit = on_lists.directory, on_lists.part_bit
-    through = verify_parts.SCHEMES[scheme](on_lists, target)
+    through = verify_parts.SCHEMES[scheme](on_lists.scheme, target)
 
     # What follows gives the bit behind what it went through, or minus what is wrong with it;
     # ``through``, which goes through a part, also the largest id so far.

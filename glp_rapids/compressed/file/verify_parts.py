@@ -1,15 +1,16 @@
-"""A walk through one part of a list that trusts nothing, by scheme; see `audit`."""
+"""A walk through one part of a list that trusts nothing, by scheme; see `verify`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.compressed.format.bits import inner
-from glp_rapids.compressed.format.packed import CLASS_BITS, COUNT, REST
+from glp_rapids.compressed.format.cgr import CgrFunctions
+from glp_rapids.compressed.format.entropy import EntropyFunctions
+from glp_rapids.compressed.format.packed import CLASS_BITS, COUNT, REST, PackedFunctions
 from glp_rapids.jit.target import Target
 
 PARTS = (
@@ -31,11 +32,11 @@ ZERO, ONE = np.int64(0), np.int64(1)
 NONE = np.int64(np.iinfo(np.int64).max)
 
 
-def _of_codes(on_lists: SimpleNamespace, target: Target) -> Any:
+def _of_codes(functions: CgrFunctions, target: Target) -> Any:
     """Compile the walk through a part of "cgr"."""
     device = inner(target)
-    read_number, read_interval = on_lists.read_number, on_lists.read_interval
-    read_residual = on_lists.read_residual
+    read_number, read_interval = functions.read_number, functions.read_interval
+    read_residual = functions.read_residual
 
     @device
     def through_intervals(work, bit, end, v, count, largest, tally):
@@ -109,11 +110,11 @@ def _of_codes(on_lists: SimpleNamespace, target: Target) -> Any:
     return through
 
 
-def _of_classes(on_lists: SimpleNamespace, target: Target) -> Any:
+def _of_classes(functions: PackedFunctions, target: Target) -> Any:
     """Compile the walk through a part of "packed"."""
     device = inner(target)
-    read_number, read_interval = on_lists.read_number, on_lists.read_interval
-    read_residual = on_lists.read_residual
+    read_number, read_interval = functions.read_number, functions.read_interval
+    read_residual = functions.read_residual
     three, two = np.int64(CLASS_BITS), np.int64(2)
 
     @device
@@ -214,11 +215,11 @@ def _of_classes(on_lists: SimpleNamespace, target: Target) -> Any:
     return through
 
 
-def _of_runs(on_lists: SimpleNamespace, target: Target) -> Any:
+def _of_runs(functions: EntropyFunctions, target: Target) -> Any:
     """Compile the walk through a part of "entropy", of runs."""
     device = inner(target)
-    open_runs, next_run = on_lists.open_runs, on_lists.next_run
-    end_of_runs, left_below = on_lists.end_of_runs, on_lists.left_below
+    open_runs, next_run = functions.open_runs, functions.next_run
+    end_of_runs, left_below = functions.end_of_runs, functions.left_below
 
     @device
     def through(work, bit, end, v, count, largest, tally):
@@ -257,7 +258,7 @@ def _of_runs(on_lists: SimpleNamespace, target: Target) -> Any:
     return through
 
 
-SCHEMES: dict[str, Callable[[SimpleNamespace, Target], Any]] = {
+SCHEMES: dict[str, Callable[[Any, Target], Any]] = {
     "cgr": _of_codes,
     "packed": _of_classes,
     "entropy": _of_runs,

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
 
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.jit.target import Target
 
 ZERO, ONE = np.uint32(0), np.uint32(1)
@@ -68,9 +69,9 @@ def _own(target: Target) -> tuple[Any, Any, Any]:
     return tuple(inner(target)(one) for one in (trailing_zeros, bit_length, put))
 
 
-@functools.cache
-def build(target: Target) -> SimpleNamespace:
-    """Compile the functions on bits and codes, for compiled code alone to call.
+@dataclass(frozen=True)
+class BitFunctions:
+    """Functions on bits and codes, for compiled code alone to call.
 
     Bits are int64, as are natural numbers and widths unless said otherwise; ``words`` is the
     bit stream.
@@ -103,6 +104,25 @@ def build(target: Target) -> SimpleNamespace:
     ``fold(distance)``, ``unfold(x)``
         From a signed number to a natural one, and back.
     """
+
+    read_bits: Function
+    read_code: Function
+    code_size: Function
+    write_bits: Function
+    write_code: Function
+    open_window: Function
+    fill: Function
+    code_in: Function
+    read_far: Function
+    take: Function
+    bit_length: Function
+    fold: Function
+    unfold: Function
+
+
+@functools.cache
+def build(target: Target) -> BitFunctions:
+    """Compile the functions on bits and codes."""
     device = inner(target)
     trailing_zeros, bit_length, put = _own(target)
 
@@ -299,7 +319,7 @@ def build(target: Target) -> SimpleNamespace:
         write_bits(words, bit, value >> WIDE_ONE, min(width, np.int64(64)))
         return write_bits(words, bit + width, value & WIDE_ONE, np.int64(1))
 
-    return SimpleNamespace(
+    return BitFunctions(
         read_bits=read_bits,
         read_code=read_code,
         code_size=code_size,

@@ -6,26 +6,22 @@ As in CGR (Sha, Li, Tan, SIGMOD 2019); `layout` says what a part looks like.
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from glp_rapids.compressed.format import bits, runs
+from glp_rapids.compressed.format.scheme import Function, NumberFunctions, PartFunctions
 from glp_rapids.jit.target import Target
 
 ZERO, ONE = np.int64(0), np.int64(1)
 NONE = np.int64(np.iinfo(np.int64).max)  # beyond every id
 
 
-@functools.cache
-def build(target: Target) -> SimpleNamespace:
-    """Compile the functions of the scheme.
+@dataclass(frozen=True)
+class CgrFunctions(PartFunctions):
+    """Functions of the scheme.
 
-    ``read_number(words, tables, bit, code)``
-        A natural number, int64, and the bit behind it; ``code`` is a field of `Settings`.
-    ``number_size(tables, x, code)``, ``write_number(words, tables, bit, x, code)``
-        Its bits; the bit behind it, once written.
     ``open_part(words, tables, bit, count, settings)``
         The number of intervals of a part, their bit, the number of residuals, their bit.
     ``read_interval(words, tables, bit, v, number, beyond, settings)``
@@ -33,21 +29,23 @@ def build(target: Target) -> SimpleNamespace:
         interval; ``beyond`` is the id behind the interval before, if there is one.
     ``read_residual(words, tables, bit, v, number, before, settings)``
         Residual ``number`` of a part and the bit behind it; ``before`` is the one before.
-    ``read_part(words, tables, bit, v, count, settings, out, place)``
-        Write the ids of a part to ``out``, ascending from a place; give the bit behind it.
-    ``skip_part(words, tables, bit, count, settings)``
-        The bit behind a part.
-    ``part_size(tables, indices, first, last, v, settings)``
-        The bits of a part.
-    ``write_part(words, tables, bit, indices, first, last, v, settings)``
-        Put a part into words of zeros; give the bit behind it.
     """
+
+    open_part: Function
+    read_interval: Function
+    read_residual: Function
+
+
+@functools.cache
+def build(target: Target) -> CgrFunctions:
+    """Compile the functions of the scheme."""
     numbers = _numbers(target)
-    readers = _readers(numbers.read_number, target)
-    return SimpleNamespace(**vars(numbers), **vars(readers), **vars(_writers(numbers, target)))
+    return CgrFunctions(
+        **vars(numbers), **_readers(numbers.read_number, target), **_writers(numbers, target)
+    )
 
 
-def _numbers(target: Target) -> SimpleNamespace:
+def _numbers(target: Target) -> NumberFunctions:
     code = bits.build(target)
     device = bits.inner(target)
     read_code, size, write = code.read_code, code.code_size, code.write_code
@@ -64,12 +62,10 @@ def _numbers(target: Target) -> SimpleNamespace:
     def write_number(words, tables, bit, x, code):
         return write(words, bit, x, code)
 
-    return SimpleNamespace(
-        read_number=read_number, number_size=number_size, write_number=write_number
-    )
+    return NumberFunctions(read_number, number_size, write_number)
 
 
-def _readers(read_number: Any, target: Target) -> SimpleNamespace:
+def _readers(read_number: Function, target: Target) -> dict[str, Function]:
     device = bits.inner(target)
     unfold = bits.build(target).unfold
 
@@ -135,16 +131,16 @@ def _readers(read_number: Any, target: Target) -> SimpleNamespace:
             _residual, bit = read_residual(words, tables, bit, ZERO, number, ZERO, settings)
         return bit
 
-    return SimpleNamespace(
-        open_part=open_part,
-        read_interval=read_interval,
-        read_residual=read_residual,
-        read_part=read_part,
-        skip_part=skip_part,
-    )
+    return {
+        "open_part": open_part,
+        "read_interval": read_interval,
+        "read_residual": read_residual,
+        "read_part": read_part,
+        "skip_part": skip_part,
+    }
 
 
-def _writers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
+def _writers(numbers: NumberFunctions, target: Target) -> dict[str, Function]:
     device = bits.inner(target)
     fold = bits.build(target).fold
     number_size, write_number = numbers.number_size, numbers.write_number
@@ -226,4 +222,4 @@ def _writers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
             i, run = next_residual(indices, i + ONE, run, last, shortest)
         return bit
 
-    return SimpleNamespace(part_size=part_size, write_part=write_part)
+    return {"part_size": part_size, "write_part": write_part}

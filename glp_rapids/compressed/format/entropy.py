@@ -25,11 +25,12 @@ with (4 bits), the flag (1), ``top`` (3) and ``extra`` (6).
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import numpy as np
 
 from glp_rapids.compressed.format import bits
+from glp_rapids.compressed.format.scheme import Function, PartFunctions
 from glp_rapids.jit.target import Target
 
 DIRECT = 8
@@ -53,12 +54,10 @@ ONE_32 = np.uint32(1)
 LAST_CLASS = np.int64(7)
 
 
-@functools.cache
-def build(target: Target) -> SimpleNamespace:
-    """Compile the functions of the scheme.
+@dataclass(frozen=True)
+class EntropyFunctions(PartFunctions):
+    """Functions of the scheme; who writes or measures passes `code_tables.codes_of` for tables.
 
-    ``read_number(words, tables, bit, context)``
-        A number, int64, and the bit behind it.
     ``open_runs(words, tables, bit, v, count)``
         A cursor on the runs of a part: eight numbers.
     ``next_run(words, tables, cursor, v)``
@@ -68,19 +67,21 @@ def build(target: Target) -> SimpleNamespace:
         The bit behind the runs that were read.
     ``left_below(cursor)``
         How many ids below ``v`` have not been read.
-    ``read_part(words, tables, bit, v, count, settings, out, place)``
-        Write the ids of a part to ``out``, ascending from a place; give the bit behind it.
-    ``skip_part(words, tables, bit, count, settings)``
-        The bit behind a part.
-    ``part_size(codes, indices, first, last, v, settings)``
-        The bits of a part; ``codes`` are those of `code_tables.codes_of`.
-    ``write_part(words, codes, bit, indices, first, last, v, settings)``
-        Put a part into words of zeros; give the bit behind it.
-    ``number_size(codes, x, context)``, ``write_number(words, codes, bit, x, context)``
-        The same with a number.
     ``count_part(counts, indices, first, last, v, settings)``, ``count_number(counts, x, context)``
         Count the symbols that would be written, in ``counts[context * SYMBOLS + symbol]``.
     """
+
+    open_runs: Function
+    next_run: Function
+    end_of_runs: Function
+    left_below: Function
+    count_part: Function
+    count_number: Function
+
+
+@functools.cache
+def build(target: Target) -> EntropyFunctions:
+    """Compile the functions of the scheme."""
     code = bits.build(target)
     device = bits.inner(target)
     open_window, fill, take = code.open_window, code.fill, code.take
@@ -318,7 +319,7 @@ def build(target: Target) -> SimpleNamespace:
     def write_number(words, codes, bit, x, context):
         return write_symbol(words, codes, bit, context, x, ZERO)
 
-    return SimpleNamespace(
+    return EntropyFunctions(
         read_number=read_number,
         open_runs=open_runs,
         next_run=next_run,

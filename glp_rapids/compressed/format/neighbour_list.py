@@ -8,38 +8,39 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import numpy as np
 
 from glp_rapids.compressed.format import bits, cgr, entropy, packed
 from glp_rapids.compressed.format.layout import WIDTH_BITS
+from glp_rapids.compressed.format.scheme import Function, PartFunctions
 from glp_rapids.jit.target import Target
 
 ONE = np.int64(1)
 
 
-PARTS: dict[str, Callable[[Target], SimpleNamespace]] = {
+SCHEMES: dict[str, Callable[[Target], PartFunctions]] = {
     "cgr": cgr.build,
     "packed": packed.build,
     "entropy": entropy.build,
 }
 
 
-@functools.cache
-def build(scheme: str, target: Target) -> SimpleNamespace:
-    """Compile the functions on lists under a scheme, for compiled code alone to call.
+@dataclass(frozen=True)
+class ListFunctions:
+    """Functions on lists under a scheme, for compiled code alone to call.
 
     Bits, vertices, degrees and places are int64; ``settings`` is a `Settings`, ``out`` an array of
     vertices, ``indices`` the entries of a CSR. A bit "of a list" is the one behind its degree.
 
+    ``scheme``
+        The functions of the scheme, of which ``read_part`` is here again.
     ``read_degree(words, tables, bit, settings)``
         A degree and the bit behind it.
     ``read_list(words, tables, bit, v, degree, settings, out, place)``
         Write a list of degree <= max(raw_below, segment) to ``out[place:]``, ascending; give the
         bit behind it.
-    ``read_part(words, tables, bit, v, count, settings, out, place)``
-        The same with a part of ``count`` entries.
     ``directory(words, bit, degree, settings)``
         Of a longer list: the directory's width, the bit of its first entry, that of the first
         part, and the number of parts.
@@ -47,28 +48,24 @@ def build(scheme: str, target: Target) -> SimpleNamespace:
         Where a part of a longer list begins; part number ``number of parts``: where the list ends.
     ``skip_list(words, tables, bit, degree, settings)``
         The bit behind any list.
-    ``skip_part(words, tables, bit, count, settings)``
-        The bit behind a part.
-
-    For writers; under "entropy" ``tables`` are then those of `entropy.codes_of`:
-
-    ``part_size(tables, indices, first, last, v, settings)``
-        The bits of a part of ``indices[first:last]``.
-    ``write_part(words, tables, bit, indices, first, last, v, settings)``
-        Put it into words of zeros; give the bit behind it.
     ``write_raw(words, bit, indices, first, last, settings)``
-        The same with a list that is left raw.
-    ``read_number``, ``number_size``, ``write_number``, and what else a scheme has
-        Of the scheme; see there.
-    ``read_bits``, ``write_bits``, ``bit_length``
-        Of `bits`.
+        Put a list that is left raw into words of zeros; give the bit behind it.
     """
-    parts = PARTS[scheme](target)
-    return SimpleNamespace(**vars(parts), **vars(_lists(parts, target)))
+
+    scheme: PartFunctions
+    read_degree: Function
+    read_list: Function
+    read_part: Function
+    directory: Function
+    part_bit: Function
+    skip_list: Function
+    write_raw: Function
 
 
-def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
-    """Compile the functions on whole lists, made of those on parts."""
+@functools.cache
+def build(scheme: str, target: Target) -> ListFunctions:
+    """Compile the functions on lists under a scheme."""
+    parts = SCHEMES[scheme](target)
     code = bits.build(target)
     device = bits.inner(target)
     read_bits, open_window, take = code.read_bits, code.open_window, code.take
@@ -127,14 +124,13 @@ def _lists(parts: SimpleNamespace, target: Target) -> SimpleNamespace:
             bit = write_bits(words, bit, np.uint64(indices[np.uint64(i)]), settings.id_bits)
         return bit
 
-    return SimpleNamespace(
+    return ListFunctions(
+        scheme=parts,
         read_degree=read_degree,
         read_list=read_list,
+        read_part=read_part,
         directory=directory,
         part_bit=part_bit,
         skip_list=skip_list,
         write_raw=write_raw,
-        write_bits=write_bits,
-        read_bits=read_bits,
-        bit_length=code.bit_length,
     )

@@ -26,11 +26,12 @@ number each. And nothing has to be looked for bit by bit, as the ends of codes u
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import numpy as np
 
 from glp_rapids.compressed.format import bits, runs
+from glp_rapids.compressed.format.scheme import Function, NumberFunctions, PartFunctions
 from glp_rapids.jit.target import Target
 
 KINDS = ("degree", "count", "start", "length", "first", "gap", "rest")
@@ -45,36 +46,49 @@ NONE = np.int64(np.iinfo(np.int64).max)  # beyond every id
 THREE = np.int64(CLASS_BITS)
 
 
-@functools.cache
-def build(target: Target) -> SimpleNamespace:
-    """Compile the functions of the scheme.
+@dataclass(frozen=True)
+class ClassFunctions(NumberFunctions):
+    """Functions on single numbers of the scheme.
 
-    ``read_number(words, tables, bit, kind)``
-        A number, int64, and the bit behind it.
-    ``number_size(tables, x, kind)``, ``write_number(words, tables, bit, x, kind)``
-        Its bits; the bit behind it, once written.
-    ``open_part(words, tables, bit, count, settings)``
-        The number of intervals of a part, that of its residuals, that of the numbers of its
-        intervals, the bit of the classes, and that of the bits.
     ``read_apart(words, tables, classes, bit, kind)``
         A number, int64, whose class and whose bits are at two places, and the bit behind it.
     ``class_at(tables, kind, name)``
         The base and the width of a class, int64.
-    ``read_part(words, tables, bit, v, count, settings, out, place)``
-        Write the ids of a part to ``out``, ascending from a place; give the bit behind it.
-    ``skip_part(words, tables, bit, count, settings)``
-        The bit behind a part.
-    ``part_size(tables, indices, first, last, v, settings)``
-        The bits of a part.
-    ``write_part(words, tables, bit, indices, first, last, v, settings)``
-        Put a part into words of zeros; give the bit behind it.
+    ``write_apart(words, tables, classes, bit, x, kind)``
+        Put a number so; give the bit behind it.
     """
+
+    class_at: Function
+    read_apart: Function
+    write_apart: Function
+
+
+@dataclass(frozen=True)
+class PackedFunctions(PartFunctions, ClassFunctions):
+    """Functions of the scheme.
+
+    ``open_part(words, tables, bit, count, settings)``
+        The number of intervals of a part, that of its residuals, that of the numbers of its
+        intervals, the bit of the classes, and that of the bits.
+    ``read_interval``, ``read_residual``
+        See there.
+    """
+
+    open_part: Function
+    read_interval: Function
+    read_residual: Function
+
+
+@functools.cache
+def build(target: Target) -> PackedFunctions:
+    """Compile the functions of the scheme."""
     numbers = _numbers(target)
-    readers = _readers(numbers, target)
-    return SimpleNamespace(**vars(numbers), **vars(readers), **vars(_writers(numbers, target)))
+    return PackedFunctions(
+        **vars(numbers), **_readers(numbers, target), **_writers(numbers, target)
+    )
 
 
-def _numbers(target: Target) -> SimpleNamespace:
+def _numbers(target: Target) -> ClassFunctions:
     code = bits.build(target)
     device = bits.inner(target)
     read_bits, write_bits = code.read_bits, code.write_bits
@@ -122,7 +136,7 @@ def _numbers(target: Target) -> SimpleNamespace:
     def write_number(words, tables, bit, x, kind):
         return write_apart(words, tables, bit, bit + THREE, x, kind)
 
-    return SimpleNamespace(
+    return ClassFunctions(
         class_at=class_at,
         read_apart=read_apart,
         read_number=read_number,
@@ -132,7 +146,7 @@ def _numbers(target: Target) -> SimpleNamespace:
     )
 
 
-def _readers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
+def _readers(numbers: ClassFunctions, target: Target) -> dict[str, Function]:
     device = bits.inner(target)
     unfold = bits.build(target).unfold
     read_number, read_apart = numbers.read_number, numbers.read_apart
@@ -231,16 +245,16 @@ def _readers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
                 place += beyond - start
         return bit
 
-    return SimpleNamespace(
-        open_part=open_part,
-        skip_part=skip_part,
-        read_interval=read_interval,
-        read_residual=read_residual,
-        read_part=read_part,
-    )
+    return {
+        "open_part": open_part,
+        "skip_part": skip_part,
+        "read_interval": read_interval,
+        "read_residual": read_residual,
+        "read_part": read_part,
+    }
 
 
-def _writers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
+def _writers(numbers: ClassFunctions, target: Target) -> dict[str, Function]:
     device = bits.inner(target)
     fold = bits.build(target).fold
     number_size, write_number = numbers.number_size, numbers.write_number
@@ -343,4 +357,4 @@ def _writers(numbers: SimpleNamespace, target: Target) -> SimpleNamespace:
             i, end = next_residual(indices, i + ONE, end, last, shortest)
         return bit
 
-    return SimpleNamespace(part_size=part_size, write_part=write_part)
+    return {"part_size": part_size, "write_part": write_part}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import numpy as np
 
 from glp_rapids.compressed.format import bits
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.jit.target import Target
 
 ONE = np.int64(1)
 
 
-@functools.cache
-def build(target: Target) -> SimpleNamespace:
-    """Compile the functions on runs, for compiled code alone to call.
+@dataclass(frozen=True)
+class RunFunctions:
+    """Functions on runs, for compiled code alone to call.
 
     ``end_of_run(indices, i, last)``
         The place behind the consecutive ids that begin at place i.
@@ -25,6 +26,15 @@ def build(target: Target) -> SimpleNamespace:
         The first residual at place i or later, and the end of the run that it is in; ``run`` is the
         end of the run that the residual before was in.
     """
+
+    end_of_run: Function
+    shortest_interval: Function
+    next_residual: Function
+
+
+@functools.cache
+def build(target: Target) -> RunFunctions:
+    """Compile the functions on runs."""
     device = bits.inner(target)
 
     @device
@@ -51,7 +61,7 @@ def build(target: Target) -> SimpleNamespace:
                 i = run
         return i, run
 
-    return SimpleNamespace(
+    return RunFunctions(
         end_of_run=end_of_run,
         shortest_interval=shortest_interval,
         next_residual=next_residual,

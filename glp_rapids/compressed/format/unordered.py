@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from glp_rapids.compressed.format import bits, neighbour_list
+from glp_rapids.compressed.format import bits, cgr, entropy, neighbour_list, packed
+from glp_rapids.compressed.format.neighbour_list import ListFunctions
 from glp_rapids.compressed.format.packed import CLASS_BITS, CLASSES, FIRST, GAP, LENGTH, START
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.jit.target import Target
 
 ONE = np.int64(1)
@@ -54,7 +56,7 @@ def _coded_gaps(target: Target, emit: Any) -> Any:
     return read_gaps
 
 
-def _of_codes(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
+def _of_codes(target: Target, emit: Any, functions: cgr.CgrFunctions) -> Any:
     """Make what reads a part of "cgr"."""
     code = bits.build(target)
     read_code, unfold, read_gaps = code.read_code, code.unfold, _coded_gaps(target, emit)
@@ -84,7 +86,7 @@ def _of_codes(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
     return read_part
 
 
-def _of_classes(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
+def _of_classes(target: Target, emit: Any, functions: packed.PackedFunctions) -> Any:
     """Make what reads a part of "packed"."""
     code = bits.build(target)
     open_window, fill, take, unfold = code.open_window, code.fill, code.take, code.unfold
@@ -127,7 +129,7 @@ def _of_classes(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
     return read_part
 
 
-def _of_runs(target: Target, emit: Any, functions: SimpleNamespace) -> Any:
+def _of_runs(target: Target, emit: Any, functions: entropy.EntropyFunctions) -> Any:
     """Make what reads a part of "entropy", runs to both sides of the vertex."""
     open_runs, next_run = functions.open_runs, functions.next_run
 
@@ -151,9 +153,9 @@ PARTS: dict[str, Callable[..., Any]] = {
 }
 
 
-@functools.cache
-def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespace:
-    """Compile the functions that read lists of a scheme in no order.
+@dataclass(frozen=True)
+class UnorderedFunctions:
+    """Functions that read lists of a scheme in no order.
 
     ``emit(sink, place, entry)``, a plain function, gets every entry once, with a place of its own
     from ``place`` on; ``sink`` is handed through.
@@ -163,12 +165,22 @@ def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespac
     ``read_part(words, tables, bit, v, count, settings, sink, place)``
         Of a part of a longer list.
     ``read_degree``, ``part_bit``
-        Those of `lists.build`.
+        As in `ListFunctions`.
     """
+
+    read_list: Function
+    read_part: Function
+    read_degree: Function
+    part_bit: Function
+
+
+@functools.cache
+def build(scheme: str, target: Target, emit: Callable = store) -> UnorderedFunctions:
+    """Compile the functions that read lists of a scheme in no order, and what gets the entries."""
     functions = neighbour_list.build(scheme, target)
     device = bits.inner(target)
     emit = device(emit)
-    read_part = PARTS[scheme](target, emit, functions)
+    read_part = PARTS[scheme](target, emit, functions.scheme)
     code = bits.build(target)
     open_window, take = code.open_window, code.take
 
@@ -184,7 +196,7 @@ def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespac
             entry, window, have, word = take(words, window, have, word, settings.id_bits)
             emit(sink, place + i, np.int64(entry))
 
-    return SimpleNamespace(
+    return UnorderedFunctions(
         read_list=read_list,
         read_part=read_part,
         read_degree=functions.read_degree,
@@ -193,8 +205,6 @@ def build(scheme: str, target: Target, emit: Callable = store) -> SimpleNamespac
 
 
 @functools.cache
-def in_no_order(scheme: str, target: Target) -> SimpleNamespace:
+def in_no_order(scheme: str, target: Target) -> ListFunctions:
     """Do as `neighbour_list.build`, but leave the entries of lists and parts in no order."""
-    return SimpleNamespace(
-        **{**vars(neighbour_list.build(scheme, target)), **vars(build(scheme, target))}
-    )
+    return replace(neighbour_list.build(scheme, target), **vars(build(scheme, target)))
