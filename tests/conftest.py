@@ -33,13 +33,23 @@ class NeedGpu(pytest.Item):
 FILES = pytest.StashKey()  # those collected, and those of them with tests that need a GPU
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m and -k choose
+# The files that take longest, in this order before the others, so that no process is left with one.
+LONGEST = ["test_cuda", "test_examples", "test_program"]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Collect the tests that need a GPU as one a file, where there is none."""
     needing = {item.path for item in items if item.get_closest_marker("gpu")}
     config.stash[FILES] = {item.path for item in items}, needing
-    if gpu_available():
-        return
+    if not gpu_available():
+        items[:] = one_a_file(items)
+    yield  # -m and -k choose
+    first = dict(zip(LONGEST, range(-len(LONGEST), 0), strict=True))
+    items.sort(key=lambda item: first.get(item.path.stem, 0))
+
+
+def one_a_file(items):
+    """Put one item in the place of all of a file that need a GPU."""
     absent, kept = defaultdict(list), []
     for item in items:
         if item.get_closest_marker("gpu"):
@@ -52,7 +62,7 @@ def pytest_collection_modifyitems(config, items):
         instead.add_marker(pytest.mark.skip(reason))
         instead.add_marker("gpu")
         kept.append(instead)
-    items[:] = kept
+    return kept
 
 
 @pytest.fixture(scope="session", params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
