@@ -135,7 +135,8 @@ def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, weigh
 
 
 # Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
-@pytest.mark.parametrize("index_type", some([np.int32, np.int64], np.int32))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
 def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_type):
     graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
     monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(index_type)))
