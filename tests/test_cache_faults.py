@@ -59,6 +59,7 @@ def run(package, tmp_path, **environment):
     return int(total), eval(said)
 
 
+@pytest.mark.exhaustive
 def test_an_install_that_cannot_be_written_without_a_home(package, tmp_path):
     # a file in the place of each folder stops root too, whom no mode stops
     folders = [folder for folder in (package / "glp_rapids").rglob("*") if folder.is_dir()]

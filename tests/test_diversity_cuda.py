@@ -96,13 +96,14 @@ def test_kernels_compile(compiled, capability, index_type):
     assert all(f".target sm_{capability[0]}{capability[1]}" in code for _, code in found)
 
 
-def test_the_simulator_gives_the_results_of_a_cpu():
+@pytest.mark.parametrize(("part", "compared"), [("core", 3), *exhaustive(("all", 27))])
+def test_the_simulator_gives_the_results_of_a_cpu(part, compared):
     script = Path(__file__).with_name("simulate_diversity.py")
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
     )
     run = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, script, part], env=environment, capture_output=True, text=True
     )
-    assert run.stdout == "0 of 27 differ\n", run.stdout + run.stderr[-2000:]
+    assert run.stdout == f"0 of {compared} differ\n", run.stdout + run.stderr[-2000:]

@@ -54,6 +54,7 @@ def test_fraud_pipeline_finds_rings(tmp_path):
     assert "features of 10,942 accounts" in day
 
 
+@pytest.mark.exhaustive
 def test_own_variant_sees_new_rings_and_forgets_old_ones(tmp_path):
     out = printed(tmp_path, "-W", "error", EXAMPLES / "own_variant.py", 200_000, "picture.png")
     rows = {line.split("]")[0]: line.split("]")[1].split() for line in out.splitlines()[-4:]}
@@ -65,6 +66,7 @@ def test_own_variant_sees_new_rings_and_forgets_old_ones(tmp_path):
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.exhaustive
 def test_communities_compared_says_the_same_twice(tmp_path):
     out = printed(tmp_path, "-W", "error", EXAMPLES / "communities_compared.py", 5_000, "x.png")
     assert "5,000 pages, 44,294 edges; frames of" in out
