@@ -34,7 +34,14 @@ FILES = pytest.StashKey()  # those collected, and those of them with tests that 
 
 
 # The files that take longest, in this order before the others, so that no process is left with one.
-LONGEST = ["test_cuda", "test_examples", "test_program"]
+# Neighbours compile different kernels.
+LONGEST = [
+    f"test_{name}"
+    for name in (
+        "compressed_propagation", "cuda", "diversity_cuda", "diversity", "processes", "program",
+        "label_propagation", "program_bounds", "examples", "program_fuzz", "docstrings",
+    )
+]  # fmt: skip
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
