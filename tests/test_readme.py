@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -38,20 +39,31 @@ def test_links_lead_somewhere(link):
 
 def test_anchors_exist():
     text = README.read_text()
-    titles = [line.lstrip("# ") for line in text.splitlines() if line.startswith("## ")]
+    titles = re.findall(r"^##+ (.*)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
     assert set(re.findall(r"\]\(#([^)]*)\)", text)) <= slugs
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line
-        for code in blocks("bash")
-        for line in code.splitlines()
-        if line.startswith("glp-rapids")
-    ],
-)
+def test_the_files_that_developers_are_sent_to_exist():
+    section = README.read_text().split("\n## Where things are\n")[1].split("\n## ")[0]
+    package = ROOT / "glp_rapids"
+    propagation = package / "propagation"
+    rooms = (ROOT, package, propagation, propagation / "kernels/gpu")
+    rooms += tuple(package / name for name in re.findall(r"(\w+)/  ", section))
+    names = set(re.findall(r"(?<![\w/])(?:\w+/)*(?:\w+\.py|\w+/)", section))
+    assert len(names) > 30
+    lost = [name for name in sorted(names) if not any((room / name).exists() for room in rooms)]
+    assert not lost
+
+
+def commands():
+    """The commands of the library: in blocks, and beside the measurements."""
+    lines = [line for code in blocks("bash") for line in code.splitlines()]
+    lines += re.findall(r"`(glp-rapids [^`]*)`", FENCE.sub("", README.read_text()))
+    return sorted({line for line in lines if line.startswith("glp-rapids")})
+
+
+@pytest.mark.parametrize("line", commands())
 def test_commands_have_the_options_that_are_shown(line, capsys):
     from glp_rapids.cli import main
 
