@@ -157,10 +157,7 @@ def _draw_members(axes, at, inside, sellers):
     colours = colormaps["YlOrBr"](0.25 + 0.5 * shade)
     seed = inside["is_seed"].to_numpy(bool)
     square = inside["vertex"].isin(list(sellers)).to_numpy()
-    kinds = (
-        (~seed, None, 130, "found"),
-        (seed, SEED, 170, "on the blacklist"),
-    )
+    kinds = ((~seed, None, 130, "found"), (seed, SEED, 170, "on the blacklist"))
     for chosen, colour, size, label in kinds:
         for shape, marker in ((~square, "o"), (square, "s")):
             part = chosen & shape

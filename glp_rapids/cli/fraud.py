@@ -115,9 +115,7 @@ def run(options: argparse.Namespace) -> None:
     limits = ("minimum_size", "minimum_score", "minimum_share", "minimum_partners")
     given = {name: getattr(options, name) for name in limits}
     found = find_clusters(
-        window,
-        known,
-        **{name: value for name, value in given.items() if value is not None},
+        window, known, **{name: value for name, value in given.items() if value is not None}
     )
     seconds = time.perf_counter() - start
     unknown = len(found.members) - int(found.members["is_seed"].sum())

@@ -118,10 +118,7 @@ def transactions(
     burst = min(burst_days, days)
     opening = rng.random(rings) * (days - burst)
     time = np.concatenate(
-        [
-            rng.random(rows - planted) * days,
-            opening[ring_of_row] + rng.random(planted) * burst,
-        ]
+        [rng.random(rows - planted) * days, opening[ring_of_row] + rng.random(planted) * burst]
     )
     source = np.concatenate([source, ring_rows[0]])
     destination = np.concatenate([destination, ring_rows[1]])

@@ -106,11 +106,7 @@ def label_propagation_communities(G: Graph, *, device: DeviceName | None = None)
 
 
 def fast_label_propagation_communities(
-    G: Graph,
-    *,
-    weight: Hashable | None = None,
-    seed: Any = None,
-    device: DeviceName | None = None,
+    G: Graph, *, weight: Hashable | None = None, seed: Any = None, device: DeviceName | None = None
 ) -> Iterator[set]:
     """Find communities by label propagation without regard to directions.
 
@@ -154,11 +150,7 @@ def fast_label_propagation_communities(
 
 
 def asyn_lpa_communities(
-    G: Graph,
-    weight: Hashable | None = None,
-    seed: Any = None,
-    *,
-    device: DeviceName | None = None,
+    G: Graph, weight: Hashable | None = None, seed: Any = None, *, device: DeviceName | None = None
 ) -> Iterator[set]:
     """Find communities by label propagation; in directed graphs labels come from successors.
 

@@ -20,11 +20,7 @@ from numba.core import config
 from glp_rapids.common import fixed_point
 from glp_rapids.jit.cache import keep, recalled
 from glp_rapids.jit.diagnosis import described, explain
-from glp_rapids.jit.fingerprint import (
-    bytecode,
-    digest_of,
-    fingerprint,
-)
+from glp_rapids.jit.fingerprint import bytecode, digest_of, fingerprint
 from glp_rapids.jit.raising import errors_of
 from glp_rapids.jit.target import Target, cpu_target
 from glp_rapids.propagation import ties

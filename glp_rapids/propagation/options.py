@@ -41,7 +41,6 @@ class SweepOptions(EdgeOptions, total=False):
     progress: bool | Callable[[dict], None]
 
 
-
 # The defaults of the loop, chosen by `glp-rapids bench parameters` (table in README.md).
 CLASSES, EXPLORE, TOLERANCE, MAX_ITER = 32, 10, 1e-3, 100
 

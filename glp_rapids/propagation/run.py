@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.progress import reporting
-from glp_rapids.device import (
-    LackOfMemory,
-    memory_free,
-    memory_in_use,
-    module_on,
-    to_device,
-)
+from glp_rapids.device import LackOfMemory, memory_free, memory_in_use, module_on, to_device
 from glp_rapids.propagation.failures import LOWEST, explain_failure
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, initial_state

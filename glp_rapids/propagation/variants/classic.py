@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import (
-    check_truth,
-    shown,
-)
+from glp_rapids.common.checks import check_truth, shown
 from glp_rapids.propagation.call import prepare, results
 from glp_rapids.propagation.options import SweepOptions
 from glp_rapids.propagation.program import Program
@@ -170,9 +167,7 @@ def propagate(
             f"program must be an instance of glp_rapids.Program, not {shown(program)}{hint}"
         )
     check_truth(
-        renumber=renumber,
-        skip_inactive=program.skip_inactive,
-        count_volumes=program.count_volumes,
+        renumber=renumber, skip_inactive=program.skip_inactive, count_volumes=program.count_volumes
     )
     prepared, run_options = prepare(graph, options)
     outcome = run(prepared, program, run_options)

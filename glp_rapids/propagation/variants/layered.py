@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import (
-    as_float,
-    check_truth,
-    is_number,
-    is_sequence,
-    shown,
-)
+from glp_rapids.common.checks import as_float, check_truth, is_number, is_sequence, shown
 from glp_rapids.propagation.call import prepare, results
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program

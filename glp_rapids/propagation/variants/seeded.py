@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import (
-    check_integer,
-    check_share,
-)
+from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.device import device_of, module_on
 from glp_rapids.propagation.call import prepare, refuse, results
 from glp_rapids.propagation.options import SweepOptions
