@@ -1,6 +1,6 @@
 """What is measured, one module a bench: each has ``add_options(parser)`` and ``run(options)``.
 
-``run`` gives tables, ``{title: [row, ...]}`` with a row a dict of column to value. The peers that a
+``run`` returns tables: ``{title: [row, ...]}``, a row as a dict by column. The peers that a
 bench runs beside this library (NetworKit) are imported when it runs, not before.
 """
 
@@ -38,7 +38,7 @@ def add_benches(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> str:
-    """Run the bench named by the options and give its tables as text."""
+    """Run the bench named by the options and return its tables as text."""
     tables = importlib.import_module(f"glp_rapids.bench.{options.bench}").run(options)
     return as_json(tables) if options.json else as_markdown(tables)
 

@@ -13,14 +13,10 @@ import argparse
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-from tqdm import tqdm
-
 from glp_rapids.bench import memory, subjects, timing
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.compression import compress
-from glp_rapids.device import gpu_available, to_host
 from glp_rapids.graph.graph import Graph
 from glp_rapids.propagation.engines import ENGINES
 
@@ -35,26 +31,18 @@ RAW = 32  # lists of up to so many are left raw by the paper: a row of its own i
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME",
-                        help="as for bench gpu, or WebGraph's .graph files")  # fmt: skip
+    about = "as for bench gpu, or WebGraph's .graph files"
+    subjects.add_options(parser, GRAPHS, repeats=5, about=about)
     parser.add_argument("--schemes", nargs="+", default=SCHEMES, choices=SCHEMES, metavar="NAME",
                         help=f"of {', '.join(SCHEMES)}")  # fmt: skip
     parser.add_argument("--order", choices=("llp", "degree", "bfs"), help="before compression")
     parser.add_argument("--sweeps", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give the tables, a row a graph and scheme."""
-    device = options.device or ("gpu" if gpu_available() else "cpu")
-    tables: Tables = {}
-    for name in tqdm(options.graphs, desc="compressed", leave=False, disable=None):
-        graph = subjects.load(name, device)
-        for title, rows in measure(name, graph, options).items():
-            tables.setdefault(title, []).extend(rows)
-        del graph
-    return {title: rows for title, rows in tables.items() if rows}
+    """Return the tables, with a row a graph and scheme."""
+    measured = partial(measure, options=options)
+    return subjects.each(options.graphs, options.device, "compressed", measured)
 
 
 def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
@@ -66,7 +54,7 @@ def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
     memories: Rows = []
     plain = Times(
         timing.timed_sweeps(_sync(graph, options), repeats, device),
-        timing.timed(_run(graph), repeats, device),
+        timing.timed(subjects.propagation(graph), repeats, device),
     )
     for scheme in options.schemes:
         compressed, rows = encoded(graph, scheme, options)
@@ -92,7 +80,7 @@ class Times(NamedTuple):
 
 
 def encoded(graph: Graph, scheme: str, options: argparse.Namespace) -> tuple[CompressedGraph, Rows]:
-    """Give the graph compressed, and rows of its size: all lists compressed, and short ones raw."""
+    """Compress a graph; return it, and rows of its size: without raw lists, and with short ones."""
     rows = []
     for raw_below in (RAW, 0):
         make = partial(compress, graph, scheme, raw_below=raw_below, order=options.order)
@@ -100,22 +88,21 @@ def encoded(graph: Graph, scheme: str, options: argparse.Namespace) -> tuple[Com
         decode_ms, back = timing.clocked(compressed.to_graph, 1, graph.device)
         exact = _same(back.indptr, graph.indptr) and _same(back.indices, graph.indices)
         del back
-        rows.insert(
-            0, size_row(compressed, milliseconds) | {"decode ms": decode_ms, "exact": exact}
-        )
-    return compressed, rows
+        rows.append(size_row(compressed, milliseconds) | {"decode ms": decode_ms, "exact": exact})
+    return compressed, rows[::-1]
 
 
 def propagated(
     compressed: CompressedGraph, plain: Times, options: argparse.Namespace
 ) -> tuple[Rows, Rows]:
-    """Give the rows of sweeps and those of runs to convergence, a row a strategy."""
+    """Return the rows of sweeps and those of runs to convergence, a row a strategy."""
     device, scheme = compressed.device, compressed.layout.scheme
     sweeps: Rows = []
     runs: Rows = []
     for strategy in STRATEGIES if device == "gpu" else STRATEGIES[:1]:
         ours = timing.timed_sweeps(_sync(compressed, options, strategy), options.repeats, device)
-        run = timing.timed(_run(compressed, strategy), options.repeats, device)
+        call = subjects.propagation(compressed, strategy)
+        run = timing.timed(call, options.repeats, device)
         share = plain.sweeps.median_ms / ours.median_ms
         wanted = WANTED_SHARE.get(scheme) if (device, strategy) == ("gpu", "auto") else None
         sweeps.append(
@@ -127,7 +114,7 @@ def propagated(
                 "of plain": share,
                 "wanted": wanted,
                 "reached": None if wanted is None else share >= wanted,
-                "same labels": _alike(ours.timing.found, plain.sweeps.timing.found),
+                "same labels": subjects.same_labels(ours.timing.found, plain.sweeps.timing.found),
             }
         )
         runs.append(
@@ -137,7 +124,7 @@ def propagated(
                 "plain ms": plain.run.run_ms,
                 "ms": run.run_ms,
                 "of plain": plain.run.run_ms / run.run_ms,
-                "same labels": _alike(run.found, plain.run.found),
+                "same labels": subjects.same_labels(run.found, plain.run.found),
             }
         )
     for rows in (sweeps, runs):
@@ -148,7 +135,7 @@ def propagated(
 
 
 def size_row(compressed: CompressedGraph, milliseconds: float) -> dict:
-    """Give the row of a size and of how fast it was encoded."""
+    """Return the row of a size and of how fast it was encoded."""
     stats, entries = compressed.stats(), compressed.number_of_edges
     rate = entries / milliseconds / 1e6
     return {
@@ -169,33 +156,18 @@ def _memory(compressed: CompressedGraph) -> Rows:
         return []
     rows = []
     for what, settings in (("defaults", {}), ("synchronous", {"update": "sync", "explore": 0})):
-        _, columns = memory.of_run(
-            compressed, lambda subject, settings=settings: _propagation(subject, **settings)()
-        )
-        rows.append({"run": what} | columns)
+
+        def call(subject: CompressedGraph, settings: dict[str, Any] = settings) -> Any:
+            return subjects.propagation(subject, **settings)()
+
+        rows.append({"run": what} | memory.of_run(compressed, call)[1])
     return rows
 
 
-def _propagation(graph: Any, **settings: Any) -> Any:
-    from glp_rapids import label_propagation
-
-    return partial(label_propagation, graph, device=graph.device, **settings)
-
-
 def _sync(graph: Any, options: argparse.Namespace, strategy: str = "auto") -> Any:
-    return _propagation(
-        graph, strategy=strategy, update="sync", explore=0, tol=0.0, max_iter=options.sweeps,
-        skip_inactive=False,
-    )  # fmt: skip
-
-
-def _run(graph: Any, strategy: str = "auto") -> Any:
-    return _propagation(graph, strategy=strategy)
+    settings = subjects.synchronous(options.sweeps, skip_inactive=False)
+    return subjects.propagation(graph, strategy, **settings)
 
 
 def _same(one: Any, other: Any) -> bool:
     return bool((one == other).all())
-
-
-def _alike(one: Any, other: Any) -> bool:
-    return np.array_equal(*(to_host(frame["partition"].values) for frame in (one, other)))

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from glp_rapids import datasets
 from glp_rapids.bench import subjects
@@ -25,7 +24,6 @@ from glp_rapids.ingest.read import as_graph
 from glp_rapids.metrics import modularity
 
 GRAPHS = ("com-dblp", "cnr-2000", "rmat-20-10")
-MODES: dict[str, dict[str, Any]] = {"defaults": {}, "explore=0": {"explore": 0}}
 REQUIRED = {"defaults": 1.0, "explore=0": 3.0}
 INGEST_SECONDS, INGEST_ROWS = 3.0, 10_000_000
 PROGRAM_RATIO = 1.1
@@ -33,40 +31,38 @@ PROGRAM_RATIO = 1.1
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME",
-                        help="names of glp_rapids.datasets, or rmat-SCALE-FACTOR")  # fmt: skip
+    subjects.add_options(parser, GRAPHS, repeats=5, threads="", device=False)
     parser.add_argument("--rows", type=int, default=INGEST_ROWS, help="to ingest; 0: none")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--alone", action="store_true", help="without NetworKit")
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give a table of label propagation, one of ingest and one of programs."""
+    """Return a table of label propagation, one of programs and one of ingest."""
     threads = subjects.processors(options.threads)
     peer = None if options.alone else subjects.networkit(threads)
-    speed, programs = [], []
-    for name in tqdm(options.graphs, desc="cpu", leave=False, disable=None):
-        graph = subjects.load(name, "cpu")
-        speed += _propagation(peer, name, graph, options.repeats)
-        programs += _programs(name, graph, options.repeats)
-    tables = {
-        f"Label propagation on {threads} threads": speed,
-        f"User-defined classic label propagation, {threads} threads": programs,
-    }
+
+    def measure(name: str, graph: Graph) -> Tables:
+        return {
+            f"Label propagation on {threads} threads":
+                _propagation(peer, name, graph, options.repeats),
+            f"User-defined classic label propagation, {threads} threads":
+                _programs(name, graph, options.repeats),
+        }  # fmt: skip
+
+    tables = subjects.each(options.graphs, "cpu", "cpu", measure)
     if options.rows:
         tables[f"Ingest on {threads} threads"] = _ingest(options.rows, min(options.repeats, 3))
     return tables
 
 
 def _propagation(peer: Any, name: str, graph: Graph, repeats: int) -> Rows:
-    ours: dict[str, list[subjects.Outcome]] = {mode: [] for mode in MODES}
+    ours: dict[str, list[subjects.Outcome]] = {mode: [] for mode in subjects.MODES}
     theirs = []
     other = None if peer is None else subjects.networkit_graph(peer, graph)
     for seed in range(-1, repeats):  # the first, -1, warms up
         if other is not None:
             theirs.append(subjects.run_networkit(peer, other, max(seed, 0)))
-        for mode, settings in MODES.items():
+        for mode, settings in subjects.MODES.items():
             ours[mode].append(subjects.run_ours(graph, seed=max(seed, 0), **settings))
     rows = []
     for mode, outcomes in ours.items():
@@ -104,27 +100,27 @@ def _ingest(rows: int, repeats: int) -> Rows:
         start = time.perf_counter()
         graph = as_graph(frame, device="cpu")
         seconds.append(time.perf_counter() - start)
-    limit = INGEST_SECONDS * rows / INGEST_ROWS
-    return [
-        {
-            "rows": rows,
-            "ids": "int64",
-            "vertices": graph.number_of_vertices,
-            "entries": graph.number_of_edges,
-            "seconds": median(seconds),
-            "wanted below": limit,
-            "reached": median(seconds) < limit,
-        }
-    ]
+    found, limit = median(seconds), INGEST_SECONDS * rows / INGEST_ROWS
+    row = {"rows": rows, "ids": "int64", "vertices": graph.number_of_vertices,
+           "entries": graph.number_of_edges, "seconds": found, "wanted below": limit,
+           "reached": found < limit}  # fmt: skip
+    return [row]
 
 
 def _programs(name: str, graph: Graph, repeats: int) -> Rows:
-    contestants = _classic_programs()
+    from glp_rapids import label_propagation, propagate
+    from glp_rapids.bench.programs import Reworded, WordForWord
+
+    contestants = {
+        "built-in": lambda: label_propagation(graph, device="cpu"),
+        "word for word": lambda: propagate(graph, WordForWord(), device="cpu"),
+        "reworded": lambda: propagate(graph, Reworded(), device="cpu"),
+    }
     seconds: dict[str, list[float]] = {kind: [] for kind in contestants}
     for _ in range(repeats + 1):
-        for kind, propagate in contestants.items():
+        for kind, run_once in contestants.items():
             start = time.perf_counter()
-            propagate(graph)
+            run_once()
             seconds[kind].append(time.perf_counter() - start)
     built_in = median(seconds.pop("built-in")[1:])
     return [
@@ -139,15 +135,3 @@ def _programs(name: str, graph: Graph, repeats: int) -> Rows:
         }
         for kind, times in seconds.items()
     ]
-
-
-def _classic_programs() -> dict[str, Any]:
-    """Give the built-in classic and two that a user could have written, as functions of a graph."""
-    from glp_rapids import label_propagation, propagate
-    from glp_rapids.bench.programs import Reworded, WordForWord
-
-    return {
-        "built-in": lambda graph: label_propagation(graph, device="cpu"),
-        "word for word": lambda graph: propagate(graph, WordForWord(), device="cpu"),
-        "reworded": lambda graph: propagate(graph, Reworded(), device="cpu"),
-    }

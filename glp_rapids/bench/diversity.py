@@ -16,14 +16,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 import glp_rapids
 from glp_rapids.bench import memory, subjects
 from glp_rapids.bench.ingest import edge_frame
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.bench.timing import clocked
-from glp_rapids.device import array_module, gpu_available
+from glp_rapids.device import array_module, choose
 from glp_rapids.diversity.models import MODELS
 from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.graph.graph import Graph
@@ -43,13 +42,10 @@ K = 4  # of what is wanted, and of the truss of the whole graph
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    parser.add_argument("--graphs", nargs="+", default=("com-dblp",), metavar="NAME",
-                        help="as for bench gpu")  # fmt: skip
+    subjects.add_options(parser, ("com-dblp",), repeats=5)
     parser.add_argument("--models", nargs="+", default=tuple(MODELS), choices=tuple(MODELS))
     parser.add_argument("--k", nargs="+", type=int, default=(4,), metavar="K")
     parser.add_argument("--top", type=int, default=100, metavar="T", help="0: leave the best out")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
     parser.add_argument("--devices", nargs="+", type=int, default=(), metavar="N",
                         help="of several GPUs their numbers: the first alone, and all; on a CPU "
                         "as many threads")  # fmt: skip
@@ -59,20 +55,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give the tables: a row for each graph, model and k; each whole graph; each set of devices."""
+    """Return the tables: of each graph, model and k; of sets of devices; of whole graphs."""
     if options.repeats < 1 or options.top < 0:
         raise ValueError("--repeats must be at least 1, and --top at least 0")
-    device = options.device or ("gpu" if gpu_available() else "cpu")
-    tables: dict[str, Rows] = {}
+    device = choose(options.device)
+    tables: Tables = {}
     # cuGraph comes last: with it comes RMM, and then CuPy's pool is not what memory is from
-    measures = [_diversity] + ([] if options.no_whole else [_whole])
-    for measure in measures:
-        for name in tqdm(options.graphs, desc=measure.__name__[1:], leave=False, disable=None):
-            graph = subjects.load(name, device)
-            for title, rows in measure(name, graph, options).items():
-                tables.setdefault(f"{title}, {device}", []).extend(rows)
-            del graph
-    return tables
+    for measure in [_diversity] + ([] if options.no_whole else [_whole]):
+        measured = partial(measure, options=options)
+        tables |= subjects.each(options.graphs, device, measure.__name__[1:], measured)
+    return {f"{title}, {device}": rows for title, rows in tables.items()}
 
 
 def _diversity(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
@@ -85,8 +77,7 @@ def _diversity(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
             scores.append(row | _scores(name, graph, model, k, options))
             if len(options.devices) > 1:
                 shared += [row | found for found in _shared(graph, model, k, options)]
-    tables = {"Structural diversity": scores, "Several devices": shared}
-    return {title: rows for title, rows in tables.items() if rows}
+    return {"Structural diversity": scores, "Several devices": shared}
 
 
 def _scores(
@@ -113,7 +104,7 @@ def _scores(
 
 
 def _peak(call: Callable[[], Any]) -> int:
-    """Give the bytes that CuPy's pool holds after a call that began with an empty one."""
+    """Return the bytes that CuPy's pool holds after a call that began with an empty one."""
     import cupy
 
     memory.free_memory()
@@ -172,10 +163,10 @@ def _whole(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
 
 
 def _by_index(graph: Graph) -> Graph:
-    """Give the graph with its vertex indices for ids: those cuGraph is given, too.
+    """Return the graph with its vertex indices as ids, which is what cuGraph gets, too.
 
-    Where there is cuDF they are of it, so that our results are frames of cuDF as cuGraph's are: to
-    bring thirteen million edges to the host takes several times as long as to find a truss.
+    If cuDF is there they are columns of cuDF, and so are our results, as cuGraph's are: to bring
+    thirteen million edges to the host takes several times as long as to find a truss.
     """
     columns = [
         graph.row_indices(),
@@ -191,7 +182,7 @@ def _by_index(graph: Graph) -> Graph:
 
 
 def _cugraph_calls(graph: Graph) -> dict[str, Callable[[], Any]]:
-    """Give cuGraph's functions on the same graph, where there are any.
+    """Return calls of cuGraph's functions on the same graph; none without cuGraph.
 
     cuGraph 26.10 ignores the ``degree_type`` of core_number: an undirected edge counts once.
     """
@@ -209,7 +200,7 @@ def _cugraph_calls(graph: Graph) -> dict[str, Callable[[], Any]]:
 
 
 def same_facts(ours: Any, theirs: Any) -> bool:
-    """Tell whether two results agree on all that has an edge; cuGraph's are frames or graphs."""
+    """Tell whether ours and cuGraph's (frames or graphs) agree on all vertices with an edge."""
     if hasattr(theirs, "view_edge_list"):
         return np.array_equal(_pairs(ours), _pairs(theirs.view_edge_list()))
     value = ours.columns[-1]
@@ -219,7 +210,7 @@ def same_facts(ours: Any, theirs: Any) -> bool:
 
 
 def _pairs(edges: Any) -> np.ndarray:
-    """Give each undirected edge as one number, sorted."""
+    """Return each undirected edge as one number, sorted."""
     edges = _on_host(edges)
     ends = np.sort([edges[end].to_numpy(np.int64) for end in ("src", "dst")], axis=0)
     return np.sort(ends[0] << 32 | ends[1])

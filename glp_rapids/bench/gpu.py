@@ -16,11 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm import tqdm
 
 from glp_rapids.bench import memory, subjects, timing
 from glp_rapids.bench.table import Rows, Tables
-from glp_rapids.device import array_module, gpu_available, to_host
+from glp_rapids.device import array_module, gpu_available
 from glp_rapids.graph.graph import Graph
 from glp_rapids.metrics import modularity
 from glp_rapids.propagation.engines import ENGINES
@@ -34,7 +33,6 @@ VARIANTS = ("classic", "weighted", "layered", "user-defined", "speaker-listener"
 WANTED_RATIO = {"weighted": 1.6, "layered": 1.3, "word for word": 1.1, "reworded": 1.1,
                 "speaker-listener": 3.0}  # fmt: skip
 WANTED_OF_CEILING, WANTED_FIRST = 0.75, 2.0
-MODES: dict[str, dict[str, Any]] = {"defaults": {}, "explore=0": {"explore": 0}}
 
 ENTRIES_AT_ONCE = 1 << 26
 WEIGHT_SEED = 0x3E16
@@ -42,19 +40,19 @@ WEIGHT_SEED = 0x3E16
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME",
-                        help="kron-SCALE-FACTOR, rmat-SCALE-FACTOR, web[-PAGES], road[-SIDE], "
-                        "social[-PEOPLE], a name of glp_rapids.datasets, "
-                        "or a file of edges")  # fmt: skip
+    about = (
+        "kron-SCALE-FACTOR, rmat-SCALE-FACTOR, web[-PAGES], road[-SIDE], social[-PEOPLE], "
+        "a name of glp_rapids.datasets, or a file of edges"
+    )
+    subjects.add_options(parser, GRAPHS, repeats=5, device=False, about=about)
     for option, names in {"--strategies": STRATEGIES, "--variants": VARIANTS}.items():
         parser.add_argument(option, nargs="+", default=names[:1], choices=[*names, "all"],
                             metavar="NAME", help=f"compare {', '.join(names)}, or all")  # fmt: skip
-    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--sweeps", type=int, default=20, help="of classic runs (default 20)")
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give the tables, one row a graph and what was done with it."""
+    """Return the tables, with a row a graph and what was done with it."""
     if not gpu_available():
         raise ValueError(
             "bench gpu measures a GPU, and none can be used here: `glp-rapids doctor` says why; "
@@ -62,14 +60,7 @@ def run(options: argparse.Namespace) -> Tables:
         )
     if min(options.repeats, options.sweeps) < 1:
         raise ValueError("--repeats and --sweeps must be at least 1")
-    tables: Tables = {}
-    for name in tqdm(options.graphs, desc="gpu", leave=False, disable=None):
-        memory.free_memory()
-        graph = subjects.load(name, "gpu")
-        for title, rows in measure(name, graph, options).items():
-            tables.setdefault(title, []).extend(rows)
-        del graph
-    return tables
+    return subjects.each(options.graphs, "gpu", "gpu", partial(measure, options=options))
 
 
 def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
@@ -98,7 +89,7 @@ def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
 
 
 def ceiling_row(name: str, graph: Graph, ceiling: Ceiling | None) -> dict:
-    """Give the row of what the memory allows."""
+    """Return the row of what the memory allows."""
     entries = graph.number_of_edges
     row = {"graph": name, "vertices": graph.number_of_vertices, "entries": entries}
     stream, gather = (ceiling.stream_ms, ceiling.gather_ms) if ceiling else (None, None)
@@ -113,7 +104,7 @@ def ceiling_row(name: str, graph: Graph, ceiling: Ceiling | None) -> dict:
 def classic_row(
     name: str, entries: int, skipping: bool, sweeps: timing.Sweeps, ceiling: Ceiling | None
 ) -> dict:
-    """Give the row of one way to run classic sweeps; full ones compare with the ceiling."""
+    """Return the row of one way to run classic sweeps; full ones compare with the ceiling."""
     run = sweeps.timing
     row = {
         "graph": name,
@@ -143,7 +134,7 @@ def classic_row(
 
 
 def convergence_row(name: str, entries: int, mode: str, run: timing.Timing, quality: float) -> dict:
-    """Give the row of one run to its own end."""
+    """Return the row of one run to its own end."""
     return {
         "graph": name,
         "mode": mode,
@@ -158,7 +149,7 @@ def convergence_row(name: str, entries: int, mode: str, run: timing.Timing, qual
 
 
 def memory_row(name: str, graph: Graph, what: str, peak: int | None) -> dict:
-    """Give the row of the most memory that a run took."""
+    """Return the row of the most memory that a run took."""
     vertices, entries = graph.number_of_vertices, graph.number_of_edges
     allowed = memory.bound(vertices, entries, graph.weights is not None)
     row = {"graph": name, "run": what, "bytes": peak, "bound": allowed}
@@ -177,7 +168,7 @@ def memory_row(name: str, graph: Graph, what: str, peak: int | None) -> dict:
 def strategy_rows(
     name: str, found: dict[str, timing.Sweeps], same: Callable[[Any, Any], bool]
 ) -> Rows:
-    """Give a row a strategy, beside the one that keeps its tables in global memory."""
+    """Return a row a strategy, beside the one that keeps its tables in global memory."""
     slowest = found.get("global")
     return [
         {
@@ -194,7 +185,7 @@ def strategy_rows(
 
 
 def variant_rows(name: str, found: dict[str, timing.Sweeps]) -> Rows:
-    """Give a row a variant, beside the classic."""
+    """Return a row a variant, beside the classic."""
     classic = found["classic"]
     rows = []
     for variant, sweeps in found.items():
@@ -216,68 +207,48 @@ def variant_rows(name: str, found: dict[str, timing.Sweeps]) -> Rows:
 
 
 def _rate(edges: float, milliseconds: float | None) -> float | None:
-    """Give G edges a second."""
-    return edges / milliseconds / 1e6 if milliseconds else None
+    return edges / milliseconds / 1e6 if milliseconds else None  # G edges a second
 
 
 def _chosen(wanted: Iterable[str], every: tuple[str, ...]) -> list[str]:
-    """Give the names asked for, the first of all among them, since it is compared with."""
+    """List the names asked for, and the first of all, with which they are compared."""
     wanted = {every[0], *(every if "all" in wanted else wanted)}
     return [name for name in every if name in wanted]
-
-
-def _sync(options: argparse.Namespace, **further: Any) -> dict[str, Any]:
-    """Give the options of a run by its number of sweeps."""
-    return {"update": "sync", "explore": 0, "tol": 0.0, "max_iter": options.sweeps, **further}
-
-
-def _propagation(graph: Graph, strategy: str = "auto", **settings: Any) -> Callable[..., Any]:
-    from glp_rapids import label_propagation
-
-    if strategy != "auto":
-        settings["strategy"] = strategy
-    return partial(label_propagation, graph, device=graph.device, **settings)
 
 
 def _memory(name: str, graph: Graph, options: argparse.Namespace) -> Rows:
     if graph.device == "cpu":
         return [memory_row(name, graph, "defaults", None)]
-    runs = [("classic", bare, _sync(options)), ("defaults", bare, {})]
+    synchronous = subjects.synchronous(options.sweeps)
+    runs = [("classic", bare, synchronous), ("defaults", bare, {})]
     if "weighted" in _chosen(options.variants, VARIANTS):
         # shares all but the weights with the graph, so that nothing is counted twice
-        runs.append(("weighted classic", weighted, _sync(options)))
+        runs.append(("weighted classic", weighted, synchronous))
     rows, subject = [], None
     for what, made, settings in runs:
         del subject  # and what the last run left on it
         subject = made(graph)
         memory.free_memory()
         with memory.peak_memory() as water:
-            _propagation(subject, **settings)()
+            subjects.propagation(subject, **settings)()
         rows.append(memory_row(name, subject, what, water.peak))
     return rows
 
 
 def _classic(name: str, graph: Graph, options: argparse.Namespace, ceiling: Ceiling | None) -> Rows:
-    return [
-        classic_row(
-            name,
-            graph.number_of_edges,
-            skipping,
-            timing.timed_sweeps(
-                _propagation(graph, **_sync(options, skip_inactive=skipping)),
-                options.repeats,
-                graph.device,
-            ),
-            ceiling,
-        )
-        for skipping in (False, True)
-    ]
+    rows = []
+    for skipping in (False, True):
+        settings = subjects.synchronous(options.sweeps, skip_inactive=skipping)
+        call = subjects.propagation(graph, **settings)
+        sweeps = timing.timed_sweeps(call, options.repeats, graph.device)
+        rows.append(classic_row(name, graph.number_of_edges, skipping, sweeps, ceiling))
+    return rows
 
 
 def _to_convergence(name: str, graph: Graph, options: argparse.Namespace) -> Rows:
     rows = []
-    for mode, settings in MODES.items():
-        run = timing.timed(_propagation(graph, **settings), options.repeats, graph.device)
+    for mode, settings in subjects.MODES.items():
+        run = timing.timed(subjects.propagation(graph, **settings), options.repeats, graph.device)
         quality = modularity(graph, run.found)
         rows.append(convergence_row(name, graph.number_of_edges, mode, run, quality))
     return rows
@@ -286,18 +257,12 @@ def _to_convergence(name: str, graph: Graph, options: argparse.Namespace) -> Row
 def _strategies(
     name: str, graph: Graph, options: argparse.Namespace, strategies: list[str]
 ) -> Rows:
-    settings = _sync(options, skip_inactive=False)
-    found = {
-        strategy: timing.timed_sweeps(
-            _propagation(graph, strategy, **settings), options.repeats, graph.device
-        )
-        for strategy in strategies
-    }
-    return strategy_rows(name, found, _same_labels)
-
-
-def _same_labels(one: Any, other: Any) -> bool:
-    return np.array_equal(*(to_host(frame["partition"].values) for frame in (one, other)))
+    settings = subjects.synchronous(options.sweeps, skip_inactive=False)
+    found = {}
+    for strategy in strategies:
+        call = subjects.propagation(graph, strategy, **settings)
+        found[strategy] = timing.timed_sweeps(call, options.repeats, graph.device)
+    return strategy_rows(name, found, subjects.same_labels)
 
 
 def _variants(name: str, graph: Graph, options: argparse.Namespace, variants: list[str]) -> Rows:
@@ -312,32 +277,33 @@ def _variants(name: str, graph: Graph, options: argparse.Namespace, variants: li
 def _calls(
     variant: str, graph: Graph, options: argparse.Namespace
 ) -> Iterable[tuple[str, Callable[..., Any]]]:
-    """Give the calls that make the same number of sweeps of a variant, by their names."""
+    """Yield the calls that make the same number of sweeps of a variant, and their names."""
     from glp_rapids import layered_label_propagation, propagate, speaker_listener
     from glp_rapids.bench.programs import Reworded, WordForWord
 
-    settings = {"device": graph.device, **_sync(options, skip_inactive=False)}
+    settings = subjects.synchronous(options.sweeps, skip_inactive=False)
+    there = {"device": graph.device, **settings}
     if variant == "classic":
-        yield variant, _propagation(graph, **_sync(options, skip_inactive=False))
+        yield variant, subjects.propagation(graph, **settings)
     elif variant == "weighted":
-        yield variant, _propagation(weighted(graph), **_sync(options, skip_inactive=False))
+        yield variant, subjects.propagation(weighted(graph), **settings)
     elif variant == "layered":
-        yield variant, partial(layered_label_propagation, graph, gammas=[1], **settings)
+        yield variant, partial(layered_label_propagation, graph, gammas=[1], **there)
     elif variant == "user-defined":
-        yield "word for word", partial(propagate, graph, WordForWord(), **settings)
-        yield "reworded", partial(propagate, graph, Reworded(), **settings)
+        yield "word for word", partial(propagate, graph, WordForWord(), **there)
+        yield "reworded", partial(propagate, graph, Reworded(), **there)
     else:
         yield variant, partial(speaker_listener, graph, device=graph.device, update="sync",
                                max_iter=options.sweeps)  # fmt: skip
 
 
 def bare(graph: Graph) -> Graph:
-    """Give the graph without what runs left on it."""
+    """Return the graph without what runs left on it."""
     return replace(graph, _derived={})
 
 
 def weighted(graph: Graph) -> Graph:
-    """Give the graph with float32 weights in [0.5, 1.5), drawn by the pair, so alike both ways."""
+    """Return the graph with float32 weights in [0.5, 1.5), a hash of the pair of ends."""
     from glp_rapids.common.hashing import mix_array
 
     xp = array_module(graph.indices)

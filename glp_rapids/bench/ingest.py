@@ -12,12 +12,11 @@ import importlib.util
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.bench.timing import clocked
-from glp_rapids.device import array_module, gpu_available
+from glp_rapids.device import array_module
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
 
@@ -27,19 +26,16 @@ WANTED_MS_PER_G_ENTRIES = 25 / 0.128  # from a cugraph.Graph
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    parser.add_argument("--graphs", nargs="+", default=("kron-22-16",), metavar="NAME",
-                        help="as for bench gpu")  # fmt: skip
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
+    subjects.add_options(parser, ("kron-22-16",), repeats=5)
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give a table, a row a graph and what it is made from."""
-    device = options.device or ("gpu" if gpu_available() else "cpu")
-    rows: Rows = []
-    for name in tqdm(options.graphs, desc="ingest", leave=False, disable=None):
-        rows += _measure(name, subjects.load(name, device), options.repeats)
-    return {f"Ingest, {device}": rows}
+    """Return a table with a row a graph and what it is made from."""
+
+    def measure(name: str, graph: Graph) -> Tables:
+        return {f"Ingest, {graph.device}": _measure(name, graph, options.repeats)}
+
+    return subjects.each(options.graphs, options.device, "ingest", measure)
 
 
 def _measure(name: str, graph: Graph, repeats: int) -> Rows:
@@ -68,7 +64,7 @@ def _measure(name: str, graph: Graph, repeats: int) -> Rows:
 
 
 def edge_frame(graph: Graph) -> Any:
-    """Give the edges of an undirected graph, once each, as a frame where the graph lives."""
+    """Return the edges of an undirected graph, once each, as a frame where the graph lives."""
     xp = array_module(graph.indices)
     source = graph.row_indices()
     once = source <= graph.indices

@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from statistics import median
@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.bench import memory, timing
+from glp_rapids.bench import memory, subjects, timing
 from glp_rapids.bench.large_graph import large_graph
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.compression import compress
-from glp_rapids.device import DeviceName, array_module, gpu_available
+from glp_rapids.device import DeviceName, array_module, choose
 from glp_rapids.propagation.options import MAX_ITER, Options
 from glp_rapids.propagation.run import Outcome
 from glp_rapids.propagation.run import run as propagate
@@ -60,11 +60,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give the tables."""
+    """Return the tables."""
     tables: Tables = {f"What fits into {options.memory:g} GB": what_fits(options.memory)}
     if options.bits == 0:
         return tables
-    device = options.device or ("gpu" if gpu_available() else "cpu")
+    device = choose(options.device)
     for bits in dict.fromkeys((min(SMALL_BITS, options.bits), options.bits)):
         compressed, row = made(bits, options, device)
         rows = propagated(compressed, options)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> Tables:
 
 
 def what_fits(gigabytes: float) -> Rows:
-    """Give a row for every window: its size raw and compressed, and what fits."""
+    """Return a row for every window: its size raw and compressed, and what fits."""
     rows = []
     for share in SHARES:
         vertices, edges = (
@@ -132,14 +132,11 @@ def made(
 
 
 def propagated(compressed: CompressedGraph, options: argparse.Namespace) -> Rows:
-    """Give a row for synchronous sweeps, and one for the defaults if there is room for them."""
+    """Return a row for synchronous sweeps, and one for the defaults if there is room for them."""
     runs = {
-        "synchronous, nothing skipped": {
-            "update": "sync", "explore": 0, "tol": 0.0, "skip_inactive": False,
-            "max_iter": options.sweeps,
-        },
+        "synchronous, nothing skipped": subjects.synchronous(options.sweeps, skip_inactive=False),
         "defaults": {"max_iter": options.max_iter},
-    }  # fmt: skip
+    }
     rows = []
     for name, settings in runs.items():
         if settings["max_iter"] == 0:
@@ -182,7 +179,7 @@ def _propagation(compressed: CompressedGraph, settings: dict[str, Any]) -> dict[
 
 
 def _seconds(call: Callable[[], Any], device: DeviceName) -> tuple[Any, float]:
-    """Do something once, and say how long it took."""
+    """Call a function once; return its result, and the seconds that it took."""
     timing.synchronise(device)
     begin = time.perf_counter()
     found = call()
@@ -190,14 +187,9 @@ def _seconds(call: Callable[[], Any], device: DeviceName) -> tuple[Any, float]:
     return found, time.perf_counter() - begin
 
 
-@contextlib.contextmanager
-def _peak(device: DeviceName) -> Iterator[memory.HighWater | None]:
-    if device == "cpu":
-        yield None
-        return
+def _peak(device: DeviceName) -> contextlib.AbstractContextManager[memory.HighWater | None]:
     _free(device)
-    with memory.peak_memory() as water:
-        yield water
+    return contextlib.nullcontext() if device == "cpu" else memory.peak_memory()
 
 
 def _free(device: DeviceName) -> None:

@@ -35,7 +35,7 @@ def _row_of(target: Target) -> Any:
 
     @target.device_function
     def row(v, masks, seed, out, place, write):
-        """Give the number of neighbours of v; with ``write`` put them to ``out[place:]``."""
+        """Count the neighbours of v; with ``write`` put them into ``out[place:]``."""
         first = v - (v & (block - np.int64(1)))
         likely = share
         if mix(first, seed) % dense == np.uint64(0):
@@ -64,10 +64,7 @@ def _row_of(target: Target) -> Any:
 
 @functools.cache
 def _kernel(device: DeviceName) -> Any:
-    """Make what counts, or writes, all rows.
-
-    On a GPU: a thread a vertex, any number of blocks; any degree.
-    """
+    """Compile what counts, or writes, all rows; on a GPU: a thread a vertex, of any degree."""
     if device == "cpu":
         from numba import prange
 

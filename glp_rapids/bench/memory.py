@@ -55,7 +55,7 @@ def peak_memory() -> Iterator[HighWater]:
 
 
 def free_memory() -> None:
-    """Give what nobody uses back to the device, cycles of garbage included."""
+    """Return memory that nobody uses to the device, cycles of garbage included."""
     import gc
 
     import cupy
@@ -65,7 +65,7 @@ def free_memory() -> None:
 
 
 def bound(vertices: int, entries: int, weighted: bool) -> int:
-    """Give the bytes that a run may take, its graph included.
+    """Return the bytes that a run may take, its graph included.
 
     4 a neighbour, 8 with weights, 8 a vertex for the row offsets and 48 a vertex for the rest.
     """
@@ -73,12 +73,12 @@ def bound(vertices: int, entries: int, weighted: bool) -> int:
 
 
 def compressed_bound(compressed_bytes: float, vertices: int) -> float:
-    """Give the bytes that a run on a compressed graph may take, the graph included."""
+    """Return the bytes that a run on a compressed graph may take, the graph included."""
     return SLACK * compressed_bytes + COMPRESSED_BYTES_A_VERTEX * vertices
 
 
 def bare(compressed: CompressedGraph) -> CompressedGraph:
-    """Give a compressed graph without what runs left on it."""
+    """Return a compressed graph without what runs left on it."""
     lists = replace(compressed.lists, _derived={})
     return replace(compressed, lists=lists, _derived={})
 
@@ -86,7 +86,7 @@ def bare(compressed: CompressedGraph) -> CompressedGraph:
 def of_run(
     compressed: CompressedGraph, call: Callable[[CompressedGraph], Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """Do something with a bare copy of a compressed graph on a GPU; give columns of a table.
+    """Call a function with a bare copy of a compressed graph; return its result, and columns.
 
     The peak is that of CuPy's pool, without what others hold: ids, and the graph's own copies.
     """

@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give one row a share of overlap, and one row a gamma."""
+    """Return a table with a row a share of overlap, and one with a row a gamma."""
     subjects.processors(options.threads)
     return {
         "SLPA on planted overlapping communities, average F1": _slpa(options),
@@ -43,50 +43,16 @@ def run(options: argparse.Namespace) -> Tables:
 
 
 def planted_cover(
-    vertices: int,
-    size: int,
-    overlap: float,
-    *,
-    inside: float = 0.3,
-    noise: float = 2.0,
+    vertices: int, size: int, overlap: float, *, inside: float = 0.3, noise: float = 2.0,
     seed: int = 0,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Plant communities that overlap.
+) -> tuple[pd.DataFrame, pd.DataFrame]:  # fmt: skip
+    """Plant communities of about ``size`` members; a share of the vertices is in a second one.
 
-    Parameters
-    ----------
-    vertices : int
-        Number of vertices, 0 .. vertices - 1.
-    size : int
-        Members of a community, about.
-    overlap : float
-        Share of the vertices that are in a second community.
-    inside : float, default 0.3
-        Probability that two members of a community are joined.
-    noise : float, default 2.0
-        Mean number of edges of a vertex that lead anywhere.
-    seed : int
-        The same arguments and seed give the same cover.
-
-    Returns
-    -------
-    edges : pandas.DataFrame
-        ``src, dst``.
-    cover : pandas.DataFrame
-        ``vertex, partition``, a row a membership.
-
-    Notes
-    -----
-    O(vertices * size) time and memory. The affiliation graph model: Yang and Leskovec,
+    ``inside``: probability that two members of a community are joined. ``noise``: mean number of
+    edges of a vertex that lead anywhere. Returns the edges, ``src, dst``, and the cover,
+    ``vertex, partition``, a row a membership. The affiliation graph model: Yang and Leskovec,
     "Community-affiliation graph model for overlapping network community detection", ICDM 2012,
     section 3.
-
-    Examples
-    --------
-    >>> from glp_rapids.bench.overlap import planted_cover
-    >>> edges, cover = planted_cover(100, 10, 0.3)
-    >>> len(cover), cover["partition"].nunique()
-    (130, 13)
     """
     rng = np.random.default_rng(seed)
     second = rng.permutation(vertices)[: round(overlap * vertices)]

@@ -24,18 +24,16 @@ CLASSES, EXPLORE, TOL = (4, 8, 16, 32), (0, 3, 5, 10, 15), (0.0, 1e-4, 1e-3)
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME")
+    subjects.add_options(parser, GRAPHS, threads="")
     parser.add_argument("--classes", nargs="+", type=int, default=CLASSES)
     parser.add_argument("--explore", nargs="+", type=int, default=EXPLORE)
     parser.add_argument("--tol", nargs="+", type=float, default=TOL)
     parser.add_argument("--seeds", type=int, default=1, help="runs of each setting (default 1)")
     parser.add_argument("--max-iter", type=int, default=100)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give one row a setting."""
+    """Return a table with a row a setting."""
     subjects.processors(options.threads)
     settings = [
         {"classes": classes, "explore": explore, "tol": tol}

@@ -12,7 +12,6 @@ import argparse
 from statistics import median
 
 import numpy as np
-from tqdm import tqdm
 
 from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Tables
@@ -32,20 +31,17 @@ MOST_SWEEPS = 60
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME")
+    subjects.add_options(parser, GRAPHS, threads="")
     parser.add_argument("--seeds", type=int, default=5, help="runs of each side (default 5)")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
     parser.add_argument("--alone", action="store_true", help="without NetworKit")
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give one row a graph."""
+    """Return a table with a row a graph."""
     threads = subjects.processors(options.threads)
     peer = None if options.alone else subjects.networkit(threads)
-    rows = []
-    for name in tqdm(options.graphs, desc="quality", leave=False, disable=None):
-        graph = subjects.load(name, options.device)
+
+    def measure(name: str, graph: Graph) -> Tables:
         truth = subjects.truth(name, graph)
         subjects.run_ours(graph, max_iter=1)  # compiles
         ours = [subjects.run_ours(graph, seed=seed) for seed in range(options.seeds)]
@@ -61,15 +57,16 @@ def run(options: argparse.Namespace) -> Tables:
             row |= {f"NetworKit {key}": value for key, value in
                     measured(graph, theirs, truth).items() if key in COMPARED}  # fmt: skip
         row["verdict"] = verdict(row, name)
-        rows.append(row)
-    return {"Quality of the defaults": rows}
+        return {"Quality of the defaults": [row]}
+
+    return subjects.each(options.graphs, options.device, "quality", measure)
 
 
 COMPARED = ("modularity", "NMI", "communities", "seconds")
 
 
 def measured(graph: Graph, outcomes: list[subjects.Outcome], truth: np.ndarray | None) -> dict:
-    """Give the medians over runs that differ in their seeds."""
+    """Return the columns of a row: medians, and extremes, of runs that differ in their seeds."""
     found = [modularity(graph, graph.frame({"partition": run.labels})) for run in outcomes]
     sizes = [np.unique(run.labels, return_counts=True)[1] for run in outcomes]
     return {

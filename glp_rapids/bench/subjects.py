@@ -1,18 +1,23 @@
-"""The graphs that are measured, the peers beside us, and one timed run of each."""
+"""What benches share: options, the graphs by name, calls to time, NetworKit beside us."""
 
 from __future__ import annotations
 
+import argparse
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from glp_rapids import datasets
+from glp_rapids.bench import memory
+from glp_rapids.bench.table import Tables
 from glp_rapids.device import DeviceName, array_module, choose, to_host
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
@@ -29,12 +34,62 @@ class Outcome:
     settled: bool
 
 
-def load(name: str, device: DeviceName | None = None) -> Graph:
-    """Give a graph symmetrised and without loops.
+# How runs go that are compared: as by default, and without sweeps that settle ties at random.
+MODES: dict[str, dict[str, Any]] = {"defaults": {}, "explore=0": {"explore": 0}}
 
-    By a name of `datasets`; ``rmat-S-F`` or ``kron-S-F`` (scale S, factor F), ``web`` or ``web-N``
-    (N pages), ``road`` or ``road-R`` (R by R), ``social`` or ``social-N`` (N people), which are
-    made where they shall live; or by the path of a file.
+
+def add_options(
+    parser: argparse.ArgumentParser, graphs: Iterable[str], repeats: int | None = None,
+    threads: str | None = None, device: bool = True, about: str = "as for bench gpu",
+) -> None:  # fmt: skip
+    """Add the options that benches share: --graphs, --repeats, --threads and --device."""
+    parser.add_argument("--graphs", nargs="+", default=graphs, metavar="NAME", help=about)
+    if repeats is not None:
+        parser.add_argument("--repeats", type=int, default=repeats)
+    if threads is not None:
+        parser.add_argument("--threads", type=int, default=2, help=threads or None)
+    if device:
+        parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
+
+
+def each(
+    names: Iterable[str], device: DeviceName | None, title: str,
+    measure: Callable[[str, Graph], Tables],
+) -> Tables:  # fmt: skip
+    """Measure one graph after the other, each loaded when it is its turn; join their tables."""
+    tables: Tables = {}
+    for name in tqdm(names, desc=title, leave=False, disable=None):
+        if choose(device) == "gpu":
+            memory.free_memory()
+        for heading, rows in measure(name, load(name, device)).items():
+            tables.setdefault(heading, []).extend(rows)
+    return {heading: rows for heading, rows in tables.items() if rows}
+
+
+def propagation(graph: Any, strategy: str = "auto", **settings: Any) -> Callable[..., Any]:
+    """Return a call of `label_propagation` where the graph lives, for further options."""
+    from glp_rapids import label_propagation
+
+    if strategy != "auto":
+        settings["strategy"] = strategy
+    return partial(label_propagation, graph, device=graph.device, **settings)
+
+
+def synchronous(sweeps: int, **further: Any) -> dict[str, Any]:
+    """Return the options of a run of so many synchronous sweeps, if labels change for as long."""
+    return {"update": "sync", "explore": 0, "tol": 0.0, "max_iter": sweeps, **further}
+
+
+def same_labels(one: Any, other: Any) -> bool:
+    """Tell whether two results hold the same partition, number by number."""
+    return np.array_equal(*(to_host(frame["partition"].values) for frame in (one, other)))
+
+
+def load(name: str, device: DeviceName | None = None) -> Graph:
+    """Load or make a graph, symmetric and without loops, by its name or the path of a file.
+
+    Names are those of `datasets`; ``rmat-S-F`` or ``kron-S-F`` (scale S, factor F), ``web[-N]`` (N
+    pages), ``road[-R]`` (R by R), ``social[-N]`` (N people), which are made on the device.
     """
     device = choose(device)
     for pattern, make in _MADE.items():
@@ -53,31 +108,20 @@ def load(name: str, device: DeviceName | None = None) -> Graph:
     return as_graph(edges, vertices=known, device=device)
 
 
-def _made_road(device: DeviceName, side: int = 2000) -> tuple[Any, Any, int]:
-    return *datasets.road_grid(side, side, device=device), side * side
-
-
-def _made_web(device: DeviceName, pages: int = 1_380_000) -> tuple[Any, Any, int]:
-    return *datasets.web_like(pages, device=device), pages
-
-
-def _made_social(device: DeviceName, people: int = 4_000_000) -> tuple[Any, Any, int]:
-    return *datasets.social(people, device=device), people
-
-
+# By a pattern of names: a function of the device and the numbers, for two arrays of ends and the
+# number of vertices.
 _MADE: dict[str, Callable[..., tuple[Any, Any, int]]] = {
-    r"rmat-(\d+)-(\d+)": lambda device, scale, factor: (
-        *datasets.rmat(scale, factor, device=device),
-        1 << scale,
-    ),
-    r"kron-(\d+)-(\d+)": lambda device, scale, factor: (
-        *datasets.kronecker(scale, factor, device=device),
-        1 << scale,
-    ),
-    r"web(?:-(\d+))?": _made_web,
-    r"road(?:-(\d+))?": _made_road,
-    r"social(?:-(\d+))?": _made_social,
-}
+    r"rmat-(\d+)-(\d+)": lambda device, scale, factor:
+        (*datasets.rmat(scale, factor, device=device), 1 << scale),
+    r"kron-(\d+)-(\d+)": lambda device, scale, factor:
+        (*datasets.kronecker(scale, factor, device=device), 1 << scale),
+    r"web(?:-(\d+))?": lambda device, pages=1_380_000:
+        (*datasets.web_like(pages, device=device), pages),
+    r"road(?:-(\d+))?": lambda device, side=2000:
+        (*datasets.road_grid(side, side, device=device), side * side),
+    r"social(?:-(\d+))?": lambda device, people=4_000_000:
+        (*datasets.social(people, device=device), people),
+}  # fmt: skip
 
 
 def _without_loops(source: Any, destination: Any, vertices: int, device: DeviceName) -> Graph:
@@ -88,7 +132,7 @@ def _without_loops(source: Any, destination: Any, vertices: int, device: DeviceN
 
 
 def _read(path: Path, device: DeviceName) -> Graph:
-    """Read edges: a table with columns src and dst, or without names; a CSR; a WebGraph."""
+    """Read a table with columns src and dst, or without names; a CSR; or a WebGraph."""
     from glp_rapids.frames import files
 
     if path.suffix == ".graph":
@@ -110,7 +154,7 @@ def _read(path: Path, device: DeviceName) -> Graph:
 
 
 def truth(name: str, graph: Graph) -> np.ndarray | None:
-    """Give the planted community of each vertex, by index, where there is exactly one each."""
+    """Return the planted community of each vertex, by index; None unless each has exactly one."""
     if not name.startswith("lfr-"):
         return None
     known = datasets.ground_truth(name)
@@ -154,10 +198,8 @@ def run_networkit(peer: ModuleType, graph: Any, seed: int) -> Outcome:
 
 def run_ours(graph: Graph, **options: Any) -> Outcome:
     """Run label propagation; the whole call is timed, from graph to frame."""
-    from glp_rapids import label_propagation
-
     start = time.perf_counter()
-    found = label_propagation(graph, device=graph.device, **options)
+    found = propagation(graph, **options)()
     labels = to_host(found["partition"].values)
     seconds = time.perf_counter() - start
     about = found.attrs["glp"]
@@ -165,7 +207,7 @@ def run_ours(graph: Graph, **options: Any) -> Outcome:
 
 
 def processors(wanted: int) -> int:
-    """Give the number of threads to use on both sides, at most those there are."""
+    """Let Numba use so many threads, at most those there are; return their number."""
     import numba
 
     threads = min(wanted, numba.config.NUMBA_NUM_THREADS)

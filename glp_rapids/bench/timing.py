@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -44,7 +44,7 @@ def synchronise(device: DeviceName) -> None:
 
 
 def clocked(call: Callable[[], Any], repeats: int, device: DeviceName) -> tuple[float, Any]:
-    """Give the median milliseconds of a call after one that warms up, and its last result."""
+    """Return the median milliseconds of a call after one that warms up, and its last result."""
     milliseconds, found = [], None
     for _ in range(repeats + 1):
         found = None  # two results at a time need not fit
@@ -95,53 +95,26 @@ def timed_sweeps(call: Callable[..., Any], repeats: int, device: DeviceName) -> 
 
 
 def _watched(call: Callable[..., Any], device: DeviceName) -> tuple[float | None, list[float]]:
-    """Give the milliseconds of the first sweep and of each later one."""
-    stamps: list[float] = []
-
-    def stamp(_: Any = None) -> None:
-        synchronise(device)
-        stamps.append(1e3 * time.perf_counter())
-
-    begun: list[float] = []
-
-    def begin() -> None:
-        stamp()
-        begun.append(stamps.pop())
-
-    with _when_started(begin):
-        call(progress=stamp)
-    gaps = [after - before for before, after in pairwise(stamps)]
-    return (stamps[0] - begun[0] if begun and stamps else None), gaps
+    """Return the milliseconds of the first sweep and of each later one."""
+    watch = _Watch(device)
+    call(progress=watch)
+    times = [after - before for before, after in pairwise(watch.stamps)]
+    return (times[0] if times else None), times[1:]
 
 
-@contextlib.contextmanager
-def _when_started(begin: Callable[[], None]) -> Iterator[None]:
-    """Call ``begin`` when an engine stands ready for its first sweep.
+class _Watch(contextlib.AbstractContextManager):
+    """Notes when the engine of a run stands ready for its first sweep, and the end of each."""
 
-    ``progress`` reports the ends of sweeps only, and the first would be charged with the set-up.
-    """
-    from glp_rapids.propagation import engines
+    def __init__(self, device: DeviceName) -> None:
+        self.device = device
+        self.stamps: list[float] = []  # milliseconds
 
-    original = engines.engine_of
+    def __call__(self, _: Any = None) -> None:
+        synchronise(self.device)
+        self.stamps.append(1e3 * time.perf_counter())
 
-    def engine_of(*names: Any, **options: Any) -> tuple[Any, Any]:
-        build, target = original(*names, **options)
+    def __enter__(self) -> None:
+        self()
 
-        def built(*arguments: Any, **named: Any) -> Any:
-            engine = build(*arguments, **named)
-            start = engine.start
-
-            def stamped() -> None:
-                start()
-                begin()
-
-            engine.start = stamped
-            return engine
-
-        return built, target
-
-    engines.engine_of = engine_of
-    try:
-        yield
-    finally:
-        engines.engine_of = original
+    def __exit__(self, *_: Any) -> None:
+        pass

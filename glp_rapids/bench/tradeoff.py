@@ -58,18 +58,14 @@ PEERS: dict[str, tuple[Peer, ...]] = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="NAME",
-                        help="as for bench gpu")  # fmt: skip
+    subjects.add_options(parser, GRAPHS, repeats=3, threads="on a CPU")
     parser.add_argument("--classes", nargs="+", type=int, default=CLASSES)
     parser.add_argument("--explore", nargs="+", type=int, default=EXPLORE)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2, help="on a CPU")
-    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
     parser.add_argument("--plot", type=Path, metavar="FILE", help=f"*{', *'.join(PICTURES)}")
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Give one row a setting and graph, and one a peer; draw them if asked."""
+    """Return a table with a row a setting and graph, and one of the peers; draw them if asked."""
     if options.plot is not None:
         _check_picture(options.plot)
     subjects.processors(options.threads)
@@ -98,24 +94,7 @@ def run(options: argparse.Namespace) -> Tables:
 def draw(rows: Rows, path: Path) -> None:
     """Draw the rows of `run` as time against modularity, a panel a graph, and save the picture.
 
-    Parameters
-    ----------
-    rows : list of dict
-        With ``graph, explore, classes, seconds, modularity``, ordered by graph and explore.
-    path : pathlib.Path
-        Where to save; its ending says how.
-
-    Raises
-    ------
-    ImportError
-        matplotlib is missing.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from glp_rapids.bench.tradeoff import draw
-    >>> row = {"graph": "web", "explore": 0, "classes": 8, "seconds": 0.01, "modularity": 0.94}
-    >>> draw([row], Path("tradeoff.svg"))  # doctest: +SKIP
+    Rows are ordered by graph and explore; the ending of the path says what kind of picture.
     """
     from matplotlib.figure import Figure  # not pyplot: there need be no display
 
@@ -130,7 +109,7 @@ def draw(rows: Rows, path: Path) -> None:
 
 
 def _check_picture(path: Path) -> None:
-    """Say before hours of work that the picture could not be saved."""
+    """Refuse a path where no picture could be saved before hours of work."""
     if path.suffix not in PICTURES:
         raise ValueError(f"--plot {path}: the name must end in {', '.join(PICTURES)}")
     if not path.parent.is_dir():
@@ -142,13 +121,10 @@ def _check_picture(path: Path) -> None:
 
 
 def _measured(name: str, graph: Any, repeats: int, explore: int, classes: int) -> dict:
-    from glp_rapids import label_propagation
     from glp_rapids.propagation.options import Options
 
     setting = {"explore": explore, "classes": classes}
-    run = timing.timed(
-        lambda: label_propagation(graph, device=graph.device, **setting), repeats, graph.device
-    )
+    run = timing.timed(subjects.propagation(graph, **setting), repeats, graph.device)
     default = Options()
     return {
         "graph": name,

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         The exit code: 0, or 2 if the input is not as it must be or the output cannot be written,
-        130 after Ctrl-C, 143 after SIGTERM. ``doctor`` gives 1 if this library cannot run here.
+        130 after Ctrl-C, 143 after SIGTERM. ``doctor`` returns 1 if this library cannot run here.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _said(error: Exception) -> str:
-    """Give what an error says, on one line, the file first."""
+    """Return what an error says, on one line, the file first."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -112,7 +112,7 @@ def _flush_stdout() -> None:
 
 
 def _drop_what_stdout_refused() -> None:
-    """Let go of what a full disk or a closed pipe did not take, and will not when Python ends."""
+    """Drop what a full disk or a closed pipe did not take, lest Python try again at its end."""
     try:
         _flush_stdout()
     except OSError:

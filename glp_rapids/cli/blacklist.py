@@ -47,7 +47,7 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
 
 
 def known(ids: pd.Series, vertices: pd.Series) -> pd.Series:
-    """Give those of the ids that are vertices, in their type."""
+    """Return those of the ids that are vertices, as values of the vertices' type."""
     import pandas as pd
 
     if pd.api.types.is_integer_dtype(vertices):
@@ -60,7 +60,7 @@ def known(ids: pd.Series, vertices: pd.Series) -> pd.Series:
 
 
 def _column(path: Path, column: str | None) -> pd.Series:
-    """Give a column of a table; of Parquet, the first if none is named."""
+    """Read a column of a table; of Parquet, the first if none is named."""
     if path.suffix.lower() not in files.PARQUET:
         return files.read_table(path, [column], **{"seed-column": column})[column]
     frame = files.read_parquet(path, dtype_backend="numpy_nullable")  # integers beside nulls
@@ -75,7 +75,7 @@ def _first_of_lines(path: Path) -> pd.Series:
 
 
 def _is_header(first: str, ends: list[pd.Series], integers: bool) -> bool:
-    """Tell whether the first line names the ids; what may be an id of an account is one."""
+    """Tell whether the first line names the column; it does not if an account may have that id."""
     if integers:
         return LIKE_A_NUMBER.match(first) is None
     return first.strip().lower() in HEADERS and not any((end == first).any() for end in ends)

@@ -35,26 +35,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="the file to write; any name, such as graph.glp")  # fmt: skip
     edge_files.add_weight_and_direction(columns)
     how = parser.add_argument_group("how")
-    how.add_argument(
-        "--for", dest="goal", choices=("speed", "size"), default="speed",
-        help="what the scheme is chosen for (default speed)",
-    )  # fmt: skip
+    how.add_argument("--for", dest="goal", choices=("speed", "size"), default="speed",
+                     help="what the scheme is chosen for (default speed)")  # fmt: skip
     how.add_argument(
         "--scheme", choices=("auto", "cgr", "packed", "entropy"), default="auto",
         help="packed is the fastest to read, entropy the smallest and slowest (default: by --for)",
     )  # fmt: skip
-    how.add_argument(
-        "--order", choices=("llp", "degree", "bfs"),
-        help="in which lists are stored; default: by id",
-    )  # fmt: skip
+    how.add_argument("--order", choices=("llp", "degree", "bfs"),
+                     help="in which lists are stored; default: by id")  # fmt: skip
     how.add_argument(
         "--min-interval", type=int, metavar="N",
         help="the shortest run of ids that is kept as a run (default: 4; 0: none)",
     )  # fmt: skip
-    how.add_argument(
-        "--raw-below", type=int, default=0, metavar="N",
-        help="lists of up to N ids are left as they are (default 0)",
-    )  # fmt: skip
+    how.add_argument("--raw-below", type=int, default=0, metavar="N",
+                     help="lists of up to N ids are left as they are (default 0)")  # fmt: skip
     how.add_argument(
         "--segment", type=int, metavar="N",
         help="entries of the parts of longer lists, a power of two (default 128)",

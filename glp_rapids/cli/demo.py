@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Make, watch, find, compare with the truth, write."""
+    """Make transactions, find their clusters, compare these with the truth, write them."""
     if options.transactions < LEAST:
         raise ValueError(f"--transactions must be at least {LEAST:,}, not {options.transactions:,}")
     begin = time.perf_counter()
@@ -92,7 +92,7 @@ def agreement(members: pd.DataFrame, truth: pd.DataFrame, seeds: pd.Series) -> s
 
 
 class _Watch:
-    """Says what was done and how long it took."""
+    """Prints what was done and how long it took."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
@@ -130,7 +130,7 @@ def _fill(window: Any, frame: pd.DataFrame) -> None:
 
 
 def _as_cudf(frame: pd.DataFrame) -> Any:
-    """Bring the frame to the GPU if cuDF is there; the window takes pandas frames too."""
+    """Return the frame as one of cuDF if that is installed; the window takes pandas frames too."""
     try:
         import cudf
     except ImportError:

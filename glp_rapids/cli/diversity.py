@@ -31,23 +31,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     parser.epilog = EPILOG
     columns = edge_files.add_options(parser)
-    columns.add_argument(
-        "--no-header",
-        action="store_true",
-        help="the file has no line of column names: its columns are source and destination; "
-        "lines that begin with # are left out",
-    )
+    edge_files.add_no_header(columns, "source and destination")
     run = parser.add_argument_group("the run")
     run.add_argument("--k", type=int, metavar="K", help="default: every k, a row each")
-    run.add_argument(
-        "--model", choices=("component", "core", "truss"), default="component",
-        help="what a circle is (default component)",
-    )  # fmt: skip
+    run.add_argument("--model", choices=("component", "core", "truss"), default="component",
+                     help="what a circle is (default component)")  # fmt: skip
     run.add_argument("--top", type=int, metavar="T", help="only the T best, the best first")
-    run.add_argument(
-        "--contexts", type=Path, metavar="FILE",
-        help="with --top: a file for the members of their circles",
-    )  # fmt: skip
+    run.add_argument("--contexts", type=Path, metavar="FILE",
+                     help="with --top: a file for the members of their circles")  # fmt: skip
     run.add_argument(
         "--devices", type=int, nargs="+", metavar="N",
         help="numbers of the GPUs to share the work; default: the current one",

@@ -118,7 +118,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look, print, and give the exit code."""
+    """Look, print, and return the exit code."""
     driver = nvidia_driver()
     done = runs(driver)
     rows = report(driver, installed) + done
@@ -146,7 +146,7 @@ class Driver:
         return max(fitting, default=0)
 
     def describe(self) -> str:
-        """Say it in a line."""
+        """Name the GPUs and the driver in a line."""
         return f"{', '.join(self.gpus)}; driver {self.version}"
 
 
@@ -167,7 +167,7 @@ def nvidia_driver() -> Driver | None:
 
 
 def installed(name: str) -> str | None:
-    """Give the version of a package, or None."""
+    """Return the version of a package, or None."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -226,7 +226,7 @@ def _first(names: Iterable[str], version_of: Callable[[str], str | None]) -> tup
 
 
 def _mixed(major: int, version_of: Callable[[str], str | None]) -> list[Row]:
-    """Find libraries made for CUDA 12 beside such for CUDA 13, or for what the driver lacks."""
+    """List libraries for CUDA 12 beside others for CUDA 13, or for a CUDA newer than the driver."""
     rows = []
     for library in LIBRARIES:
         wrong = [
@@ -253,7 +253,7 @@ def runs(driver: Driver | None) -> list[Row]:
 
 
 def _run_row(device: Literal["cpu", "gpu"], *, core: bool) -> Row:
-    """Run label propagation on two triangles, for real."""
+    """Run label propagation on two triangles."""
     what = f"a run on the {device.upper()}"
     try:
         from glp_rapids import label_propagation
@@ -294,7 +294,7 @@ def as_text(rows: list[Row]) -> str:
 
 
 def verdict(runs: list[Row], gpu: bool) -> str:
-    """Say what it comes to."""
+    """Sum the runs up in a sentence: where label propagation runs, or why it does not."""
     cpu = runs[0].status == "ok"
     if not cpu:
         return f"Label propagation does not run here: {runs[0].mend}"

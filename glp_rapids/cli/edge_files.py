@@ -17,7 +17,7 @@ HEAD = 10
 
 
 def add_options(parser: argparse.ArgumentParser) -> Any:
-    """Add the file and its columns; give their group, for what only one command has."""
+    """Add the file and its columns; return their group, for what only one command has."""
     parser.add_argument("edges", type=Path, metavar="EDGES",
                         help=f"{files.FORMATS}; also *.gz; or *.graph, of WebGraph; or what "
                         "`glp-rapids compress` wrote")  # fmt: skip
@@ -31,12 +31,16 @@ def add_weight_and_direction(columns: Any) -> None:
     """Add the weights, the direction, and what a file without a header needs."""
     columns.add_argument("--weight", metavar="COLUMN", help="default: every edge weighs one")
     columns.add_argument("--directed", action="store_true", help="an edge goes one way only")
+    add_no_header(columns, "source, destination and, with --weight, the weight")
+
+
+def add_no_header(columns: Any, names: str) -> None:
+    """Add the option for a file whose first line is an edge already."""
     columns.add_argument(
-        "--no-header",
-        action="store_true",
-        help="the file has no line of column names: its columns are source, destination and, "
-        "with --weight, the weight; lines that begin with # are left out",
-    )
+        "--no-header", action="store_true",
+        help=f"the file has no line of column names: its columns are {names}; lines that begin "
+        "with # are left out",
+    )  # fmt: skip
 
 
 def add_device_and_output(parser: Any) -> None:
@@ -48,7 +52,7 @@ def add_device_and_output(parser: Any) -> None:
 
 
 def check_outputs(options: argparse.Namespace, **more: Path | None) -> None:
-    """See before any work that the results can be written, and over nothing that is needed."""
+    """Check before any work that the results can be written, and over no input."""
     outputs = dict(more)
     if options.output is None or str(options.output) not in files.STDOUT:
         outputs["--output"] = options.output
@@ -59,7 +63,7 @@ def check_outputs(options: argparse.Namespace, **more: Path | None) -> None:
 
 
 def inputs(options: argparse.Namespace) -> dict[str, Path]:
-    """Give the files that a graph is read from."""
+    """Return the files that a graph is read from, by what a message calls them."""
     edges = options.edges
     if edges.suffix != ".graph":
         return {"EDGES": edges}
@@ -132,7 +136,7 @@ def put_out(frame: Any, path: Path | None) -> None:
 
 
 def _edges(graph: Graph | CompressedGraph) -> str:
-    """Count an undirected edge once, or say that they are entries."""
+    """Write the number of edges; of a compressed undirected graph, that of its entries."""
     if graph.directed:
         return f"{graph.number_of_edges:,} edges"
     if not hasattr(graph, "indices"):  # compressed: loops would have to be looked for
@@ -142,5 +146,5 @@ def _edges(graph: Graph | CompressedGraph) -> str:
 
 
 def say(line: str) -> None:
-    """Print beside the result, which may go into a pipe."""
+    """Print to stderr: the result may go through stdout into a pipe."""
     print(line, file=sys.stderr)

@@ -56,10 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--minimum-score", type=float, metavar="SCORE", help="of its accounts (default 0.03)"
     )
-    limits.add_argument(
-        "--minimum-share", type=float, metavar="SHARE",
-        help="of an account's trade that stays inside (default 0.2)",
-    )  # fmt: skip
+    limits.add_argument("--minimum-share", type=float, metavar="SHARE",
+                        help="of an account's trade that stays inside (default 0.2)")  # fmt: skip
     limits.add_argument(
         "--minimum-partners", type=int, metavar="N", help="of an account inside (default 5)"
     )

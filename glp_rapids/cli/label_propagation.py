@@ -34,10 +34,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="classic (default): one community a vertex; layered: finer with --gamma; "
         "speaker-listener: communities may overlap",
     )  # fmt: skip
-    run.add_argument(
-        "--gamma", type=float, nargs="+", metavar="GAMMA",
-        help="resolutions of layered (default 1), the larger the finer",
-    )  # fmt: skip
+    run.add_argument("--gamma", type=float, nargs="+", metavar="GAMMA",
+                     help="resolutions of layered (default 1), the larger the finer")  # fmt: skip
     run.add_argument("--seed", type=int, default=0, help="of the random orders (default 0)")
     edge_files.add_device_and_output(run)
 

@@ -20,7 +20,8 @@ def reporting(
     Parameters
     ----------
     progress : bool or callable
-        False: nobody wants to know. True: a bar. A function: gets what is reported.
+        False: nobody wants to know. True: a bar. A function: gets what is reported; one that is a
+        context manager, too, is entered before the work begins.
     show : callable
         Moves a bar of tqdm (the first argument) to what is reported (the second).
     **bar
@@ -35,7 +36,8 @@ def reporting(
     if progress is False:
         yield None
     elif callable(progress):
-        yield progress
+        with progress if hasattr(progress, "__enter__") else contextlib.nullcontext():
+            yield progress
     else:
         from tqdm import tqdm
 

@@ -5,10 +5,10 @@ Everything is vectorised, and a function of its arguments and ``seed`` alone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
+
+from glp_rapids.common.checks import check_integer
 
 SECONDS_PER_DAY = 86_400
 CIRCLE = 10  # mean number of accounts that send money to one another
@@ -91,8 +91,8 @@ def transactions(
     """
     sizes = {"rows": rows, "accounts": accounts, "merchants": merchants, "days": days}
     for name, value in {**sizes, "burst_days": burst_days, "towns": towns}.items():
-        at_least(name, value, 1)
-    at_least("rings", rings, 0)
+        check_integer(name, value, 1)
+    check_integer("rings", rings, 0)
     ranges = {"ring_accounts": ring_accounts, "ring_merchants": ring_merchants}
     for name, (low, high) in {**ranges, "ring_trades": ring_trades}.items():
         if not 1 <= low <= high:
@@ -184,14 +184,6 @@ def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.S
     return truth["vertex"].iloc[drawn].sort_values(ignore_index=True)
 
 
-def at_least(name: str, value: Any, smallest: int) -> None:
-    """Refuse an argument that is no integer or too small."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    if value < smallest:
-        raise ValueError(f"{name} must be at least {smallest}, not {value}")
-
-
 def _between(rng: np.random.Generator, limits: tuple[int, int], number: int) -> np.ndarray:
     return rng.integers(limits[0], limits[1], number, endpoint=True)
 
@@ -216,7 +208,7 @@ def _ring_rows(
     merchant_count: np.ndarray,
     ring_trades: tuple[int, int],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw the trades inside rings; give source, destination and ring of each."""
+    """Draw the trades inside rings; return source, destination and ring of each."""
     rings = len(account_count)
     ring_of_account = np.repeat(np.arange(rings), account_count)
     buyer = np.repeat(np.arange(len(account)), _between(rng, ring_trades, len(account)))

@@ -16,7 +16,7 @@ import pandas as pd
 
 
 def data_folder() -> Path:
-    """Give the folder of the named graphs: ``GLP_RAPIDS_DATA``, else ``../shared/data``."""
+    """Return the folder of the named graphs: ``GLP_RAPIDS_DATA``, else ``../shared/data``."""
     named = os.environ.get("GLP_RAPIDS_DATA")
     return Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
 

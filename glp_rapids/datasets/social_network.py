@@ -1,9 +1,9 @@
 """A made-up social network: people in circles of friends that overlap, a few people popular.
 
-Made as the graphs of `synthetic` are, by hashes alone, with the power laws of `synthetic_web`. Who
-is in a circle is a table of memberships in random order, cut into circles. Who is friends in it
-needs none: the members stand around a ring, and each befriends some of the half that comes next, so
-that a pair has one number and hardly any is drawn twice.
+Made as the graphs of `synthetic` are, by hashes alone, with the power laws of `web_crawl`. The
+members of circles are a table of memberships in random order, cut into circles. Friendships inside
+a circle need no table: the members stand around a ring, and each befriends some of the half that
+comes next, so that a pair has one number and hardly any is drawn twice.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.checks import check_integer
 from glp_rapids.common.hashing import mix_array
-from glp_rapids.datasets.fraud_rings import at_least
-from glp_rapids.datasets.synthetic import Edges, made, module_of, stream
+from glp_rapids.datasets.synthetic import Edges, made, stream
 from glp_rapids.datasets.web_crawl import below, power_law, steep_law
-from glp_rapids.device import DeviceName, choose
+from glp_rapids.device import DeviceName, choose, module_on
 
 __all__ = ["social"]
 
@@ -43,22 +43,19 @@ def social(people: int = 4_000_000, seed: int = 0, device: DeviceName | None = N
     A person belongs to one or more circles, by a power law: of the neighbourhood, of the town, or
     of people from anywhere. Sizes of circles follow a power law, too. All members of a small
     circle are friends; the larger it is, the fewer. Besides, there are friends who share no
-    circle, two of five by popularity, so that a few people are hubs.
+    circle, two of five by popularity, so that a few people have very many.
 
     Parameters
     ----------
     people
         Number of people, at most 2**31.
-    seed
-        The same arguments and seed give the same edges, on every device.
-    device : {"cpu", "gpu"}, optional
-        Where the edges are made and stay; None: on the GPU if there is one.
+    seed, device
+        As in `rmat`.
 
     Returns
     -------
     (source, destination)
-        Two arrays of NumPy or CuPy, with duplicates and self-loops; int32 where that can number
-        the people, else int64.
+        As of `rmat`; int32 where that can number the people, else int64.
 
     Raises
     ------
@@ -69,8 +66,8 @@ def social(people: int = 4_000_000, seed: int = 0, device: DeviceName | None = N
     -----
     Cost: O(edges * log people) time, 200 bytes a person beyond the result. With the defaults it
     has the shape of LiveJournal (com-LiveJournal of SNAP: 4.0 M people, 34.7 M edges, 178 M
-    triangles, clustering 0.28, hubs of 14 815 friends): once duplicates and loops are dropped,
-    35.1 M edges, 194 M triangles, clustering 0.28, hubs of 12 800 friends.
+    triangles, clustering 0.28, at most 14 815 friends): once duplicates and loops are dropped,
+    35.1 M edges, 194 M triangles, clustering 0.28, at most 12 800 friends.
     Circles as the cause of triangles: M. Newman, S. Strogatz, D. Watts, Physical Review E 64,
     2001, section IV. Circles that get sparser as they grow: J. Yang, J. Leskovec, WSDM 2013.
 
@@ -81,12 +78,12 @@ def social(people: int = 4_000_000, seed: int = 0, device: DeviceName | None = N
     >>> len(source) > 5000, int(source.max()) < 1000
     (True, True)
     """
-    at_least("people", people, 1)
-    at_least("seed", seed, 0)
+    check_integer("people", people, 1)
+    check_integer("seed", seed, 0)
     if people > MOST_PEOPLE:
         raise ValueError(f"people must be at most 2**31, not {people}")
     device = choose(device)
-    xp = module_of(device)
+    xp = module_on(device)
     member, start, size = _circles(xp, people, seed)
     place = xp.arange(member.size, dtype=np.int64) - start
     ends = xp.cumsum(_friends(xp, start, size, place, seed))
@@ -112,8 +109,8 @@ def social(people: int = 4_000_000, seed: int = 0, device: DeviceName | None = N
 
 
 def _circles(xp: ModuleType, people: int, seed: int) -> tuple[Array, Array, Array]:
-    """Put people in circles: for each membership who, where its circle starts, and its size."""
-    # that a graph of few people is not one circle
+    """Put people in circles: of each membership, the person, its circle's start and size."""
+    # capped, lest a graph of few people be one circle
     most, largest = (max(min(cap, people // 64), SMALLEST) for cap in (MOST_CIRCLES, LARGEST))
     word = mix_array(xp.arange(people, dtype=np.int64), stream(seed, 0))
     ends = xp.cumsum(steep_law(word, FEWEST_CIRCLES, 2 * most) // 2)
@@ -138,7 +135,7 @@ def _circles(xp: ModuleType, people: int, seed: int) -> tuple[Array, Array, Arra
 
 
 def _friends(xp: ModuleType, start: Array, size: Array, place: Array, seed: int) -> Array:
-    """Give how many of the next half of its circle each member befriends: all, in a small one."""
+    """Count the friends of each member in the next half of its circle: all, in a small one."""
     word = mix_array(start, stream(seed, 4))
     luck = power_law(word, 16, 16 * LUCK)
     # a square root is rounded correctly everywhere, so a GPU finds the same
@@ -149,7 +146,7 @@ def _friends(xp: ModuleType, start: Array, size: Array, place: Array, seed: int)
 
 
 def _stranger(xp: ModuleType, edge: Array, person: Array, people: int, seed: int) -> Array:
-    """Draw who shares no circle: the one of rank r as r ** (-2 / 3), or somebody in town."""
+    """Draw friends that share no circle: by popularity, rank r as r ** (-2 / 3), or in town."""
     half = np.uint64(32)
     word = mix_array(edge, stream(seed, 7))
     uniform = word >> half
@@ -157,5 +154,5 @@ def _stranger(xp: ModuleType, edge: Array, person: Array, people: int, seed: int
     rank = (cube * np.uint64(people)) >> half
     popular = below(mix_array(rank, stream(seed, 8)), people)
     town = person >> TOWN << TOWN
-    near = town + below(word, xp.minimum(people - town, 1 << TOWN))
-    return xp.where(edge % OUTSIDE < POPULAR, popular, near)
+    neighbour = town + below(word, xp.minimum(people - town, 1 << TOWN))
+    return xp.where(edge % OUTSIDE < POPULAR, popular, neighbour)

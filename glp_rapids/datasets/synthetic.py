@@ -2,7 +2,7 @@
 
 Every number drawn is a hash of (what it is for, seed): no state, no order, integers throughout. So
 an edge is a function of its number, edges are made in chunks of any size, and memory beyond the
-result stays bounded. The graph that imitates the web is in `synthetic_web`.
+result stays bounded.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.checks import check_integer
 from glp_rapids.common.hashing import mix_array
-from glp_rapids.datasets.fraud_rings import at_least
-from glp_rapids.device import DeviceName, choose
+from glp_rapids.device import DeviceName, choose, module_on
 from glp_rapids.graph.sort_gpu import index_dtype
 
 __all__ = ["kronecker", "rmat", "road_grid"]
@@ -38,7 +38,7 @@ def rmat(
     c: float = 0.19,
     device: DeviceName | None = None,
 ) -> Edges:
-    """Make the edges of a recursive-matrix (RMAT) graph, hubs and duplicates included.
+    """Make the edges of a recursive-matrix (RMAT) graph: skewed degrees, some edges repeated.
 
     Parameters
     ----------
@@ -86,24 +86,18 @@ def kronecker(
 
     Parameters
     ----------
-    scale
-        There are 2**scale vertices, 1 <= scale <= 40.
-    edge_factor
-        Edges per vertex.
-    seed
-        The same arguments and seed give the same edges, on every device.
-    device : {"cpu", "gpu"}, optional
-        Where the edges are made and stay; None: on the GPU if there is one.
+    scale, edge_factor, seed, device
+        As in `rmat`.
 
     Returns
     -------
     (source, destination)
-        As `rmat`, with A = .57, B = C = .19.
+        As of `rmat`, with A = .57, B = C = .19.
 
     Raises
     ------
     ValueError
-        If a number is out of range, or there is no such device.
+        As `rmat`.
 
     Notes
     -----
@@ -129,9 +123,9 @@ def _recursive(
     *,
     permuted: bool,
 ) -> Edges:
-    at_least("scale", scale, 1)
-    at_least("edge_factor", edge_factor, 1)
-    at_least("seed", seed, 0)
+    check_integer("scale", scale, 1)
+    check_integer("edge_factor", edge_factor, 1)
+    check_integer("seed", seed, 0)
     if scale > 40:
         raise ValueError(f"scale must be at most 40, not {scale}")
     a, b, c = quadrants
@@ -187,10 +181,8 @@ def road_grid(
         Vertex ``row * columns + column`` is joined to the next in its row and in its column.
     removed
         Share of the edges that are left out at random, in [0, 1].
-    seed
-        The same arguments and seed give the same edges, on every device.
-    device : {"cpu", "gpu"}, optional
-        Where the edges are made and stay; None: on the GPU if there is one.
+    seed, device
+        As in `rmat`.
 
     Returns
     -------
@@ -214,9 +206,9 @@ def road_grid(
     >>> list(zip(source.tolist(), destination.tolist()))
     [(0, 1), (2, 3), (0, 2), (1, 3)]
     """
-    at_least("rows", rows, 1)
-    at_least("columns", columns, 1)
-    at_least("seed", seed, 0)
+    check_integer("rows", rows, 1)
+    check_integer("columns", columns, 1)
+    check_integer("seed", seed, 0)
     if not 0 <= removed <= 1:
         raise ValueError(f"removed must be a share in [0, 1], not {removed}")
     along = rows * (columns - 1)
@@ -233,7 +225,7 @@ def road_grid(
 
 
 def stream(seed: int, purpose: int) -> int:
-    """Give the seed of one kind of draw, so that no two kinds of one graph share their numbers."""
+    """Return the seed of one kind of draw: no two kinds of one graph share their numbers."""
     return (seed << 20) + purpose
 
 
@@ -245,7 +237,7 @@ def made(
 ) -> Edges:
     """Call ``edges`` on the numbers 0 .. count - 1, chunk by chunk; it may leave some out."""
     device = choose(device)
-    xp = module_of(device)
+    xp = module_on(device)
     ends = [xp.empty(count, index_dtype(number_of_vertices)) for _ in range(2)]
     filled, chunk = 0, CHUNK[device]
     for first in range(0, count, chunk):
@@ -257,12 +249,3 @@ def made(
     if filled == count:
         return source, destination
     return source[:filled].copy(), destination[:filled].copy()
-
-
-def module_of(device: DeviceName) -> ModuleType:
-    """Give the array module of a device."""
-    if device == "cpu":
-        return np
-    import cupy
-
-    return cupy

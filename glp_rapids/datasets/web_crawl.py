@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.checks import check_integer
 from glp_rapids.common.hashing import mix_array
-from glp_rapids.datasets.fraud_rings import at_least
-from glp_rapids.datasets.synthetic import Edges, made, module_of, stream
-from glp_rapids.device import DeviceName, array_module, choose
+from glp_rapids.datasets.synthetic import Edges, made, stream
+from glp_rapids.device import DeviceName, array_module, choose, module_on
 
 __all__ = ["web_like"]
 
 Array = Any
 
-# Of a hundred links that follow no rule: to pages near, to the host's first pages, to other hosts.
-NEAR, FIRST_PAGES, ELSEWHERE = 24, 4, 2
+# Of a hundred links that follow no rule: to pages close by in the order of URLs, to the host's
+# first pages, to other hosts.
+CLOSE, FIRST_PAGES, ELSEWHERE = 24, 4, 2
 LIST_SHARE = 40  # the shortest list, in hundredths of edges_per_vertex
 
 
@@ -36,8 +37,8 @@ def web_like(
 
     Hosts are ranges of pages, of power-law sizes up to 40 000, and fall into directories. The pages
     of a directory share a template, a list of links to runs of consecutive pages. Besides, a page
-    links to the first pages of its host and directory, which become hubs, to pages near it, and
-    now and then to another host, by popularity.
+    links to the first pages of its host and directory, which get very high degrees, to pages close
+    by, and now and then to another host, by popularity.
 
     Parameters
     ----------
@@ -45,16 +46,13 @@ def web_like(
         Number of pages.
     edges_per_vertex
         Undirected edges per page, about, once duplicates are merged.
-    seed
-        The same arguments and seed give the same edges, on every device.
-    device : {"cpu", "gpu"}, optional
-        Where the edges are made and stay; None: on the GPU if there is one.
+    seed, device
+        As in `rmat`.
 
     Returns
     -------
     (source, destination)
-        Two arrays of NumPy or CuPy, with duplicates and self-loops; int32 where that can number
-        the vertices, else int64.
+        As of `rmat`; int32 where that can number the vertices, else int64.
 
     Raises
     ------
@@ -64,7 +62,7 @@ def web_like(
     Notes
     -----
     Cost: O(edges * log vertices) time, 8 bytes a vertex beyond the result. With the defaults it
-    has the size of in-2004 (1.38 M pages, 27 M entries of the CSR, hubs of 20 000 neighbours).
+    has the size of in-2004 (1.38 M pages, 27 M entries of the CSR, degrees of up to 20 000).
     The locality and the shared lists are those that WebGraph compresses: P. Boldi, S. Vigna, WWW
     2004, section 2.
 
@@ -75,11 +73,11 @@ def web_like(
     >>> len(source) > 8000, int(source.max()) < 1000
     (True, True)
     """
-    at_least("vertices", vertices, 1)
-    at_least("edges_per_vertex", edges_per_vertex, 1)
-    at_least("seed", seed, 0)
+    check_integer("vertices", vertices, 1)
+    check_integer("edges_per_vertex", edges_per_vertex, 1)
+    check_integer("seed", seed, 0)
     device = choose(device)
-    xp = module_of(device)
+    xp = module_on(device)
     host = _ranges(vertices, 8, min(40_000, max(vertices // 16, 8)), stream(seed, 0))
     folder = np.union1d(host, _ranges(vertices, 12, 2_000, stream(seed, 1)))[:-1]
     # the length of the list of every page of a folder, in sixteenths of a link
@@ -102,11 +100,11 @@ def web_like(
         block = mix_array(its_folder * 256 + slot // 8, stream(seed, 4))
         target = folder[its_folder] + signed(block, steep_law(block, 4, size)) + slot % 8
         kind = below(word << np.uint64(16), 100)
-        near = page + signed(word, steep_law(word, 2, size))
-        target = xp.where(kind < NEAR, near, target)
+        close = page + signed(word, steep_law(word, 2, size))
+        target = xp.where(kind < CLOSE, close, target)
         target = root + (target - root) % size
         first_pages = root + below(mix_array(edge, stream(seed, 5)), xp.minimum(size, 16))
-        target = xp.where((kind >= NEAR) & (kind < NEAR + FIRST_PAGES), first_pages, target)
+        target = xp.where((kind >= CLOSE) & (kind < CLOSE + FIRST_PAGES), first_pages, target)
         target = xp.where(kind >= 100 - ELSEWHERE, _elsewhere(xp, edge, host, seed), target)
         target = xp.where((slot == 0) & (its_folder % 2 == 0), root, target)
         target = xp.where(slot == 1, folder[its_folder], target)
@@ -116,7 +114,7 @@ def web_like(
 
 
 def _elsewhere(xp: ModuleType, edge: Array, host: Array, seed: int) -> Array:
-    """Draw pages of other hosts: half of them first pages, the host of rank r as 1 / r."""
+    """Draw pages of other hosts: the host of rank r as 1 / r, half of the pages its first."""
     hosts = host.size - 1
     word = mix_array(edge, stream(seed, 6))
     octave = below(word, hosts.bit_length())
@@ -129,7 +127,7 @@ def _elsewhere(xp: ModuleType, edge: Array, host: Array, seed: int) -> Array:
 
 
 def _ranges(number: int, smallest: int, largest: int, seed: int) -> np.ndarray:
-    """Cut 0 .. number - 1 into ranges of power-law sizes; give their starts and the end."""
+    """Cut 0 .. number - 1 into ranges of power-law sizes; return their starts and the end."""
     sizes = power_law(mix_array(np.arange(-(-number // smallest)), seed), smallest, largest)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     return np.append(starts[starts < number], number)
@@ -154,5 +152,5 @@ def below(words: Array, bound: int | Array) -> Array:
 
 
 def signed(words: Array, amount: Array) -> Array:
-    """Give ``amount`` a sign, by the lowest bit of the hashes."""
+    """Return ``amount`` with a sign, drawn by the lowest bit of the hashes."""
     return array_module(words).where(words & np.uint64(1), amount, -amount)

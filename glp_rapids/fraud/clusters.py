@@ -12,25 +12,22 @@ merchant out.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_choice, check_share, is_integer, is_sequence, shown
+from glp_rapids.common.checks import check_share, is_integer, shown
 from glp_rapids.common.segments import integer_sums
-from glp_rapids.device import array_module, module_on, to_device
+from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
-from glp_rapids.fraud.window import SlidingWindow
-from glp_rapids.graph.graph import BaseGraph, Graph
+from glp_rapids.fraud.scores import column, prepared, score_frame, seed_index
+from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import Groups, connected_core, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.ingest.read import as_any_graph, as_graph
+from glp_rapids.ingest.read import as_graph
 from glp_rapids.propagation.variants.classic import label_propagation
-from glp_rapids.propagation.variants.seeded import seeded_label_propagation
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one
@@ -57,68 +54,6 @@ class ClusterOptions(EdgeOptions, total=False):
 
 
 @guarded
-def account_scores(
-    graph: Any,
-    seeds: Any,
-    *,
-    damping: float = 0.85,
-    max_iter: int = 10,
-    absent: str = "raise",
-    **edges: Unpack[EdgeOptions],
-) -> Frame:
-    """Score every account by how strongly a blacklist reaches it through transactions.
-
-    Parameters
-    ----------
-    graph : SlidingWindow, or whatever `as_graph` takes, with its keywords
-        An edge weighs the number of its transactions, unless ``weight=`` names a column. The
-        graph must be undirected.
-    seeds : list, array or Series of ids
-        The blacklist; a frame of the id columns if ids have several.
-    damping
-        What is left of a score at each step away from the seeds, above 0 and at most 1.
-    max_iter
-        How many steps the score travels.
-    absent : {"raise", "drop"}
-        What becomes of seeds that are no vertex: an error, or nothing, with a warning if no seed is
-        left. Seeds of another type than the vertices are an error in any case.
-
-    Returns
-    -------
-    frame
-        ``vertex``; ``score``: 1 for seeds, 0 where they do not reach, in between for all others;
-        ``is_seed``. Every vertex once, sorted by id. ``.attrs["glp"]`` is that of
-        `seeded_label_propagation`, with ``seeds``, how many vertices are on the blacklist, and
-        ``absent``, how many of its ids are no vertex.
-
-    Raises
-    ------
-    ValueError
-        The window is empty, the graph directed, or a seed is no vertex.
-    TypeError
-        A type is not as described.
-
-    Notes
-    -----
-    O(edges) a sweep. With a fifth of the fraudsters as seeds, 81% and 94% of the 200 highest
-    scored other accounts are fraud in the AMLSim sets cycle200 and fanin200cycle200, of whose
-    accounts 4.7% and 9% are (personalised PageRank on the same weights: 76% and 85%). Rule: Zhou
-    et al., Learning with Local and Global Consistency, NIPS 2003, section 2, with clamped seeds.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from glp_rapids.fraud import account_scores
-    >>> transfers = pd.DataFrame({"src": ["a", "a", "b"], "dst": ["b", "b", "c"]})
-    >>> account_scores(transfers, ["a"])["score"].round(2).tolist()
-    [1.0, 0.91, 0.45]
-    """
-    prepared, _ = _prepared(graph, edges, as_any_graph)
-    index, missing = _seed_index(prepared, seeds, absent)
-    return _score_frame(prepared, index, missing, damping, max_iter)
-
-
-@guarded
 def find_clusters(
     graph: Any,
     seeds: Any,
@@ -136,11 +71,8 @@ def find_clusters(
 
     Parameters
     ----------
-    graph : SlidingWindow, or whatever `as_graph` takes, with its keywords
-        An edge weighs the number of its transactions, unless ``weight=`` names a column. The
-        graph must be undirected.
-    seeds : list, array or Series of ids
-        The blacklist; a frame of the id columns if ids have several.
+    graph, seeds, damping, max_iter, absent
+        As in `account_scores`.
     minimum_size
         Accounts in a cluster, seeds included, at the least.
     minimum_score
@@ -149,8 +81,6 @@ def find_clusters(
         Share of an account's trade that must stay inside the cluster, in [0, 1].
     minimum_partners
         Accounts of the cluster that a member must have traded with.
-    damping, max_iter, absent
-        As in `account_scores`.
 
     Returns
     -------
@@ -160,7 +90,7 @@ def find_clusters(
         (amounts of a window, else weights, traded inside), ``density`` (share of the pairs of
         members that traded), ``share`` (of all the trade of the members, what stays inside).
         ``members``: ``vertex, cluster, score, is_seed``, by cluster and falling score.
-        ``scores``: as `account_scores` gives them; its ``.attrs["glp"]`` is that of all three.
+        ``scores``: as `account_scores` returns them; its ``.attrs["glp"]`` is that of all three.
 
     Raises
     ------
@@ -193,17 +123,15 @@ def find_clusters(
             raise ValueError(f"{name} must be an integer of at least 1, not {shown(number)}")
     for name, share in {"minimum_score": minimum_score, "minimum_share": minimum_share}.items():
         check_share(name, share)
-    prepared, values = _prepared(graph, edges, as_graph)
-    seed_index, missing = _seed_index(prepared, seeds, absent)
-    scores = _score_frame(prepared, seed_index, missing, damping, max_iter)
-    xp = array_module(prepared.indptr)
-    score = _column(scores, "score", prepared)
-    is_seed = xp.zeros(prepared.number_of_vertices, dtype=bool)
-    is_seed[seed_index] = True
+    transfers, values = prepared(graph, edges, as_graph)
+    index, missing = seed_index(transfers, seeds, absent)
+    scores = score_frame(transfers, index, missing, damping, max_iter)
+    xp = array_module(transfers.indptr)
+    score, is_seed = (column(scores, name, transfers) for name in ("score", "is_seed"))
 
     close = xp.flatnonzero((score >= minimum_score) & (score > 0))
-    total = prepared.row_weights()[close]
-    inner = induced(prepared, close)
+    total = transfers.row_weights()[close]
+    inner = induced(transfers, close)
     worth = inner if values is None else induced(values, close)
     agreed = _agreed(inner)
     community = connected_core(inner, agreed, total, minimum_share, minimum_partners)
@@ -240,11 +168,11 @@ def find_clusters(
     cluster = place[groups.of]
     by_cluster = xp.lexsort(xp.stack([-score[member], cluster]))
     member, cluster = member[by_cluster], cluster[by_cluster]
-    members = prepared.frame(
+    members = transfers.frame(
         {"cluster": cluster, "score": score[member], "is_seed": is_seed[member]},
         vertex=close[member],
     )
-    clusters = kinds.to_frame(columns, prepared.vertices.kind)
+    clusters = kinds.to_frame(columns, transfers.vertices.kind)
     for frame in (clusters, members):
         kinds.set_attributes(frame, dict(scores.attrs["glp"]))
     return Findings(clusters, members, scores)
@@ -252,7 +180,7 @@ def find_clusters(
 
 @guarded
 def suspicious_clusters(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -> Frame:
-    """Give the suspicious clusters, the most suspicious first: `find_clusters`'s ``clusters``.
+    """List the suspicious clusters, the most suspicious first: `find_clusters`'s ``clusters``.
 
     Parameters
     ----------
@@ -271,7 +199,7 @@ def suspicious_clusters(graph: Any, seeds: Any, **options: Unpack[ClusterOptions
 
     Notes
     -----
-    The cost is that of `find_clusters`, which gives the members as well.
+    The cost is that of `find_clusters`, which returns the members as well.
 
     Examples
     --------
@@ -289,7 +217,7 @@ def suspicious_clusters(graph: Any, seeds: Any, **options: Unpack[ClusterOptions
 
 @guarded
 def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -> Frame:
-    """Give the accounts of the suspicious clusters: `find_clusters`'s ``members``.
+    """List the accounts of the suspicious clusters: `find_clusters`'s ``members``.
 
     Parameters
     ----------
@@ -323,70 +251,12 @@ def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -
     return find_clusters(graph, seeds, **options).members
 
 
-def _prepared(
-    graph: Any, edges: dict[str, Any], convert: Callable[..., BaseGraph]
-) -> tuple[BaseGraph, Graph | None]:
-    """Give the graph of transfers and, of a window, that of amounts."""
-    values = None
-    if isinstance(graph, SlidingWindow):
-        if edges:
-            raise TypeError(f"a SlidingWindow takes no {next(iter(edges))}=: it has its own")
-        prepared, values = graph.graph("transfers"), graph.graph("amount")
-    else:
-        if not isinstance(graph, BaseGraph) and edges.get("weight") is None:
-            edges = {"multigraph": "keep", **edges}
-        prepared = convert(graph, **edges)
-    if prepared.directed:
-        raise ValueError("the graph is directed; clusters and scores need directed=False")
-    return prepared, values
-
-
-def _seed_index(graph: BaseGraph, seeds: Any, absent: str) -> tuple[Array, int]:
-    """Give the vertices on the blacklist, once each, and how many of its ids are no vertex."""
-    check_choice("absent", absent, ("raise", "drop"), "'raise' or 'drop'")
-    if isinstance(seeds, set | frozenset | dict):
-        seeds = list(seeds)
-    if not is_sequence(seeds) or not hasattr(seeds, "__len__"):
-        raise TypeError(f"seeds must be a list, array or Series of ids, not {shown(seeds)}")
-    if absent == "raise" and not len(seeds):
-        raise ValueError("seeds are empty: name at least one account")
-    found = graph.vertices.lookup(seeds, "seeds", absent=absent == "drop")
-    index = array_module(found).unique(found[found >= 0])
-    if not index.size:
-        asked = f"none of the {len(seeds)} seeds is a vertex" if len(seeds) else "seeds are empty"
-        warnings.warn(f"{asked}: every score is 0", UserWarning, stacklevel=3)
-    return to_device(index.astype(graph.index_dtype), graph.device), int((found < 0).sum())
-
-
-def _score_frame(
-    graph: BaseGraph, seed_index: Array, absent: int, damping: float, max_iter: int
-) -> Frame:
-    xp = module_on(graph.device)
-    is_seed = xp.zeros(graph.number_of_vertices, dtype=bool)
-    is_seed[seed_index] = True
-    reached = seeded_label_propagation(
-        graph,
-        graph.frame({"label": xp.ones(seed_index.size, dtype=np.int64)}, vertex=seed_index),
-        damping=damping,
-        max_iter=max_iter,
-        device=graph.device,
-    )
-    scores = graph.frame({"score": reached["score"], "is_seed": is_seed})
-    return kinds.set_attributes(scores, {**reached.attrs["glp"], "absent": absent})
-
-
 def _agreed(graph: Graph) -> Array:
     """Mark the entries whose ends most of several runs of label propagation put together."""
-    row, column = graph.row_indices(), graph.indices
-    votes = array_module(column).zeros(column.size, dtype=np.int64)
+    row = graph.row_indices()
+    votes = array_module(row).zeros(row.size, dtype=np.int64)
     for seed in range(RUNS):
         found = label_propagation(graph, seed=seed, device=graph.device)
-        partition = _column(found, "partition", graph)
-        votes += partition[row] == partition[column]
+        partition = column(found, "partition", graph)
+        votes += partition[row] == partition[graph.indices]
     return 2 * votes > RUNS
-
-
-def _column(frame: Frame, name: str, graph: Graph) -> Array:
-    """Give a column of a result as an array where the graph lives."""
-    column = kinds.without_proxy(frame)[0][name]
-    return to_device(kinds.to_array(column), graph.device)
