@@ -1,4 +1,4 @@
-"""Times of transactions: read, told apart from what they are not, and compared with a window.
+"""Times of transactions: read, checked for wrong units and clocks, compared with a window.
 
 A window moves with the newest time it sees and never back, so a wrong unit or a wrong clock is
 refused where it shows, before the window moves.
@@ -31,7 +31,7 @@ def refuse_nulls(column, label):
 
 
 def times(column, label, time_unit, known=None):
-    """Give times as int64 microseconds or as float64, and what they were: ``known`` so far."""
+    """Return times as int64 microseconds or float64, and their kind: ``known``, if one is."""
     refuse_nulls(column, label)
     kind = _kind(column.dtype, label)
     if known is not None and kind != known:
@@ -77,7 +77,7 @@ def _check_numbers(time, label, time_unit):
 
 
 def start_of(newest, days, kind, time_unit):
-    """Give the time after which a window begins that ends with ``newest``."""
+    """Return the time after which a window begins that ends with ``newest``."""
     if kind != NUMBERS:
         return max(newest - math.ceil(min(float(days) * PER_DAY["us"], 2.0**64)), EARLIEST)
     start = newest - float(days) * PER_DAY[time_unit]

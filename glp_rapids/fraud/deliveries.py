@@ -1,6 +1,6 @@
-"""What the batches of a window were like: whether one comes twice, and whether all come too late.
+"""Warnings about the batches of a window: one that comes twice, rows that all come too late.
 
-Rows have no names, so neither is an error; both deserve a word.
+Rows have no names, so neither can be told for sure, and neither is an error.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from glp_rapids.fraud.pairs import Rows
 
 @dataclass(frozen=True)
 class Deliveries:
-    """The batches that a window still has rows of, and how it fares since its newest time moved."""
+    """The batches that a window still has rows of, and what came late since it last moved."""
 
-    # what each was like, and its newest time
+    # by the sums of `_summary`: its newest time
     batches: dict[tuple[int, ...], int | float] = field(default_factory=dict)
     late: int = 0  # rows that have come far too late since then
 
@@ -26,7 +26,7 @@ class Deliveries:
         self, rows: Rows, number_of_vertices: int, fresh: Rows, staying: Rows,
         start: int | float, length: int | float, moved: bool, newest: str,
     ) -> Deliveries:  # fmt: skip
-        """Take in a batch of which ``fresh`` joins those ``staying``; warn of what looks wrong."""
+        """Note a batch of which ``fresh`` joins those ``staying``; warn of what looks wrong."""
         count, held = fresh.time.size, fresh.time.size + staying.time.size
         late = 0 if moved else self.late
         if not moved and count < rows.time.size:
@@ -52,7 +52,7 @@ def _warn(message: str) -> None:
 
 
 def _summary(rows: Rows, number_of_vertices: int) -> tuple[int, ...]:
-    """Give a few sums that are the same for the same rows in any order."""
+    """Return a few sums that are the same for the same rows in any order."""
     xp = array_module(rows.time)
     sums = [rows.units, rows.time.view(np.int64), rows.source.astype(np.int64) * rows.destination]
     sums = to_host(xp.stack([column.sum() for column in [*sums, rows.source]]))

@@ -122,7 +122,7 @@ def subtracted(pairs: Pairs, leaving: Pairs) -> Pairs:
 
 
 def units(column, scale, label):
-    """Give amounts in units of 1 / scale, as int64."""
+    """Return amounts in units of 1 / scale, as int64."""
     refuse_nulls(column, label)
     if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
         raise TypeError(f"{label} holds {column.dtype}, not numbers; cast with astype('float64')")

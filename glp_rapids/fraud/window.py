@@ -11,7 +11,6 @@ Detection, SIGMOD 2021 (the sliding window over Taobao's transactions).
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -21,9 +20,10 @@ import pandas as pd
 from glp_rapids.common.calls import guarded
 from glp_rapids.device import DeviceName, array_module, choose, to_device
 from glp_rapids.frames import kinds
-from glp_rapids.frames.kinds import Frame, Kind, taken
+from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud.clock import NUMBERS, PER_DAY, refuse_leap, start_of, times
 from glp_rapids.fraud.deliveries import Deliveries
+from glp_rapids.fraud.ids import joined, taken
 from glp_rapids.fraud.pairs import Pairs, Rows, added_up, merged, subtracted, units
 from glp_rapids.graph import vertex_ids
 from glp_rapids.graph.graph import Graph
@@ -169,7 +169,7 @@ class SlidingWindow:
 
     @guarded
     def append(self, frame: Frame) -> Change:
-        """Take a batch in and let go what is older than the window.
+        """Add a batch of transactions and drop those that are older than the window.
 
         Parameters
         ----------
@@ -205,14 +205,14 @@ class SlidingWindow:
         fresh = rows[xp.flatnonzero(rows.time > start)]
         if self._vertices is None:
             none = xp.arange(0)
-            old, pairs = _taken(vertices, none), added_up(rows[none], 0, self.directed)
+            old, pairs = taken(vertices, none), added_up(rows[none], 0, self.directed)
             staying = leaving = rows[none]
         else:
             old, pairs = self._vertices, self._pairs
             staying, leaving = self._split(start)
         self._check_total(staying, fresh)
 
-        together, old_index, new_index = _join_ids(old, vertices, self.device)
+        together, old_index, new_index = joined(old, vertices, self.device)
         if leaving.time.size:
             pairs = subtracted(pairs, added_up(leaving, len(old), self.directed))
         fresh, staying = fresh.renamed(new_index), staying.renamed(old_index)
@@ -228,7 +228,7 @@ class SlidingWindow:
         if not bool(present.all()):
             index = (xp.cumsum(present) - 1).astype(np.int32)
             pairs, kept = pairs.renamed(index), kept.renamed(index)
-            together = _taken(together, xp.flatnonzero(present))
+            together = taken(together, xp.flatnonzero(present))
         self._rows, self._pairs, self._vertices = kept, pairs, together
         self._newest, self._graphs = newest, {}
         self._kind, self._times = kind, time_kind
@@ -237,7 +237,7 @@ class SlidingWindow:
 
     @guarded
     def graph(self, weight: Literal["transfers", "amount"] | None = "transfers") -> Graph:
-        """Give the graph of the window.
+        """Return the graph of the window.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class SlidingWindow:
 
     @guarded
     def edges(self) -> Frame:
-        """Give what the transactions of every pair add up to.
+        """List every pair with what its transactions add up to.
 
         Returns
         -------
@@ -319,7 +319,7 @@ class SlidingWindow:
             )
 
     def _checked(self, frame):
-        """Give the frame, out of its proxy, and its kind; see that the columns are there."""
+        """Return the frame, out of its proxy, and its kind; refuse one without the columns."""
         frame, proxy = kinds.without_proxy(frame)
         if not (isinstance(frame, pd.DataFrame) or kinds.is_cudf(frame, "DataFrame")):
             raise TypeError(
@@ -337,7 +337,7 @@ class SlidingWindow:
         return frame, kind
 
     def _read(self, frame, kind):
-        """Give the rows, with indices into their own ids; these; what the times are."""
+        """Return a batch's rows, the ids that they index, and what kind of times they have."""
         edges = readers.read(
             frame, readers.Options(self._source, self._destination, None, False, None)
         )
@@ -358,34 +358,3 @@ class SlidingWindow:
             raise ValueError("a batch holds at most 2**31 - 1 vertices; append smaller batches")
         rows = Rows(*codes, to_device(amounts, self.device), to_device(moments, self.device))
         return rows, vertices, time_kind
-
-
-def _taken(vertices: vertex_ids.VertexIds, index: Array) -> vertex_ids.VertexIds:
-    """Give the ids at ``index``, which ascends."""
-    columns = []
-    for column in vertices.columns:
-        values = column.values
-        if column.family == "integer":
-            values = values[index]
-        else:
-            place = "gpu" if kinds.is_cudf(values, "Series") else "cpu"
-            values = taken(values, to_device(index, place))
-        columns.append(replace(column, values=values))
-    return vertex_ids.VertexIds(tuple(columns), vertices.kind)
-
-
-def _join_ids(old: vertex_ids.VertexIds, new: vertex_ids.VertexIds, device: DeviceName):
-    """Give the union of two sets of ids, and the ascending new index of each old and new one.
-
-    In place of the index of the old ones there is None if it would change nothing.
-    """
-    parts = [[column.values for column in vertices.columns] for vertices in (old, new)]
-    label = "source and destination"
-    codes, together = rank.rank_ids(parts, [[label] * len(parts[0])] * 2, old.kind, device)
-    columns = []
-    for column, one, other in zip(together.columns, old.columns, new.columns, strict=True):
-        dtype = one.dtype if one.dtype == other.dtype or not len(new) else None
-        dtype = other.dtype if not len(old) else dtype
-        columns.append(replace(column, dtype=dtype))
-    union = vertex_ids.VertexIds(tuple(columns), old.kind)
-    return union, None if len(union) == len(old) else codes[0], codes[1]

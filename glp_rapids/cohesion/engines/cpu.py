@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from glp_rapids.cohesion.kernels import cpu
-from glp_rapids.common.segments import integer_sums
-from glp_rapids.common.segments import segment_ids
+from glp_rapids.common.segments import integer_sums, segment_ids
 from glp_rapids.jit import forks
 from glp_rapids.jit.interrupts import call, interruptible
 
