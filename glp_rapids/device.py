@@ -17,7 +17,6 @@ import numpy as np
 
 DeviceName = Literal["cpu", "gpu"]
 
-
 _cuda_of_parent = False
 
 
@@ -45,7 +44,7 @@ def _gpu_problem() -> str | None:
 
 
 def _lose_cuda() -> None:
-    """Take note, in a forked process, that the GPU was its parent's: calls would fail or hang."""
+    """Note, in a forked process, that its parent used CUDA: calls here would fail or hang."""
     global _cuda_of_parent
     if _gpu_problem.cache_info().currsize and _gpu_problem() is None:
         _cuda_of_parent = True
@@ -88,7 +87,7 @@ def choose(device: DeviceName | None) -> DeviceName:
 
 
 def array_module(*arrays: Any) -> ModuleType:
-    """Give numpy or cupy by the type of the arrays; cupy is never imported for this."""
+    """Return numpy or cupy, by the type of the arrays; cupy is never imported for this."""
     cupy = sys.modules.get("cupy")
     kind = getattr(cupy, "ndarray", None)  # not there yet while another thread imports it
     if kind is not None and any(isinstance(array, kind) for array in arrays):
@@ -102,7 +101,7 @@ def device_of(array: Any) -> DeviceName:
 
 
 def module_on(device: DeviceName) -> ModuleType:
-    """Give the module whose arrays live on a device: numpy or cupy."""
+    """Return the module whose arrays live on a device: numpy or cupy."""
     if device == "cpu":
         return np
     import cupy
@@ -125,7 +124,7 @@ def to_device(array: Any, device: DeviceName) -> Any:
 
 
 def gpu_of(data: Any) -> int | None:
-    """Give the number of the GPU where an array or column lies; None where it does not say."""
+    """Return the number of the GPU that holds an array or column; None where it does not say."""
     # without a GPU, asking a proxy of cudf.pandas makes it look for one
     if "cupy" not in sys.modules or not gpu_available():
         return None
@@ -178,14 +177,14 @@ class LackOfMemory(MemoryError):
 
 
 def release() -> None:
-    """Give back what CuPy's pool holds of a GPU's memory and nobody uses."""
+    """Return memory that CuPy's pool holds and nobody uses to the GPU."""
     cupy = sys.modules.get("cupy")
     if cupy is not None and gpu_available():
         cupy.get_default_memory_pool().free_all_blocks()
 
 
 def memory_in_use(device: DeviceName) -> int:
-    """Give bytes: on a GPU, what all who share it hold now; on the host, the process's peak."""
+    """Return bytes: on a GPU, what all who share it hold now; on the host, the process's peak."""
     if device == "gpu":
         import cupy
 
@@ -198,7 +197,7 @@ def memory_in_use(device: DeviceName) -> int:
 
 
 def memory_free(device: DeviceName) -> int:
-    """Give the bytes that can be had at once: free on the GPU or in CuPy's pool, or on the host."""
+    """Return the bytes that are free: on the GPU and in CuPy's pool, or on the host."""
     if device == "gpu":
         import cupy
 

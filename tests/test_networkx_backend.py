@@ -252,7 +252,7 @@ def test_label_propagation_communities_are_undirected():
 @pytest.mark.parametrize("everything", [True, False])
 def test_directions_and_parallel_edges_count_as_in_networkx(create_using, weight, everything):
     graph = awkward(create_using, 6)
-    there = convert(graph, "weight").compressed(
+    there = convert(graph, "weight").csr(
         weight, count=everything, fold=everything, device="cpu"
     )
     weights = np.ones(there.indices.size) if there.weights is None else there.weights
@@ -417,8 +417,8 @@ def test_a_graph_is_converted_once():
             list(nx.community.asyn_lpa_communities(graph))
             nx.community.label_propagation_communities(graph)
         (kept,) = graph.__networkx_cache__["backends"]["glp_rapids"].values()
-    assert kept.compressed() is kept.compressed()
-    assert kept.compressed(count=True, fold=True) is not kept.compressed()
+    assert kept.csr() is kept.csr()
+    assert kept.csr(count=True, fold=True) is not kept.csr()
     graph.add_edge(0, "new")
     assert {0, "new"} <= set().union(
         *nx.community.asyn_lpa_communities(graph, backend="glp_rapids")

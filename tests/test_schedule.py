@@ -119,7 +119,7 @@ def test_a_schedule_is_what_the_lists_say(changes, number_of_vertices, options):
             assert rule.tie_seed == options.seed
             first = sweep == explored + 1
             assert rule.revisit_tied == (first and not options.retain)
-        assert rule.wakes_everybody == (sweep == 1 or changes[sweep - 2] > number_of_vertices)
+        assert rule.activates_all == (sweep == 1 or changes[sweep - 2] > number_of_vertices)
 
 
 def test_nothing_to_do_without_vertices():

@@ -27,7 +27,7 @@ KINDS = {
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write to; when the block ends without an error, it is the one at ``path``."""
+    """Open a file to write to; when the block ends without an error, it is the one at ``path``."""
     target, old = _target(path)
     part = target.with_name(f".glp-rapids-{secrets.token_hex(8)}.part")
     mode = 0o666 if old is None else old.st_mode & 0o777  # never wider than the file is to be
@@ -54,7 +54,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def check(path: Path) -> None:
-    """Raise the OSError that `replacing` would, as far as it is known before; folders may lack."""
+    """Raise the OSError that `replacing` would, as far as can be told; folders may be missing."""
     target, _ = _target(path, folder_needed=False)
     folder = next(folder for folder in target.absolute().parents if folder.exists())
     if not folder.is_dir():
@@ -64,12 +64,12 @@ def check(path: Path) -> None:
 
 
 def kind_of(mode: int) -> str | None:
-    """Say what a file is that is no regular one."""
+    """Say what kind of file a mode belongs to; None for a regular one."""
     return None if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no regular file")
 
 
 def _target(path: Path, folder_needed: bool = True) -> tuple[Path, os.stat_result | None]:
-    """Give the file that links lead to, and what it is like if it exists."""
+    """Return the file that links lead to, and its status if it exists."""
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
     if folder_needed and not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {target.parent}; make it first")

@@ -1,4 +1,4 @@
-"""What every public call owes its caller on the way out, whatever it does."""
+"""How every public call ends: the GPU's work done, a lack of memory explained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Let a public function return when its work on a GPU is done, and lack memory in words.
+    """Let a public function return when its work on a GPU is done, and explain a lack of memory.
 
     The caller may go on under another stream or in another thread. An error of memory is raised
     anew here, since the one that came holds on, frame by frame, to all that filled the memory.

@@ -40,7 +40,7 @@ def is_sequence(value: Any) -> bool:
 
 
 def as_float(value: Any) -> float:
-    """Give a number as a float, one beyond all floats as an infinite one."""
+    """Convert a number to float; one beyond all floats is infinite."""
     try:
         return float(value)
     except OverflowError:

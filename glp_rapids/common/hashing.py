@@ -11,16 +11,12 @@ from typing import Any
 import numpy as np
 
 CLASS_SEED = 0x5EED
-
-
 _WORD = (1 << 64) - 1
-
-
 _WEYL, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def mix(value, seed):
-    """Hash ``(value, seed)`` to 64 bits: the finaliser of SplitMix64 over a Weyl step."""
+    """Hash ``(value, seed)`` to 64 bits: a step of SplitMix64 (Steele et al., OOPSLA 2014)."""
     z = np.uint64(value) + (np.uint64(seed) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -36,7 +32,7 @@ def mix_array(values: Any, seed: int) -> Any:
 
 
 def sweep_seed(seed, sweep):
-    """Give the seed of one sweep, so that every sweep has an order of its own."""
+    """Return the seed of one sweep, so that every sweep has an order of its own."""
     return np.uint64(seed) + (np.uint64(sweep) << np.uint64(32))
 
 

@@ -1,4 +1,4 @@
-"""What never changes keeps what is derived from it: a transpose, an engine, a copy elsewhere."""
+"""Values derived from something immutable, kept with it: a transpose, an engine, a copy."""
 
 from __future__ import annotations
 

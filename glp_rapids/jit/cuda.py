@@ -84,7 +84,7 @@ else:
 
 @functools.cache
 def gpu_target() -> Target:
-    """Give the target that compiles for CUDA."""
+    """Return the target that compiles for CUDA."""
     if SIMULATED:
 
         def rint(value):
@@ -184,7 +184,7 @@ def _any_array(values: tuple) -> bool:
 
 
 def multiprocessors() -> int:
-    """Give the number of multiprocessors of the current device."""
+    """Return the number of multiprocessors of the current device."""
     return 2 if SIMULATED else cuda.get_current_device().MULTIPROCESSOR_COUNT
 
 

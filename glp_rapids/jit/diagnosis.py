@@ -1,4 +1,4 @@
-"""Why a function of a program does not compile, in one sentence instead of a page.
+"""Why a function of a program does not compile, in one sentence.
 
 Numba reports how it came upon an error through all its stages; the user needs the innermost cause,
 in words of what they wrote, and the line.
@@ -60,7 +60,7 @@ def _plain(types: str) -> str:
 
 
 def _place(text: str, function: Callable) -> str:
-    """Give the line, from the first place that the error names: the innermost."""
+    """Name file and line: of the first place in the error, which is the innermost."""
     if found := re.search(r'File "([^"\n]+)", line (\d+)', text):
         return f" ({Path(found[1]).name}, line {found[2]})"
     code = function.__code__

@@ -30,12 +30,12 @@ _settled: dict[Callable, str] = {}
 
 
 def digest_of(text: list[str]) -> str:
-    """Give one digest of all lines."""
+    """Return one digest of all lines."""
     return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
 
 def fingerprint(function: Callable) -> str:
-    """Give a digest of what a function computes: its bytecode and the values it can read."""
+    """Return a digest of what a function computes: its bytecode and the values it can read."""
     if (known := _settled.get(function)) is not None:
         return known
     # A module may be handed on to another function, so it counts by all names looked up anywhere.
@@ -58,7 +58,7 @@ def of_package(function: Callable) -> bool:
 
 
 def plain_function(value: Any) -> types.FunctionType | None:
-    """Give the function that is, or was compiled into, a value; None if it is none of a user's."""
+    """Return the function that a value is or was compiled from; None for those of libraries."""
     found = getattr(value, "_dispatcher", value)  # a ufunc's
     found = getattr(found, "py_func", getattr(found, "_defn", found))  # or an intrinsic's
     return found if isinstance(found, types.FunctionType) and not of_library(found) else None
@@ -74,13 +74,13 @@ def of_library(value: Any) -> bool:
 
 
 def names_of(code: types.CodeType) -> frozenset[str]:
-    """Give the names of globals and attributes that a function looks up, and those inside it."""
+    """Collect the names of globals and attributes that a function, and those inside it, look up."""
     inner = (one for one in code.co_consts if isinstance(one, types.CodeType))
     return frozenset(code.co_names).union(*map(names_of, inner))
 
 
 def content_of(cell: types.CellType, name: str, function: Callable) -> Any:
-    """Give the value that a function has from the one around it."""
+    """Return the value that a function has from the one around it."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -88,18 +88,18 @@ def content_of(cell: types.CellType, name: str, function: Callable) -> Any:
 
 
 def bytecode(function: Callable) -> str:
-    """Give the digest of a function alone, without what it refers to."""
+    """Return the digest of a function alone, without what it refers to."""
     return _bytecode(function.__code__)[0]
 
 
 def global_names(code: types.CodeType) -> tuple[str, ...]:
-    """Give the names that a function, and those inside it, look up in its module."""
+    """List the names that a function, and those inside it, look up in its module."""
     return _bytecode(code)[1]
 
 
 @functools.cache
 def _bytecode(code: types.CodeType) -> tuple[str, tuple[str, ...]]:
-    """Give a digest of the bytecode, and the names that it looks up in its module, sorted."""
+    """Return a digest of the bytecode, and the names that it looks up in its module, sorted."""
     text, names = [], set()
     for step in dis.get_instructions(code):
         value = step.arg if "FAST" in step.opname else step.argval
@@ -122,7 +122,7 @@ class _Walk:
         self._open: list[Any] = []
 
     def function(self, function: Callable) -> str:
-        """Give the digest of a function and of all that it can read."""
+        """Return the digest of a function and of all that it can read."""
         if id(function) in self._known:
             return self._known[id(function)]
         if any(function is one for one in self._open):
@@ -145,7 +145,7 @@ class _Walk:
         return digest
 
     def meaning(self, value: Any, name: str) -> str:
-        """Tell apart values that a function refers to, the same in every process."""
+        """Return a text that tells a value from others, the same in every process."""
         if isinstance(value, enum.Enum):
             return f"{type(value).__name__}.{value.name} {self.meaning(value.value, name)}"
         if isinstance(value, PLAIN):
@@ -169,7 +169,7 @@ class _Walk:
         return f"{kind} {getattr(value, '_fields', '')} {parts}"
 
     def _held(self, value: Any, name: str) -> Iterator[tuple[str, Any]]:
-        """Give what compiled code can read of a value that consists of others."""
+        """Yield the parts of a value that compiled code can read, by name."""
         if isinstance(value, tuple | list | set | frozenset):
             values = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
             yield from ((f"{name}[{place}]", one) for place, one in enumerate(values))

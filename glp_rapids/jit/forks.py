@@ -1,4 +1,4 @@
-"""What a forked process needs: locks that nobody holds, and a compiler that is between two jobs.
+"""Forked processes: locks that are free there, and a compiler that is between two jobs.
 
 Only the thread that forks lives on in the child. A lock that another one held would be held for
 ever, and what it was compiling would stay half done.

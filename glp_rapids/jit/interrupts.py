@@ -2,9 +2,8 @@
 
 Python handles signals in its main thread, between two of its own instructions, and a kernel is one.
 So what may take long runs in a thread of its own, for which the main thread waits; if that is
-interrupted it raises a flag, which kernels look at now and then, and whoever sees it returns.
-What comes back then means nothing, and nobody looks at it. What can be done in parts is called for
-one part after another instead.
+interrupted it raises a flag, which kernels look at now and then; one that sees it returns, and its
+result is dropped. What can be done in parts is called for part by part instead.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 A_CALL = 1 << 24  # entries that are read or written once before signals are looked at
-_here = threading.local()
+_of_thread = threading.local()
 _NEVER = np.zeros(1, np.uint8)
 
 
@@ -37,17 +36,17 @@ def parts_of_rows(starts: np.ndarray) -> Iterator[tuple[int, int]]:
 
 def flag() -> np.ndarray:
     """Return what the kernels of this thread look at: ``flag()[0]`` is not 0 when they may stop."""
-    return getattr(_here, "flag", _NEVER)
+    return getattr(_of_thread, "flag", _NEVER)
 
 
 @contextmanager
 def stopped_by(raised: np.ndarray) -> Iterator[None]:
-    """Let the kernels of this thread look at another flag."""
-    before, _here.flag = flag(), raised
+    """Let the kernels that this thread calls in the block look at another flag."""
+    before, _of_thread.flag = flag(), raised
     try:
         yield
     finally:
-        _here.flag = before
+        _of_thread.flag = before
 
 
 class Stopped(Exception):

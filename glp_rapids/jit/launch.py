@@ -3,7 +3,7 @@
 Numba launches on the legacy default stream unless told otherwise, while arrays are prepared and
 read on CuPy's current one; under a non-blocking stream nothing would order the two. Numba would
 also look at the type of every array again at every launch, which takes longer than a small graph;
-here a kernel is looked up by words that were made when its arrays were wrapped.
+here a kernel is looked up by the types that `bound` noted when it wrapped the arrays.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _compiled(kernel: Any, arguments: tuple) -> Any:
 
 
 def _kinds(value: Any) -> Any:
-    """Say of what types arguments are, as cheap a key as there is."""
+    """Return a key of the arguments' types that is cheap to make."""
     if isinstance(value, tuple):
         return type(value), *map(_kinds, value)
     return getattr(value, "kind", None) or type(value)
@@ -101,7 +101,7 @@ def _current_stream() -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _stream(gpu: int, pointer: int) -> Any:
-    """Give a stream of CuPy's as Numba's launch takes it; 0 is the default stream of both."""
+    """Return a stream of CuPy's as Numba's launch takes it; 0 is the default stream of both."""
     from numba.cuda.cudadrv import driver
 
     stream = cuda.external_stream(pointer) if pointer else 0

@@ -53,7 +53,7 @@ class ParallelKernel:
         self._forms: dict[bool, Any] = {}
 
     def __call__(self, threads: int, *arguments: Any) -> Any:
-        """Call the form that suits."""
+        """Call the parallel form, or the serial one where only one thread may run."""
         if (threads == 1 and self._serial_for_one) or threads_available() == 1:
             return self.form(False)(threads, *arguments)
         parallel = self.form(True)

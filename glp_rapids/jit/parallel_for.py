@@ -1,4 +1,4 @@
-"""Do a scalar function's work for every item: on all cores, or with a GPU thread an item.
+"""Call a scalar function for every item: on all cores, or with a GPU thread an item.
 
 A function takes the number of an item and a named tuple of all it works on.
 """
@@ -34,7 +34,7 @@ def each(
     Parameters
     ----------
     functions : callable
-        Gives the compiled functions by name, for a scheme and a target.
+        Returns the compiled functions by name, for a scheme and a target.
     scheme, name : str
         Which of them.
     items : int
@@ -58,7 +58,7 @@ def each(
     threads = threads_available() if items >= FEW else 1
     stop = np.zeros(1, np.uint8)
     with ThreadPoolExecutor(threads) as pool:
-        # Neighbouring chunks may meet in a word, so first the even ones and then the odd ones.
+        # Neighbouring chunks may write into one word: first the even ones, then the odd ones.
         for turn in range(2):
             starts = [np.int64(turn + 2 * thread) for thread in range(threads)]
             step = np.int64(2 * threads)

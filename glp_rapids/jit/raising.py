@@ -18,7 +18,7 @@ FINE = (0, 0xFFFFFFFE)  # a value was returned, or None (-2) was
 
 
 def errors_of(compiled: Any) -> list[str]:
-    """Give the errors that a function, one compiled signature of Numba's, may raise."""
+    """List the errors that a function, one compiled signature of Numba's, may raise."""
     module = compiled.library._final_module
     seen: set[str] = set()
     return sorted(set(_errors(module, compiled.fndesc.llvm_func_name, seen)))

@@ -33,7 +33,7 @@ from glp_rapids.jit.fingerprint import (
 
 
 def made_of(function: Callable, *further: Any) -> str:
-    """Give the digest of a kernel: of all that it is compiled from, and of what else matters."""
+    """Return the digest of a kernel: of all that it is compiled from, and of ``further`` texts."""
     return digest_of([fingerprint(function), str(config.BOUNDSCHECK), *map(str, further)])
 
 
@@ -110,7 +110,7 @@ def _replaced(
 
 @functools.cache
 def cpu_target() -> Target:
-    """Give the target that compiles for the CPU."""
+    """Return the target that compiles for the CPU."""
 
     def rint(value):
         return np.rint(value)

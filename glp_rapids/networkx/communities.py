@@ -20,14 +20,14 @@ from networkx.utils import create_py_random_state, groups, not_implemented_for
 
 from glp_rapids import metrics
 from glp_rapids.device import DeviceName
-from glp_rapids.graph.graph import Graph as CompressedRows
+from glp_rapids.graph.graph import Graph as CSRGraph
 from glp_rapids.networkx.graph import Graph
 from glp_rapids.propagation.variants.classic import Classic, propagate
 
-# Numbers of classes, round by round. Neighbours of one class may swap labels for ever, and with
-# another number they are in different classes.
+# Numbers of classes, round by round. Two neighbours of one class may swap labels for ever; with
+# another number of classes they are in different ones.
 ROUNDS = (32, 37, 41, 43, 47, 53, 59, 61)
-# Below 1 / n: a round ends when nothing changes any more, or when it gets nowhere.
+# A share of the vertices below 1 / n: a round ends when no label changes, or when it cycles.
 UNTIL_NOTHING_CHANGES = 1e-15
 
 
@@ -37,12 +37,12 @@ class Resumed(Classic):
     def __init__(self, labels: np.ndarray):
         self.labels = labels
 
-    def initial_state(self, graph: CompressedRows) -> dict[str, Any]:
-        """Give the labels."""
+    def initial_state(self, graph: CSRGraph) -> dict[str, Any]:
+        """Return the given labels."""
         return {"labels": self.labels}
 
 
-def _labels(graph: CompressedRows, **options: Any) -> np.ndarray:
+def _labels(graph: CSRGraph, **options: Any) -> np.ndarray:
     """Propagate until every vertex has a label that is among the most frequent around it."""
     options |= {"renumber": False, "tol": UNTIL_NOTHING_CHANGES}
     program: Classic = Classic()
@@ -57,7 +57,7 @@ def _labels(graph: CompressedRows, **options: Any) -> np.ndarray:
 
 
 def _sets(G: Graph, labels: np.ndarray) -> ValuesView[set]:
-    """Give the nodes of each label, in the order of their first nodes."""
+    """Group the nodes by label, in the order of their first nodes."""
     return groups(dict(zip(G.nodes, labels.tolist(), strict=True))).values()
 
 
@@ -101,7 +101,7 @@ def label_propagation_communities(G: Graph, *, device: DeviceName | None = None)
     >>> BackendInterface.label_propagation_communities(G)
     dict_values([{0, 1, 2}, {3, 4, 5}])
     """
-    labels = _labels(G.compressed(device=device), explore=0, tie_break="max")
+    labels = _labels(G.csr(device=device), explore=0, tie_break="max")
     return _sets(G, labels)
 
 
@@ -144,7 +144,7 @@ def fast_label_propagation_communities(
     >>> [sorted(c) for c in BackendInterface.fast_label_propagation_communities(G, seed=1)]
     [['a', 'b', 'c'], ['d', 'e']]
     """
-    graph = G.compressed(weight, count=True, fold=True, device=device)
+    graph = G.csr(weight, count=True, fold=True, device=device)
     # exploring sweeps draw from the best labels whether or not the current one is among them
     return (found for found in _sets(G, _labels(graph, seed=_seed(seed))))
 
@@ -158,12 +158,8 @@ def asyn_lpa_communities(
     ----------
     G : Graph
         Parallel edges count once without weights, and are added with them.
-    weight : hashable, optional
-        The edge attribute with the weights of votes.
-    seed : int, random.Random, numpy generator or None
-        Of the order of labels in a tie. None: always the same.
-    device : {"cpu", "gpu"}, optional
-        Where to compute; None: on a GPU if there is one.
+    weight, seed, device
+        As in `fast_label_propagation_communities`.
 
     Returns
     -------
@@ -173,7 +169,7 @@ def asyn_lpa_communities(
     Raises
     ------
     KeyError
-        The graph was converted without this attribute.
+        As `fast_label_propagation_communities`.
 
     Notes
     -----
@@ -188,7 +184,7 @@ def asyn_lpa_communities(
     >>> list(BackendInterface.asyn_lpa_communities(G, seed=1))
     [{0, 1, 2}, {3, 4, 5}]
     """
-    graph = G.compressed(weight, device=device)
+    graph = G.csr(weight, device=device)
     labels = _labels(graph, explore=0, tie_break="hash", direction="out", seed=_seed(seed))
     return (found for found in _sets(G, labels))
 
@@ -249,7 +245,7 @@ def modularity(
                 codes[G.position[node]] = code
     if -1 in codes or len(G) != sum(len(community) for community in communities):
         raise NotAPartition(G, communities)
-    graph = G.compressed(weight, count=True, device=device)
+    graph = G.csr(weight, count=True, device=device)
     partition = pd.DataFrame({"vertex": np.arange(len(G)), "partition": np.array(codes, np.int64)})
     value = metrics.modularity(graph, partition, resolution=float(resolution))
     if math.isnan(value):

@@ -1,7 +1,7 @@
 """A networkx graph as arrays: nodes are their positions, attributes that were asked for columns.
 
 Nodes may be anything hashable, of many types at once, so they stay in a list and `as_graph` gets
-positions, which are ids that it needs not rank. NetworkX keeps the converted graph with its own
+positions, ids that it need not sort. NetworkX keeps the converted graph with its own
 (`nx.config.cache_converted_graphs`), and the CSR made from it stays here: a second call converts
 nothing.
 """
@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 
 from glp_rapids.device import DeviceName, choose
-from glp_rapids.graph.graph import Graph as CompressedRows
+from glp_rapids.graph.graph import Graph as CSRGraph
 from glp_rapids.ingest.read import as_graph
 
 
@@ -51,7 +51,7 @@ class Graph:
         self.nodes, self.source, self.destination = nodes, source, destination
         self.weights = weights
         self._directed, self._multigraph = directed, multigraph
-        self._built: dict[tuple, CompressedRows] = {}
+        self._built: dict[tuple, CSRGraph] = {}
 
     def is_directed(self) -> bool:
         """Tell whether edges go one way."""
@@ -79,15 +79,15 @@ class Graph:
         sort = ("Multi" if self._multigraph else "") + ("DiGraph" if self._directed else "Graph")
         return f"glp_rapids {sort} with {len(self)} nodes and {self.source.size} edges"
 
-    def compressed(
+    def csr(
         self,
         weight: Hashable | None = None,
         *,
         count: bool = False,
         fold: bool = False,
         device: DeviceName | None = None,
-    ) -> CompressedRows:
-        """Give the graph with positions as ids, isolated nodes included; it is kept.
+    ) -> CSRGraph:
+        """Return the graph with positions as ids, isolated nodes included; it is kept.
 
         Parameters
         ----------
@@ -96,8 +96,8 @@ class Graph:
         count : bool
             Without weights, parallel edges weigh their number, not one.
         fold : bool
-            Forget directions: two nodes are joined by the edges of both, a node with a loop by
-            both its ends. For an undirected graph this changes nothing.
+            Ignore directions: an edge counts at both ends, a loop twice. For an undirected graph
+            this changes nothing.
         device : {"cpu", "gpu"}, optional
             Where the graph shall live.
 
@@ -187,7 +187,7 @@ def convert_from_nx(
 
 
 def weights_of(graph: nx.Graph, attribute: Hashable, default: Any = 1) -> np.ndarray:
-    """Give an edge attribute as weights in the order of ``graph.edges()``; refuse what is none."""
+    """Return an edge attribute as weights, in the order of ``graph.edges()``."""
     values = [value for *_, value in graph.edges(data=attribute, default=default)]
     what = f"edge attribute {attribute!r}"
     try:
@@ -210,7 +210,7 @@ def weights_of(graph: nx.Graph, attribute: Hashable, default: Any = 1) -> np.nda
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
-    """Give a networkx graph with the nodes, edges and weights of a `Graph`.
+    """Make a networkx graph with the nodes, edges and weights of a `Graph`.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
     -------
     networkx.Graph or anything else
         A graph of the class it was converted from; other attributes than the weights are gone.
-        What is no `Graph` is given back as it is.
+        What is no `Graph` is returned as it is.
 
     Notes
     -----

@@ -57,7 +57,7 @@ computes the others itself.""",
 
 
 def info() -> dict[str, Any]:
-    """Give the entry ``networkx.backend_info``: what is served and how it differs.
+    """Return the entry ``networkx.backend_info``: what is served and how it differs.
 
     Returns
     -------

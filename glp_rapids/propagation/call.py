@@ -11,14 +11,14 @@ from glp_rapids.propagation.options import Options, SweepOptions
 
 
 def results() -> ModuleType:
-    """Return the module that makes frames; pandas waits for a first call."""
+    """Return the module that makes frames; pandas is imported at the first call."""
     from glp_rapids.propagation import results
 
     return results
 
 
 def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGraph, Options]:
-    """Split the keywords, check those of the run before the graph is even looked at, convert."""
+    """Return the graph of a call and the options of its run, which are checked first."""
     from glp_rapids.ingest.read import as_any_graph
 
     names = EdgeOptions.__annotations__
@@ -32,7 +32,7 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
 
 
 def refuse(options: SweepOptions, function: str, *names: str) -> None:
-    """Say so when an option that other variants have means nothing here."""
+    """Refuse options that other variants have and that mean nothing here."""
     for name in names:
         if name in options:
             raise TypeError(f"{function} has no option {name!r}: it makes max_iter sweeps")

@@ -1,9 +1,4 @@
-"""From a program's plain functions to compiled code, on either target, cached on disk.
-
-Numba caches a function that closes over other compiled functions under a key that changes with
-every process, so such a cache never hits. ``DigestCache`` puts a digest of everything the code is
-made of in that place (``made_of``): the program's functions and the kernel's own.
-"""
+"""From a program's plain functions to compiled code, on either target, cached on disk."""
 
 from __future__ import annotations
 
@@ -63,7 +58,7 @@ def _overload(program: Program, name: str, signature: tuple, fields: tuple[str, 
 
 
 def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type: Any) -> Traits:
-    """Compile each function by itself, so that an error names it, and learn the types it gives."""
+    """Compile each function by itself, so that errors name it, and learn the types it returns."""
     from numba import types as nt
 
     names = tuple(fields)
@@ -125,7 +120,7 @@ _learned: dict[str, Traits] = {}
 def _checked(
     program: Program, traits: Traits, fields: dict[str, Any], weight_type: Any, digest: str
 ) -> Traits:
-    """Do the check, or recall its outcome: compiling for it takes longer than most runs."""
+    """Return the outcome of `_check`, kept on disk: compiling takes longer than most runs."""
     if digest not in _learned:
         key = digest_of([digest, *map(bytecode, (_check, _overload, errors_of))])
         learned = recalled(_checked, key)
@@ -138,7 +133,7 @@ def _checked(
 
 @functools.cache
 def state_class(fields: tuple[str, ...]) -> type:
-    """Give the named tuple of a program's state."""
+    """Return the named tuple of a program's state."""
     return namedtuple("State", fields)
 
 

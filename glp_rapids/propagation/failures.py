@@ -20,14 +20,14 @@ _LOW, _BASE = 2, 1 << 62
 
 
 def failure(vertex, kind):
-    """Give the second word: negative, and the smaller the earlier it comes."""
+    """Return the second word, negative: it ascends with the vertex, then with the kind."""
     return ((np.int64(vertex) << 2) | np.int64(kind)) - np.int64(1 << 62)
 
 
 def explain_failure(
     word: int, program: Program, traits: Traits, graph: Any, largest_amount: float, sweep: int
 ) -> str:
-    """Say what went wrong where, and how to mend it."""
+    """Return the message of a failure: what went wrong where, and how to mend it."""
     place, kind = word + _BASE >> _LOW, word & (1 << _LOW) - 1
     columns = graph.vertices.take(module_on(graph.device).asarray([place]), kind="pandas")
     vertex = tuple(ids.tolist()[0] for ids in columns.values())

@@ -2,7 +2,7 @@
 
 A variant of label propagation says what a vertex tells its neighbours (``pick_label``), what it
 reads from each (``load_neighbor``), how a label is scored (``label_score``) and what a vertex
-writes down (``update_vertex``). The four are plain scalar Python; ``compilation`` turns the same
+writes down (``update_vertex``). The four are plain scalar Python; `compile_program` turns the same
 source into CPU and GPU code. What an engine may take advantage of is found by comparing their
 bytecode with classic label propagation's, so a variant pays only for what it changes.
 """
@@ -37,7 +37,7 @@ class Program:
     ``state`` is a named tuple. Always there: ``state.labels`` (what every vertex says, indices of
     vertices; negative means that the vertex is silent), ``state.sweep`` (from 1; 0 before the
     first) and ``state.seed``. With ``count_volumes`` also ``state.volume`` (how many vertices say
-    a label). The rest is what ``initial_state`` gives.
+    a label). The rest is what ``initial_state`` returns.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Program:
     result_columns: ClassVar[tuple[str, ...]] = ()
 
     def initial_state(self, graph: BaseGraph) -> Mapping[str, Any]:
-        """Give the state by name: arrays (first axis: vertices), numbers.
+        """Return the state by name: arrays (first axis: vertices), numbers.
 
         ``labels`` may be among them: what the vertices say at first (by default, themselves).
         A `CompressedGraph` has ``degree`` and ``number_of_vertices`` like any other; who needs the
@@ -170,7 +170,7 @@ class Traits:
 
 
 def functions_of(program: Program) -> dict[str, Callable]:
-    """Give the program's four functions as plain functions."""
+    """Return the program's four functions as plain functions."""
     found = {}
     for name in FUNCTIONS:
         function = inspect.getattr_static(program, name)
@@ -194,7 +194,7 @@ def functions_of(program: Program) -> dict[str, Callable]:
 
 
 def traits_of(program: Program, *, weighted: bool) -> Traits:
-    """Find what an engine may rely on."""
+    """Find out what an engine may rely on."""
     functions = functions_of(program)
     default = {
         name: fingerprint(function) == fingerprint(getattr(Program, name))
@@ -216,7 +216,7 @@ RESERVED = ("sweep", "seed", "volume")
 
 
 def _numbers(array: Any, label: str) -> Any:
-    """Give an array of state as one of numbers that CPUs and GPUs know, its bytes in order."""
+    """Refuse an array that no GPU can work with; return one in native byte order."""
     if np.ma.is_masked(array):
         raise ValueError(f"{label} has masked values; fill them, as with .filled(0)")
     if array_module(array) is np and not hasattr(array, "to_cupy"):

@@ -40,7 +40,7 @@ def _numbers_by_first(values: Any, bound: int) -> Any:
     if array_module(values) is not np:
         return _numbers_on_gpu(values, bound)
     size, dtype = values.size, values.dtype
-    values = np.maximum(values, -1)  # the last place of a table is that of silence
+    values = np.maximum(values, -1)  # silence has the last place of the table
     positions = np.arange(size, dtype=dtype)
     first = np.full(bound + 1, size, dtype=dtype)
     first[values[::-1]] = positions[::-1]  # the last write stays: the smallest position
@@ -65,7 +65,7 @@ def _numbers_on_gpu(values: Any, bound: int) -> Any:
 
 @functools.cache
 def _kernels() -> tuple[Any, Any, Any]:
-    """Give the three steps around a running sum: one launch each, where CuPy alone takes ten."""
+    """Compile the three steps around a running sum: one launch each, where CuPy alone takes ten."""
     import cupy
 
     # Most entries of a large community find a smaller position there, and spare the atomic.
@@ -91,7 +91,7 @@ def _kernels() -> tuple[Any, Any, Any]:
 
 
 def communities(outcome: Outcome, renumber: bool, further: tuple[str, ...] = ()) -> Frame:
-    """Give ``vertex, partition`` and further columns of the state."""
+    """Make the frame ``vertex, partition``, and further columns of the state."""
     graph = outcome.graph
     columns = _partition(graph, outcome.labels, renumber)
     columns.update({name: outcome.state[name] for name in further})
@@ -119,7 +119,7 @@ def _null_where(silent: Any, values: Any, kind: Kind) -> Any:
 
 
 def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) -> Frame:
-    """Give ``vertex, gamma, partition``, gamma after gamma."""
+    """Make the frame ``vertex, gamma, partition``, gamma after gamma."""
     xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
     vertex = xp.tile(xp.arange(number_of_vertices), len(gammas))
@@ -137,7 +137,7 @@ def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) 
 
 
 def ordering(graph: Graph, gammas: list, place: Any, reports: list[dict]) -> Frame:
-    """Give ``vertex, position`` of the order that layers made."""
+    """Make the frame ``vertex, position`` of the order that layers made."""
     return set_attributes(graph.frame({"position": place}), _in_all(graph, gammas, reports))
 
 
@@ -154,7 +154,7 @@ def _in_all(graph: Graph, gammas: list, reports: list[dict]) -> dict[str, Any]:
 
 
 def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
-    """Give ``vertex, partition, frequency`` from the memories of a speaker-listener run."""
+    """Make the frame ``vertex, partition, frequency`` from the memories of SLPA."""
     graph, memory, heard = outcome.graph, outcome.state["memory"], outcome.state["heard"]
     xp = array_module(memory)
     ordered = xp.sort(memory, axis=1)
@@ -186,7 +186,7 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
 
 
 def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
-    """Give the code of each vertex's seed label (-1: none), and the labels by code."""
+    """Return the code of each vertex's seed label (-1: none), and the labels by code."""
     ids, given = _ids_and_labels(graph, seeds)
     index = to_host(graph.vertex_index(ids, "seeds"))
     with errors_named("the labels of seeds"):
@@ -240,7 +240,7 @@ def _ids_and_labels(graph: Graph, seeds: Any) -> tuple[Any, Any]:
 
 
 def reached(outcome: Outcome, names: pd.Index) -> Frame:
-    """Give ``vertex, label, score, hop`` with nulls where no label came."""
+    """Make the frame ``vertex, label, score, hop``, with nulls where no label came."""
     graph, state = outcome.graph, outcome.state
     kind = graph.vertices.kind
     hops = pd.Index(np.arange(outcome.report["sweeps"] + 1, dtype=np.int32))
@@ -254,7 +254,7 @@ def reached(outcome: Outcome, names: pd.Index) -> Frame:
 
 
 def _named(codes: Any, names: pd.Index, kind: Kind) -> Any:
-    """Give ``names[codes]`` as a Series, null where a code is negative."""
+    """Return ``names[codes]`` as a Series, null where a code is negative."""
     if kind == "pandas":
         # pd.array of an ndarray is a masked array: nulls don't turn integers into floats
         values = names.to_numpy() if isinstance(names.dtype, np.dtype) else names.array

@@ -26,22 +26,22 @@ def ties_of(sweep, explored, retain, tie_break, seed):
     """Return how a sweep settles ties: retain, tie_break, seed of the order, revisit the tied.
 
     Exploring, the order is a new one each sweep. Settling without retention, it is another one
-    from the first settling sweep on, so whoever was tied is looked at again then.
+    from the first settling sweep on, so vertices that were tied are evaluated again then.
     """
     if explored < 0:
         return False, TIE_HASH, seed + (sweep << 32), True
     return retain, tie_break, seed, sweep == explored + 1 and not retain
 
 
-def wakes_everybody(sweep, changed_before, many):
-    """Tell whether everybody is woken: at first, and where waking one by one costs more."""
+def activates_all(sweep, changed_before, many):
+    """Tell whether all vertices become active: at first, and where marking each costs more."""
     return sweep == 1 or changed_before > many
 
 
 def floods(changed, sweeps):
-    """Tell whether changes hardly get fewer: one label overruns the others, or nothing is won.
+    """Tell whether changes get fewer by less than one in 25: one label may flood the graph.
 
-    By less than one in 25, which bench quality shows to come before a collapse.
+    `glp-rapids bench quality` shows that this comes before a collapse into one community.
     """
     return sweeps > 1 and 25 * changed[sweeps - 1] > 24 * changed[sweeps - 2]
 
@@ -84,12 +84,12 @@ class Rule:
     tie_break: int
     tie_seed: int
     revisit_tied: bool
-    wakes_everybody: bool
+    activates_all: bool
 
 
 @dataclass
 class Schedule:
-    """How far a run has come, and what comes next."""
+    """How far a run has come, and which rule its next sweep follows."""
 
     options: Options
     number_of_vertices: int
@@ -109,12 +109,12 @@ class Schedule:
 
     @property
     def few(self) -> int:
-        """As many changes in a settling sweep end the run."""
+        """A settling sweep with at most so many changes ends the run."""
         return int(self.options.tol * self.number_of_vertices)
 
     @property
     def patience(self) -> int:
-        """Settling sweeps without a new low that end the run; 0: none do."""
+        """So many settling sweeps without a new low of changes end the run; 0: none do."""
         return PATIENCE if self.options.tol > 0 else 0
 
     @property
@@ -129,12 +129,12 @@ class Schedule:
         sweep, options = len(self.changed) + 1, self.options
         tie_break, seed = TIE_BREAKS[options.tie_break], int(options.seed)
         ties = ties_of(sweep, self.explored, bool(options.retain), tie_break, seed)
-        # between sweeps of the host, waking one by one is cheap enough ever after the first
+        # led by the host, to mark single vertices active is cheap enough after the first sweep
         before, many = self.changed[-1] if self.changed else 0, self.number_of_vertices
-        return Rule(sweep, *ties, wakes_everybody(sweep, before, many))
+        return Rule(sweep, *ties, activates_all(sweep, before, many))
 
     def record(self, changed: int) -> None:
-        """Take down how many labels a sweep changed, and what follows from it."""
+        """Note how many labels a sweep changed; decide whether exploring or the run is over."""
         self.changed.append(changed)
         options = self.options
         self.explored, self.settled = judged(

@@ -22,7 +22,7 @@ def comes_first(label, other, tie_break, seed):
 
 
 def order_key(label, tie_break, seed):
-    """Give a number by which labels are in the order that settles ties; the label decides last."""
+    """Return a number that ascends in the order that settles ties, but for equal hashes."""
     if tie_break == TIE_MIN:
         return np.uint64(label)
     if tie_break == TIE_MAX:

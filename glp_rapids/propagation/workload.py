@@ -43,10 +43,10 @@ class Workload:
 
 
 class Engine(Protocol):
-    """What a device supplies: the same calls, the same results."""
+    """What runs the sweeps on a device: the same calls everywhere, the same results."""
 
     def start(self) -> None:
-        """Let every vertex say its first label."""
+        """Write the first label of every vertex."""
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps, and record in ``schedule`` how many labels each changed."""
@@ -68,7 +68,7 @@ def workload_of(
     options: Options,
     own_names: bool,
 ) -> Workload:
-    """Find out what one run of a program is about."""
+    """Gather what the engines need for one run of a program."""
     which = options.direction if graph.directed else None
     largest_degree, heaviest = graph.keep(("extremes", which), partial(_extremes, rows))
     largest_amount, scale = heaviest, 1.0
@@ -94,7 +94,7 @@ def workload_of(
         )
     skip, readers = traits.skip_inactive and options.skip_inactive, rows
     if skip:
-        # Without them everybody is evaluated, which shows only in what a program does of its own.
+        # Without readers all vertices are evaluated, which shows only in programs of the user's.
         readers = graph.readers(options.direction, make=not traits.plain)
         skip = readers is not None
     distinct = traits.default_load and (not graph.directed or options.direction != "both")

@@ -210,7 +210,7 @@ class BaselineEngine(SteppedEngine):
     def begin(self, rule: Rule) -> None:
         """Get ready for a sweep."""
         self._bound["sweep"] = np.int64(rule.sweep)
-        self._skip = self._workload.skip and not rule.wakes_everybody
+        self._skip = self._workload.skip and not rule.activates_all
         self._turn = Turn(
             fields=tuple(self._bound.values()),
             flags=(self._skip, rule.revisit_tied),

@@ -40,7 +40,7 @@ class CpuArrays:
         self._errors = np.zeros((self._threads, WORDS), np.int64)
 
     def _make_lists(self, size: int) -> None:
-        """Make room for the winners of so many vertices, and for what they said before."""
+        """Make room for the winners of so many vertices, and for their labels before."""
         score_type = np.float64 if self._compiled.traits.real_scores else np.int64
         self._winners = (
             np.empty(size, self._index_type),
@@ -51,7 +51,7 @@ class CpuArrays:
         self._counts = np.empty(size // hash_votes.CHUNK + 1, np.int64)
 
     def start(self) -> None:
-        """Let every vertex say its first label."""
+        """Write the first label of every vertex."""
         if self._compiled.traits.default_pick:
             return
         hash_votes.start_kernel(self._compiled)(tuple(self._fields.values()), self._errors[0])
@@ -60,9 +60,9 @@ class CpuArrays:
             self._fields["volume"][:] = np.bincount(labels[labels >= 0], minlength=labels.size)
 
     def _skips(self, rule: Rule) -> bool:
-        """Tell whether a sweep leaves out who sleeps, and wakes whom a change concerns."""
-        # At first nearly every label changes: waking everyone at once is cheaper than one by one.
-        return self._workload.skip and not rule.wakes_everybody
+        """Tell whether a sweep leaves out inactive vertices, and marks those a change concerns."""
+        # At first nearly every label changes: to mark all vertices at once is cheaper than each.
+        return self._workload.skip and not rule.activates_all
 
     def _settings(self, rule: Rule) -> tuple:
         return (
@@ -76,7 +76,7 @@ class CpuArrays:
 
 
 class CpuEngine(CpuArrays, SweptEngine):
-    """Run one program on one graph with all cores."""
+    """The engine of plain rows: all classes of a sweep in one call, or in a few."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         super().__init__(workload, compiled, fields)
@@ -98,7 +98,7 @@ class CpuEngine(CpuArrays, SweptEngine):
         self._calls = list(calls_of(self._class_indptr, indptr, entries))
 
     def sweep(self, rule: Rule) -> int:
-        """Do one sweep; return how many vertices now say another label."""
+        """Do one sweep; return how many labels it changed."""
         self._fields["sweep"] = np.int64(rule.sweep)
         return sum(
             int(self._kernel(

@@ -2,9 +2,9 @@
 
 A sweep goes class after class. The lists that a class needs are decoded into one buffer, by all
 threads, and the sweep of plain rows runs on that. A class that the buffer does not hold is read in
-pieces: all are evaluated before any vertex is updated, so the outcome is the same. Who changed was
-evaluated, so its neighbours, whom that wakes, are in the buffer still; but for classes in pieces
-and directed graphs, where the lists of those that changed are decoded once more.
+pieces: all are evaluated before any vertex is updated, so the outcome is the same. The neighbours
+of a vertex that changed become active; their list is in the buffer still. For classes in pieces,
+and in directed graphs, the lists of the vertices that changed are decoded once more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EVALUATE, UPDATE, RECOUNT = hash_votes.ONE_AFTER_ANOTHER
 def compressed_engine(
     workload: Workload, compiled: Compiled, fields: dict[str, Any]
 ) -> SweptEngine:
-    """Give the engine for compressed rows; for few entries that of plain rows, which has them."""
+    """Return the engine of compressed rows; for few entries decode these, and return CpuEngine."""
     rows, readers = workload.rows, workload.readers
     if rows.number_of_edges >= SMALL:
         return CompressedCpuEngine(workload, compiled, fields)
@@ -47,7 +47,7 @@ def compressed_engine(
 
 
 class CompressedCpuEngine(CpuArrays, SteppedEngine):
-    """Run one program on one compressed graph with all cores."""
+    """The engine of compressed rows: a class, or a piece of one, at a time."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         super().__init__(workload, compiled, fields)
@@ -73,7 +73,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         self._changed = 0
 
     def groups(self, rule: Rule, number: int) -> list[_Piece]:
-        """Return those of a class that are to be evaluated, in pieces that the buffer holds."""
+        """Return the active vertices of a class, in pieces that the buffer holds."""
         first, last = self._class_indptr[number : number + 2]
         selected = _select(
             self._threads, self._vertices[first:last], self._degrees, not self._skips(rule),
@@ -90,7 +90,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         self._class_changed = self._run(hash_votes.EVERYTHING if whole else EVALUATE, rule, group)
 
     def update(self, rule: Rule, number: int) -> None:
-        """Write down the winners of a class in pieces, and wake who reads what changed."""
+        """Update a class in pieces, and mark the readers of changes active."""
         pieces = self._pieces
         if not pieces:
             return
@@ -101,19 +101,19 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         self._changed += self._class_changed
         if self._class_changed and self._skips(rule):
             if whole and self._workload.readers is self._workload.rows:
-                _wake_neighbours(
+                _activate_neighbours(
                     self._threads, hash_votes.CHUNK, *pieces[0], self._buffer,
                     self._fields["labels"], self._active,
                 )  # fmt: skip
             else:
-                self._wake_readers(np.concatenate([self._list_changed(one) for one in pieces]))
+                self._activate_readers(np.concatenate([self._list_changed(one) for one in pieces]))
 
     def report(self) -> int:
         """Return how many labels the sweep changed."""
         return self._changed
 
     def _piece(self, first: int, last: int) -> _Piece:
-        """Give the selected vertices from ``first`` to ``last``, and room for what they do."""
+        """Return the selected vertices from ``first`` to ``last``, with room for their winners."""
         starts = self._starts[first : last + 1]
         return _Piece(
             self._selected[first:last],
@@ -134,7 +134,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         ))  # fmt: skip
 
     def _list_changed(self, piece: _Piece) -> np.ndarray:
-        """List the vertices of a piece that now say something else."""
+        """List the vertices of a piece whose labels changed."""
         changed = np.empty(piece.vertices.size, self._index_type)
         number = _list_changed(
             hash_votes.CHUNK,
@@ -146,14 +146,14 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         )
         return changed[:number]
 
-    def _wake_readers(self, changed: np.ndarray) -> None:
-        """Wake the readers of vertices, whose lists are decoded for that."""
+    def _activate_readers(self, changed: np.ndarray) -> None:
+        """Mark the readers of vertices active; their lists are decoded for that."""
         starts = np.zeros(changed.size + 1, np.int64)
         np.cumsum(self._reader_degrees[changed], out=starts[1:])
         for first, last in pairwise(_cuts(starts, self._room)):
             part = starts[first : last + 1] - starts[first]
             read_lists(self._workload.readers, changed[first:last], part, self._buffer, None)
-            _mark(self._threads, self._buffer, part[-1], self._active)
+            _activate(self._threads, self._buffer, part[-1], self._active)
 
 
 class _Piece(NamedTuple):
@@ -162,12 +162,12 @@ class _Piece(NamedTuple):
     vertices: np.ndarray
     starts: np.ndarray  # of their rows in the buffer
     winners: tuple[np.ndarray, ...]
-    old: np.ndarray  # what they said before
+    old: np.ndarray  # labels before
     counts: np.ndarray  # winners of each chunk
 
 
 def _plain(rows: CompressedCSR) -> CSR:
-    """Decode everything; with an order the entries of a row do not ascend, which no sweep minds."""
+    """Decode everything; in a graph stored in another order the entries of a row do not ascend."""
     starts = np.zeros(rows.number_of_vertices + 1, np.int64)
     np.cumsum(rows.degrees, out=starts[1:])
     indices = np.empty(rows.number_of_edges, rows.index_dtype)
@@ -186,15 +186,15 @@ def _cuts(starts: np.ndarray, room: int) -> list[int]:
 
 
 @ParallelKernel
-def _select(threads, listed, degrees, everybody, revisit_tied, active, tied, selected, starts):
-    """List who is to be evaluated and where their rows start; give their number."""
+def _select(threads, listed, degrees, all_active, revisit_tied, active, tied, selected, starts):
+    """List the vertices to be evaluated and where their rows start; return their number."""
     numbers, entries = np.zeros(threads + 1, np.int64), np.zeros(threads + 1, np.int64)
     for thread in prange(threads):
         number, entry = 0, 0
         first = listed.size * thread // threads
         for position in range(first, listed.size * (thread + 1) // threads):
             v = np.uint64(listed[np.uint64(position)])
-            if everybody or active[v] != 0 or (revisit_tied and tied[v] != 0):
+            if all_active or active[v] != 0 or (revisit_tied and tied[v] != 0):
                 number += np.int64(degrees[v] > 0)
                 entry += np.int64(degrees[v])
         numbers[thread + 1], entries[thread + 1] = number, entry
@@ -204,8 +204,8 @@ def _select(threads, listed, degrees, everybody, revisit_tied, active, tied, sel
         first = listed.size * thread // threads
         for position in range(first, listed.size * (thread + 1) // threads):
             v = np.uint64(listed[np.uint64(position)])
-            if everybody or active[v] != 0 or (revisit_tied and tied[v] != 0):
-                if not everybody:
+            if all_active or active[v] != 0 or (revisit_tied and tied[v] != 0):
+                if not all_active:
                     active[v] = 0
                 if degrees[v] > 0:
                     selected[np.uint64(number)] = v
@@ -217,10 +217,10 @@ def _select(threads, listed, degrees, everybody, revisit_tied, active, tied, sel
 
 
 @ParallelKernel
-def _wake_neighbours(
+def _activate_neighbours(
     threads, chunk, vertices, starts, winners, old, counts, buffer, labels, active
 ):
-    """Wake the neighbours of those that now say something else; their rows are in the buffer."""
+    """Mark the neighbours of vertices whose labels changed active; the rows are in the buffer."""
     winner = winners[0]
     chunks = (vertices.size + chunk - 1) // chunk
     for thread in prange(threads):
@@ -250,7 +250,7 @@ def _list_changed(chunk, winner, old, counts, labels, changed):
 
 
 @ParallelKernel
-def _mark(threads, vertices, size, active):
+def _activate(threads, vertices, size, active):
     for thread in prange(threads):
         for j in range(size * thread // threads, size * (thread + 1) // threads):
             active[np.uint64(vertices[np.uint64(j)])] = 1

@@ -1,8 +1,8 @@
-"""The seam of an engine: what the host asks of one that it leads sweep by sweep or step by step.
+"""What the host asks of an engine that it leads sweep by sweep or step by step.
 
 A sweep goes class after class. All groups of a class are evaluated on the labels as they stand,
-then the class is updated. How a class falls into groups is the engine's own affair: rows that fit a
-buffer, or kernels by degree.
+then the class is updated. What the groups of a class are depends on the engine: rows that fit a
+buffer, or rows of a range of degrees.
 
 An engine chooses how much of that it does by itself: all sweeps (the persistent kernel, see
 `workload.Engine`), a sweep (`SweptEngine`), or a step (`SteppedEngine`).
@@ -22,7 +22,7 @@ class SweptEngine(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Let every vertex say its first label."""
+        """Write the first label of every vertex."""
 
     @abstractmethod
     def sweep(self, rule: Rule) -> int:
@@ -58,7 +58,7 @@ class SteppedEngine(SweptEngine):
 
     @abstractmethod
     def update(self, rule: Rule, number: int) -> None:
-        """Write down the winners of a class, and wake who reads what changed."""
+        """Write the winners of a class into the labels, and mark the readers of changes active."""
 
     @abstractmethod
     def report(self) -> int:

@@ -27,8 +27,8 @@ ORDERING_GAMMAS = (0, *(2.0**-i for i in (11, 9, 7, 5, 3)))
 class Layered(Program):
     """Votes count gamma + 1, what the label has elsewhere costs gamma (Boldi et al. 2011, eq. 1).
 
-    A vertex is taken out of its own label before it is scored: otherwise its own presence speaks
-    against staying, and everybody leaves.
+    A vertex is taken out of its own label before it is scored: otherwise its own presence would
+    count against its label, and every vertex would leave its community.
     """
 
     count_volumes = True
@@ -37,7 +37,7 @@ class Layered(Program):
         self.gamma = float(gamma)
 
     def initial_state(self, graph: BaseGraph) -> Mapping[str, Any]:
-        """Give gamma."""
+        """Return gamma."""
         return {"gamma": self.gamma}
 
     @staticmethod
@@ -71,7 +71,7 @@ def layered_label_propagation(
         the larger, the finer. Default: 1, 2, 4, ... 512; with ``order=True`` 0, 1/2048, 1/512,
         1/128, 1/32, 1/8, which compress best, in whatever order they are given.
     order : bool
-        Give an ordering instead of the communities: those of the coarsest layer side by side,
+        Return an ordering instead of the communities: those of the coarsest layer side by side,
         in each those of the next finer one, and so on; by falling degree in the finest. Neighbours
         come to lie close together, so the graph compresses and its rows read nearby memory.
     renumber : bool
@@ -136,7 +136,7 @@ def layered_label_propagation(
 
 
 def _ordering(graph: BaseGraph, run_options: Options, gammas: list[float]) -> Frame:
-    """Let every layer, the finest first, put its clusters together."""
+    """Order the vertices: every layer, the finest first, puts its communities together."""
     from glp_rapids.graph import vertex_order
 
     vertices, reports = vertex_order.by_degree(graph.rows(run_options.direction)), []

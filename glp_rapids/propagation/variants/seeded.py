@@ -46,10 +46,10 @@ class Seeded(Program):
         self.damping, self.max_hops, self.steps = float(damping), int(max_hops), int(steps)
 
     def initial_state(self, graph: BaseGraph) -> Mapping[str, Any]:
-        """Give the seeds strength 1 and hop 0, and silence to everyone else."""
+        """Return a state where seeds have strength 1 and hop 0, and all others are silent."""
         xp = module_on(graph.device)
         is_seed = self.labels >= 0
-        # A weight of 0 has nothing to divide: who hears or says nothing has no use for a norm.
+        # Where nothing is heard, or said, the norm is never used; 1 avoids a division by 0.
         heard_norm = xp.sqrt(xp.where(self.heard_weight > 0, self.heard_weight, 1.0))
         said_norm = xp.sqrt(xp.where(self.said_weight > 0, self.said_weight, 1.0))
         exponent = xp.frexp(self._most(is_seed, heard_norm, said_norm, graph.directed))[1]
@@ -66,7 +66,7 @@ class Seeded(Program):
         }
 
     def _most(self, is_seed: Any, heard_norm: Any, said_norm: Any, directed: bool) -> Any:
-        """Bound what each vertex can hear, whatever the weights are and whoever is updated first.
+        """Bound what each vertex can hear, whatever the weights and the order of updates.
 
         The normalized matrix has norm 1, so all strengths together stay below a geometric series.
         If it is symmetric, strength over norm is a weighted mean of that of the neighbours, and no
@@ -181,7 +181,7 @@ def seeded_label_propagation(
     readers = prepared.readers(run_options.direction)
     heard = rows.row_weights()
     said = heard if readers is rows else readers.row_weights()
-    # whatever the order of updates, nobody gets further in a class than all at once would
+    # whatever the order of updates, no label gets further in a class than by a step
     steps = max_iter * (run_options.classes if run_options.update == "semi" else 1)
     program = Seeded(labels, heard, said, damping, reach, steps)
     outcome = run(prepared, program, run_options)

@@ -12,7 +12,7 @@ from glp_rapids.jit.cuda import cuda
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation.kernels.gpu.plan import SPARSE
 from glp_rapids.propagation.kernels.gpu.shared_memory import SWEEP
-from glp_rapids.propagation.schedule import judged, ties_of, wakes_everybody
+from glp_rapids.propagation.schedule import activates_all, judged, ties_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def build(target: Target) -> ScheduleFunctions:
     """Make the barrier, and what one thread of each block decides before and after a sweep."""
     rules_of_ties, judgement = target.compile(ties_of), target.compile(judged)
     wait_for_grid = primitives.grid_barrier
-    wakes_all = target.compile(wakes_everybody)
+    wakes_all = target.compile(activates_all)
 
     @cuda.jit(device=True)
     def grid_barrier(run, goal):
