@@ -179,7 +179,7 @@ def assert_cover_equals_twin(edges, device, options):
 def scale_of_the_run():
     """Catch the power of two that turns votes into integers."""
     caught = []
-    workload_of = run._workload
+    workload_of = run.workload_of
 
     def catching(*arguments):
         workload = workload_of(*arguments)
@@ -187,7 +187,7 @@ def scale_of_the_run():
         return workload
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "_workload", catching)
+        patch.setattr(run, "workload_of", catching)
         yield caught
 
 
