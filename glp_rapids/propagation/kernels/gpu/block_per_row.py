@@ -56,8 +56,8 @@ def build(
 
     @cuda.jit(device=True)
     def count(v, start, length, hub, share, shares, slots, probes, part, parts, sketched,
-              lower_bound, leaves_out, left_out, own, has_own, best, score, tied, current, rows,
-              lists, state, shared, numbers):  # fmt: skip
+              lower_bound, all_distinct, leaves_out, left_out, own, has_own, best, score, tied,
+              current, rows, lists, state, shared, numbers):  # fmt: skip
         """Count the labels of a row, of one share of it, or of one part of all labels.
 
         Returns, for each thread: what is left out, the votes of the current label and whether there
@@ -67,7 +67,6 @@ def build(
         neighbors = cuda.local.array(STEP, index_type)
         amounts = cuda.local.array(STEP, vote_type)
         thread, stride = np.int32(cuda.threadIdx.x), shares * THREADS
-        all_distinct = shared.sweep[SWEEP.all_distinct] != 0
         # Where a warp reads part by part, two of them a stretch of threads.
         of_stretch, of_half = np.int64(thread // 64), np.int64(thread // 32 % 2 * WARP_ENTRIES)
         spills, most = False, vote_type(0)
@@ -245,8 +244,8 @@ def build(
         while part < parts:
             left_out, own, has_own, best, score, tied, most, spills = count(
                 v, start, length, hub, share, shares, slots, probes, part, parts, sketched,
-                lower_bound, leaves_out, left_out, own, has_own, best, score, tied, current, rows,
-                lists, state, shared, numbers,
+                lower_bound, all_distinct, leaves_out, left_out, own, has_own, best, score, tied,
+                current, rows, lists, state, shared, numbers,
             )  # fmt: skip
             spills = cuda.syncthreads_or(np.int32(spills)) != 0
             sketch_most = vote_type(0)
