@@ -64,8 +64,8 @@ class CpuArrays:
         # At first nearly every label changes: to mark all vertices at once is cheaper than each.
         return self._workload.skip and not rule.activates_all
 
-    def _settings(self, rule: Rule) -> tuple:
-        return (
+    def _settings(self, rule: Rule) -> hash_votes.SweepRule:
+        return hash_votes.SweepRule(
             rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed),
             np.float64(self._workload.scale), np.float64(self._workload.largest_amount),
         )  # fmt: skip

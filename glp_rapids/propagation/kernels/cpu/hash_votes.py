@@ -1,8 +1,12 @@
-"""The sweep on CPU cores: a table of labels a thread, small lists before hashing.
+"""The sweep on CPU cores: a table of labels a thread, a list searched before it is hashed.
+
+All threads take chunks of 256 vertices in turn, rows of any degree. A thread's tables take 16 bytes
+an entry of the largest row, and 4 bytes a slot: two for each entry, or one for each vertex of a
+graph of up to a million.
 
 A vertex counts the votes of its neighbours' labels in a compact list of (label, votes). Most
 vertices see a handful of labels, so the list is searched as it stands; a vertex that sees more
-than ``SHORT`` indexes it by a table of slots, addressed by the label itself where the graph is
+than ``LISTED`` indexes it by a table of slots, addressed by the label itself where the graph is
 small enough, by a hash of it elsewhere. Where scores only grow (plain sums of non-negative votes)
 the best label is known at every moment and nothing is scanned at the end.
 
@@ -14,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -30,11 +34,21 @@ _failure = njit(nogil=True, error_model="numpy")(failure)
 
 EVERYTHING = (True, True, True)  # the phases of a class: evaluate, update, count volumes
 ONE_AFTER_ANOTHER = (True, False, False), (False, True, False), (False, False, True)
-SHORT = 8  # labels searched one by one before the table of slots is used
+LISTED = 8  # labels searched one by one before the table of slots is used
 # Entries. An empty parallel region took 2 microseconds on two idle cores, but milliseconds where
 # another process held one of them; a class has two, and a small graph is done before that.
 PARALLEL_FROM = 1 << 16
 CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough to balance
+
+
+class SweepRule(NamedTuple):
+    """What holds for one sweep."""
+
+    retain: Any  # in a tie the current label stays
+    tie_break: Any  # by which rule else, see `ties`
+    tie_seed: Any
+    scale: Any  # of fixed point
+    limit: Any  # the largest amount
 
 
 @njit(nogil=True, error_model="numpy")
@@ -65,7 +79,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
 
     A class that is not in memory as a whole is swept piece by piece, in ``phases``: all pieces
     are evaluated before any is updated, and all updated before volumes count.
-    ``stamped``: votes all count one and the table of stamps fits (see `cpu_unit`).
+    ``stamped``: votes all count one and the table of stamps fits (see `unit_votes`).
     """
     traits = compiled.traits
     unit, growing, plain = traits.unit_votes, traits.growing_scores, traits.plain
@@ -83,15 +97,15 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
 
     @jit
     def slot_of(label, mask, direct):
-        """Give a label's first slot: itself if the table has one for every label."""
+        """Return a label's first slot: itself if the table has one for every label."""
         if direct:
             return np.int64(label)
         return np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
     @jit
-    def evaluate(v, start, end, indices, weights, state, settings, scratch, errors):
+    def evaluate(v, start, end, indices, weights, state, rule, scratch, errors):
         """Return (winner, score, tied); the winner is negative where nobody votes."""
-        retain, tie_break, tie_seed, scale, limit = settings
+        retain, tie_break, tie_seed, scale, limit = rule
         # Unsigned indices spare a test of each for being negative.
         entry_label, entry_votes, entry_slot, slots, direct = scratch
         mask = slots.size - 1
@@ -126,7 +140,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                 while entry < distinct and entry_label[np.uint64(entry)] != label:
                     entry += 1
                 if entry == distinct:
-                    if distinct < SHORT:
+                    if distinct < LISTED:
                         entry_label[np.uint64(entry)] = label
                         entry_votes[np.uint64(entry)] = 0
                         distinct += 1
@@ -187,21 +201,9 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
 
     @jit
     def evaluate_slots(
-        low,
-        high,
-        vertices,
-        indptr,
-        indices,
-        weights,
-        state,
-        flags,
-        settings,
-        scratch,
-        active,
-        tied,
-        winners,
-        errors,
-    ):
+        low, high, vertices, indptr, indices, weights, state, flags, rule, scratch,
+        active, tied, winners, errors,
+    ):  # fmt: skip
         """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low.
 
         ``indptr``, ``indices`` and ``weights`` are in the order of ``vertices``.
@@ -217,16 +219,9 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                     continue
                 active[place] = 0
             label, score, was_tied = evaluate(
-                v,
-                indptr[np.uint64(position)],
-                indptr[np.uint64(position + 1)],
-                indices,
-                weights,
-                state,
-                settings,
-                scratch,
-                errors,
-            )
+                v, indptr[np.uint64(position)], indptr[np.uint64(position + 1)], indices, weights,
+                state, rule, scratch, errors,
+            )  # fmt: skip
             tied[place] = was_tied
             if label < 0 or (plain and label == state.labels[place]):
                 continue
@@ -240,7 +235,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
 
     @jit
     def scratch_of(tables, thread):
-        """Give a thread its own part of the tables."""
+        """Return a thread's own part of the tables."""
         if stamped:
             table, stamps, buffer, ends, gathered = tables
             return table[thread], stamps[thread], buffer[thread], ends[thread], gathered[thread]
@@ -251,7 +246,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     def update_chunk(
         low, high, readers_indptr, readers, state, scale, skip, active, winners, old, errors
     ):
-        """Update the listed vertices and wake the readers of those that now say something else."""
+        """Update the listed vertices, and activate the readers of those that changed."""
         winner_vertex, winner_label, winner_score = winners
         changed = 0
         for position in range(low, high):
@@ -276,29 +271,12 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
         return changed
 
     def sweep(
-        threads,
-        phases,
-        class_indptr,
-        vertices,
-        indptr,
-        indices,
-        weights,
-        readers_indptr,
-        readers,
-        fields,
-        flags,
-        settings,
-        tables,
-        active,
-        tied,
-        winners,
-        old,
-        counts,
-        errors,
-    ):
+        threads, phases, class_indptr, vertices, indptr, indices, weights, readers_indptr,
+        readers, fields, flags, rule, tables, active, tied, winners, old, counts, errors,
+    ):  # fmt: skip
         skip, _ = flags
         evaluates, updates, recounts = phases
-        scale = settings[3]
+        scale = rule.scale
         changed_by = np.zeros(threads, np.int64)
         for group in range(class_indptr.size - 1):
             first, last = class_indptr[group], class_indptr[group + 1]
@@ -310,21 +288,10 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                     for chunk in range(thread, chunks, threads):
                         low = first + chunk * CHUNK
                         counts[chunk] = evaluate_chunk(
-                            low,
-                            min(low + CHUNK, last),
-                            vertices,
-                            indptr,
-                            indices,
-                            weights,
-                            state,
-                            flags,
-                            settings,
-                            scratch,
-                            active,
-                            tied,
-                            winners,
+                            low, min(low + CHUNK, last), vertices, indptr, indices, weights,
+                            state, flags, rule, scratch, active, tied, winners,
                             errors[thread],
-                        )
+                        )  # fmt: skip
             if updates:
                 for thread in prange(threads):
                     state = State(*fields)
@@ -332,18 +299,9 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                         if counts[chunk] > 0:
                             low = first + chunk * CHUNK
                             changed_by[thread] += update_chunk(
-                                low,
-                                low + counts[chunk],
-                                readers_indptr,
-                                readers,
-                                state,
-                                scale,
-                                skip,
-                                active,
-                                winners,
-                                old,
-                                errors[thread],
-                            )
+                                low, low + counts[chunk], readers_indptr, readers, state, scale,
+                                skip, active, winners, old, errors[thread],
+                            )  # fmt: skip
             if counted and recounts:
                 labels = fields[0]
                 volume = fields[volume_field]
@@ -366,7 +324,7 @@ _started: dict[str, Callable] = {}
 
 
 def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
-    """Give the sweep of a program, built once a process."""
+    """Return the sweep of a program, built once a process."""
     key = compiled.digest, stamped
     if key not in _built:
         _built[key] = build(compiled, stamped)
@@ -374,12 +332,12 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
 
 
 def threads_for(number_of_edges: int) -> int:
-    """Give the threads worth waking: one where a parallel region costs more than its class."""
+    """Return how many threads are worth waking: one where a class costs less than they do."""
     return threads_available() if number_of_edges >= PARALLEL_FROM else 1
 
 
 def start_kernel(compiled: Compiled) -> Callable:
-    """Give the function that lets every vertex say its first label, built once a process."""
+    """Return the function that lets every vertex say its first label, built once a process."""
     if compiled.digest not in _started:
         _started[compiled.digest] = _build_start(compiled)
     return _started[compiled.digest]
@@ -404,18 +362,14 @@ def tables_for(
     degree = max(largest_degree, 1)
     if stamped:
         return (
-            np.zeros((threads, number_of_vertices), np.uint64),
-            np.zeros((threads, 1), np.int64),
+            np.zeros((threads, number_of_vertices), np.uint64), np.zeros((threads, 1), np.int64),
             np.empty((threads, unit_votes.BUFFER + degree + 1), index_type),
-            np.empty((threads, CHUNK), np.int64),
-            np.empty((threads, CHUNK), np.int64),
-        )
+            np.empty((threads, CHUNK), np.int64), np.empty((threads, CHUNK), np.int64),
+        )  # fmt: skip
     slots = 1 << max(2 * min(degree, number_of_vertices) - 1, 15).bit_length()
     direct = number_of_vertices <= max(4 * slots, 1 << 20)  # a label is its own slot
     return (
-        np.empty((threads, degree), index_type),
-        np.empty((threads, degree), np.int64),
+        np.empty((threads, degree), index_type), np.empty((threads, degree), np.int64),
         np.empty((threads, degree), np.int32),
-        np.zeros((threads, max(number_of_vertices, 1) if direct else slots), np.int32),
-        direct,
-    )
+        np.zeros((threads, max(number_of_vertices, 1) if direct else slots), np.int32), direct,
+    )  # fmt: skip

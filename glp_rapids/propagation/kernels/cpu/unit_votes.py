@@ -66,7 +66,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
 
     @njit(nogil=True, error_model="numpy")
     def chosen_of(buffer, begin, end, table, best, current, retain, tie_break, tie_seed):
-        """Give the label that settles a tie between those with ``best`` in the table."""
+        """Return the label that settles a tie between those with ``best`` in the table."""
         winner = np.int64(-1)
         for j in range(begin, end):
             label = np.int64(buffer[np.uint64(j)])
@@ -79,9 +79,9 @@ def build(compiled: Compiled, chunk: int) -> Callable:
         return winner
 
     @njit(nogil=True, error_model="numpy")
-    def count(buffer, begin, end, table, stamp, current, settings):
+    def count(buffer, begin, end, table, stamp, current, rule):
         """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
-        retain, tie_break, tie_seed, _, _ = settings
+        retain, tie_break, tie_seed, _, _ = rule
         own = np.int64(0)
         j = begin
         while j < end:
@@ -123,27 +123,15 @@ def build(compiled: Compiled, chunk: int) -> Callable:
 
     @njit(nogil=True, error_model="numpy")
     def evaluate_chunk(
-        low,
-        high,
-        vertices,
-        indptr,
-        indices,
-        weights,
-        state,
-        flags,
-        settings,
-        scratch,
-        active,
-        tied,
-        winners,
-        errors,
-    ):
+        low, high, vertices, indptr, indices, weights, state, flags, rule, scratch,
+        active, tied, winners, errors,
+    ):  # fmt: skip
         """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low.
 
-        Unlike elsewhere, ``indptr`` and ``indices`` are in the order of ``vertices``.
+        ``indptr`` and ``indices`` are in the order of ``vertices``.
         """
         skip, revisit_tied = flags
-        exploring = settings[1] == TIE_HASH
+        exploring = rule.tie_break == TIE_HASH
         winner_vertex, winner_label, winner_score = winners
         table, stamps, buffer, ends, gathered = scratch
         labels = state.labels
@@ -180,9 +168,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
                 v = np.uint64(gathered[row])
                 current = labels[v]
                 stamps[0] += 1
-                label, votes, was_tied = count(
-                    buffer, begin, end, table, stamps[0], current, settings
-                )
+                label, votes, was_tied = count(buffer, begin, end, table, stamps[0], current, rule)
                 begin = end
                 if exploring:
                     tied[v] = was_tied
