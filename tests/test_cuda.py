@@ -19,7 +19,7 @@ from glp_rapids.propagation import engines
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 KERNELS = {
-    "narrow8", "narrow32", "block", "insert", "search", "decide", "table_warp", "table_block",
+    "subwarp8", "subwarp32", "block", "insert", "search", "decide", "table_warp", "table_block",
     "gather", "best_of_rows1", "best_of_rows128", "update",
 }  # fmt: skip
 
@@ -83,7 +83,7 @@ CAPABILITIES = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)]
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_classic_compiles_for_every_generation(monkeypatch, capability):
     ptx = compile_run(monkeypatch, "classic", edges(weighted=False), capability)
-    assert {name for name, _ in ptx} == {*KERNELS, "wake"}
+    assert {name for name, _ in ptx} == {*KERNELS, "activate"}
     assert_target(ptx, capability)
 
 

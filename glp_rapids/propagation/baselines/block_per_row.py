@@ -5,52 +5,34 @@ GLP, SIGMOD'21, section 4.1, without the sketch: a table that holds every label 
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda, kernel
-from glp_rapids.propagation.baselines.votes import THREADS
+from glp_rapids.propagation.baselines.votes import THREADS, VoteFunctions
 from glp_rapids.propagation.compile_program import Compiled
 
 SLOTS = 2048
 LARGEST_DEGREE = SLOTS // 2
 
 
-def build(compiled: Compiled, shared: SimpleNamespace) -> Any:
+def build(compiled: Compiled, functions: VoteFunctions) -> Any:
     """Make the kernel that gives a block to a vertex.
 
     Launch: blocks of 128, any number of them; degrees 1..1024; 26 KB of shared memory with 32-bit
     indices (34 KB with 64-bit ones), so eight blocks fit a multiprocessor of 227 KB.
     """
     State = compiled.state_type
-    index_type, score_type = shared.index_type, shared.score_type
-    needed, heard_from, conclude = shared.needed, shared.heard_from, shared.conclude
-    add_votes, best_of_slots = shared.add_votes, shared.best_of_slots
-    best_of_block = shared.best_of_block
+    index_type, score_type = functions.index_type, functions.score_type
+    needed, heard_from, conclude = functions.needed, functions.heard_from, functions.conclude
+    add_votes, best_of_slots = functions.add_votes, functions.best_of_slots
+    best_of_block = functions.best_of_block
 
     def block(
-        first,
-        last,
-        vertices,
-        indptr,
-        indices,
-        weights,
-        fields,
-        skip,
-        revisit_tied,
-        retain,
-        tie_break,
-        tie_seed,
-        scale,
-        limit,
-        active,
-        tied,
-        winner,
-        winner_score,
-        errors,
-    ):
+        first, last, vertices, indptr, indices, weights, fields, skip, revisit_tied, retain,
+        tie_break, tie_seed, scale, limit, active, tied, winner, winner_score, errors,
+    ):  # fmt: skip
         keys = cuda.shared.array(SLOTS, index_type)
         votes = cuda.shared.array(SLOTS, np.int64)
         labels = cuda.shared.array(THREADS, index_type)
@@ -80,32 +62,13 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> Any:
                 cuda.syncthreads()
                 current = index_type(state.labels[v])
                 best, score, was_tied = best_of_slots(
-                    v,
-                    thread,
-                    THREADS,
-                    0,
-                    slots,
-                    keys,
-                    votes,
-                    state,
-                    scale,
-                    current,
-                    retain,
-                    tie_break,
-                    tie_seed,
-                )
+                    v, thread, THREADS, 0, slots, keys, votes, state, scale, current, retain,
+                    tie_break, tie_seed,
+                )  # fmt: skip
                 best, score, was_tied = best_of_block(
-                    best,
-                    score,
-                    was_tied,
-                    labels,
-                    scores,
-                    ties,
-                    current,
-                    retain,
-                    tie_break,
+                    best, score, was_tied, labels, scores, ties, current, retain, tie_break,
                     tie_seed,
-                )
+                )  # fmt: skip
                 if thread == 0:
                     conclude(v, best, score, was_tied, current, active, tied, winner, winner_score)
             position += cuda.gridDim.x

@@ -8,15 +8,14 @@ use, ``decide`` combines a hub's pieces. Hubs are taken in batches whose tables 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.device import to_device, to_host
 from glp_rapids.jit.cuda import cuda, kernel
-from glp_rapids.propagation.baselines.launches import Ground, Turn
-from glp_rapids.propagation.baselines.votes import THREADS
+from glp_rapids.propagation.baselines.launches import RunArrays, SweepArguments
+from glp_rapids.propagation.baselines.votes import THREADS, VoteFunctions
 from glp_rapids.propagation.compile_program import Compiled
 
 PIECE = 2048  # edges or slots a block
@@ -48,6 +47,15 @@ class HubPlan:
     scratch_slots: int
 
 
+@dataclass(frozen=True)
+class HubKernels:
+    """The kernels for hubs, in the order of their launches."""
+
+    insert: Any
+    search: Any
+    decide: Any
+
+
 def plan(hubs_of_class: list[np.ndarray], degrees_of_class: list[np.ndarray]) -> HubPlan:
     """Cut hubs into pieces, and pack them into batches, never across classes."""
     degrees = np.concatenate([*degrees_of_class, np.empty(0, np.int64)]).astype(np.int64)
@@ -75,16 +83,13 @@ def plan(hubs_of_class: list[np.ndarray], degrees_of_class: list[np.ndarray]) ->
     edge_hub, slot_hub = np.repeat(every, edge_pieces), np.repeat(every, slot_pieces)
     return HubPlan(
         hub_vertex=np.concatenate([*hubs_of_class, np.empty(0, np.int64)]).astype(np.int64),
-        table_base=base,
-        table_slots=slots,
-        slot_piece_indptr=slot_indptr,
+        table_base=base, table_slots=slots, slot_piece_indptr=slot_indptr,
         edge_piece_hub=edge_hub,
         edge_piece_start=(np.arange(edge_hub.size) - edge_indptr[edge_hub]) * PIECE,
         slot_piece_hub=slot_hub,
         slot_piece_start=(np.arange(slot_hub.size) - slot_indptr[slot_hub]) * PIECE,
-        batches=batches,
-        scratch_slots=scratch,
-    )
+        batches=batches, scratch_slots=scratch,
+    )  # fmt: skip
 
 
 def _batch(begin: int, end: int, edge_indptr: np.ndarray, slot_indptr: np.ndarray) -> Batch:
@@ -95,39 +100,23 @@ def _batch(begin: int, end: int, edge_indptr: np.ndarray, slot_indptr: np.ndarra
     )
 
 
-def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
+def build(compiled: Compiled, functions: VoteFunctions) -> HubKernels:
     """Make the three kernels for hubs.
 
     Launch: ``insert`` and ``search`` blocks of 128, one a piece, ``search`` with 2 KB of shared
     memory; ``decide`` a thread a hub. Any degree.
     """
     State = compiled.state_type
-    index_type, score_type = shared.index_type, shared.score_type
-    needed, heard_from, combine = shared.needed, shared.heard_from, shared.combine
-    add_votes, best_of_slots = shared.add_votes, shared.best_of_slots
-    best_of_block, conclude = shared.best_of_block, shared.conclude
+    index_type, score_type = functions.index_type, functions.score_type
+    needed, heard_from, combine = functions.needed, functions.heard_from, functions.combine
+    add_votes, best_of_slots = functions.add_votes, functions.best_of_slots
+    best_of_block, conclude = functions.best_of_block, functions.conclude
 
     def insert(
-        first,
-        piece_hub,
-        piece_start,
-        hub_vertex,
-        table_base,
-        table_slots,
-        keys,
-        votes,
-        indptr,
-        indices,
-        weights,
-        fields,
-        skip,
-        revisit_tied,
-        scale,
-        limit,
-        active,
-        tied,
+        first, piece_hub, piece_start, hub_vertex, table_base, table_slots, keys, votes,
+        indptr, indices, weights, fields, skip, revisit_tied, scale, limit, active, tied,
         errors,
-    ):
+    ):  # fmt: skip
         state = State(*fields)
         piece = first + cuda.blockIdx.x
         hub = piece_hub[piece]
@@ -141,26 +130,10 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
                     add_votes(keys, votes, table_base[hub], table_slots[hub], label, amount)
 
     def search(
-        first,
-        piece_hub,
-        piece_start,
-        hub_vertex,
-        table_base,
-        keys,
-        votes,
-        fields,
-        skip,
-        revisit_tied,
-        retain,
-        tie_break,
-        tie_seed,
-        scale,
-        active,
-        tied,
-        piece_label,
-        piece_score,
-        piece_tied,
-    ):
+        first, piece_hub, piece_start, hub_vertex, table_base, keys, votes, fields, skip,
+        revisit_tied, retain, tie_break, tie_seed, scale, active, tied, piece_label,
+        piece_score, piece_tied,
+    ):  # fmt: skip
         labels = cuda.shared.array(THREADS, index_type)
         scores = cuda.shared.array(THREADS, score_type)
         ties = cuda.shared.array(THREADS, np.int32)
@@ -172,20 +145,9 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
             start = table_base[hub] + piece_start[piece]
             current = index_type(state.labels[v])
             best, score, was_tied = best_of_slots(
-                v,
-                cuda.threadIdx.x,
-                THREADS,
-                start,
-                start + PIECE,
-                keys,
-                votes,
-                state,
-                scale,
-                current,
-                retain,
-                tie_break,
-                tie_seed,
-            )
+                v, cuda.threadIdx.x, THREADS, start, start + PIECE, keys, votes, state, scale,
+                current, retain, tie_break, tie_seed,
+            )  # fmt: skip
             best, score, was_tied = best_of_block(
                 best, score, was_tied, labels, scores, ties, current, retain, tie_break, tie_seed
             )
@@ -195,24 +157,10 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
                 piece_tied[piece] = was_tied
 
     def decide(
-        first,
-        last,
-        hub_vertex,
-        slot_piece_indptr,
-        fields,
-        skip,
-        revisit_tied,
-        retain,
-        tie_break,
-        tie_seed,
-        active,
-        tied,
-        piece_label,
-        piece_score,
-        piece_tied,
-        winner,
+        first, last, hub_vertex, slot_piece_indptr, fields, skip, revisit_tied, retain,
+        tie_break, tie_seed, active, tied, piece_label, piece_score, piece_tied, winner,
         winner_score,
-    ):
+    ):  # fmt: skip
         state = State(*fields)
         hub = first + cuda.grid(1)
         if hub < last:
@@ -224,44 +172,34 @@ def build(compiled: Compiled, shared: SimpleNamespace) -> SimpleNamespace:
                 was_tied = False
                 for piece in range(slot_piece_indptr[hub], slot_piece_indptr[hub + 1]):
                     best, score, was_tied = combine(
-                        best,
-                        score,
-                        was_tied,
-                        piece_label[piece],
-                        piece_score[piece],
-                        piece_tied[piece] != 0,
-                        current,
-                        retain,
-                        tie_break,
-                        tie_seed,
-                    )
+                        best, score, was_tied, piece_label[piece], piece_score[piece],
+                        piece_tied[piece] != 0, current, retain, tie_break, tie_seed,
+                    )  # fmt: skip
                 conclude(v, best, score, was_tied, current, active, tied, winner, winner_score)
 
     digest = compiled.digest
-    return SimpleNamespace(
-        insert=kernel(insert, digest, compiled),
-        search=kernel(search, digest, compiled),
-        decide=kernel(decide, digest, compiled),
+    return HubKernels(
+        kernel(insert, digest, compiled),
+        kernel(search, digest, compiled),
+        kernel(decide, digest, compiled),
     )
 
 
 class Hubs:
     """Launch the three kernels for the hubs of a class, batch after batch."""
 
-    def __init__(self, kernels: SimpleNamespace, ground: Ground, ranges: list[tuple[int, int]]):
-        self._kernels, self._ground = kernels, ground
-        hubs, bounds = ground.listed(ranges)
-        by_class = [
-            np.split(to_host(array), bounds[1:-1]) for array in (hubs, ground.degrees(hubs))
-        ]
+    def __init__(self, kernels: HubKernels, run: RunArrays, ranges: list[tuple[int, int]]):
+        self._kernels, self._run = kernels, run
+        hubs, begins = run.listed(ranges)
+        by_class = [np.split(to_host(array), begins[1:-1]) for array in (hubs, run.degrees(hubs))]
         self._plan = cuts = plan(*by_class)
         index_type = hubs.dtype
-        score_type = ground.bound_winners[1].dtype
+        score_type = run.wrapped_winners[1].dtype
 
         def piece_arrays(*names: str) -> list[Any]:
             arrays = [getattr(cuts, name) for name in names]
             arrays = [array if array.size else np.zeros(1, np.int64) for array in arrays]
-            return [ground.bound(to_device(a, ground.workload.graph.device)) for a in arrays]
+            return [run.wrap(to_device(a, run.workload.graph.device)) for a in arrays]
 
         self._edge_pieces = piece_arrays("edge_piece_hub", "edge_piece_start")
         self._slot_pieces = piece_arrays("slot_piece_hub", "slot_piece_start")
@@ -269,69 +207,35 @@ class Hubs:
             "hub_vertex", "table_base", "table_slots", "slot_piece_indptr"
         )
         self._tables = (
-            ground.filled(cuts.scratch_slots, -1, index_type),
-            ground.filled(cuts.scratch_slots, 0, np.int64),
+            run.filled(cuts.scratch_slots, -1, index_type),
+            run.filled(cuts.scratch_slots, 0, np.int64),
         )
         pieces = cuts.slot_piece_hub.size
         self._best = (
-            ground.filled(pieces, -1, index_type),
-            ground.filled(pieces, 0, score_type),
-            ground.filled(pieces, 0, np.int32),
+            run.filled(pieces, -1, index_type),
+            run.filled(pieces, 0, score_type),
+            run.filled(pieces, 0, np.int32),
         )
 
-    def __call__(self, group: int, turn: Turn) -> None:
+    def __call__(self, group: int, sweep: SweepArguments) -> None:
         """Evaluate one class."""
-        ground, kernels = self._ground, self._kernels
+        run, kernels = self._run, self._kernels
         for batch in self._plan.batches[group]:
             first, last = batch.edge_pieces
-            ground.launch(
-                kernels.insert,
-                last - first,
-                THREADS,
-                first,
-                *self._edge_pieces,
-                self._vertex,
-                self._base,
-                self._slots,
-                *self._tables,
-                *ground.bound_csr,
-                turn.fields,
-                *turn.flags,
-                turn.scale,
-                turn.limit,
-                *ground.bound_marks,
-                ground.bound_errors,
-            )
+            run.launch(
+                kernels.insert, last - first, THREADS, first, *self._edge_pieces, self._vertex,
+                self._base, self._slots, *self._tables, *run.wrapped_csr, sweep.fields,
+                *sweep.flags, sweep.scale, sweep.limit, *run.wrapped_marks, run.wrapped_errors,
+            )  # fmt: skip
             first, last = batch.slot_pieces
-            ground.launch(
-                kernels.search,
-                last - first,
-                THREADS,
-                first,
-                *self._slot_pieces,
-                self._vertex,
-                self._base,
-                *self._tables,
-                turn.fields,
-                *turn.flags,
-                *turn.ties,
-                turn.scale,
-                *ground.bound_marks,
-                *self._best,
-            )
+            run.launch(
+                kernels.search, last - first, THREADS, first, *self._slot_pieces, self._vertex,
+                self._base, *self._tables, sweep.fields, *sweep.flags, *sweep.ties, sweep.scale,
+                *run.wrapped_marks, *self._best,
+            )  # fmt: skip
             first, last = batch.hubs
-            ground.launch(
-                kernels.decide,
-                -(-(last - first) // THREADS),
-                THREADS,
-                first,
-                last,
-                self._vertex,
-                self._pieces_before,
-                turn.fields,
-                *turn.flags,
-                *turn.ties,
-                *ground.bound_marks,
-                *self._best,
-                *ground.bound_winners,
-            )
+            run.launch(
+                kernels.decide, -(-(last - first) // THREADS), THREADS, first, last, self._vertex,
+                self._pieces_before, sweep.fields, *sweep.flags, *sweep.ties, *run.wrapped_marks,
+                *self._best, *run.wrapped_winners,
+            )  # fmt: skip

@@ -22,8 +22,14 @@ from glp_rapids.propagation.baselines import (
     segmented_sort,
     update,
     votes,
+)  # fmt: skip
+from glp_rapids.propagation.baselines.launches import (
+    UNLIMITED,
+    DegreeClass,
+    Listed,
+    RunArrays,
+    SweepArguments,
 )
-from glp_rapids.propagation.baselines.launches import UNLIMITED, DegreeClass, Ground, Listed, Turn
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.stepped import SteppedEngine
 from glp_rapids.propagation.failures import WORDS
@@ -81,14 +87,14 @@ class Kernels:
 
     def __init__(self, compiled: Compiled, index_type: Any):
         self.update = update.build(compiled, index_type)
-        self._compiled, self._shared = compiled, votes.common(compiled, index_type)
+        self._compiled, self._functions = compiled, votes.build(compiled, index_type)
         self._built: dict[Any, Any] = {}
 
     def of(self, degree_class: DegreeClass) -> Any:
-        """Give the kernels of a degree class."""
+        """Return the kernels of a degree class."""
         build = degree_class.build
         if build not in self._built:
-            self._built[build] = build(self._compiled, self._shared)
+            self._built[build] = build(self._compiled, self._functions)
         return self._built[build]
 
 
@@ -96,7 +102,7 @@ _kernels: dict[tuple, Kernels] = {}
 
 
 def kernels_of(compiled: Compiled, index_type: Any) -> Kernels:
-    """Give the kernels of a program, the same as long as the process lives."""
+    """Return the kernels of a program, the same as long as the process lives."""
     key = compiled.digest, index_type
     if key not in _kernels:
         _kernels[key] = Kernels(compiled, index_type)
@@ -125,41 +131,35 @@ class BaselineEngine(SteppedEngine):
         indices = rows.indices if rows.indices.size else xp.zeros(1, index_type)
         readers_of = readers.indices if readers.indices.size else xp.zeros(1, index_type)
         self._readers = bound(readers.indptr), bound(readers_of)
-        self._bound = {name: bound(value) for name, value in fields.items()}
+        self._wrapped = {name: bound(value) for name, value in fields.items()}
         self._active = xp.ones(max(number_of_vertices, 1), np.uint8)
         self._errors = xp.zeros(WORDS, np.int64)
         self._changed = xp.zeros(1, np.int64)
-        self._bound_changed = bound(self._changed)
-        self._wide = bound(xp.zeros(max(number_of_vertices, 1), np.uint8))
-        self._list_wide(readers)
+        self._wrapped_changed = bound(self._changed)
+        self._differing = bound(xp.zeros(max(number_of_vertices, 1), np.uint8))
+        self._list_much_read(readers)
 
         vertices, ranges = self._list_vertices(rows, workload.classes, strategy)
         tied = xp.zeros(max(number_of_vertices, 1), np.uint8)
         winner = xp.full(max(number_of_vertices, 1), -1, index_type)
         winner_score = xp.zeros(max(number_of_vertices, 1), score_type)
-        self._ground = ground = Ground(
-            xp=xp,
-            launch=launch,
-            bound=bound,
-            most_blocks=multiprocessors() * 16,
-            workload=workload,
-            vertices=vertices,
-            active=self._active,
-            tied=tied,
-            bound_vertices=bound(vertices),
-            bound_csr=(bound(rows.indptr), bound(indices), bound(weights)),
-            bound_marks=(bound(self._active), bound(tied)),
-            bound_winners=(bound(winner), bound(winner_score)),
-            bound_errors=bound(self._errors),
-        )
+        self._run = run = RunArrays(
+            xp=xp, launch=launch, wrap=bound, most_blocks=multiprocessors() * 16,
+            workload=workload, vertices=vertices, active=self._active, tied=tied,
+            wrapped_vertices=bound(vertices),
+            wrapped_csr=(bound(rows.indptr), bound(indices), bound(weights)),
+            wrapped_marks=(bound(self._active), bound(tied)),
+            wrapped_winners=(bound(winner), bound(winner_score)),
+            wrapped_errors=bound(self._errors),
+        )  # fmt: skip
         self._evaluations = [
-            degree_class.serve(kernels.of(degree_class), ground, ranges_of)
+            degree_class.serve(kernels.of(degree_class), run, ranges_of)
             for degree_class, ranges_of in zip(strategy, ranges[1:], strict=True)
         ]
         self._classes = [(low[0], high[1]) for low, high in zip(ranges[1], ranges[-1], strict=True)]
 
     def _list_vertices(self, rows: Any, classes: int, strategy: Strategy) -> tuple[Any, list]:
-        """List vertices by (class, degree class); give each degree class's ranges by class.
+        """List vertices by (class, degree class); return each degree class's ranges by class.
 
         The first degree class is of those without a neighbour, which are never evaluated.
         """
@@ -181,15 +181,15 @@ class BaselineEngine(SteppedEngine):
         ]
         return vertices[order].astype(rows.indices.dtype), ranges
 
-    def _list_wide(self, readers: Any) -> None:
+    def _list_much_read(self, readers: Any) -> None:
         """List the vertices with many readers, class after class."""
         xp, number_of_vertices = self._xp, readers.indptr.size - 1
         class_indptr, vertices = class_lists(number_of_vertices, self._workload.classes, xp)
-        wide = (readers.indptr[1:] - readers.indptr[:-1])[vertices] > update.NARROW_READERS
-        before = to_host(xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(wide)]))
-        self._wide_indptr = [int(before[end]) for end in class_indptr]
-        listed = vertices[wide]
-        self._wide_vertices = bound(listed if listed.size else xp.zeros(1, np.int64))
+        many = (readers.indptr[1:] - readers.indptr[:-1])[vertices] > update.READERS_OF_THREAD
+        before = to_host(xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(many)]))
+        self._much_read_indptr = [int(before[end]) for end in class_indptr]
+        listed = vertices[many]
+        self._much_read = bound(listed if listed.size else xp.zeros(1, np.int64))
 
     def start(self) -> None:
         """Let every vertex say its first label."""
@@ -197,27 +197,23 @@ class BaselineEngine(SteppedEngine):
             return
         labels = self._fields["labels"]
         launch(
-            self._update.start,
-            -(-labels.size // 128),
-            128,
-            tuple(self._bound.values()),
-            self._ground.bound_errors,
-        )
+            self._update.start, -(-labels.size // 128), 128, tuple(self._wrapped.values()),
+            self._run.wrapped_errors,
+        )  # fmt: skip
         if "volume" in self._fields:
             said = labels[labels >= 0]
             self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
 
     def begin(self, rule: Rule) -> None:
         """Get ready for a sweep."""
-        self._bound["sweep"] = np.int64(rule.sweep)
+        self._wrapped["sweep"] = np.int64(rule.sweep)
         self._skip = self._workload.skip and not rule.activates_all
-        self._turn = Turn(
-            fields=tuple(self._bound.values()),
-            flags=(self._skip, rule.revisit_tied),
+        self._arguments = SweepArguments(
+            fields=tuple(self._wrapped.values()), flags=(self._skip, rule.revisit_tied),
             ties=(rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed)),
             scale=np.float64(self._workload.scale),
             limit=np.float64(self._workload.largest_amount),
-        )
+        )  # fmt: skip
         self._changed[0] = 0
 
     def groups(self, rule: Rule, number: int) -> list[Any]:
@@ -226,7 +222,7 @@ class BaselineEngine(SteppedEngine):
 
     def evaluate(self, rule: Rule, number: int, group: Any) -> None:
         """Find the winners among the vertices of a class of degrees."""
-        group(number, self._turn)
+        group(number, self._arguments)
 
     def report(self) -> int:
         """Return how many labels the sweep changed."""
@@ -235,41 +231,24 @@ class BaselineEngine(SteppedEngine):
         return int(self._changed[0])
 
     def update(self, rule: Rule, number: int) -> None:
-        """Update the vertices of a class, and wake those who read them."""
-        turn, skip, group = self._turn, self._skip, number
-        ground, threads = self._ground, votes.THREADS
+        """Update the vertices of a class, and activate those who read them."""
+        sweep, skip, group = self._arguments, self._skip, number
+        run, threads = self._run, votes.THREADS
         first, last = self._classes[group]
         launch(
-            self._update.update,
-            -(-(last - first) // threads),
-            threads,
-            first,
-            last,
-            ground.bound_vertices,
-            *self._readers,
-            turn.fields,
-            skip,
-            turn.scale,
-            ground.bound_marks[0],
-            *ground.bound_winners,
-            self._wide,
-            self._bound_changed,
-            ground.bound_errors,
-        )
-        first, last = self._wide_indptr[group : group + 2]
+            self._update.update, -(-(last - first) // threads), threads, first, last,
+            run.wrapped_vertices, *self._readers, sweep.fields, skip, sweep.scale,
+            run.wrapped_marks[0], *run.wrapped_winners, self._differing, self._wrapped_changed,
+            run.wrapped_errors,
+        )  # fmt: skip
+        first, last = self._much_read_indptr[group : group + 2]
         if skip:
             launch(
-                self._update.wake,
-                last - first,
-                threads,
-                first,
-                self._wide_vertices,
-                *self._readers,
-                self._wide,
-                ground.bound_marks[0],
-            )
+                self._update.activate, last - first, threads, first, self._much_read,
+                *self._readers, self._differing, run.wrapped_marks[0],
+            )  # fmt: skip
 
     def failure(self) -> int:
-        """Give what a function of the program got wrong (see `failures`), or 0."""
+        """Return what a function of the program got wrong (see `failures`), or 0."""
         traits = self._compiled.traits
         return int(self._errors[1]) if traits.checks_amounts or traits.checks_said else 0

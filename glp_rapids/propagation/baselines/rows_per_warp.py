@@ -6,12 +6,12 @@ listening to the others, so there is no table and no memory beyond registers.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda, kernel
+from glp_rapids.propagation.baselines.votes import VoteFunctions
 from glp_rapids.propagation.compile_program import Compiled
 
 WARP = 32
@@ -19,38 +19,21 @@ FULL = np.uint32(0xFFFFFFFF)
 BLOCK = 256  # threads a block
 
 
-def build(compiled: Compiled, shared: SimpleNamespace, width: int) -> Any:
+def build(compiled: Compiled, functions: VoteFunctions, width: int) -> Any:
     """Make the kernel that gives ``width`` lanes to a vertex.
 
     Launch: blocks of 256, any number of them; degrees 1..width; no shared memory.
     """
     State = compiled.state_type
-    index_type, score_type = shared.index_type, shared.score_type
-    needed, heard_from = shared.needed, shared.heard_from
-    scored, combine, conclude = shared.scored, shared.combine, shared.conclude
+    index_type, score_type = functions.index_type, functions.score_type
+    needed, heard_from = functions.needed, functions.heard_from
+    score_of, combine, conclude = functions.score_of, functions.combine, functions.conclude
     groups = WARP // width
 
-    def narrow(
-        first,
-        last,
-        vertices,
-        indptr,
-        indices,
-        weights,
-        fields,
-        skip,
-        revisit_tied,
-        retain,
-        tie_break,
-        tie_seed,
-        scale,
-        limit,
-        active,
-        tied,
-        winner,
-        winner_score,
-        errors,
-    ):
+    def subwarp(
+        first, last, vertices, indptr, indices, weights, fields, skip, revisit_tied, retain,
+        tie_break, tie_seed, scale, limit, active, tied, winner, winner_score, errors,
+    ):  # fmt: skip
         state = State(*fields)
         thread = cuda.grid(1)
         lane = cuda.threadIdx.x % WARP
@@ -85,7 +68,7 @@ def build(compiled: Compiled, shared: SimpleNamespace, width: int) -> Any:
                 best = label
                 score = score_type(0)
                 if label >= 0:
-                    score = scored(v, label, total, state, scale)
+                    score = score_of(v, label, total, state, scale)
                     if score != score:
                         best = index_type(-1)
                 was_tied = False
@@ -95,17 +78,9 @@ def build(compiled: Compiled, shared: SimpleNamespace, width: int) -> Any:
                     other_score = cuda.shfl_xor_sync(FULL, score, distance)
                     other_tied = cuda.shfl_xor_sync(FULL, np.int32(was_tied), distance)
                     best, score, was_tied = combine(
-                        best,
-                        score,
-                        was_tied,
-                        other,
-                        other_score,
-                        other_tied != 0,
-                        current,
-                        retain,
-                        tie_break,
-                        tie_seed,
-                    )
+                        best, score, was_tied, other, other_score, other_tied != 0, current,
+                        retain, tie_break, tie_seed,
+                    )  # fmt: skip
                     distance //= 2
                 cuda.syncwarp()
                 if wanted and own == 0:
@@ -113,5 +88,5 @@ def build(compiled: Compiled, shared: SimpleNamespace, width: int) -> Any:
             position += step
             warp_position += step
 
-    narrow.__name__ = f"narrow{width}"
-    return kernel(narrow, f"{compiled.digest} {width}", compiled)
+    subwarp.__name__ = f"subwarp{width}"
+    return kernel(subwarp, f"{compiled.digest} {width}", compiled)

@@ -1,8 +1,8 @@
-"""After the evaluation of a class: write the winners down, and wake those who read them."""
+"""After the evaluation of a class: write the winners down, and activate those who read them."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 from glp_rapids.jit.cuda import cuda, kernel
@@ -10,14 +10,23 @@ from glp_rapids.propagation.baselines.votes import THREADS
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.gpu.failures import build_say
 
-NARROW_READERS = 32  # a vertex read by more is left to a block of its own
+READERS_OF_THREAD = 32  # a vertex read by more is left to a block of its own
 
 
-def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
-    """Make the kernels that update a class.
+@dataclass(frozen=True)
+class UpdateKernels:
+    """The kernels that update a class."""
 
-    Launch: ``update`` blocks of 128, a thread a vertex; ``wake`` blocks of 128, a block for each
-    vertex read by more than 32; ``start`` a thread a vertex. No shared memory.
+    update: Any
+    activate: Any
+    start: Any  # for the first labels
+
+
+def build(compiled: Compiled, index_type: Any) -> UpdateKernels:
+    """Make the kernels.
+
+    Launch: ``update`` blocks of 128, a thread a vertex; ``activate`` blocks of 128, a block for
+    each vertex read by more than 32; ``start`` a thread a vertex. No shared memory.
     """
     State, plain = compiled.state_type, compiled.traits.plain
     default_score, counted = compiled.traits.default_score, compiled.traits.count_volumes
@@ -26,21 +35,9 @@ def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
     from_fixed = compiled.from_fixed
 
     def update(
-        first,
-        last,
-        vertices,
-        readers_indptr,
-        readers,
-        fields,
-        skip,
-        scale,
-        active,
-        winner,
-        winner_score,
-        wide,
-        changed,
-        errors,
-    ):
+        first, last, vertices, readers_indptr, readers, fields, skip, scale, active, winner,
+        winner_score, differing, changed, errors,
+    ):  # fmt: skip
         state = State(*fields)
         position = first + cuda.grid(1)
         differs = 0
@@ -68,8 +65,8 @@ def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
                             cuda.atomic.add(fields[volume_field], after, 1)
                     if skip:
                         start, end = readers_indptr[v], readers_indptr[v + 1]
-                        if end - start > NARROW_READERS:
-                            wide[v] = 1
+                        if end - start > READERS_OF_THREAD:
+                            differing[v] = 1
                         else:
                             for j in range(start, end):
                                 active[readers[j]] = 1
@@ -77,14 +74,14 @@ def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
         if cuda.threadIdx.x == 0 and total > 0:
             cuda.atomic.add(changed, 0, total)
 
-    def wake(first, wide_vertices, readers_indptr, readers, wide, active):
-        v = wide_vertices[first + cuda.blockIdx.x]
-        if wide[v] != 0:  # the same for all threads: it is put back only after the barrier
+    def activate(first, much_read, readers_indptr, readers, differing, active):
+        v = much_read[first + cuda.blockIdx.x]
+        if differing[v] != 0:  # the same for all threads: it is put back only after the barrier
             for j in range(readers_indptr[v] + cuda.threadIdx.x, readers_indptr[v + 1], THREADS):
                 active[readers[j]] = 1
             cuda.syncthreads()
             if cuda.threadIdx.x == 0:
-                wide[v] = 0
+                differing[v] = 0
 
     def start(fields, errors):
         state = State(*fields)
@@ -93,8 +90,8 @@ def build(compiled: Compiled, index_type: Any) -> SimpleNamespace:
             say(v, state, errors)
 
     digest = f"{compiled.digest} {index_type.__name__}"
-    return SimpleNamespace(
-        update=kernel(update, digest, compiled),
-        wake=kernel(wake, digest, compiled),
-        start=kernel(start, digest, compiled),
+    return UpdateKernels(
+        kernel(update, digest, compiled),
+        kernel(activate, digest, compiled),
+        kernel(start, digest, compiled),
     )

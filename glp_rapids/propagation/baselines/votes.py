@@ -1,4 +1,4 @@
-"""What the CUDA kernels share: a neighbour's votes, the better of two candidates, a block's best.
+"""What the baselines' kernels share: a neighbour's votes, the better of two candidates, the best.
 
 A candidate is (label, score, tied): the best label seen, its score, and whether another label has
 the same. ``combine`` is commutative and associative, so the best does not depend on the order.
@@ -6,7 +6,7 @@ the same. ``combine`` is commutative and associative, so the best does not depen
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,23 @@ from glp_rapids.propagation.kernels.gpu.failures import build_fail
 THREADS = 128  # of the kernels that give a block to a vertex
 
 
-def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
+@dataclass(frozen=True)
+class VoteFunctions:
+    """Device functions of one program for one type of vertex index, and the types they take."""
+
+    index_type: Any
+    score_type: Any
+    needed: Any  # whether a vertex is to be evaluated
+    heard_from: Any  # the label and votes of one entry
+    score_of: Any  # a label
+    combine: Any  # two candidates
+    best_of_block: Any  # one candidate a thread
+    add_votes: Any  # in a hash table
+    best_of_slots: Any  # of a hash table
+    conclude: Any  # the evaluation of a vertex
+
+
+def build(compiled: Compiled, index_type: Any) -> VoteFunctions:
     """Make the device functions of one program for one type of vertex index."""
     traits = compiled.traits
     unit, weighted, default_score = traits.unit_votes, traits.weighted, traits.default_score
@@ -39,7 +55,7 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
 
     @cuda.jit(device=True)
     def heard_from(v, j, indices, weights, state, scale, limit, errors):
-        """Give what v hears over its edge j: a label (negative: nothing) and votes for it."""
+        """Return what v hears over its edge j: a label (negative: nothing) and votes for it."""
         u = indices[j]
         if unit:
             return index_type(state.labels[u]), np.int64(1)
@@ -57,8 +73,8 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
         return index_type(label), to_fixed(amount, scale)
 
     @cuda.jit(device=True)
-    def scored(v, label, votes, state, scale):
-        """Give the score of a label."""
+    def score_of(v, label, votes, state, scale):
+        """Score a label by its votes."""
         if default_score:
             return score_type(votes)
         return score_type(label_score(v, label, from_fixed(votes, scale), state))
@@ -67,7 +83,7 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
     def combine(
         label, score, tied, other, other_score, other_tied, current, retain, tie_break, tie_seed
     ):
-        """Give the better of two candidates; a negative label is none, a score of NaN loses."""
+        """Return the better of two candidates; a negative label is none, a score of NaN loses."""
         if other < 0 or other_score != other_score:
             return label, score, tied
         if label < 0 or other_score > score:
@@ -94,17 +110,10 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
         while half > 0:
             if thread < half:
                 label, score, tied = combine(
-                    labels[thread],
-                    scores[thread],
-                    ties[thread] != 0,
-                    labels[thread + half],
-                    scores[thread + half],
-                    ties[thread + half] != 0,
-                    current,
-                    retain,
-                    tie_break,
+                    labels[thread], scores[thread], ties[thread] != 0, labels[thread + half],
+                    scores[thread + half], ties[thread + half] != 0, current, retain, tie_break,
                     tie_seed,
-                )
+                )  # fmt: skip
                 labels[thread] = label
                 scores[thread] = score
                 ties[thread] = tied
@@ -135,7 +144,7 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
     def best_of_slots(
         v, lane, lanes, start, end, keys, votes, state, scale, current, retain, tie_break, tie_seed
     ):
-        """Give the best label in every ``lanes``-th slot, and clear these for the next use."""
+        """Return the best label in every ``lanes``-th slot, and clear these for the next use."""
         best = index_type(-1)
         score = score_type(0)
         was_tied = False
@@ -143,17 +152,9 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
             label = keys[slot]
             if label >= 0:
                 best, score, was_tied = combine(
-                    best,
-                    score,
-                    was_tied,
-                    label,
-                    scored(v, label, votes[slot], state, scale),
-                    False,
-                    current,
-                    retain,
-                    tie_break,
-                    tie_seed,
-                )
+                    best, score, was_tied, label, score_of(v, label, votes[slot], state, scale),
+                    False, current, retain, tie_break, tie_seed,
+                )  # fmt: skip
                 keys[slot] = -1
                 votes[slot] = 0
         return best, score, was_tied
@@ -167,15 +168,7 @@ def common(compiled: Compiled, index_type: Any) -> SimpleNamespace:
             winner[v] = best
             winner_score[v] = score
 
-    return SimpleNamespace(
-        index_type=index_type,
-        score_type=score_type,
-        needed=needed,
-        heard_from=heard_from,
-        scored=scored,
-        combine=combine,
-        best_of_block=best_of_block,
-        add_votes=add_votes,
-        best_of_slots=best_of_slots,
-        conclude=conclude,
-    )
+    return VoteFunctions(
+        index_type, score_type, needed, heard_from, score_of, combine, best_of_block, add_votes,
+        best_of_slots, conclude,
+    )  # fmt: skip
