@@ -154,7 +154,6 @@ def everything(workers, calls):
 
 def slow_items(scheme, target):
     """A function for `each` that takes its time."""
-    from types import SimpleNamespace
 
     @target.device_function
     def slow(item, work):
@@ -163,7 +162,7 @@ def slow_items(scheme, target):
             total = total * np.uint64(31) + np.uint64(i)
         work[item] = total
 
-    return SimpleNamespace(slow=slow)
+    return {"slow": slow}
 
 
 def each(graph):

@@ -151,8 +151,7 @@ def test_the_kernel_compiles(monkeypatch, scheme, capability):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.jit.cuda import gpu_target
-    from glp_rapids.jit.parallel_for import kernel_of
+    from glp_rapids.jit.cuda import gpu_target, kernel_of
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
@@ -162,7 +161,7 @@ def test_the_kernel_compiles(monkeypatch, scheme, capability):
     work = verify.Walking(
         settings(Layout(scheme), 1), batch, words, words, numbers, tally, numbers, numbers
     )
-    kernel = kernel_of(verify.functions(scheme, gpu_target()).walk_block, "")
+    kernel = kernel_of(verify.functions(scheme, gpu_target())["walk_block"], "")
     signature = numba.int64, typeof(work)
     code, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=capability)
     assert f".target sm_{capability[0]}{capability[1]}" in code

@@ -258,7 +258,7 @@ def test_items_that_threads_do_at_a_time_write_into_different_words(monkeypatch)
         if not name.startswith("write"):
             each(functions, scheme, name, items, work, device)
             return
-        function = getattr(functions(scheme, cpu_target()), name)
+        function = functions(scheme, cpu_target())[name]
         one = numba.njit(lambda item, work: function(item, work))
         writers = {}
         for item in range(items):

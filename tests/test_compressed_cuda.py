@@ -33,8 +33,7 @@ def test_kernels_compile(monkeypatch, scheme, capability, index_type):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.jit.cuda import gpu_target
-    from glp_rapids.jit.parallel_for import kernel_of
+    from glp_rapids.jit.cuda import gpu_target, kernel_of
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
@@ -46,7 +45,7 @@ def test_kernels_compile(monkeypatch, scheme, capability, index_type):
     decoding = {"skim_block": decode.Skimming, "read_list": decode.Decoding,
                 "read_part": decode.Decoding}  # fmt: skip
     for module in (encode, decode):
-        for name, function in vars(module.functions(scheme, gpu_target())).items():
+        for name, function in module.functions(scheme, gpu_target()).items():
             work = decoding.get(name, encode.Encoding)
             arguments = [of_field.get(field, numbers) for field in work._fields]
             signature = numba.int64, typeof(work(*arguments))
@@ -62,8 +61,7 @@ def test_kernels_of_ids_and_of_symmetry_compile(monkeypatch, index_type):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.jit.cuda import gpu_target
-    from glp_rapids.jit.parallel_for import kernel_of
+    from glp_rapids.jit.cuda import gpu_target, kernel_of
 
     current = SimpleNamespace(compute_capability=(9, 0))
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
@@ -75,7 +73,7 @@ def test_kernels_of_ids_and_of_symmetry_compile(monkeypatch, index_type):
         "add_span": symmetry.Summing(np.uint64(0), np.int64(0), wide, ids, words, words),
     }
     for module in (packed_ids, symmetry):
-        for name, function in vars(module.functions("any", gpu_target())).items():
+        for name, function in module.functions("any", gpu_target()).items():
             kernel = kernel_of(function, "")
             signature = numba.int64, typeof(works[name])
             code, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=(9, 0))

@@ -6,7 +6,6 @@ A thread reads a list; of a list that is cut, a part.
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from glp_rapids.compressed.format import neighbour_list, unordered
 from glp_rapids.compressed.format.bits import inner
 from glp_rapids.compressed.format.layout import BLOCK, CompressedRows, Settings
 from glp_rapids.compressed.format.neighbour_list import ListFunctions
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.device import array_module
 from glp_rapids.jit.parallel_for import each
 from glp_rapids.jit.target import Target
@@ -126,18 +126,18 @@ def decode_rows(
 
 
 @functools.cache
-def functions(scheme: str, target: Target) -> SimpleNamespace:
+def functions(scheme: str, target: Target) -> dict[str, Function]:
     """Compile the functions that take an item and a `Skimming` or `Decoding`."""
     return _functions(neighbour_list.build(scheme, target), target)
 
 
 @functools.cache
-def functions_in_no_order(scheme: str, target: Target) -> SimpleNamespace:
+def functions_in_no_order(scheme: str, target: Target) -> dict[str, Function]:
     """Compile `functions` that leave the entries of a list in no order."""
     return _functions(unordered.in_no_order(scheme, target), target)
 
 
-def _functions(on_lists: ListFunctions, target: Target) -> SimpleNamespace:
+def _functions(on_lists: ListFunctions, target: Target) -> dict[str, Function]:
     device = inner(target)
     read_degree, skip_list = on_lists.read_degree, on_lists.skip_list
     read_list_of, read_part_of = on_lists.read_list, on_lists.read_part
@@ -182,4 +182,4 @@ def _functions(on_lists: ListFunctions, target: Target) -> SimpleNamespace:
         place = work.starts[i] + before
         read_part_of(work.words, work.tables, bit, v, count, settings, work.out, place)
 
-    return SimpleNamespace(skim_block=skim_block, read_list=read_list, read_part=read_part)
+    return {"skim_block": skim_block, "read_list": read_list, "read_part": read_part}

@@ -7,7 +7,6 @@ on the order in which it is, so it is the same on both devices, byte for byte.
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from glp_rapids.compressed.format.layout import (
     settings,
     starts_of,
 )
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.device import array_module
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.parallel_for import each
@@ -155,7 +155,7 @@ def row_of_part(first_part, part):
 
 
 @functools.cache
-def functions(scheme: str, target: Target) -> SimpleNamespace:
+def functions(scheme: str, target: Target) -> dict[str, Function]:
     """Compile the functions that take an item and an `Encoding`."""
     on_lists = neighbour_list.build(scheme, target)
     device = bits.inner(target)
@@ -281,13 +281,13 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
         settings, tables = work.settings, work.tables
         write_part_of(work.words, tables, bit, work.indices, first, last, v, settings)
 
-    return SimpleNamespace(
-        measure_list=measure_list,
-        measure_part=measure_part,
-        measure_cut_list=measure_cut_list,
-        measure_block=measure_block,
-        place_lists=place_lists,
-        write_list=write_list,
-        write_part_end=write_part_end,
-        write_part=write_part,
-    )
+    return {
+        "measure_list": measure_list,
+        "measure_part": measure_part,
+        "measure_cut_list": measure_cut_list,
+        "measure_block": measure_block,
+        "place_lists": place_lists,
+        "write_list": write_list,
+        "write_part_end": write_part_end,
+        "write_part": write_part,
+    }

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.compressed.format.bits import inner
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device
 from glp_rapids.frames.kinds import Kind
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds, within
@@ -272,7 +272,7 @@ def wide(dtype: np.dtype) -> type:
 
 
 @functools.cache
-def functions(_scheme: str, target: Target) -> SimpleNamespace:
+def functions(_scheme: str, target: Target) -> dict[str, Function]:
     """Compile the functions that take a number and a `Reading`, a block and a `Packing`."""
     device = inner(target)
     block_bits, in_block, word_bits = np.int64(7), np.int64(127), np.uint64(64)
@@ -315,4 +315,4 @@ def functions(_scheme: str, target: Target) -> SimpleNamespace:
         if shift > 0:
             work.words[place] = word
 
-    return SimpleNamespace(read_id=read_id, pack_block=pack_block)
+    return {"read_id": read_id, "pack_block": pack_block}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import secrets
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from glp_rapids.common.hashing import mix
 from glp_rapids.compressed.encode import row_of_part
 from glp_rapids.compressed.format.bits import inner
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import EqualWeights
 from glp_rapids.device import array_module
@@ -67,7 +67,7 @@ def _as_words(chunk: CSR) -> Array:
 
 
 @functools.cache
-def functions(_scheme: str, target: Target) -> SimpleNamespace:
+def functions(_scheme: str, target: Target) -> dict[str, Function]:
     """Compile the function that takes an item, so many entries, and a `Summing`."""
     device = inner(target)
     find_row, keyed = device(row_of_part), device(mix)
@@ -92,4 +92,4 @@ def functions(_scheme: str, target: Target) -> SimpleNamespace:
                 total -= pair
         work.sums[item] = total
 
-    return SimpleNamespace(add_span=add_span)
+    return {"add_span": add_span}

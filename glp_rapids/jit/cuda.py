@@ -148,6 +148,17 @@ def kernel(function: Callable, digest: str, program: Any = None, **options: Any)
     return compiled
 
 
+def kernel_of(function: Callable, digest: str) -> Any:
+    """Make a kernel that calls a compiled function of an item, with a thread for each."""
+
+    def all_items(items, work):
+        item = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
+        if item < items:
+            function(item, work)
+
+    return kernel(all_items, digest)
+
+
 def bound(value: Any) -> Any:
     """Wrap a CuPy array, or those of a named tuple, once for many launches.
 

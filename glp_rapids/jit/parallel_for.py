@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from glp_rapids.jit.cache import keep_on_disk
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.jit.target import DigestCache, Target, cpu_target, made_of
 
-Functions = Callable[[str, Target], SimpleNamespace]
+Functions = Callable[[str, Target], dict[str, Any]]
 
 CHUNK = 64  # items; two that work on one word are fewer apart
 THREADS = 256  # of a block on a GPU
@@ -73,7 +72,7 @@ def each(
 
 @functools.cache
 def _span(functions: Functions, scheme: str, name: str) -> Any:
-    function = getattr(functions(scheme, cpu_target()), name)
+    function = functions(scheme, cpu_target())[name]
 
     def span(first, step, items, work, stop):
         for chunk in range(first, (items + CHUNK - 1) // CHUNK, step):
@@ -89,19 +88,7 @@ def _span(functions: Functions, scheme: str, name: str) -> Any:
 
 @functools.cache
 def _kernel(functions: Functions, scheme: str, name: str) -> Any:
-    from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.jit.cuda import gpu_target, kernel_of
 
-    function = getattr(functions(scheme, gpu_target()), name)
+    function = functions(scheme, gpu_target())[name]
     return kernel_of(function, f"{functions.__module__} {functions.__name__} {scheme} {name}")
-
-
-def kernel_of(function: Callable, digest: str) -> Any:
-    """Make a kernel that calls a compiled function of an item and all it works on."""
-    from glp_rapids.jit.cuda import cuda, kernel
-
-    def all_items(items, work):
-        item = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
-        if item < items:
-            function(item, work)
-
-    return kernel(all_items, digest)

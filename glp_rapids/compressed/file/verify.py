@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from glp_rapids.compressed.file.verify_parts import (
 )
 from glp_rapids.compressed.format import bits, neighbour_list
 from glp_rapids.compressed.format.layout import BLOCK, PADDING, CompressedRows, Settings
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.device import array_module, to_host
 from glp_rapids.jit.parallel_for import each
 from glp_rapids.jit.target import Target
@@ -120,7 +120,7 @@ def _batch(rows: CompressedRows, first: int, words: Array, starts: Array) -> Fou
 
 
 @functools.cache
-def functions(scheme: str, target: Target) -> SimpleNamespace:
+def functions(scheme: str, target: Target) -> dict[str, Function]:
     """Compile the function that takes a block and a `Walking`."""
     on_lists = neighbour_list.build(scheme, target)
     device = bits.inner(target)
@@ -202,4 +202,4 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
             last = min(first + BLOCK, work.sizes.size) - ONE
             tally[PROBLEM], tally[VERTEX] = FILLED, last + work.batch.number * BLOCK
 
-    return SimpleNamespace(walk_block=walk_block)
+    return {"walk_block": walk_block}

@@ -6,7 +6,6 @@ Symbols are counted over all entries and the sums are exact, so both devices mak
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from glp_rapids.compressed.format.entropy import (
     TOP_BITS,
 )
 from glp_rapids.compressed.format.layout import Settings
+from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.device import array_module, device_of, to_host
 from glp_rapids.graph.graph import CSR
 from glp_rapids.jit.parallel_for import CHUNK, each
@@ -72,7 +72,7 @@ def count(csr: CSR, settings: Settings, cut: Array, first_part: Array) -> np.nda
 
 
 @functools.cache
-def functions(scheme: str, target: Target) -> SimpleNamespace:
+def functions(scheme: str, target: Target) -> dict[str, Function]:
     """Compile the functions that take an item and a `Counting`."""
     from glp_rapids.compressed.encode import row_of_part
 
@@ -106,7 +106,7 @@ def functions(scheme: str, target: Target) -> SimpleNamespace:
             last = min(first + settings.segment, work.indptr[v + ONE])
             count_part(counts, work.indices, first, last, v, settings)
 
-    return SimpleNamespace(count_lists=count_lists, count_parts=count_parts)
+    return {"count_lists": count_lists, "count_parts": count_parts}
 
 
 def tables_of(counts: np.ndarray) -> np.ndarray:
