@@ -1,14 +1,19 @@
-"""Votes in 64-bit fixed point: the scale, and the way there and back.
+"""Numbers in 64-bit fixed point, whose sums are the same in any order: the way there and back.
 
-Plain functions, compiled once for the CPU and once for the GPU; integers, or single correctly
-rounded floating-point operations.
+First, for votes, plain functions, compiled once for the CPU and once for the GPU: integers, or
+single correctly rounded floating-point operations. Then, for weights, functions of whole arrays.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+
+from glp_rapids.device import array_module
+
+Array = Any
 
 
 def round_even(value):
@@ -47,3 +52,30 @@ def fixed_point_scale(largest: float, terms: int) -> float:
     fraction, exponent = math.frexp(bound)
     power = 62 - exponent + (1 if fraction == 0.5 else 0)
     return math.ldexp(1.0, max(min(power, 1000), -1000))
+
+
+def fixed_point_exponent(largest: float, terms: int) -> int:
+    """Find an e for which ``terms`` numbers of up to ``largest``, times 2^e, sum below 2^62."""
+    return 62 - math.frexp(float(terms))[1] - math.frexp(largest)[1]
+
+
+def as_fixed_point(values: Array, exponent: int | None) -> Array:
+    """Turn numbers into int64: times 2^exponent, rounded half to even, for None as they are."""
+    xp = array_module(values)
+    if exponent is None:
+        return values.astype(xp.int64)
+    # ldexp, because the power itself may be beyond float64
+    return xp.rint(xp.ldexp(values.astype(xp.float64), exponent)).astype(xp.int64)
+
+
+def sums_by_group(group: Array, values: Array, groups: int) -> Array:
+    """Add up non-negative int64 values by group, exactly."""
+    xp = array_module(group, values)
+    total = xp.zeros(groups, xp.int64)
+    largest = int(values.max())
+    for shift in (0, 21, 42):
+        if largest >> shift:
+            # bincount adds float64: limbs of 21 bits stay below 2^53, hence exact in any order
+            limb = ((values >> shift) & 0x1FFFFF).astype(xp.float64)
+            total += xp.bincount(group, weights=limb, minlength=groups).astype(xp.int64) << shift
+    return total

@@ -13,6 +13,7 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
+from glp_rapids.common.fixed_point import as_fixed_point, fixed_point_exponent, sums_by_group
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.graph.graph import BaseGraph
@@ -144,14 +145,14 @@ def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, 
         if chunk.weights is None:
             weights = xp.ones(columns.size, xp.int64)
         else:
-            weights = _fixed_point(chunk.weights, exponent)
+            weights = as_fixed_point(chunk.weights, exponent)
         if not graph.directed:
             # a loop is stored once, every other edge in both its rows
             weights = weights * (1 + (rows == columns))
         row_labels, column_labels = labels[rows], labels[columns]
         inside += int(weights[row_labels == column_labels].sum())
-        outgoing += _sum_by(row_labels, weights, communities)
-        incoming += _sum_by(column_labels, weights, communities)
+        outgoing += sums_by_group(row_labels, weights, communities)
+        incoming += sums_by_group(column_labels, weights, communities)
     return inside, to_host(outgoing), to_host(incoming)
 
 
@@ -165,29 +166,7 @@ def _exponent(rows: Rows) -> int | None:
         return 0
     if rows.weights.dtype.kind in "iu" and 2 * largest * entries <= 2**62:
         return None
-    return 62 - math.frexp(2.0 * entries)[1] - math.frexp(largest)[1]
-
-
-def _fixed_point(weights: Any, exponent: int | None) -> Any:
-    """Turn weights into int64: times 2^exponent, rounded half to even."""
-    xp = array_module(weights)
-    if exponent is None:
-        return weights.astype(xp.int64)
-    # ldexp, because the power itself may be beyond float64
-    return xp.rint(xp.ldexp(weights.astype(xp.float64), exponent)).astype(xp.int64)
-
-
-def _sum_by(group: Any, values: Any, groups: int) -> Any:
-    """Add up non-negative int64 values by group, exactly."""
-    xp = array_module(group, values)
-    total = xp.zeros(groups, xp.int64)
-    largest = int(values.max())
-    for shift in (0, 21, 42):
-        if largest >> shift:
-            # bincount adds float64: limbs of 21 bits stay below 2^53, hence exact in any order
-            limb = ((values >> shift) & 0x1FFFFF).astype(xp.float64)
-            total += xp.bincount(group, weights=limb, minlength=groups).astype(xp.int64) << shift
-    return total
+    return fixed_point_exponent(largest, 2 * entries)
 
 
 def _labels_of(graph: BaseGraph, partition: Any) -> Any:
