@@ -76,7 +76,7 @@ def workers_of(
             from glp_rapids.jit.parallel import threads_available
 
             devices = range(threads_available())
-        # each thread may have an ego-network in hand
+        # each thread may fill its share at the same time
         limit = memory_limit and max(memory_limit // len(devices), 1)
         shared = engine_for(csr, None, limit)
         return [Worker(f"thread {device}", shared) for device in devices]
