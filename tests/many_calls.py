@@ -1,7 +1,8 @@
 """Mixed calls by threads, forks and fresh processes, each held against what one call alone gave.
 
-A script: ``python many_calls.py KIND [WORKERS] [CALLS]``; it prints "as expected" at the end. It
-is run in a process of its own, with a time limit, since what it looks for hangs or kills.
+A script: ``python many_calls.py KIND [WORKERS] [CALLS]``; it prints "as expected" at the end. Of
+the kind "ctrl_c", the names of what is interrupted come after it. It is run in a process of its
+own, with a time limit, since what it looks for hangs or kills.
 """
 
 import concurrent.futures
@@ -182,13 +183,14 @@ INTERRUPTED = {
 }
 
 
-def ctrl_c(n=1000):
+def ctrl_c(*names, n=1000):
     """Interrupt calls that would take minutes; say how long each went on."""
     pairs = np.argwhere(np.triu(np.ones((n, n), bool), 1))
     clique = pd.DataFrame(pairs, columns=["src", "dst"])
     small = glp_rapids.as_graph(clique[clique["dst"] < 30], device="cpu")
     glp_rapids.propagate(graph(), Slow(), max_iter=1)  # compiles the form for many entries
-    for name, call in INTERRUPTED.items():
+    for name in names:
+        call = INTERRUPTED[name]
         whole = glp_rapids.as_graph(clique, device="cpu")
         call(small)
         interrupted, over = [], threading.Event()
@@ -228,8 +230,8 @@ class Slow(glp_rapids.Program):
 
 
 if __name__ == "__main__":
-    kind, *numbers = sys.argv[1:]
+    kind, *others = sys.argv[1:]
     if kind == "ctrl_c":
-        ctrl_c()
+        ctrl_c(*others)
     else:
-        print(len(agree(globals()[kind](*map(int, numbers)))), "as expected")
+        print(len(agree(globals()[kind](*map(int, others)))), "as expected")

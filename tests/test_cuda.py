@@ -151,9 +151,10 @@ def test_the_persistent_kernel_compiles_for_one_weight_of_all_entries(monkeypatc
     compile_persistent(monkeypatch, "classic", glp_rapids.compress(graph, "cgr"), (9, 0))
 
 
-def test_kernels_without_warp_intrinsics_agree_in_the_simulator(tmp_path):
+@pytest.mark.parametrize("strategy", some(["shared", "hubs", "global", "sort"], "global"))
+def test_kernels_without_warp_intrinsics_agree_in_the_simulator(strategy):
     run = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("simulate.py"))],
+        [sys.executable, str(Path(__file__).with_name("simulate.py")), strategy],
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
         capture_output=True,
         text=True,

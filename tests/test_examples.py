@@ -46,6 +46,7 @@ def numbers_of(notebook):
     ]
 
 
+@pytest.mark.exhaustive
 def test_fraud_pipeline_finds_rings(tmp_path):
     out = printed(tmp_path, "-W", "error", EXAMPLES / "fraud_pipeline.py", 100_000)
     assert "100,500 raw rows, 98,500 clean" in out

@@ -384,8 +384,9 @@ def test_labels_beyond_a_direct_table_are_hashed(monkeypatch):
     assert calls
 
 
-def test_more_classes_than_vertices(device):
-    assert_classic_equals_twin(graphs.GRAPHS["one edge"](), device, {"classes": 65536})
+@pytest.mark.parametrize("classes", [100, *exhaustive(65536)])
+def test_more_classes_than_vertices(classes, device):
+    assert_classic_equals_twin(graphs.GRAPHS["one edge"](), device, {"classes": classes})
 
 
 def test_the_seed_alone_decides_among_equals(device):

@@ -252,9 +252,7 @@ def test_label_propagation_communities_are_undirected():
 @pytest.mark.parametrize("everything", [True, False])
 def test_directions_and_parallel_edges_count_as_in_networkx(create_using, weight, everything):
     graph = awkward(create_using, 6)
-    there = convert(graph, "weight").csr(
-        weight, count=everything, fold=everything, device="cpu"
-    )
+    there = convert(graph, "weight").csr(weight, count=everything, fold=everything, device="cpu")
     weights = np.ones(there.indices.size) if there.weights is None else there.weights
     for node, place in (own := {node: i for i, node in enumerate(graph)}).items():
         row = slice(there.indptr[place], there.indptr[place + 1])

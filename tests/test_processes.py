@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cases import exhaustive
 
 import glp_rapids
 from glp_rapids import compression
@@ -57,9 +58,14 @@ def test_threads_forks_and_fresh_processes_on_one_cold_cache(tmp_path):
     assert not [*tmp_path.rglob("*.tmp.*")]
 
 
-def test_a_ctrl_c_need_not_wait_for_the_end():
-    lines = run("ctrl_c").splitlines()
-    assert len(lines) == 6
+@pytest.mark.parametrize(
+    "names",
+    [("sweeps", "items"), *exhaustive((("trussness", "every truss", "best", "egos"),))],
+    ids=", ".join,
+)
+def test_a_ctrl_c_need_not_wait_for_the_end(names):
+    lines = run("ctrl_c", *names).splitlines()
+    assert len(lines) == len(names)
     for line in lines:
         assert float(line.split()[-1]) < 10, line  # of minutes; on a busy machine
 
