@@ -15,10 +15,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PARTS = {
     "propagation": [
-        "label_propagation", "options", "program", "program_bounds", "raising", "scores", "sums",
-        "gpu_safety", "streams_gpu",
+        "label_propagation", "options", "ordering", "scores", "sums", "metrics", "synthetic",
     ],
-    "strategies": ["strategies", "real_graphs", "ordering", "metrics", "synthetic"],
+    "programs": ["program", "program_bounds", "raising", "gpu_safety", "streams_gpu"],
+    "strategies": ["strategies", "real_graphs"],
     "compressed": [
         "compressed_audit", "compressed_cuda", "compressed_entropy", "compressed_file",
         "compressed_graph", "compressed_ids", "compressed_propagation_gpu", "compressed_real",
