@@ -16,10 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import time
-from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -111,20 +108,22 @@ def made(
 ) -> tuple[CompressedGraph, dict[str, Any]]:
     """Make a graph and compress it; nothing of its plain form is left afterwards."""
     with _peak(device) as water:
-        graph, making = _seconds(partial(large_graph, bits, options.seed, device), device)
+        make = partial(large_graph, bits, options.seed, device)
+        making_ms, graph = timing.clocked(make, 0, device)
         vertices, entries = graph.number_of_vertices, graph.number_of_edges
         plain = graph.indptr.nbytes + graph.indices.nbytes
-        compressed, encoding = _seconds(partial(compress, graph, options.scheme), device)
-        del graph
+        encode = partial(compress, graph, options.scheme)
+        encoding_ms, compressed = timing.clocked(encode, 0, device)
+        del graph, encode
     _free(device)
     row = {
         "vertices": vertices,
         "edges": entries // 2,
         "entries": entries,
-        "make s": making,
+        "make s": making_ms / 1e3,
         "plain GB": plain / 1e9,
-        "encode s": encoding,
-        "G entries/s": entries / encoding / 1e9,
+        "encode s": encoding_ms / 1e3,
+        "G entries/s": entries / encoding_ms / 1e6,
         "bits an entry": 8 * compressed.lists.nbytes / entries,
         "compressed GB": compressed.nbytes / 1e9,
     }
@@ -150,24 +149,19 @@ def propagated(compressed: CompressedGraph, options: argparse.Namespace) -> Rows
 
 def _propagation(compressed: CompressedGraph, settings: dict[str, Any]) -> dict[str, Any]:
     """Run once, watched; labels stay where they are, and are counted there."""
-    device = compressed.device
-    stamps: list[float] = []
-
-    def stamp(_: Any) -> None:
-        timing.synchronise(device)
-        stamps.append(time.perf_counter())
+    watch = timing.Watch(compressed.device)
 
     def call(graph: CompressedGraph) -> Outcome:
-        return propagate(graph, Classic(), Options(**settings, progress=stamp))
+        return propagate(graph, Classic(), Options(**settings, progress=watch))
 
-    if device == "gpu":
+    if compressed.device == "gpu":
         outcome, used = memory.of_run(compressed, call)
     else:
         outcome, used = call(memory.bare(compressed)), {}
     labels, report = outcome.labels, outcome.report
     del outcome  # with it all else that the run made
-    gaps = [after - before for before, after in pairwise(stamps)]
-    milliseconds = 1e3 * (median(gaps) if gaps else report["seconds"])
+    later = watch.milliseconds()[1:]
+    milliseconds = median(later) if later else 1e3 * report["seconds"]
     return {
         "sweeps": report["sweeps"],
         "converged": report["converged"],
@@ -176,15 +170,6 @@ def _propagation(compressed: CompressedGraph, settings: dict[str, Any]) -> dict[
         "run s": report["seconds"],
         "communities": int(array_module(labels).unique(labels).size),
     } | used
-
-
-def _seconds(call: Callable[[], Any], device: DeviceName) -> tuple[Any, float]:
-    """Call a function once; return its result, and the seconds that it took."""
-    timing.synchronise(device)
-    begin = time.perf_counter()
-    found = call()
-    timing.synchronise(device)
-    return found, time.perf_counter() - begin
 
 
 def _peak(device: DeviceName) -> contextlib.AbstractContextManager[memory.HighWater | None]:

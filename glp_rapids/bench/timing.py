@@ -44,7 +44,10 @@ def synchronise(device: DeviceName) -> None:
 
 
 def clocked(call: Callable[[], Any], repeats: int, device: DeviceName) -> tuple[float, Any]:
-    """Return the median milliseconds of a call after one that warms up, and its last result."""
+    """Return the median milliseconds of a call after one that warms up, and its last result.
+
+    With no repeats the call is done once.
+    """
     milliseconds, found = [], None
     for _ in range(repeats + 1):
         found = None  # two results at a time need not fit
@@ -53,7 +56,7 @@ def clocked(call: Callable[[], Any], repeats: int, device: DeviceName) -> tuple[
         found = call()
         synchronise(device)
         milliseconds.append(1e3 * (time.perf_counter() - start))
-    return median(milliseconds[1:]), found
+    return median(milliseconds[1:] or milliseconds), found
 
 
 def timed(call: Callable[[], Any], repeats: int, device: DeviceName) -> Timing:
@@ -96,18 +99,22 @@ def timed_sweeps(call: Callable[..., Any], repeats: int, device: DeviceName) -> 
 
 def _watched(call: Callable[..., Any], device: DeviceName) -> tuple[float | None, list[float]]:
     """Return the milliseconds of the first sweep and of each later one."""
-    watch = _Watch(device)
+    watch = Watch(device)
     call(progress=watch)
-    times = [after - before for before, after in pairwise(watch.stamps)]
-    return (times[0] if times else None), times[1:]
+    first, *later = watch.milliseconds() or (None,)
+    return first, later
 
 
-class _Watch(contextlib.AbstractContextManager):
-    """Notes when the engine of a run stands ready for its first sweep, and the end of each."""
+class Watch(contextlib.AbstractContextManager):
+    """As ``progress`` of a run: notes when its engine is ready, and when each sweep ends."""
 
     def __init__(self, device: DeviceName) -> None:
         self.device = device
-        self.stamps: list[float] = []  # milliseconds
+        self.stamps: list[float] = []
+
+    def milliseconds(self) -> list[float]:
+        """Return what each sweep took."""
+        return [after - before for before, after in pairwise(self.stamps)]
 
     def __call__(self, _: Any = None) -> None:
         synchronise(self.device)

@@ -21,22 +21,22 @@ def data_folder() -> Path:
     return Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
-# name -> (file, has a weight column, directed, lines to skip)
-_EDGE_FILES: dict[str, tuple[str, bool, bool, int]] = {
-    "graphalytics-p2p-31": ("graphalytics-p2p-31.e.gz", True, False, 0),
-    "com-dblp": ("com-dblp.edges.tsv.gz", False, False, 0),
+# name -> (file, has a weight column, directed)
+_EDGE_FILES: dict[str, tuple[str, bool, bool]] = {
+    "graphalytics-p2p-31": ("graphalytics-p2p-31.e.gz", True, False),
+    "com-dblp": ("com-dblp.edges.tsv.gz", False, False),
     **{
-        f"lfr-{n}-mu{mu}": (f"lfr-{n}-mu{mu}.edges.tsv.gz", False, False, 0)
+        f"lfr-{n}-mu{mu}": (f"lfr-{n}-mu{mu}.edges.tsv.gz", False, False)
         for n in (10000, 100000)
         for mu in (0.1, 0.3, 0.5)
     },
-    "email-Eu-core": ("email-Eu-core.edges.tsv", False, False, 0),
-    "facebook_combined": ("facebook_combined.txt.gz", False, False, 0),
-    "ca-CondMat": ("ca-CondMat.txt.gz", False, False, 0),
-    "email-Enron": ("email-Enron.txt.gz", False, False, 0),
-    "wiki-Vote": ("wiki-Vote.txt.gz", False, True, 0),
-    "web-NotreDame": ("web-NotreDame.txt.gz", False, True, 0),
-    "road-luxembourg": ("road-luxembourg.txt.gz", False, False, 0),
+    "email-Eu-core": ("email-Eu-core.edges.tsv", False, False),
+    "facebook_combined": ("facebook_combined.txt.gz", False, False),
+    "ca-CondMat": ("ca-CondMat.txt.gz", False, False),
+    "email-Enron": ("email-Enron.txt.gz", False, False),
+    "wiki-Vote": ("wiki-Vote.txt.gz", False, True),
+    "web-NotreDame": ("web-NotreDame.txt.gz", False, True),
+    "road-luxembourg": ("road-luxembourg.txt.gz", False, False),
 }
 _CSR_FILES = ("cnr-2000", "uk-2007-100k")
 _AMLSIM = ("amlsim-20K_cycle200", "amlsim-20K_fanin200cycle200")
@@ -75,9 +75,8 @@ def load(name: str) -> pd.DataFrame:
     (1049866, 2)
     """
     if name in _EDGE_FILES:
-        file, weighted, directed, skipped = _EDGE_FILES[name]
-        columns = ["src", "dst", "weight"] if weighted else ["src", "dst"]
-        frame = _read_columns(file, columns, skipped)
+        file, weighted, directed = _EDGE_FILES[name]
+        frame = _read_columns(file, ["src", "dst", "weight"] if weighted else ["src", "dst"])
     elif name == "road-usa":
         frame, directed = _read_road_usa(), False
     elif name in _CSR_FILES:
@@ -90,9 +89,8 @@ def load(name: str) -> pd.DataFrame:
         frame.attrs["vertices"] = number
         directed = True
     elif name in _GML_FILES:
-        text = _lines(_GML_FILES[name])
         ends = {"source": [], "target": []}
-        for key, value in text:
+        for key, value in _lines(_GML_FILES[name]):
             if key in ends and value.isdigit():
                 ends[key].append(int(value))
         frame = pd.DataFrame({"src": ends["source"], "dst": ends["target"]}, dtype=np.int64)
@@ -138,9 +136,9 @@ def ground_truth(name: str) -> pd.DataFrame:
     945
     """
     if name == "graphalytics-p2p-31":
-        return _read_columns("graphalytics-p2p-31.CDLP.gz", ["vertex", "partition"], 0)
+        return _read_columns("graphalytics-p2p-31.CDLP.gz", ["vertex", "partition"])
     if name == "email-Eu-core":
-        return _read_columns("email-Eu-core.departments.tsv", ["vertex", "partition"], 0)
+        return _read_columns("email-Eu-core.departments.tsv", ["vertex", "partition"])
     if name == "com-dblp" or name.startswith("lfr-"):
         with gzip.open(_path(f"{name}.communities.json.gz"), "rt") as file:
             communities = json.load(file)["communities"]
@@ -173,9 +171,9 @@ def _path(file: str) -> Path:
     return path
 
 
-def _read_columns(file: str, columns: list[str], skipped: int) -> pd.DataFrame:
+def _read_columns(file: str, columns: list[str]) -> pd.DataFrame:
     return pd.read_csv(
-        _path(file), sep=r"\s+", comment="#", header=None, names=columns, skiprows=skipped,
+        _path(file), sep=r"\s+", comment="#", header=None, names=columns,
         usecols=range(len(columns)), dtype=dict.fromkeys(columns, np.int64),
     )  # fmt: skip
 

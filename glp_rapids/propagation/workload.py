@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import fixed_point_scale
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
-from glp_rapids.propagation.schedule import Schedule
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -40,19 +39,6 @@ class Workload:
     once: bool
     distinct: bool
     kept: dict[tuple, Any]
-
-
-class Engine(Protocol):
-    """What runs the sweeps on a device: the same calls everywhere, the same results."""
-
-    def start(self) -> None:
-        """Write the first label of every vertex."""
-
-    def advance(self, schedule: Schedule, sweeps: int) -> None:
-        """Do up to so many sweeps, and record in ``schedule`` how many labels each changed."""
-
-    def failure(self) -> int:
-        """Return what a function of the program got wrong (see `failures`), or 0."""
 
 
 def _extremes(rows: Rows) -> tuple[int, float]:

@@ -6,57 +6,50 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-# What makes an engine, and the target that compiles for it.
-Found = tuple[Callable[..., Any], Any]
+Build = Callable[..., Any]  # what makes an engine of a workload, a compiled program and the state
 
 
-def _cpu() -> Found:
-    from glp_rapids.jit.target import cpu_target
+def _cpu() -> Build:
     from glp_rapids.propagation.engines.cpu import CpuEngine
 
-    return CpuEngine, cpu_target()
+    return CpuEngine
 
 
-def _cpu_compressed() -> Found:
-    from glp_rapids.jit.target import cpu_target
+def _cpu_compressed() -> Build:
     from glp_rapids.propagation.engines.cpu_compressed import compressed_engine
 
-    return compressed_engine, cpu_target()
+    return compressed_engine
 
 
-def _gpu() -> Found:
-    from glp_rapids.jit.cuda import gpu_target
+def _gpu() -> Build:
     from glp_rapids.propagation.engines.gpu import PersistentEngine
 
-    return PersistentEngine, gpu_target()
+    return PersistentEngine
 
 
-def _gpu_compressed() -> Found:
-    from glp_rapids.jit.cuda import gpu_target
+def _gpu_compressed() -> Build:
     from glp_rapids.propagation.engines.gpu_compressed import CompressedPersistentEngine
 
-    return CompressedPersistentEngine, gpu_target()
+    return CompressedPersistentEngine
 
 
-def _decode_first() -> Found:
-    from glp_rapids.jit.cuda import gpu_target
+def _decode_first() -> Build:
     from glp_rapids.propagation.baselines.decode_first import DecodeEngine
 
-    return DecodeEngine, gpu_target()
+    return DecodeEngine
 
 
-def _baseline(strategy: str) -> Found:
-    from glp_rapids.jit.cuda import gpu_target
+def _baseline(strategy: str) -> Build:
     from glp_rapids.propagation.baselines.engine import STRATEGIES, BaselineEngine
 
-    return partial(BaselineEngine, STRATEGIES[strategy]), gpu_target()
+    return partial(BaselineEngine, STRATEGIES[strategy])
 
 
 BASELINES = ("shared+warp", "shared", "global", "sort")
 
 # By device and form of rows; nothing is imported before it is asked for. A CPU has one engine for
 # each form, whatever the strategy.
-ENGINES: dict[tuple[str, str], dict[str, Callable[[], Found]]] = {
+ENGINES: dict[tuple[str, str], dict[str, Callable[[], Build]]] = {
     ("cpu", "plain"): {"auto": _cpu},
     ("cpu", "compressed"): {"auto": _cpu_compressed},
     ("gpu", "plain"): {"auto": _gpu, **{name: partial(_baseline, name) for name in BASELINES}},
@@ -64,7 +57,7 @@ ENGINES: dict[tuple[str, str], dict[str, Callable[[], Found]]] = {
 }
 
 
-def engine_of(device: str, form: str, strategy: str = "auto") -> Found:
+def engine_of(device: str, form: str, strategy: str = "auto") -> tuple[Build, Any]:
     """Return what makes a device's engine for rows of a form, and the target that compiles for it.
 
     Raises
@@ -78,4 +71,8 @@ def engine_of(device: str, form: str, strategy: str = "auto") -> Found:
     if strategy not in engines:
         choices = ", ".join(repr(choice) for choice in engines)
         raise ValueError(f"strategy of a {form} graph must be one of {choices}, not {strategy!r}")
-    return engines[strategy]()
+    if device == "cpu":
+        from glp_rapids.jit.target import cpu_target as target
+    else:
+        from glp_rapids.jit.cuda import gpu_target as target
+    return engines[strategy](), target()

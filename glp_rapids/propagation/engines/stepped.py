@@ -4,8 +4,9 @@ A sweep goes class after class. All groups of a class are evaluated on the label
 then the class is updated. What the groups of a class are depends on the engine: rows that fit a
 buffer, or rows of a range of degrees.
 
-An engine chooses how much of that it does by itself: all sweeps (the persistent kernel, see
-`workload.Engine`), a sweep (`SweptEngine`), or a step (`SteppedEngine`).
+Every engine has ``start``, ``advance`` and ``failure``. Each chooses how much it does without the
+host: many sweeps (the persistent kernel, with an ``advance`` of its own), a sweep (`SweptEngine`),
+or a step (`SteppedEngine`).
 """
 
 from __future__ import annotations
