@@ -154,7 +154,7 @@ def refuse_elsewhere(data: Any, label: str) -> None:
 
 
 def settle() -> None:
-    """Wait for the current stream of a GPU, so that whoever comes next may be on any other."""
+    """Wait for the current stream of a GPU, so that what follows may run on any other."""
     cupy = sys.modules.get("cupy")
     if cupy is not None and gpu_available():
         cupy.cuda.get_current_stream().synchronize()
@@ -164,7 +164,7 @@ def settle_with_default_stream() -> None:
     """Wait for the current stream and for the default one, where cuDF works.
 
     Nothing orders the two if the current one is non-blocking; if it is the default one there is
-    nothing to wait for. Goes where arrays pass between CuPy and cuDF.
+    nothing to wait for. To be called where arrays pass between CuPy and cuDF.
     """
     cupy = sys.modules.get("cupy")
     if cupy is not None and gpu_available() and cupy.cuda.get_current_stream().ptr:
@@ -173,7 +173,7 @@ def settle_with_default_stream() -> None:
 
 
 class LackOfMemory(MemoryError):
-    """Says what lacks memory, how much there is, and the mend."""
+    """There is too little memory; the message says for what, how much is free, and what to do."""
 
 
 def release() -> None:

@@ -105,28 +105,16 @@ def propagated(
         run = timing.timed(call, options.repeats, device)
         share = plain.sweeps.median_ms / ours.median_ms
         wanted = WANTED_SHARE.get(scheme) if (device, strategy) == ("gpu", "auto") else None
-        sweeps.append(
-            {
-                "strategy": strategy,
-                "plain ms": plain.sweeps.median_ms,
-                "ms": ours.median_ms,
-                "G entries/s": compressed.number_of_edges / ours.median_ms / 1e6,
-                "of plain": share,
-                "wanted": wanted,
-                "reached": None if wanted is None else share >= wanted,
-                "same labels": subjects.same_labels(ours.timing.found, plain.sweeps.timing.found),
-            }
-        )
-        runs.append(
-            {
-                "strategy": strategy,
-                "sweeps": run.sweeps,
-                "plain ms": plain.run.run_ms,
-                "ms": run.run_ms,
-                "of plain": plain.run.run_ms / run.run_ms,
-                "same labels": subjects.same_labels(run.found, plain.run.found),
-            }
-        )
+        same = subjects.same_labels(ours.timing.found, plain.sweeps.timing.found)
+        sweeps.append({"strategy": strategy, "plain ms": plain.sweeps.median_ms,
+                       "ms": ours.median_ms,
+                       "G entries/s": compressed.number_of_edges / ours.median_ms / 1e6,
+                       "of plain": share, "wanted": wanted,
+                       "reached": None if wanted is None else share >= wanted,
+                       "same labels": same})  # fmt: skip
+        runs.append({"strategy": strategy, "sweeps": run.sweeps, "plain ms": plain.run.run_ms,
+                     "ms": run.run_ms, "of plain": plain.run.run_ms / run.run_ms,
+                     "same labels": subjects.same_labels(run.found, plain.run.found)})  # fmt: skip
     for rows in (sweeps, runs):
         if len(rows) > 1:
             over = rows[1]["ms"] / rows[0]["ms"]
@@ -138,17 +126,11 @@ def size_row(compressed: CompressedGraph, milliseconds: float) -> dict:
     """Return the row of a size and of how fast it was encoded."""
     stats, entries = compressed.stats(), compressed.number_of_edges
     rate = entries / milliseconds / 1e6
-    return {
-        "scheme": compressed.layout.scheme,
-        "raw up to": compressed.layout.raw_below,
-        "entries": entries,
-        "bits an entry": stats["bits_of_lists"],
-        "CSR over it": stats["ratio"],
-        "MB": compressed.nbytes / 1e6,
-        "encode ms": milliseconds,
-        "G entries/s": rate,
-        "reached": rate >= WANTED_ENCODING if compressed.device == "gpu" else None,
-    }
+    return {"scheme": compressed.layout.scheme, "raw up to": compressed.layout.raw_below,
+            "entries": entries, "bits an entry": stats["bits_of_lists"],
+            "CSR over it": stats["ratio"], "MB": compressed.nbytes / 1e6, "encode ms": milliseconds,
+            "G entries/s": rate,
+            "reached": rate >= WANTED_ENCODING if compressed.device == "gpu" else None}  # fmt: skip
 
 
 def _memory(compressed: CompressedGraph) -> Rows:

@@ -66,14 +66,10 @@ def _propagation(peer: Any, name: str, graph: Graph, repeats: int) -> Rows:
             ours[mode].append(subjects.run_ours(graph, seed=max(seed, 0), **settings))
     rows = []
     for mode, outcomes in ours.items():
-        row = {
-            "graph": name,
-            "entries": graph.number_of_edges,
-            "mode": mode,
-            "seconds": median(outcome.seconds for outcome in outcomes[1:]),
-            "sweeps": max(outcome.sweeps for outcome in outcomes[1:]),
-            "modularity": _modularity(graph, outcomes[-1]),
-        }
+        row = {"graph": name, "entries": graph.number_of_edges, "mode": mode,
+               "seconds": median(outcome.seconds for outcome in outcomes[1:]),
+               "sweeps": max(outcome.sweeps for outcome in outcomes[1:]),
+               "modularity": _modularity(graph, outcomes[-1])}  # fmt: skip
         if theirs:
             row["NetworKit seconds"] = median(outcome.seconds for outcome in theirs[1:])
             row["NetworKit modularity"] = _modularity(graph, theirs[-1])
@@ -124,14 +120,8 @@ def _programs(name: str, graph: Graph, repeats: int) -> Rows:
             seconds[kind].append(time.perf_counter() - start)
     built_in = median(seconds.pop("built-in")[1:])
     return [
-        {
-            "graph": name,
-            "program": kind,
-            "seconds": median(times[1:]),
-            "built-in seconds": built_in,
-            "ratio": median(times[1:]) / built_in,
-            "wanted at most": PROGRAM_RATIO,
-            "reached": median(times[1:]) <= PROGRAM_RATIO * built_in,
-        }
+        {"graph": name, "program": kind, "seconds": median(times[1:]), "built-in seconds": built_in,
+         "ratio": median(times[1:]) / built_in, "wanted at most": PROGRAM_RATIO,
+         "reached": median(times[1:]) <= PROGRAM_RATIO * built_in}
         for kind, times in seconds.items()
-    ]
+    ]  # fmt: skip

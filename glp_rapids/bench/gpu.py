@@ -93,12 +93,9 @@ def ceiling_row(name: str, graph: Graph, ceiling: Ceiling | None) -> dict:
     entries = graph.number_of_edges
     row = {"graph": name, "vertices": graph.number_of_vertices, "entries": entries}
     stream, gather = (ceiling.stream_ms, ceiling.gather_ms) if ceiling else (None, None)
-    return row | {
-        "indices ms": stream,
-        "indices G/s": _rate(entries, stream),
-        "indices and labels ms": gather,
-        "indices and labels G/s": _rate(entries, gather),
-    }
+    return row | {"indices ms": stream, "indices G/s": _rate(entries, stream),
+                  "indices and labels ms": gather,
+                  "indices and labels G/s": _rate(entries, gather)}  # fmt: skip
 
 
 def classic_row(
@@ -106,20 +103,11 @@ def classic_row(
 ) -> dict:
     """Return the row of one way to run classic sweeps; full ones compare with the ceiling."""
     run = sweeps.timing
-    row = {
-        "graph": name,
-        "skipping": "yes" if skipping else "no",
-        "sweeps": run.sweeps,
-        "first ms": sweeps.first_ms,
-        "median ms": sweeps.median_ms,
-        "total ms": run.run_ms,
-        "call ms": run.call_ms,
-        "G traversed edges/s": _rate(entries * run.sweeps, run.run_ms),
-        "G edges/s, median sweep": None,
-        "of ceiling": None,
-        "first / median": None,
-        "reached": None,
-    }
+    row = {"graph": name, "skipping": "yes" if skipping else "no", "sweeps": run.sweeps,
+           "first ms": sweeps.first_ms, "median ms": sweeps.median_ms, "total ms": run.run_ms,
+           "call ms": run.call_ms, "G traversed edges/s": _rate(entries * run.sweeps, run.run_ms),
+           "G edges/s, median sweep": None, "of ceiling": None, "first / median": None,
+           "reached": None}  # fmt: skip
     if not skipping:
         row["G edges/s, median sweep"] = _rate(entries, sweeps.median_ms)
         row["first / median"] = sweeps.first_ms and sweeps.first_ms / sweeps.median_ms
@@ -135,17 +123,11 @@ def classic_row(
 
 def convergence_row(name: str, entries: int, mode: str, run: timing.Timing, quality: float) -> dict:
     """Return the row of one run to its own end."""
-    return {
-        "graph": name,
-        "mode": mode,
-        "sweeps": run.sweeps,
-        "run ms": run.run_ms,
-        "call ms": run.call_ms,
-        "G graph edges/s": _rate(entries, run.run_ms),
-        "G graph edges/s, call": _rate(entries, run.call_ms),
-        "G traversed edges/s": _rate(entries * run.sweeps, run.run_ms),
-        "modularity": quality,
-    }
+    return {"graph": name, "mode": mode, "sweeps": run.sweeps, "run ms": run.run_ms,
+            "call ms": run.call_ms, "G graph edges/s": _rate(entries, run.run_ms),
+            "G graph edges/s, call": _rate(entries, run.call_ms),
+            "G traversed edges/s": _rate(entries * run.sweeps, run.run_ms),
+            "modularity": quality}  # fmt: skip
 
 
 def memory_row(name: str, graph: Graph, what: str, peak: int | None) -> dict:
@@ -156,13 +138,10 @@ def memory_row(name: str, graph: Graph, what: str, peak: int | None) -> dict:
     if peak is None:
         return row
     an_edge = 4 if graph.weights is None else 8
-    return row | {
-        "bytes an edge": peak / max(entries, 1),
-        "bytes a vertex": peak / max(vertices, 1),
-        "a vertex beyond the edges'": (peak - an_edge * entries) / max(vertices, 1),
-        "of bound": peak / allowed,
-        "reached": peak <= allowed,
-    }
+    return row | {"bytes an edge": peak / max(entries, 1),
+                  "bytes a vertex": peak / max(vertices, 1),
+                  "a vertex beyond the edges'": (peak - an_edge * entries) / max(vertices, 1),
+                  "of bound": peak / allowed, "reached": peak <= allowed}  # fmt: skip
 
 
 def strategy_rows(
@@ -171,17 +150,12 @@ def strategy_rows(
     """Return a row a strategy, beside the one that keeps its tables in global memory."""
     slowest = found.get("global")
     return [
-        {
-            "graph": name,
-            "strategy": strategy,
-            "first ms": sweeps.first_ms,
-            "median ms": sweeps.median_ms,
-            "total ms": sweeps.timing.run_ms,
-            "times over global": slowest and slowest.median_ms / sweeps.median_ms,
-            "same labels": same(sweeps.timing.found, found["auto"].timing.found),
-        }
+        {"graph": name, "strategy": strategy, "first ms": sweeps.first_ms,
+         "median ms": sweeps.median_ms, "total ms": sweeps.timing.run_ms,
+         "times over global": slowest and slowest.median_ms / sweeps.median_ms,
+         "same labels": same(sweeps.timing.found, found["auto"].timing.found)}
         for strategy, sweeps in found.items()
-    ]
+    ]  # fmt: skip
 
 
 def variant_rows(name: str, found: dict[str, timing.Sweeps]) -> Rows:
@@ -190,19 +164,11 @@ def variant_rows(name: str, found: dict[str, timing.Sweeps]) -> Rows:
     rows = []
     for variant, sweeps in found.items():
         ratio, wanted = sweeps.median_ms / classic.median_ms, WANTED_RATIO.get(variant)
-        rows.append(
-            {
-                "graph": name,
-                "variant": variant,
-                "sweeps": sweeps.timing.sweeps,
-                "first ms": sweeps.first_ms,
-                "median ms": sweeps.median_ms,
-                "total ms": sweeps.timing.run_ms,
-                "times classic": ratio,
-                "wanted at most": wanted,
-                "reached": None if wanted is None else ratio <= wanted,
-            }
-        )
+        rows.append({"graph": name, "variant": variant, "sweeps": sweeps.timing.sweeps,
+                     "first ms": sweeps.first_ms, "median ms": sweeps.median_ms,
+                     "total ms": sweeps.timing.run_ms, "times classic": ratio,
+                     "wanted at most": wanted,
+                     "reached": None if wanted is None else ratio <= wanted})  # fmt: skip
     return rows
 
 

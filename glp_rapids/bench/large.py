@@ -83,23 +83,13 @@ def what_fits(gigabytes: float) -> Rows:
             plain += 4 * entries
         sizes = {bits: memory.compressed_bound(bits / 8 * entries, vertices) for bits in BITS}
         left = gigabytes * 1e9 - memory.compressed_bound(0, vertices)
-        rows.append(
-            {
-                "window": "as published" if share in (0, 1) else "interpolated",
-                "M vertices": vertices / 1e6,
-                "G edges": edges / 1e9,
-                "raw GB": plain / 1e9,
-                "raw fits": plain <= gigabytes * 1e9,
-            }
-            | {f"{bits} bits: GB": size / 1e9 for bits, size in sizes.items()}
-            | {
-                "fits with": ", ".join(
-                    str(bits) for bits, size in sizes.items() if size <= gigabytes * 1e9
-                )
-                or "none of them",
-                "fits up to, bits": max(8 * left / memory.SLACK / entries, 0.0),
-            }
-        )
+        fits = [str(bits) for bits, size in sizes.items() if size <= gigabytes * 1e9]
+        row = {"window": "as published" if share in (0, 1) else "interpolated",
+               "M vertices": vertices / 1e6, "G edges": edges / 1e9, "raw GB": plain / 1e9,
+               "raw fits": plain <= gigabytes * 1e9}  # fmt: skip
+        row |= {f"{bits} bits: GB": size / 1e9 for bits, size in sizes.items()}
+        row["fits with"] = ", ".join(fits) or "none of them"
+        rows.append(row | {"fits up to, bits": max(8 * left / memory.SLACK / entries, 0.0)})
     return rows
 
 
@@ -116,17 +106,11 @@ def made(
         encoding_ms, compressed = timing.clocked(encode, 0, device)
         del graph, encode
     _free(device)
-    row = {
-        "vertices": vertices,
-        "edges": entries // 2,
-        "entries": entries,
-        "make s": making_ms / 1e3,
-        "plain GB": plain / 1e9,
-        "encode s": encoding_ms / 1e3,
-        "G entries/s": entries / encoding_ms / 1e6,
-        "bits an entry": 8 * compressed.lists.nbytes / entries,
-        "compressed GB": compressed.nbytes / 1e9,
-    }
+    row = {"vertices": vertices, "edges": entries // 2, "entries": entries,
+           "make s": making_ms / 1e3, "plain GB": plain / 1e9, "encode s": encoding_ms / 1e3,
+           "G entries/s": entries / encoding_ms / 1e6,
+           "bits an entry": 8 * compressed.lists.nbytes / entries,
+           "compressed GB": compressed.nbytes / 1e9}  # fmt: skip
     return compressed, row | ({} if water is None else {"peak GB": water.peak / 1e9})
 
 
@@ -162,14 +146,10 @@ def _propagation(compressed: CompressedGraph, settings: dict[str, Any]) -> dict[
     del outcome  # with it all else that the run made
     later = watch.milliseconds()[1:]
     milliseconds = median(later) if later else 1e3 * report["seconds"]
-    return {
-        "sweeps": report["sweeps"],
-        "converged": report["converged"],
-        "ms": milliseconds,
-        "G entries/s": compressed.number_of_edges / milliseconds / 1e6,
-        "run s": report["seconds"],
-        "communities": int(array_module(labels).unique(labels).size),
-    } | used
+    return {"sweeps": report["sweeps"], "converged": report["converged"], "ms": milliseconds,
+            "G entries/s": compressed.number_of_edges / milliseconds / 1e6,
+            "run s": report["seconds"],
+            "communities": int(array_module(labels).unique(labels).size)} | used  # fmt: skip
 
 
 def _peak(device: DeviceName) -> contextlib.AbstractContextManager[memory.HighWater | None]:

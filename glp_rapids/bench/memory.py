@@ -97,10 +97,6 @@ def of_run(
         found = call(subject)
     peak, vertices = water.peak - others, subject.number_of_vertices
     of_bound = peak / compressed_bound(subject.nbytes, vertices)
-    return found, {
-        "compressed MB": subject.nbytes / 1e6,
-        "peak MB": peak / 1e6,
-        "bytes a vertex beyond": (peak - subject.nbytes) / vertices,
-        "of bound": of_bound,
-        "reached": of_bound <= 1,
-    }
+    return found, {"compressed MB": subject.nbytes / 1e6, "peak MB": peak / 1e6,
+                   "bytes a vertex beyond": (peak - subject.nbytes) / vertices,
+                   "of bound": of_bound, "reached": of_bound <= 1}  # fmt: skip

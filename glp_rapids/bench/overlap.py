@@ -81,18 +81,13 @@ def _slpa(options: argparse.Namespace) -> Rows:
         graph = as_graph(edges, vertices=np.arange(options.vertices), device=options.device)
         speaker_listener(graph, max_iter=1, device=options.device)  # compiles
         found = speaker_listener(graph, device=options.device)
-        rows.append(
-            {
-                "in two communities": overlap,
-                "entries": graph.number_of_edges,
-                "planted": planted["partition"].nunique(),
-                "found": int(found["partition"].nunique()),
-                "memberships a vertex": len(found) / options.vertices,
-                "SLPA": cover_f1(found, planted),
-                "random cover": cover_f1(random_cover(planted), planted),
-                "seconds": found.attrs["glp"]["seconds"],
-            }
-        )
+        rows.append({"in two communities": overlap, "entries": graph.number_of_edges,
+                     "planted": planted["partition"].nunique(),
+                     "found": int(found["partition"].nunique()),
+                     "memberships a vertex": len(found) / options.vertices,
+                     "SLPA": cover_f1(found, planted),
+                     "random cover": cover_f1(random_cover(planted), planted),
+                     "seconds": found.attrs["glp"]["seconds"]})  # fmt: skip
     return rows
 
 
@@ -105,12 +100,6 @@ def _layered(options: argparse.Namespace) -> Rows:
     found = pd.DataFrame({name: to_series(found[name], "pandas") for name in found.columns})
     for gamma, partition in found.groupby("gamma")["partition"]:
         sizes = partition.value_counts()
-        rows.append(
-            {
-                "gamma": float(gamma),
-                "communities": len(sizes),
-                "largest": int(sizes.max()),
-                "mean size": float(sizes.mean()),
-            }
-        )
+        rows.append({"gamma": float(gamma), "communities": len(sizes), "largest": int(sizes.max()),
+                     "mean size": float(sizes.mean())})  # fmt: skip
     return rows

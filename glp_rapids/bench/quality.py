@@ -69,16 +69,13 @@ def measured(graph: Graph, outcomes: list[subjects.Outcome], truth: np.ndarray |
     """Return the columns of a row: medians, and extremes, of runs that differ in their seeds."""
     found = [modularity(graph, graph.frame({"partition": run.labels})) for run in outcomes]
     sizes = [np.unique(run.labels, return_counts=True)[1] for run in outcomes]
-    return {
-        "modularity": median(found),
-        "lowest": min(found),
-        "NMI": None if truth is None else median(nmi(run.labels, truth) for run in outcomes),
-        "communities": int(median(len(size) for size in sizes)),
-        "largest share": max(float(size.max() / size.sum()) for size in sizes),
-        "sweeps": max(run.sweeps for run in outcomes),
-        "settled": all(run.settled for run in outcomes),
-        "seconds": median(run.seconds for run in outcomes),
-    }
+    return {"modularity": median(found), "lowest": min(found),
+            "NMI": None if truth is None else median(nmi(run.labels, truth) for run in outcomes),
+            "communities": int(median(len(size) for size in sizes)),
+            "largest share": max(float(size.max() / size.sum()) for size in sizes),
+            "sweeps": max(run.sweeps for run in outcomes),
+            "settled": all(run.settled for run in outcomes),
+            "seconds": median(run.seconds for run in outcomes)}  # fmt: skip
 
 
 def verdict(row: dict, name: str) -> str:

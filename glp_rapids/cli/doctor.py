@@ -31,7 +31,6 @@ class Library:
     least: str
     purpose: str
     mend: str
-    below: str | None = None
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ def _library_row(
 ) -> Row:
     names = [name.format(major=major) for name in library.names]
     found = _first(names, version_of)
-    wanted = f">={library.least}" + (f",<{library.below}" if library.below else "")
+    wanted = f">={library.least}"
     mend = library.mend.format(major=major)
     if found is None:
         if library.group == "gpu" and not gpu:
@@ -215,8 +214,6 @@ def _library_row(
     name, version = found
     if not at_least(version, library.least):
         return Row(name, library.group, version, wanted, "too old", mend)
-    if library.below and at_least(version, library.below):
-        return Row(name, library.group, version, wanted, "too new", mend)
     return Row(name, library.group, version, wanted, "ok", "")
 
 
@@ -253,7 +250,6 @@ def runs(driver: Driver | None) -> list[Row]:
 
 
 def _run_row(device: Literal["cpu", "gpu"], *, core: bool) -> Row:
-    """Run label propagation on two triangles."""
     what = f"a run on the {device.upper()}"
     try:
         from glp_rapids import label_propagation

@@ -1,4 +1,4 @@
-"""How a long call is reported to whoever waits for it."""
+"""Progress of a long call, as a bar or passed to a function of the caller's."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def reporting(
     Parameters
     ----------
     progress : bool or callable
-        False: nobody wants to know. True: a bar. A function: gets what is reported; one that is a
-        context manager, too, is entered before the work begins.
+        False: report nothing. True: show a bar. A function: call it with each report; one that is
+        a context manager, too, is entered before the work begins.
     show : callable
         Moves a bar of tqdm (the first argument) to what is reported (the second).
     **bar

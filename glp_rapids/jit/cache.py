@@ -52,7 +52,7 @@ _complaint: list[str] = []
 
 
 def _complain(problem: str) -> None:
-    """Say once a process that code is not kept, or was not."""
+    """Warn once a process that code is not kept, or was not."""
     if _complaint:
         return
     _complaint.append(problem)
@@ -112,7 +112,7 @@ class KeptFiles:
 
 
 class KeptCode:
-    """What a cache of Numba's or of numba-cuda's becomes a safe one by: the first of its bases.
+    """First base of a cache class of Numba's or numba-cuda's: makes it safe for many processes.
 
     Its ``_index_key`` must say all that the code depends on, in a form whose text is the same in
     every process.

@@ -53,15 +53,12 @@ def _start(loaded: Loaded, blocks: int, threads: int, arguments: tuple) -> None:
 
 
 def _loaded(kernel: Any, arguments: tuple) -> Loaded:
-    """Compile and load a kernel for these arguments on the current GPU, unless that was done.
-
-    Two threads that load one kernel at the same time would each unload it at the end.
-    """
+    """Compile and load a kernel for these arguments on the current GPU, unless that was done."""
     import cupy
 
     key = cupy.cuda.runtime.getDevice(), _kinds(arguments)
     if key not in kernel.loaded:
-        with compiling():
+        with compiling():  # two threads that load one kernel would each unload it at the end
             if key not in kernel.loaded:
                 compiled = _compiled(kernel, arguments)
                 compiled.bind()

@@ -1,4 +1,4 @@
-"""The one way into a parallel region on CPU cores.
+"""Parallel kernels on CPU cores, also in forked processes and under any threading layer.
 
 GNU's OpenMP, which Numba uses on Linux, kills a forked process that enters a region after its
 parent did; so in such a process a kernel runs in its serial form, in one thread. Numba's own work

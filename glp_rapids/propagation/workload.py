@@ -42,7 +42,6 @@ class Workload:
 
 
 def _extremes(rows: Rows) -> tuple[int, float]:
-    """Return the largest degree and the largest weight."""
     return rows.largest_degree(), float(rows.largest_weight())
 
 

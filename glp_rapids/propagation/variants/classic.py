@@ -67,7 +67,7 @@ def label_propagation(
         kernel for all sweeps. The others are for comparison: GLP's tables in shared memory with and
         without warps that serve many vertices, hash tables in global memory, and Kozawa et al.'s
         sort. For a `CompressedGraph` there are "auto", which decodes lists as they are needed, and
-        "decode", which decodes everything before each sweep. A CPU has one way and takes no notice.
+        "decode", which decodes everything before each sweep. A CPU has one way and ignores this.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
