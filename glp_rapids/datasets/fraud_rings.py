@@ -89,8 +89,8 @@ def transactions(
     >>> list(frame.columns), len(frame), truth["ring"].nunique()
     (['source', 'destination', 'amount', 'time'], 5000, 2)
     """
-    sizes = {"rows": rows, "accounts": accounts, "merchants": merchants, "days": days}
-    for name, value in {**sizes, "burst_days": burst_days, "towns": towns}.items():
+    numbers = {"rows": rows, "accounts": accounts, "merchants": merchants, "days": days}
+    for name, value in {**numbers, "burst_days": burst_days, "towns": towns}.items():
         check_integer(name, value, 1)
     check_integer("rings", rings, 0)
     ranges = {"ring_accounts": ring_accounts, "ring_merchants": ring_merchants}
@@ -104,24 +104,22 @@ def transactions(
     ring_merchant = accounts + _draw_without_replacement(
         rng, merchants, merchant_count, "merchants"
     )
-    ring_rows = _ring_rows(
+    payer, payee, ring = _ring_rows(
         rng, ring_account, account_count, ring_merchant, merchant_count, ring_trades
     )
-    planted = len(ring_rows[0])
+    planted = len(ring)
     if 2 * planted > rows:
         raise ValueError(
             f"the rings make {planted} transactions, more than half of rows={rows}; "
             "lower rings or ring_trades, or raise rows"
         )
     source, destination = _ordinary_rows(rng, rows - planted, accounts, merchants, towns)
-    ring_of_row = ring_rows[2]
     burst = min(burst_days, days)
     opening = rng.random(rings) * (days - burst)
     time = np.concatenate(
-        [rng.random(rows - planted) * days, opening[ring_of_row] + rng.random(planted) * burst]
+        [rng.random(rows - planted) * days, opening[ring] + rng.random(planted) * burst]
     )
-    source = np.concatenate([source, ring_rows[0]])
-    destination = np.concatenate([destination, ring_rows[1]])
+    source, destination = np.concatenate([source, payer]), np.concatenate([destination, payee])
     amount = np.round(np.exp(3.3 + 0.9 * rng.standard_normal(rows)), 2) + 0.01
     second = (time * SECONDS_PER_DAY).astype(np.int64)
     order = np.argsort(second, kind="stable")
@@ -134,15 +132,9 @@ def transactions(
             "time": np.datetime64(start, "s") + second[order].astype("timedelta64[s]"),
         }
     )
-    truth = pd.DataFrame(
-        {
-            "vertex": name[np.concatenate([ring_account, ring_merchant])],
-            "ring": np.concatenate(
-                [np.repeat(np.arange(rings), account_count),
-                 np.repeat(np.arange(rings), merchant_count)]
-            ),
-        }
-    )  # fmt: skip
+    sizes = np.concatenate([account_count, merchant_count])
+    truth = pd.DataFrame({"vertex": name[np.concatenate([ring_account, ring_merchant])],
+                          "ring": np.repeat(np.tile(np.arange(rings), 2), sizes)})  # fmt: skip
     return frame, truth.sort_values(["ring", "vertex"], ignore_index=True)
 
 
@@ -152,7 +144,7 @@ def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.S
     Parameters
     ----------
     truth
-        Frame with a column ``vertex``, as `transactions` gives it.
+        Frame with a column ``vertex``, as `transactions` returns it.
     fraction
         Share of the members, of all rings together, in (0, 1]; at least one is drawn.
     seed

@@ -75,9 +75,13 @@ class Graph:
     def __contains__(self, node: Any) -> bool:
         return node in self.position
 
+    @property
+    def class_name(self) -> str:
+        """The class of the networkx graph."""
+        return ("Multi" if self._multigraph else "") + ("DiGraph" if self._directed else "Graph")
+
     def __repr__(self) -> str:
-        sort = ("Multi" if self._multigraph else "") + ("DiGraph" if self._directed else "Graph")
-        return f"glp_rapids {sort} with {len(self)} nodes and {self.source.size} edges"
+        return f"glp_rapids {self.class_name} with {len(self)} nodes and {self.source.size} edges"
 
     def csr(
         self,
@@ -239,13 +243,7 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
     """
     if not isinstance(result, Graph):
         return result
-    classes = {
-        (False, False): nx.Graph,
-        (True, False): nx.DiGraph,
-        (False, True): nx.MultiGraph,
-        (True, True): nx.MultiDiGraph,
-    }
-    graph = classes[result.is_directed(), result.is_multigraph()]()
+    graph = getattr(nx, result.class_name)()
     graph.add_nodes_from(result.nodes)
     edges = zip(
         map(result.nodes.__getitem__, result.source.tolist()),

@@ -69,25 +69,14 @@ def _kernels() -> tuple[Any, Any, Any]:
     import cupy
 
     # Most entries of a large community find a smaller position there, and spare the atomic.
-    find = cupy.ElementwiseKernel(
-        "T value",
-        "raw T first",
-        "if (value >= 0 && first[value] > (T)i) atomicMin(&first[value], (T)i)",
-        "glp_find_first",
+    find = "if (value >= 0 && first[value] > (T)i) atomicMin(&first[value], (T)i)"
+    lead = "is_first = value >= 0 && first[value] == (T)i"
+    name = "named = value < 0 ? (T)-1 : number[first[value]] - 1"
+    return (
+        cupy.ElementwiseKernel("T value", "raw T first", find, "glp_find_first"),
+        cupy.ElementwiseKernel("T value, raw T first", "T is_first", lead, "glp_lead"),
+        cupy.ElementwiseKernel("T value, raw T first, raw T number", "T named", name, "glp_name"),
     )
-    lead = cupy.ElementwiseKernel(
-        "T value, raw T first",
-        "T is_first",
-        "is_first = value >= 0 && first[value] == (T)i",
-        "glp_lead",
-    )
-    name = cupy.ElementwiseKernel(
-        "T value, raw T first, raw T number",
-        "T named",
-        "named = value < 0 ? (T)-1 : number[first[value]] - 1",
-        "glp_name",
-    )
-    return find, lead, name
 
 
 def communities(outcome: Outcome, renumber: bool, further: tuple[str, ...] = ()) -> Frame:

@@ -136,14 +136,8 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
     def _list_changed(self, piece: _Piece) -> np.ndarray:
         """List the vertices of a piece whose labels changed."""
         changed = np.empty(piece.vertices.size, self._index_type)
-        number = _list_changed(
-            hash_votes.CHUNK,
-            piece.winners[0],
-            piece.old,
-            piece.counts,
-            self._fields["labels"],
-            changed,
-        )
+        labels, winner = self._fields["labels"], piece.winners[0]
+        number = _list_changed(hash_votes.CHUNK, winner, piece.old, piece.counts, labels, changed)
         return changed[:number]
 
     def _activate_readers(self, changed: np.ndarray) -> None:
