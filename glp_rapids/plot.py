@@ -31,9 +31,9 @@ def draw_cluster(
     Parameters
     ----------
     edges : pandas.DataFrame
-        What `SlidingWindow.edges` gives: two columns of ids, then ``transfers``.
+        What `SlidingWindow.edges` returns: two columns of ids, then ``transfers``.
     members : pandas.DataFrame
-        What `cluster_members` gives: ``vertex``, ``cluster``, ``score``, ``is_seed``.
+        What `cluster_members` returns: ``vertex``, ``cluster``, ``score``, ``is_seed``.
     cluster
         Which cluster of ``members``.
     neighbours
@@ -90,9 +90,7 @@ def draw_cluster(
 
 
 def _layout(number: int, ends: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Place vertices in a disc of radius 1: springs, repulsion (Fruchterman, Reingold 1991) and a
-    pull to the centre, which keeps pieces that are not connected together.
-    """
+    """Place vertices in a disc: springs and repulsion (Fruchterman, Reingold 1991)."""
     angle = np.arange(number) * (np.pi * (3 - np.sqrt(5)))
     at = np.sqrt((np.arange(number) + 0.5) / number)[:, None] * np.column_stack(
         [np.cos(angle), np.sin(angle)]
@@ -102,6 +100,7 @@ def _layout(number: int, ends: np.ndarray, weight: np.ndarray) -> np.ndarray:
     for step in range(LAYOUT_STEPS):
         apart = at[:, None] - at[None]
         distance = np.maximum(np.hypot(*apart.transpose(2, 0, 1)), 1e-3)
+        # a pull to the centre keeps parts that are not connected together
         force = (apart * (length / distance)[..., None] ** 2).sum(axis=1) - 0.6 * at
         along = at[ends[:, 1]] - at[ends[:, 0]]
         spring = along * (np.hypot(*along.T) / length * pull / max(pull.max(initial=1), 1))[:, None]

@@ -1,4 +1,4 @@
-"""Edge frames and foreign graphs into ours on a GPU, cuGraph's own conversion beside it.
+"""Conversion of edge frames and cuGraph's graphs on a GPU, compared with cuGraph's own.
 
 Each undirected edge is one row of two int32 columns, in the order of the rows of the CSR. Medians
 of the repeats after a call that warms up, the device waited for. Without cuGraph the rows that need

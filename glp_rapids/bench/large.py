@@ -5,8 +5,8 @@ ran them, the two ends as published, those between them interpolated. Raw: the e
 undirected edge, 4 bytes each (8 where ids need more), and 56 bytes a vertex. Compressed: so many
 bits an entry and a tenth, and 60 bytes a vertex. GB are 10**9 bytes.
 
-The second is measured. The graph is made where it shall live, row by row, compressed, and its plain
-form given up; "peak GB" is all that CuPy held at once, ids (8 bytes a vertex) included. The third:
+The second is measured. The graph is made on its device, row by row, compressed, and its plain form
+dropped; "peak GB" is all that CuPy held at once, ids (8 bytes a vertex) included. The third:
 label propagation on the compressed graph, synchronous sweeps that leave nothing out and a run with
 the defaults; "ms" is a median sweep but the first, "peak MB" without ids. Kernels are compiled
 before, on a small graph.

@@ -1,4 +1,4 @@
-"""A graph of billions of edges, made row by row where it shall live, without a list of its edges.
+"""A graph of billions of edges, made row by row on its device, without a list of its edges.
 
 Vertices lie in blocks of 64, and two of a block are neighbours by a hash of the pair: in one block
 of eight nearly always, in the others now and then. Besides, vertex v may be a neighbour of v with

@@ -104,7 +104,7 @@ class _Watch:
 
 
 def _made_up(rows: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Make transactions whose numbers of everything grow with the rows."""
+    """Make transactions, with accounts, merchants, rings and towns in proportion."""
     from glp_rapids.datasets import transactions
 
     return transactions(
@@ -118,7 +118,7 @@ def _made_up(rows: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _fill(window: Any, frame: pd.DataFrame) -> None:
-    """Append day after day, as a job that runs every night would."""
+    """Append the transactions to the window day by day, as a nightly job would."""
     from tqdm import tqdm
 
     if window.device == "gpu":

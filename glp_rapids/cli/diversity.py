@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, search, say how it went, write."""
+    """Read the graph, search, print a summary, write the result."""
     if options.contexts is not None and options.top is None:
         raise ValueError("--contexts is for the circles of the best: say how many with --top")
     if options.top is not None and options.k is None:

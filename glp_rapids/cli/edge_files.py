@@ -73,7 +73,7 @@ def inputs(options: argparse.Namespace) -> dict[str, Path]:
 def read_graph(
     options: argparse.Namespace, *, weight: str | None = None, directed: bool = False
 ) -> Graph | CompressedGraph:
-    """Read the file as the options say, and say what is in it."""
+    """Read the file as the options say, and print what is in it."""
     from glp_rapids.compressed.file.container import is_container
 
     files.check_input(options.edges)

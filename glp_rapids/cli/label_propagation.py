@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, propagate, say how it went, write."""
+    """Read the graph, propagate, print a summary, write the result."""
     if options.gamma is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
     edge_files.check_outputs(options)

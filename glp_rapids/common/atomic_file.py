@@ -1,4 +1,4 @@
-"""Files that are replaced by complete ones only: written beside, then put in their place.
+"""Files that are replaced by complete ones only: a temporary file beside takes their place.
 
 A full disk, an error or Ctrl-C leaves what was there as it was, and nothing beside it. A symbolic
 link stays one: the file that it leads to is replaced. Mode and owner are kept, the owner as far as

@@ -17,7 +17,7 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     """Let a public function return when its work on a GPU is done, and explain a lack of memory.
 
     The caller may go on under another stream or in another thread. An error of memory is raised
-    anew here, since the one that came holds on, frame by frame, to all that filled the memory.
+    anew, since the frames of the first one hold references to all that fills the memory.
     """
 
     @functools.wraps(function)

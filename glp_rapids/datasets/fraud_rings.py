@@ -252,10 +252,10 @@ def _ordinary_rows(
     place = np.empty(accounts, np.int64)
     place[by_home] = np.arange(accounts)
     transfer = np.flatnonzero(choice >= 0.8)
-    here = place[source[transfer]]
-    size = (first[circle + 1] - first[circle])[here]
-    transfer, here, size = transfer[size > 1], here[size > 1], size[size > 1]
-    shift = 1 + (rng.random(len(here)) * (size - 1)).astype(np.int64)
-    opening = first[circle[here]]
-    destination[transfer] = by_home[opening + (here - opening + shift) % size]
+    home = place[source[transfer]]
+    size = (first[circle + 1] - first[circle])[home]
+    transfer, home, size = transfer[size > 1], home[size > 1], size[size > 1]
+    shift = 1 + (rng.random(len(home)) * (size - 1)).astype(np.int64)
+    opening = first[circle[home]]
+    destination[transfer] = by_home[opening + (home - opening + shift) % size]
     return source, destination

@@ -75,8 +75,8 @@ def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     number_of_vertices = graph.number_of_vertices
     state = initial_state(program, graph, lambda array: to_device(array, graph.device))
     labels = state.pop("labels", None)
-    own_names = labels is None
-    if own_names:
+    singletons = labels is None  # each vertex begins with a label of its own
+    if singletons:
         labels = xp.arange(number_of_vertices, dtype=graph.index_dtype)
     else:
         labels = _first_labels(labels, number_of_vertices, graph.index_dtype)
@@ -98,7 +98,7 @@ def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
         )
     engine_class, target = engine_of(graph.device, rows.form, options.strategy)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
-    workload = workload_of(graph, rows, program, compiled.traits, options, own_names)
+    workload = workload_of(graph, rows, program, compiled.traits, options, singletons)
     schedule = Schedule(options, number_of_vertices)
 
     def check(failure: int) -> None:

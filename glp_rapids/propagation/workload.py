@@ -24,8 +24,8 @@ class Workload:
 
     ``rows`` and ``readers`` are both a `CSR` or both a `CompressedCSR`, as the engine was chosen.
     ``once``: a row ascends and holds a neighbour once, whose vote is for its label. ``distinct``:
-    the first class of the first sweep hears every label once. In ``kept``, which stays on the
-    graph, an engine may leave what the next run on the same rows can use.
+    in the first class of the first sweep no label occurs twice around a vertex. In ``kept``, which
+    stays on the graph, an engine may leave what the next run on the same rows can use.
     """
 
     graph: BaseGraph
@@ -51,7 +51,7 @@ def workload_of(
     program: Program,
     traits: Traits,
     options: Options,
-    own_names: bool,
+    singletons: bool,
 ) -> Workload:
     """Gather what the engines need for one run of a program."""
     which = options.direction if graph.directed else None
@@ -93,6 +93,6 @@ def workload_of(
         largest_amount=largest_amount,
         largest_degree=largest_degree,
         once=distinct and rows.ascends,
-        distinct=distinct and own_names and traits.default_pick and traits.growing_scores,
+        distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
         kept=graph.keep(("kept", which), dict),
     )
