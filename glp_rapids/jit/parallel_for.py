@@ -30,20 +30,9 @@ def each(
 ) -> None:
     """Call a function with the numbers 0 to ``items`` - 1, all at once.
 
-    Parameters
-    ----------
-    functions : callable
-        Returns the compiled functions by name, for a scheme and a target.
-    scheme, name : str
-        Which of them.
-    items : int
-        How many.
-    work : NamedTuple
-        What the function gets beside an item's number; arrays that live on ``device``. On a CPU
-        only items fewer than 64 apart may write into one word: two further apart may be at work at
-        the same time.
-    device : {"cpu", "gpu"}
-        Where.
+    ``functions`` returns the compiled functions by name, for a scheme and a target. ``work`` is a
+    named tuple of arrays on ``device``, which the function gets beside an item's number. On a CPU
+    only items fewer than 64 apart may write into one word: others may run at the same time.
     """
     if items < 1:
         return
