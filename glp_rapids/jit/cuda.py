@@ -151,6 +151,7 @@ def kernel(function: Callable, digest: str, program: Any = None, **options: Any)
 def kernel_of(function: Callable, digest: str) -> Any:
     """Make a kernel that calls a compiled function of an item, with a thread for each."""
 
+    # `cuda` is looked up in this module, where the simulator puts its own
     def all_items(items, work):
         item = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
         if item < items:
@@ -209,15 +210,3 @@ def current_gpu(number: int | None) -> Iterator[None]:
 
     with cupy.cuda.Device(number), cuda.gpus[number]:
         yield
-
-
-def kernel_of(function: Callable, digest: str) -> Any:
-    """Make a kernel that calls a compiled function of an item and all it works on."""
-
-    # `cuda` is looked up in this module, where the simulator puts its own
-    def all_items(items, work):
-        item = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
-        if item < items:
-            function(item, work)
-
-    return kernel(all_items, digest)
