@@ -169,6 +169,7 @@ def build(compiled: Compiled, index_type: Any) -> VoteFunctions:
             winner_score[v] = score
 
     return VoteFunctions(
-        index_type, score_type, needed, heard_from, score_of, combine, best_of_block, add_votes,
-        best_of_slots, conclude,
+        index_type=index_type, score_type=score_type, needed=needed, heard_from=heard_from,
+        score_of=score_of, combine=combine, best_of_block=best_of_block, add_votes=add_votes,
+        best_of_slots=best_of_slots, conclude=conclude,
     )  # fmt: skip

@@ -1,4 +1,7 @@
-"""A block a row of more than 128 to 4096 entries, or many blocks a hub, a piece each.
+"""A block a row that is too long for a warp, or many blocks a hub, a piece each.
+
+A row has more than 128 entries, in large classes more than 4096; see `hub_merge` for where hubs
+begin.
 
 Votes go into a table in shared memory. What the current label gets is counted by ballots and never
 enters it: once communities have formed, that is most of it, and the rest has few labels.

@@ -27,6 +27,7 @@ from glp_rapids.compressed.format import neighbour_list, unordered
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation.kernels.gpu import read_packed_list
+from glp_rapids.propagation.kernels.gpu.active_set import needed
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding
 from glp_rapids.propagation.kernels.gpu.plan import END, HUBS, SUBWARP_ROWS
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, THREADS, WARPS
@@ -83,8 +84,8 @@ def _build_sink_of(ordered: bool) -> Any:
     return sink_of
 
 
-def build(index_type: Any, needed: Any, decoding: Decoding, target: Target) -> DecodeFunctions:
-    """Make the functions; ``needed`` tells whether a vertex is to be evaluated."""
+def build(index_type: Any, decoding: Decoding, target: Target) -> DecodeFunctions:
+    """Make the functions for lists of one scheme."""
     fused, bufferless, ordered = decoding.fused, decoding.bufferless, decoding.ordered
     weighted, coded, equal = decoding.weighted, decoding.coded, decoding.equal
     sink_of, list_of = _build_sink_of(ordered), build_list_of(ordered)

@@ -1,6 +1,7 @@
-"""Hubs: rows of at least 4096 entries that many blocks share, and how the pieces come to a winner.
+"""Hubs: rows that are too long for one block, and how the blocks that share one come to a winner.
 
-`block_per_row` counts a piece of 1280 to 2048 entries a block. Where scores are sums of votes
+More than 2816 entries (1280 with 64-bit votes or labels) are a hub, unless one block reads them in
+twice its share of the class. `block_per_row` counts a piece of up to 2048 entries a block. Where scores are sums of votes
 (``prunes``), each piece hands its frequent labels to the hub's table in global memory, and an upper
 bound for all the others; the block that comes last knows the winner if the bounds allow no other,
 and else reads the whole row by itself.

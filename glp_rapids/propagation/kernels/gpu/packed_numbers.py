@@ -1,6 +1,6 @@
 """The numbers of lists under "packed": what their classes mean, and how a part begins.
 
-A number is the base of its class and some bits; the tables of classes lie in shared memory (4 KB).
+A number is the base of its class and some bits; the tables of classes lie in shared memory.
 A part begins with how many intervals and residuals it has.
 """
 
@@ -54,8 +54,8 @@ def load_classes(lists, packed):
 
 def build(index_type: Any) -> NumberFunctions:
     """Make the functions."""
-    wide = index_type is np.int64
-    number, natural = (np.int64, np.uint64) if wide else (np.int32, np.uint32)
+    is_64 = index_type is np.int64
+    number, natural = (np.int64, np.uint64) if is_64 else (np.int32, np.uint32)
     one, width_mask = natural(1), np.uint32((1 << WIDTH_BITS) - 1)
 
     @cuda.jit(device=True)
@@ -64,7 +64,7 @@ def build(index_type: Any) -> NumberFunctions:
         entry = packed.classes[np.uint32(kind * np.int32(CLASSES) + np.int32(name))]
         high = np.uint32(entry >> np.uint64(32))
         base = natural(entry & np.uint64(0xFFFFFFFF))
-        if wide:
+        if is_64:
             base = natural(base | (np.uint64(high >> np.uint32(WIDTH_BITS)) << np.uint64(32)))
         return base, np.int32(high & width_mask)
 

@@ -24,6 +24,7 @@ from glp_rapids.compressed.format.packed import CLASS_BITS, FIRST, GAP, LENGTH, 
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation.kernels.gpu import packed_numbers
+from glp_rapids.propagation.kernels.gpu.decode_buffer import build_list_of
 from glp_rapids.propagation.kernels.gpu.packed_numbers import CLASS_MASK
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES
 from glp_rapids.propagation.kernels.gpu.votes import ALL, STEP, WARP_ENTRIES
@@ -51,24 +52,25 @@ def first_bits(lists, bit):
     return np.int32(np.uint32(both >> offset))
 
 
-def build(index_type: Any, ordered: bool, list_of: Any, target: Target) -> PackedReader:
-    """Make the functions; ``list_of`` gives the list of a vertex."""
+def build(index_type: Any, ordered: bool, target: Target) -> PackedReader:
+    """Make the functions; ``ordered``: lists are in an order of their own."""
+    list_of = build_list_of(ordered)
     functions = packed_numbers.build(index_type)
     number, natural = functions.number, functions.natural
     class_at, open_part, step_of = functions.class_at, functions.open_part, functions.step_of
-    wide = index_type is np.int64
-    one, bits_of_number = natural(1), np.int32(64 if wide else 32)
+    is_64 = index_type is np.int64
+    one, bits_of_number = natural(1), np.int32(64 if is_64 else 32)
     summed_widths, summed_steps = _prefix_sum(np.int32), _prefix_sum(number)
     part_bit = neighbour_list.build("packed", target).part_bit
 
     @cuda.jit(device=True)
     def bits_at(words, place, bit):
-        """Return the bits from one on that is counted from a word: 32, or 64 of wide numbers."""
+        """Return the bits from one on that is counted from a word, as many as an index has."""
         at = place + np.uint64(np.uint32(bit) >> np.uint32(5))
         offset = np.uint64(np.uint32(bit) & np.uint32(31))
         both = np.uint64(words[at]) | (np.uint64(words[at + np.uint64(1)]) << np.uint64(32))
         found = both >> offset
-        if wide and offset > 0:
+        if is_64 and offset > 0:
             found |= np.uint64(words[at + np.uint64(2)]) << (np.uint64(64) - offset)
         return natural(found)
 

@@ -19,7 +19,7 @@ def build(index_type: Any, ordered: bool, target: Target) -> Any:
     functions = packed_numbers.build(index_type)
     number, natural = functions.number, functions.natural
     class_at, open_part, step_of = functions.class_at, functions.open_part, functions.step_of
-    wide = index_type is np.int64
+    is_64 = index_type is np.int64
     take = bits.build(target).take
 
     @cuda.jit(device=True)
@@ -32,7 +32,7 @@ def build(index_type: Any, ordered: bool, target: Target) -> Any:
         base, width = class_at(packed, kind, np.uint32(window & np.uint64(CLASS_MASK)))
         classes = window >> np.uint64(CLASS_BITS), np.int32(have - CLASS_BITS), place
         window, have, place = cursor
-        if wide:
+        if is_64:
             x, window, unsigned, place = take(
                 words, window, np.uint32(have), place, np.int64(width)
             )

@@ -180,5 +180,6 @@ def build_table(index_type: Any, vote_type: Any) -> TableFunctions:
         return np.int32(-1), False, vote_type(0)
 
     return TableFunctions(
-        slots, slots // WARPS, 1 if narrow else slots, word_type, add, votes_in, clear
-    )
+        slots=slots, warp_slots=slots // WARPS, high_slots=1 if narrow else slots,
+        word_type=word_type, add=add, votes_in=votes_in, clear=clear,
+    )  # fmt: skip

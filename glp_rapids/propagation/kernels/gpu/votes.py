@@ -273,7 +273,10 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         return total, most
 
     return VoteFunctions(
-        index_type, vote_type, score_type, unit, growing, traits.default_load,
-        build_table(index_type, vote_type), heard_from, self_vote, score_of, order_key, combine,
-        best_of_subwarp, sum_of_equal, best_of_block, sum_and_max_of_block,
+        index_type=index_type, vote_type=vote_type, score_type=score_type, unit=unit,
+        growing=growing, default_load=traits.default_load,
+        table=build_table(index_type, vote_type), heard_from=heard_from, self_vote=self_vote,
+        score_of=score_of, order_key=order_key, combine=combine, best_of_subwarp=best_of_subwarp,
+        sum_of_equal=sum_of_equal, best_of_block=best_of_block,
+        sum_and_max_of_block=sum_and_max_of_block,
     )  # fmt: skip
