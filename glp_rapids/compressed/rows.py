@@ -49,32 +49,26 @@ class CompressedCSR(Keeper, Rows):
 
     @property
     def number_of_vertices(self) -> int:
-        """The number of lists."""
         return self.lists.number_of_vertices
 
     @property
     def number_of_edges(self) -> int:
-        """The number of entries."""
         return self.lists.number_of_edges
 
     @property
     def device(self) -> DeviceName:
-        """Where the arrays live."""
         return self.lists.device
 
     @property
     def index_dtype(self) -> np.dtype:
-        """The type of a vertex index, as in a plain graph: int32, or int64 where needed."""
         return np.dtype(self.lists.index_dtype)
 
     @property
     def ascends(self) -> bool:
-        """Whether the decoded neighbours of a vertex ascend."""
         return self.order is None
 
     @property
     def scheme(self) -> str:
-        """How the lists are compressed."""
         return self.lists.layout.scheme
 
     @property
@@ -86,7 +80,6 @@ class CompressedCSR(Keeper, Rows):
 
     @property
     def degree(self) -> Array:
-        """Entries in the list of every vertex, int64."""
         return self.degrees.astype(np.int64)
 
     @property
@@ -100,15 +93,12 @@ class CompressedCSR(Keeper, Rows):
         return self.keep("entry_starts", lambda: segment_offsets(self.lists.degrees))
 
     def by_place(self, values: Array) -> Array:
-        """Put values of the vertices in the order of the places."""
         return values if self.order is None else values[self.order]
 
     def by_vertex(self, values: Array) -> Array:
-        """Put values of the places in the order of the vertices."""
         return values if self.order is None else values[self.place]
 
     def chunks(self, entries: int | None = None) -> Iterator[Chunk]:
-        """Decode all lists that have entries, some at a time; their entries are places too."""
         from glp_rapids.compressed.decode import decode_rows
 
         xp, starts = module_on(self.device), self.entry_starts

@@ -8,7 +8,7 @@ then some bits an entry, and a table of the values, say the same to the bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,8 +20,42 @@ CHUNK = 1 << 24  # entries looked at together
 MOST = 1 << 16  # values that 16 bits can number
 
 
+class ByValue:
+    """Weights in any form of which ``values`` are the distinct ones; ``size`` entries."""
+
+    values: Array
+    size: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the weights."""
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return self.values.nbytes
+
+    @property
+    def device(self) -> DeviceName:
+        """Where the arrays live."""
+        return device_of(self.values)
+
+    def decoded(self) -> Array:
+        """The weights of all entries."""
+        return self.part(0, self.size)
+
+    def part(self, first: int, last: int) -> Array:
+        """The weights of some entries."""
+        raise NotImplementedError
+
+    def to(self, device: DeviceName) -> Self:
+        """Copy to a device."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class EqualWeights:
+class EqualWeights(ByValue):
     """Weights that are all the same.
 
     Parameters
@@ -35,36 +69,15 @@ class EqualWeights:
     values: Array
     size: int
 
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the weights."""
-        return self.values.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the one weight."""
-        return self.values.nbytes
-
-    @property
-    def device(self) -> DeviceName:
-        """Where the weight lives."""
-        return device_of(self.values)
-
-    def decoded(self) -> Array:
-        """The weights of all entries."""
-        return self.part(0, self.size)
-
     def part(self, first: int, last: int) -> Array:
-        """The weights of some entries."""
         return module_on(self.device).repeat(self.values, last - first)
 
     def to(self, device: DeviceName) -> EqualWeights:
-        """Copy to a device."""
         return EqualWeights(to_device(self.values, device), self.size)
 
 
 @dataclass(frozen=True, eq=False)
-class CodedWeights:
+class CodedWeights(ByValue):
     """Weights by way of a table: entry i weighs ``values[codes[i]]``.
 
     Parameters
@@ -79,40 +92,21 @@ class CodedWeights:
     values: Array
 
     @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the weights."""
-        return self.values.dtype
-
-    @property
     def size(self) -> int:
-        """The number of entries."""
         return self.codes.size
 
     @property
     def nbytes(self) -> int:
-        """Bytes of codes and table."""
         return self.codes.nbytes + self.values.nbytes
 
-    @property
-    def device(self) -> DeviceName:
-        """Where the arrays live."""
-        return device_of(self.codes)
-
-    def decoded(self) -> Array:
-        """The weights of all entries."""
-        return self.part(0, self.size)
-
     def part(self, first: int, last: int) -> Array:
-        """The weights of some entries."""
         return self.values[self.codes[first:last]]
 
     def to(self, device: DeviceName) -> CodedWeights:
-        """Copy to a device."""
         return CodedWeights(to_device(self.codes, device), to_device(self.values, device))
 
 
-Weights = Array | EqualWeights | CodedWeights
-BY_VALUE = (EqualWeights, CodedWeights)  # forms with ``values``
+Weights = Array | ByValue
 
 
 def coded(weights: Array) -> Weights:
@@ -139,18 +133,18 @@ def coded(weights: Array) -> Weights:
 
 def decoded(weights: Weights | None) -> Array | None:
     """Decode weights of any form."""
-    return weights.decoded() if isinstance(weights, BY_VALUE) else weights
+    return weights.decoded() if isinstance(weights, ByValue) else weights
 
 
 def part_of(weights: Weights | None, first: int, last: int) -> Array | None:
     """Decode the weights of some entries, of any form."""
     if weights is None:
         return None
-    return weights.part(first, last) if isinstance(weights, BY_VALUE) else weights[first:last]
+    return weights.part(first, last) if isinstance(weights, ByValue) else weights[first:last]
 
 
 def moved(weights: Weights | None, device: DeviceName) -> Weights | None:
     """Copy weights of any form to a device."""
     if weights is None:
         return None
-    return weights.to(device) if isinstance(weights, BY_VALUE) else to_device(weights, device)
+    return weights.to(device) if isinstance(weights, ByValue) else to_device(weights, device)

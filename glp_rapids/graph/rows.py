@@ -117,32 +117,26 @@ class CSR(Rows):
 
     @property
     def number_of_vertices(self) -> int:
-        """The number of rows."""
         return self.indptr.size - 1
 
     @property
     def number_of_edges(self) -> int:
-        """The number of entries; an undirected edge counts twice, a self-loop once."""
         return self.indices.size
 
     @property
     def device(self) -> DeviceName:
-        """Where the arrays live: "cpu" (NumPy) or "gpu" (CuPy)."""
         return device_of(self.indptr)
 
     @property
     def index_dtype(self) -> np.dtype:
-        """The type of a vertex index: int32, or int64 where needed."""
         return self.indices.dtype
 
     @property
     def degree(self) -> Array:
-        """Entries of every row, int64."""
         return self.indptr[1:] - self.indptr[:-1]
 
     @property
     def ascends(self) -> bool:
-        """Whether the entries of a row ascend: always."""
         return True
 
     def row_indices(self) -> Array:
@@ -150,7 +144,6 @@ class CSR(Rows):
         return segment_ids(self.indptr, self.indices.dtype, self.indices.size)
 
     def chunks(self, entries: int | None = None) -> Iterator[Chunk]:
-        """Read all rows that have entries, about so many entries at a time, a longer row alone."""
         for first, last, begin, end in segment_ranges(self.indptr, entries or ENTRIES_AT_ONCE):
             weights = None if self.weights is None else self.weights[begin:end]
             indptr = self.indptr[first : last + 1] - begin

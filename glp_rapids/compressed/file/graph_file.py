@@ -101,7 +101,7 @@ from glp_rapids.compressed.format import code_tables, packed_tables
 from glp_rapids.compressed.format.layout import PADDING, Codes, CompressedRows, Layout
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.compressed.rows import CompressedCSR
-from glp_rapids.compressed.weights import BY_VALUE, CodedWeights, EqualWeights, Weights, moved
+from glp_rapids.compressed.weights import ByValue, CodedWeights, EqualWeights, Weights, moved
 from glp_rapids.device import DeviceName, array_module, choose, to_device
 
 Array = Any
@@ -221,7 +221,7 @@ def _verify(path: Path, rows: CompressedCSR, directed: bool) -> None:
     weights = rows.weights
     if isinstance(weights, CodedWeights) and (problem := _misnumbered(weights)):
         damaged(path, f"section weights.codes, which {problem}")
-    values = weights.values if isinstance(weights, BY_VALUE) else weights
+    values = weights.values if isinstance(weights, ByValue) else weights
     if values is not None:
         xp = array_module(values)
         if not bool((xp.isfinite(values) & (values >= 0)).all()):
@@ -278,7 +278,7 @@ def _form_of(weights: Weights | None) -> str | None:
 def _sections_of(weights: Weights | None) -> Sections:
     if weights is None:
         return {}
-    if not isinstance(weights, BY_VALUE):
+    if not isinstance(weights, ByValue):
         return {"weights": weights}
     codes = {"weights.codes": weights.codes} if isinstance(weights, CodedWeights) else {}
     return codes | {"weights.values": weights.values}
