@@ -232,7 +232,7 @@ def test_too_little_memory_says_what_to_do(monkeypatch):
     def no_memory(*_, **__):
         raise MemoryError("std::bad_alloc: out_of_memory: CUDA error")
 
-    monkeypatch.setattr(build, "compressed_rows", no_memory)
+    monkeypatch.setattr(build, "csr_of_pairs", no_memory)
     arrays = np.arange(12_000), np.arange(12_000)
     with pytest.raises(
         MemoryError, match=r"its 12,000 edges .* host .*GiB are free there\): std.*narrower"

@@ -2,7 +2,7 @@
 
 From Boldi and Vigna's gaps and intervals (WWW 2004) to the CGR of Sha, Li and Tan (SIGMOD 2019) and
 of CGLP+ (TKDE 2024): a list is runs of consecutive neighbours and gaps between the others. How
-lists are laid out is said in `layout`, and in `file` how they are stored.
+lists are laid out is said in `format.layout`, and in `file.graph_file` how they are stored.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Weights are added exactly and rounded once, so the sum depends neither on the order of the rows nor
 on the device. The algorithm is written once over the array module; ordering the pairs is the one
-step with two forms (`sorting` for GPUs, `sorting_cpu`).
+step with two forms (`sort_gpu`, `sort_cpu`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def ordering(array: Array) -> ModuleType:
     return sort_cpu
 
 
-def compressed_rows(
+def csr_of_pairs(
     source: Array,
     destination: Array,
     weights: Array | None,

@@ -8,7 +8,7 @@ from typing import Any
 from glp_rapids.common.checks import check_truth
 from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.device import array_module
-from glp_rapids.graph.build import compressed_rows
+from glp_rapids.graph.build import csr_of_pairs
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
 
@@ -43,7 +43,7 @@ def _without_loops(graph, weighted):
     loop = xp.flatnonzero(loops)
     if graph.directed:
         proper = ~loops
-        arrays = compressed_rows(
+        arrays = csr_of_pairs(
             rows[proper],
             graph.indices[proper],
             None if weights is None else weights[proper],

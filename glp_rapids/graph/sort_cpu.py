@@ -1,4 +1,4 @@
-"""Edge lists to sorted CSR by counting: the functions of `sorting` for the CPU.
+"""Edge lists to sorted CSR by counting: the functions of `sort_gpu` for the CPU.
 
 Two counting passes order a list of pairs in linear time: the first drops every row number into
 the bucket of its column; the second walks the buckets in order of the columns and drops every

@@ -1,7 +1,7 @@
 """Edge lists to sorted CSR by sorting 64-bit keys: the form for a GPU, where sorting is cheap.
 
 A pair (row, column) is one unsigned key, row in the high bits, so that one radix sort orders the
-rows and the columns inside them. `sorting_cpu` has the same functions by counting, for the CPU.
+rows and the columns inside them. `sort_cpu` has the same functions by counting, for the CPU.
 Both give the same arrays; nothing here checks its input.
 """
 

@@ -176,7 +176,7 @@ def _build(edges, options, count_duplicates, device):
             weights = _checked_weights(edges.weight, edges.weight_label)
         weights = to_device(weights, device)
     source, destination, vertices = _ranked(edges, options, device)
-    arrays = build.compressed_rows(
+    arrays = build.csr_of_pairs(
         source,
         destination,
         weights,

@@ -95,8 +95,8 @@ import numpy as np
 
 from glp_rapids.compressed import reorder, symmetry
 from glp_rapids.compressed.file import container, vertex_ids
-from glp_rapids.compressed.file import verify as audit
 from glp_rapids.compressed.file.container import damaged
+from glp_rapids.compressed.file.verify import check as check_lists
 from glp_rapids.compressed.format import code_tables, packed_tables
 from glp_rapids.compressed.format.layout import PADDING, Codes, CompressedRows, Layout
 from glp_rapids.compressed.graph import CompressedGraph
@@ -213,7 +213,7 @@ def _weights(path: Path, header: dict, sections: Sections, size: int) -> Weights
 def _verify(path: Path, rows: CompressedCSR, directed: bool) -> None:
     """Check what only a look at all of the data tells."""
     try:
-        audit.check(rows.lists)
+        check_lists(rows.lists)
     except ValueError as error:
         damaged(path, f"section words ({error})")
     if rows.order is not None and (problem := reorder.misplaced(rows.order)):

@@ -139,7 +139,7 @@ def _graph(indptr: np.ndarray, indices: np.ndarray, directed: bool, device: Devi
     if not directed:
         ends = segment_ids(indptr, indices.dtype), indices
         source, destination = (to_device(end, device) for end in ends)
-        indptr, indices, _ = build.compressed_rows(
+        indptr, indices, _ = build.csr_of_pairs(
             source, destination, None, nodes, symmetric=True, count_duplicates=False
         )
     column = IdColumn(to_device(np.arange(nodes), device), "integer", None)
