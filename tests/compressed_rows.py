@@ -9,7 +9,7 @@ from graphs import GRAPHS
 from glp_rapids import as_graph
 from glp_rapids.compressed.format import neighbour_list
 from glp_rapids.compressed.format.layout import Codes, Layout
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.target import cpu_target
 
 # Every value of every setting under both schemes, and each pair of them somewhere. Under "packed"

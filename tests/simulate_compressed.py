@@ -11,7 +11,7 @@ from numba.core import config
 
 from glp_rapids.compressed import decode, encode
 from glp_rapids.compressed.format.layout import CODES, Codes, Layout
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit import parallel_for
 
 parallel_for.THREADS = 4  # every simulated thread is a thread of the host

@@ -17,7 +17,7 @@ from glp_rapids.compressed.file import verify
 from glp_rapids.compressed.format import packed_tables
 from glp_rapids.compressed.format.layout import Codes, Layout, settings
 from glp_rapids.device import to_device, to_host
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 
 ENTROPY = [Layout("entropy"), Layout("entropy", raw_below=3, segment=8)]
 

@@ -15,7 +15,7 @@ from glp_rapids.compressed.decode import decode, decode_rows
 from glp_rapids.compressed.encode import encode
 from glp_rapids.compressed.format import bits
 from glp_rapids.compressed.format.layout import CODES, Codes, CompressedRows, Layout, settings
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit import parallel_for
 from glp_rapids.jit.target import cpu_target
 

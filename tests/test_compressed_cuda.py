@@ -15,7 +15,7 @@ from compressed_rows import LAYOUTS, graphs
 from glp_rapids.compressed import decode, encode, packed_ids, symmetry
 from glp_rapids.compressed.format.layout import Layout, settings
 from glp_rapids.device import to_device, to_host
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 

@@ -16,7 +16,7 @@ from glp_rapids.compressed.encode import cut_lists, encode
 from glp_rapids.compressed.format import code_tables, entropy, huffman
 from glp_rapids.compressed.format.layout import Layout, settings
 from glp_rapids.device import to_host
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.target import cpu_target
 
 

@@ -15,7 +15,7 @@ from glp_rapids import as_graph, compress, datasets, label_propagation
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.fraud import account_scores
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.propagation.engines import cpu_compressed
 from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.options import Options

@@ -15,7 +15,8 @@ from glp_rapids.common import segments
 from glp_rapids.frames import kinds
 from glp_rapids.graph import build as adjacency_module
 from glp_rapids.graph import sort_cpu, sort_gpu
-from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.rows import CSR
 from glp_rapids.ingest import rank
 from glp_rapids.ingest.read import as_graph
 

@@ -13,7 +13,7 @@ from glp_rapids.bench import subjects
 from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import to_device, to_host
 from glp_rapids.graph import vertex_order
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.sort_cpu import merged_entries
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.run import run

@@ -11,7 +11,7 @@ from glp_rapids.frames import files
 
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.graph.graph import Graph
+    from glp_rapids.graph.graph import BaseGraph, Graph
 
 HEAD = 10
 
@@ -72,7 +72,7 @@ def inputs(options: argparse.Namespace) -> dict[str, Path]:
 
 def read_graph(
     options: argparse.Namespace, *, weight: str | None = None, directed: bool = False
-) -> Graph | CompressedGraph:
+) -> BaseGraph:
     """Read the file as the options say, and print what is in it."""
     from glp_rapids.compressed.file.container import is_container
 
@@ -135,11 +135,11 @@ def put_out(frame: Any, path: Path | None) -> None:
         files.write_stdout(frame)
 
 
-def _edges(graph: Graph | CompressedGraph) -> str:
+def _edges(graph: BaseGraph) -> str:
     """Write the number of edges; of a compressed undirected graph, that of its entries."""
     if graph.directed:
         return f"{graph.number_of_edges:,} edges"
-    if not hasattr(graph, "indices"):  # compressed: loops would have to be looked for
+    if graph.scheme:  # compressed: loops would have to be looked for
         return f"{graph.number_of_edges:,} entries"
     loops = int((graph.row_indices() == graph.indices).sum())
     return f"{(graph.number_of_edges + loops) // 2:,} edges"

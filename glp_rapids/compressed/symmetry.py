@@ -22,7 +22,7 @@ from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import EqualWeights
 from glp_rapids.device import array_module
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.parallel_for import each
 from glp_rapids.jit.target import Target
 

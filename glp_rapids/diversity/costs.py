@@ -9,7 +9,8 @@ import numpy as np
 
 from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module
-from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.rows import CSR
 from glp_rapids.multigpu.workers import Costs
 
 Array = Any

@@ -26,7 +26,8 @@ from glp_rapids.ingest.read import as_graph
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
-    from glp_rapids.graph.graph import CSR, Graph
+    from glp_rapids.graph.graph import Graph
+    from glp_rapids.graph.rows import CSR
 
 Array = Any
 

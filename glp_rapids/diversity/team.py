@@ -11,7 +11,8 @@ import numpy as np
 from glp_rapids.common.segments import segment_ids
 from glp_rapids.diversity.costs import costs
 from glp_rapids.diversity.engines import ego_offsets, engine_for
-from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.rows import CSR
 from glp_rapids.multigpu.workers import Costs, Team
 
 Array = Any

@@ -15,7 +15,7 @@ import numpy as np
 
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, device_of
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.simple import rows_of_vertices
 
 Array = Any

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from glp_rapids.common.checks import is_integer, is_sequence, shown
 from glp_rapids.device import array_module, gpu_of, memory_in_use
-from glp_rapids.graph.graph import CSR, Graph
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.rows import CSR
 from glp_rapids.multigpu.work_stealing import Call, Worker, mixed_units, units_of, work
 
 Array = Any

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from glp_rapids.cohesion.engines.cpu import CpuEngine
     from glp_rapids.cohesion.engines.gpu import GpuEngine
-    from glp_rapids.graph.graph import CSR, Graph
+    from glp_rapids.graph.graph import Graph
+    from glp_rapids.graph.rows import CSR
 
 
 def engine_for(graph: Graph, csr: CSR) -> CpuEngine | GpuEngine:

@@ -26,7 +26,7 @@ from glp_rapids.compressed.format.entropy import (
 from glp_rapids.compressed.format.layout import Settings
 from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.device import array_module, device_of, to_host
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.parallel_for import CHUNK, each
 from glp_rapids.jit.target import Target
 

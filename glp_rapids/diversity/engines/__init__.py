@@ -11,7 +11,8 @@ from glp_rapids.device import DeviceName
 if TYPE_CHECKING:
     from glp_rapids.diversity.engines.cpu import CpuEgoEngine
     from glp_rapids.diversity.engines.gpu import GpuEgoEngine
-    from glp_rapids.graph.graph import CSR, Graph
+    from glp_rapids.graph.graph import Graph
+    from glp_rapids.graph.rows import CSR
 
 Array = Any
 

@@ -11,7 +11,7 @@ from glp_rapids.common.segments import segment_ids
 from glp_rapids.compressed.decode import decode_rows
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.device import array_module
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.gpu import PersistentEngine
 from glp_rapids.propagation.schedule import Schedule

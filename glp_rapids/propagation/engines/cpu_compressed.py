@@ -18,7 +18,7 @@ from numba import prange
 
 from glp_rapids.compressed.decode_some import read_lists
 from glp_rapids.compressed.rows import CompressedCSR
-from glp_rapids.graph.graph import CSR
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.parallel import ParallelKernel
 from glp_rapids.propagation.compile_program import Compiled
