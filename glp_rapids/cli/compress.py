@@ -77,16 +77,10 @@ def run(options: argparse.Namespace) -> None:
     graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
     read = time.perf_counter()
     compressed = compress(
-        graph,
-        options.scheme,
-        for_=options.goal,
-        min_interval=options.min_interval,
-        raw_below=options.raw_below,
-        segment=options.segment,
-        order=options.order,
-        device=graph.device,
-        progress=sys.stderr.isatty(),
-    )
+        graph, options.scheme, for_=options.goal, min_interval=options.min_interval,
+        raw_below=options.raw_below, segment=options.segment, order=options.order,
+        device=graph.device, progress=sys.stderr.isatty(),
+    )  # fmt: skip
     done = time.perf_counter()
     edge_files.say(f"run         read in {read - begin:.3f} s, compressed in {done - read:.3f} s")
     options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -84,14 +84,10 @@ def run(options: argparse.Namespace) -> None:
     ends = [frame[options.source], frame[options.destination]]
     seeds, header = blacklist.read(options.seeds, options.seed_column, ends)
     window = SlidingWindow(
-        days=1 if options.days is None else options.days,
-        source=options.source,
-        destination=options.destination,
-        amount=options.amount,
-        time=options.time,
-        time_unit=options.time_unit,
-        device=options.device,
-    )
+        days=1 if options.days is None else options.days, source=options.source,
+        destination=options.destination, amount=options.amount, time=options.time,
+        time_unit=options.time_unit, device=options.device,
+    )  # fmt: skip
     start = time.perf_counter()
     with files.naming(options.transactions):
         change = window.append(frame)

@@ -110,16 +110,10 @@ def decode_rows(
     cut, first_part = cut_lists(degrees, rows.settings)
     every = xp.empty(0, rows.index_dtype)
     work = Decoding(
-        settings=rows.settings,
-        tables=rows.tables,
-        words=rows.words,
-        offsets=rows.offsets,
-        vertices=every if vertices is None else vertices,
-        cut=cut,
-        first_part=first_part,
-        starts=starts,
-        out=out,
-    )
+        settings=rows.settings, tables=rows.tables, words=rows.words, offsets=rows.offsets,
+        vertices=every if vertices is None else vertices, cut=cut, first_part=first_part,
+        starts=starts, out=out,
+    )  # fmt: skip
     how = functions if in_order else functions_in_no_order
     each(how, rows.layout.scheme, "read_list", degrees.size, work, rows.device)
     each(how, rows.layout.scheme, "read_part", int(first_part[-1]), work, rows.device)

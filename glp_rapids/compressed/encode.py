@@ -91,19 +91,12 @@ def encode(csr: CSR, layout: Layout) -> CompressedRows:
         own = code_tables.tables_of(code_tables.count(csr, scalars, cut, first_part))
         tables, codes = xp.asarray(own), xp.asarray(code_tables.codes_of(own))
     work = Encoding(
-        settings=scalars,
-        tables=codes,
-        indptr=csr.indptr,
-        indices=csr.indices,
-        bits=xp.empty(n, np.int64),
-        cut=cut,
-        first_part=first_part,
+        settings=scalars, tables=codes, indptr=csr.indptr, indices=csr.indices,
+        bits=xp.empty(n, np.int64), cut=cut, first_part=first_part,
         part_ends=xp.zeros(int(first_part[-1]) + 1, np.int64),
-        block_bytes=xp.empty(-(-n // BLOCK), np.uint32),
-        block_starts=xp.empty(0, np.int64),
-        words=xp.empty(0, np.uint32),
-        problems=xp.zeros(2, np.int64),
-    )
+        block_bytes=xp.empty(-(-n // BLOCK), np.uint32), block_starts=xp.empty(0, np.int64),
+        words=xp.empty(0, np.uint32), problems=xp.zeros(2, np.int64),
+    )  # fmt: skip
 
     def run(name: str, items: int) -> None:
         each(functions, layout.scheme, name, items, work, device)

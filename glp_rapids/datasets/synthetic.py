@@ -115,14 +115,9 @@ def kronecker(
 
 
 def _recursive(
-    scale: int,
-    edge_factor: int,
-    seed: int,
-    quadrants: tuple[float, float, float],
-    device: DeviceName | None,
-    *,
-    permuted: bool,
-) -> Edges:
+    scale: int, edge_factor: int, seed: int, quadrants: tuple[float, float, float],
+    device: DeviceName | None, *, permuted: bool,
+) -> Edges:  # fmt: skip
     check_integer("scale", scale, 1)
     check_integer("edge_factor", edge_factor, 1)
     check_integer("seed", seed, 0)

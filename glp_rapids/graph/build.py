@@ -30,14 +30,9 @@ def ordering(array: Array) -> ModuleType:
 
 
 def csr_of_pairs(
-    source: Array,
-    destination: Array,
-    weights: Array | None,
-    number_of_vertices: int,
-    *,
-    symmetric: bool,
-    count_duplicates: bool,
-) -> tuple[Array, Array, Array | None]:
+    source: Array, destination: Array, weights: Array | None, number_of_vertices: int, *,
+    symmetric: bool, count_duplicates: bool,
+) -> tuple[Array, Array, Array | None]:  # fmt: skip
     """Build indptr, indices (sorted inside a row, without duplicates) and weights from pairs."""
     order_pairs = ordering(source)
     pairs = source, destination, number_of_vertices, symmetric

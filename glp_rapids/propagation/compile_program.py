@@ -150,14 +150,11 @@ def compile_program(
     functions = functions_of(program)
     # All that the outcome depends on. What functions mean may change while they stay the same.
     key = (
-        type(program).__name__,
-        bool(program.skip_inactive),
-        bool(program.count_volumes),
-        target,
+        type(program).__name__, bool(program.skip_inactive), bool(program.count_volumes), target,
         None if weights is None else weights.dtype,
         tuple((name, value.dtype, value.ndim) for name, value in fields.items()),
         tuple((function, fingerprint(function)) for function in functions.values()),
-    )
+    )  # fmt: skip
     if key not in _recalled:
         _recalled[key] = _compile_program(program, functions, target, fields, weights)
     return _recalled[key]
@@ -189,12 +186,9 @@ def _compile_program(
     fixed = fixed_point.fixed_of_float if traits.real_amounts else fixed_point.fixed_of_integer
     real = fixed_point.real_of_fixed if traits.real_amounts else fixed_point.real_of_integer
     return Compiled(
-        name=type(program).__name__,
-        traits=traits,
-        digest=digest_of([*parts, target.name, str(traits)]),
-        state_type=state_class(tuple(fields)),
-        to_fixed=target.compile(fixed),
-        from_fixed=target.compile(real),
+        name=type(program).__name__, traits=traits,
+        digest=digest_of([*parts, target.name, str(traits)]), state_type=state_class(tuple(fields)),
+        to_fixed=target.compile(fixed), from_fixed=target.compile(real),
         preferred=target.compile(ties.preferred),
         **{name: target.compile(function) for name, function in functions.items()},
-    )
+    )  # fmt: skip

@@ -201,15 +201,12 @@ def traits_of(program: Program, *, weighted: bool) -> Traits:
         for name, function in functions.items()
     }
     return Traits(
-        default_pick=default["pick_label"],
-        default_load=default["load_neighbor"],
-        default_score=default["label_score"],
-        default_update=default["update_vertex"],
+        default_pick=default["pick_label"], default_load=default["load_neighbor"],
+        default_score=default["label_score"], default_update=default["update_vertex"],
         skip_inactive=bool(program.skip_inactive) or all(default.values()),
-        count_volumes=bool(program.count_volumes),
-        weighted=weighted,
+        count_volumes=bool(program.count_volumes), weighted=weighted,
         trusted=all(default[name] or of_package(one) for name, one in functions.items()),
-    )
+    )  # fmt: skip
 
 
 RESERVED = ("sweep", "seed", "volume")

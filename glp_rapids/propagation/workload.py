@@ -84,15 +84,10 @@ def workload_of(
         skip = readers is not None
     distinct = traits.default_load and (not graph.directed or options.direction != "both")
     return Workload(
-        graph=graph,
-        rows=rows,
-        readers=readers if skip else rows,
-        classes=options.classes if options.update == "semi" else 1,
-        skip=skip,
-        scale=scale,
-        largest_amount=largest_amount,
-        largest_degree=largest_degree,
+        graph=graph, rows=rows, readers=readers if skip else rows,
+        classes=options.classes if options.update == "semi" else 1, skip=skip, scale=scale,
+        largest_amount=largest_amount, largest_degree=largest_degree,
         once=distinct and rows.ascends,
         distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
         kept=graph.keep(("kept", which), dict),
-    )
+    )  # fmt: skip

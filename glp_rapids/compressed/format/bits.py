@@ -320,17 +320,7 @@ def build(target: Target) -> BitFunctions:
         return write_bits(words, bit + width, value & WIDE_ONE, np.int64(1))
 
     return BitFunctions(
-        read_bits=read_bits,
-        read_code=read_code,
-        code_size=code_size,
-        write_bits=write_bits,
-        write_code=write_code,
-        open_window=open_window,
-        fill=fill,
-        code_in=code_in,
-        read_far=read_far,
-        take=take,
-        bit_length=bit_length,
-        fold=fold,
-        unfold=unfold,
-    )
+        read_bits=read_bits, read_code=read_code, code_size=code_size, write_bits=write_bits,
+        write_code=write_code, open_window=open_window, fill=fill, code_in=code_in,
+        read_far=read_far, take=take, bit_length=bit_length, fold=fold, unfold=unfold,
+    )  # fmt: skip

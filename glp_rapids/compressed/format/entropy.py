@@ -320,20 +320,11 @@ def build(target: Target) -> EntropyFunctions:
         return write_symbol(words, codes, bit, context, x, ZERO)
 
     return EntropyFunctions(
-        read_number=read_number,
-        open_runs=open_runs,
-        next_run=next_run,
-        end_of_runs=end_of_runs,
-        left_below=left_below,
-        read_part=read_part,
-        skip_part=skip_part,
-        count_part=count_part,
-        part_size=part_size,
-        write_part=write_part,
-        count_number=count_number,
-        number_size=number_size,
-        write_number=write_number,
-    )
+        read_number=read_number, open_runs=open_runs, next_run=next_run, end_of_runs=end_of_runs,
+        left_below=left_below, read_part=read_part, skip_part=skip_part, count_part=count_part,
+        part_size=part_size, write_part=write_part, count_number=count_number,
+        number_size=number_size, write_number=write_number,
+    )  # fmt: skip
 
 
 def _add(target: Target):

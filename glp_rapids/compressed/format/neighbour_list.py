@@ -125,12 +125,6 @@ def build(scheme: str, target: Target) -> ListFunctions:
         return bit
 
     return ListFunctions(
-        scheme=parts,
-        read_degree=read_degree,
-        read_list=read_list,
-        read_part=read_part,
-        directory=directory,
-        part_bit=part_bit,
-        skip_list=skip_list,
-        write_raw=write_raw,
-    )
+        scheme=parts, read_degree=read_degree, read_list=read_list, read_part=read_part,
+        directory=directory, part_bit=part_bit, skip_list=skip_list, write_raw=write_raw,
+    )  # fmt: skip

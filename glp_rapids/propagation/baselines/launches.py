@@ -86,14 +86,9 @@ class Listed:
     """Launch one kernel over the vertices of a degree class."""
 
     def __init__(
-        self,
-        kernel: Any,
-        run: RunArrays,
-        ranges: list[tuple[int, int]],
-        *,
-        threads: int,
+        self, kernel: Any, run: RunArrays, ranges: list[tuple[int, int]], *, threads: int,
         vertices_per_block: int,
-    ):
+    ):  # fmt: skip
         self._kernel, self._run, self._ranges = kernel, run, ranges
         self._threads, self._vertices_per_block = threads, vertices_per_block
 

@@ -91,15 +91,12 @@ class CompressedPersistentEngine(PersistentEngine):
         # a kernel of one digest has one signature
         arrays = rows.order, getattr(rows.weights, "codes", None)
         decoding = Decoding(
-            scheme=rows.lists.layout.scheme,
-            ordered=rows.order is not None,
-            weighted=rows.weights is not None,
-            coded=hasattr(rows.weights, "codes"),
-            equal=isinstance(rows.weights, EqualWeights),
-            fused=self._fused,
+            scheme=rows.lists.layout.scheme, ordered=rows.order is not None,
+            weighted=rows.weights is not None, coded=hasattr(rows.weights, "codes"),
+            equal=isinstance(rows.weights, EqualWeights), fused=self._fused,
             bufferless=self._bufferless,
             types=tuple(None if array is None else array.dtype.str for array in arrays),
-        )
+        )  # fmt: skip
         return kernels_of(self._compiled, rows.index_dtype.type, decoding)
 
     def _plan(self, limits: Limits) -> Plan:

@@ -34,14 +34,9 @@ class Seeded(Program):
     largest_amount = _largest_sum = 1.0 + 2.0**-20  # in units; rounding may exceed 1
 
     def __init__(
-        self,
-        labels: Any,
-        heard_weight: Any,
-        said_weight: Any,
-        damping: float,
-        max_hops: int,
+        self, labels: Any, heard_weight: Any, said_weight: Any, damping: float, max_hops: int,
         steps: int,
-    ):
+    ):  # fmt: skip
         self.labels, self.heard_weight, self.said_weight = labels, heard_weight, said_weight
         self.damping, self.max_hops, self.steps = float(damping), int(max_hops), int(steps)
 

@@ -1,10 +1,10 @@
 """Hubs: rows that are too long for one block, and how the blocks that share one come to a winner.
 
 More than 2816 entries (1280 with 64-bit votes or labels) are a hub, unless one block reads them in
-twice its share of the class. `block_per_row` counts a piece of up to 2048 entries a block. Where scores are sums of votes
-(``prunes``), each piece hands its frequent labels to the hub's table in global memory, and an upper
-bound for all the others; the block that comes last knows the winner if the bounds allow no other,
-and else reads the whole row by itself.
+twice its share of the class. `block_per_row` counts a piece of up to 2048 entries a block. Where
+scores are sums of votes (``prunes``), each piece hands its frequent labels to the hub's table in
+global memory, and an upper bound for all the others; the block that comes last knows the winner if
+the bounds allow no other, and else reads the whole row by itself.
 
 For other scores every label of every piece goes to the hub's table. After a barrier the pieces
 share the table among them: each scores the labels in its part of the slots and clears them; the

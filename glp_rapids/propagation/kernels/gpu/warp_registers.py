@@ -84,15 +84,9 @@ def build(functions: VoteFunctions, read_row: Any) -> Any:
         best, score, tied = best_of_subwarp(best, score, tied, LANES, current, shared.sweep)
         if growing and cuda.any_sync(ALL, has_own):
             best, score, tied = combine(
-                best,
-                score,
-                tied,
-                current,
-                score_type(sum_of_warp(own)),
-                False,
-                current,
+                best, score, tied, current, score_type(sum_of_warp(own)), False, current,
                 shared.sweep,
-            )
+            )  # fmt: skip
         return best, score, tied
 
     return warp_row
