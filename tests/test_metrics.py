@@ -98,6 +98,12 @@ def test_rows_cut_in_ranges_change_nothing(monkeypatch):
         assert modularity(edges, frame(labels), **options) == expected
 
 
+def test_a_long_row_before_vertices_without_an_edge(monkeypatch):
+    edges = pd.DataFrame({"src": [2, 2], "dst": [0, 1]})
+    monkeypatch.setattr("glp_rapids.graph.rows.ENTRIES_AT_ONCE", 1)
+    assert modularity(edges, frame([0, 0, 0, 1, 2]), vertices=[3, 4], device="cpu") == 0
+
+
 @pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200, 2**55])
 def test_weights_of_any_size(size):
     edges = pd.DataFrame({"src": [0, 1, 2, 2], "dst": [1, 2, 3, 0], "weight": [size] * 4})

@@ -101,7 +101,9 @@ class BaseGraph(Keeper):
         make : bool
             False: None where the graph would have to be decompressed for it.
         """
-        return self.rows({"in": "out", "out": "in"}.get(direction, direction))
+        if direction in ("in", "out"):
+            direction = "out" if direction == "in" else "in"
+        return self.rows(direction)
 
     def frame(
         self, columns: dict[str, Column], vertex: Array | None = None, kind: Kind | None = None
