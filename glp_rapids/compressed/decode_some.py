@@ -17,7 +17,7 @@ from glp_rapids.jit.parallel import ParallelKernel, threads_available
 from glp_rapids.jit.target import DigestCache, cpu_target, made_of
 
 Array = Any
-PARALLEL_FROM = 1 << 12  # entries: fewer are decoded before other threads are awake
+PARALLEL_FROM = 1 << 12  # entries: fewer are decoded before other threads have begun
 CHUNK = 64  # lists that a thread takes at a time
 LONG = 1 << 15  # entries: the parts of a longer list are read by all threads
 

@@ -252,7 +252,7 @@ def functions(scheme: str, target: Target) -> dict[str, Function]:
         bit = work.bits[v] + number_size(work.tables, degree, work.settings.degree)
         return bit, bit_length(np.uint64(size))
 
-    # The last ends of a long list and its first part may meet in a word, though many parts lie
+    # The last ends of a long list and its first part may share a word, though many parts lie
     # between them: so all ends are written before any part is.
     @device
     def write_part_end(part, work):

@@ -46,7 +46,7 @@ class RangeOfIds:
 
     def decoded(self) -> Array:
         """All ids."""
-        number = wide(self.dtype)
+        number = dtype_of_64_bits(self.dtype)
         ids = module_on(self.device).arange(self.size, dtype=number)
         ids += number(self.first)
         return ids.astype(self.dtype, copy=False)
@@ -57,12 +57,12 @@ class RangeOfIds:
 
     def at(self, index: Array) -> Array:
         """The ids of some numbers."""
-        number = wide(self.dtype)
+        number = dtype_of_64_bits(self.dtype)
         return (index.astype(number) + number(self.first)).astype(self.dtype, copy=False)
 
     def find(self, asked: Array) -> Array:
         """Number integers from the first id to the last; -1 where they are no id."""
-        number = wide(self.dtype)
+        number = dtype_of_64_bits(self.dtype)
         return (asked.astype(number) - number(self.first)).astype(np.int64)
 
     def to(self, device: DeviceName) -> RangeOfIds:
@@ -124,7 +124,7 @@ class PackedIds:
 
     def unbounded(self) -> Array:
         """All ids, even where the dtype cannot hold one."""
-        return replace(self, dtype=np.dtype(wide(self.dtype)), _derived={}).decoded()
+        return replace(self, dtype=np.dtype(dtype_of_64_bits(self.dtype)), _derived={}).decoded()
 
     def at(self, index: Array) -> Array:
         """The ids of some numbers."""
@@ -240,7 +240,7 @@ def packed(ids: Array) -> RangeOfIds | PackedIds | None:
         return RangeOfIds(first, size, ids.dtype, device_of(ids))
     numbers = xp.arange(0, size, BLOCK)
     ends = xp.minimum(numbers + (BLOCK - 1), size - 1)
-    firsts = ids[numbers].astype(wide(ids.dtype))
+    firsts = ids[numbers].astype(dtype_of_64_bits(ids.dtype))
     more = (ids[ends].astype(firsts.dtype) - firsts).astype(np.uint64)
     more -= (ends - numbers).astype(np.uint64)
     powers = xp.asarray(np.uint64(1) << np.arange(64, dtype=np.uint64))
@@ -266,7 +266,7 @@ def _starts(widths):
     return starts
 
 
-def wide(dtype: np.dtype) -> type:
+def dtype_of_64_bits(dtype: np.dtype) -> type:
     """The type of 64 bits in which integers of a dtype are reckoned with."""
     return np.uint64 if np.dtype(dtype).kind == "u" else np.int64
 

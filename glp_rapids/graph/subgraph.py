@@ -19,11 +19,11 @@ Array = Any
 
 
 class Groups:
-    """Items in groups 0..k-1, numbered by the group key; sums of integers a group."""
+    """Items in groups 0..k-1, numbered by the group key, which is below ``possible``."""
 
-    def __init__(self, keys: Array, bound: int) -> None:
+    def __init__(self, keys: Array, possible: int) -> None:
         xp = array_module(keys)
-        present = xp.zeros(bound, dtype=bool)
+        present = xp.zeros(possible, dtype=bool)
         present[keys] = True
         self.of = (xp.cumsum(present) - 1)[keys]
         self._order = xp.argsort(self.of, kind="stable")

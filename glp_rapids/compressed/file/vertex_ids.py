@@ -193,7 +193,7 @@ def _restored_integers(
             raise ValueError(f"{dtype} cannot hold a range of {size:,} from {first!r:.40} on")
         return RangeOfIds(first, size, dtype, "cpu")
     blocks = -(-size // packed_ids.BLOCK)
-    firsts = _numbers(sections, name, blocks, packed_ids.wide(dtype))
+    firsts = _numbers(sections, name, blocks, packed_ids.dtype_of_64_bits(dtype))
     widths = _numbers(sections, f"{name}.widths", blocks, np.uint8)
     if int(widths.max(initial=0)) > 64:
         raise ValueError(f"section {name}.widths holds {widths.max()}, and 64 bits are the most")

@@ -103,7 +103,7 @@ def _readers(read_number: Function, target: Target) -> dict[str, Function]:
         residual, beyond, read, end = NONE, ZERO, ZERO, place + count
         if residuals > 0:
             residual, bit = read_residual(words, tables, bit, v, read, ZERO, settings)
-        # Interval by interval, so that lanes with parts of their own read intervals together.
+        # Interval by interval, so that threads with parts of their own read intervals together.
         for number in range(intervals + ONE):
             start = NONE
             if number < intervals:

@@ -19,7 +19,7 @@ that of the class before and ``1 << width`` of it more, so each number has one f
                              the last one, which has what is left
                              the residuals as under "cgr"
 
-Classes come first so that where each number begins is a sum of widths: the lanes of a warp read a
+Classes come first so that where each number begins is a sum of widths: the threads of a warp read a
 number each. And nothing has to be looked for bit by bit, as the ends of codes under "cgr" are.
 """
 

@@ -1,8 +1,8 @@
 """Lists read in no order, for who only wants all neighbours: intervals first, then residuals.
 
-Label propagation counts votes, and does not mind. Lanes of a warp, each with a list of its own, do
-the same at the same time then, interval by interval and gap by gap, where putting both in order
-would send every lane its own way. What becomes of an entry is up to the caller.
+Label propagation counts votes, and does not mind. Threads of a warp, each with a list of its own,
+do the same at the same time then, interval by interval and gap by gap, where putting both in order
+would send every thread its own way. What becomes of an entry is up to the caller.
 """
 
 from __future__ import annotations
