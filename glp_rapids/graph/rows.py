@@ -87,7 +87,10 @@ class Rows(Protocol):
         sums = module_on(self.device).zeros(self.number_of_vertices, np.float64)
         for first, last, rows in self.chunks():
             xp = array_module(rows.indices)
-            loop = rows.row_indices() + first == rows.indices
+            owner = rows.row_indices()
+            if first:
+                owner += owner.dtype.type(first)
+            loop = owner == rows.indices
             amounts = ~loop if rows.weights is None else xp.where(loop, 0, rows.weights)
             sums[first:last] = segment_sums(amounts, rows.indptr)
         if sums.size and not bool(array_module(sums).isfinite(sums.max())):
