@@ -38,8 +38,9 @@ FILES = pytest.StashKey()  # those collected, and those of them with tests that 
 LONGEST = [
     f"test_{name}"
     for name in (
-        "compressed_propagation", "cuda", "diversity_cuda", "diversity", "processes", "program",
-        "label_propagation", "program_bounds", "examples", "program_fuzz", "docstrings",
+        "compressed_propagation", "cuda", "diversity_cuda", "diversity", "program",
+        "program_bounds", "processes", "label_propagation", "examples", "program_fuzz",
+        "docstrings", "fingerprint",
     )
 ]  # fmt: skip
 

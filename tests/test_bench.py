@@ -77,6 +77,7 @@ def test_parameters_make_a_row_each():
     assert max(row["of the best"] for row in rows) == 1
 
 
+@pytest.mark.exhaustive
 def test_cpu_times_everything():
     speed, programs, ingest = tables_of(
         "cpu", "--graphs", "rmat-6-4", "--rows", "1000", "--repeats", "1"

@@ -613,6 +613,7 @@ json.dump([partitions, hits, misses, sum(checks)], sys.stdout)
 """
 
 
+@pytest.mark.exhaustive
 def test_a_second_process_compiles_nothing(tmp_path):
     folder = tmp_path / "cache"
     script = tmp_path / "script.py"
