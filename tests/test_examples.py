@@ -93,6 +93,7 @@ def test_chaining_has_louvain_finish_what_label_propagation_began(tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.exhaustive
 def test_diverse_people_tells_a_clump_from_many_circles(tmp_path):
     out = printed(tmp_path, "-W", "error", EXAMPLES / "diverse_people.py", 5_000, "x.png")
     lines = out.splitlines()

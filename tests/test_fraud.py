@@ -2,6 +2,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from cases import exhaustive
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +53,8 @@ CHANCE = pytest.mark.filterwarnings(
 @CHANCE
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
-    "ids", [st.integers(-3, 5), st.integers(-(2**62), 2**62), st.sampled_from("abcdefg")]
+    "ids",
+    [st.sampled_from("abcdefg"), *exhaustive(st.integers(-3, 5), st.integers(-(2**62), 2**62))],
 )
 def test_the_window_equals_the_graph_from_scratch(device, directed, ids):
     @HYPOTHESIS
