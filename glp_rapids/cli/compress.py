@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, compress, write, show the table; or, with --info, open and show."""
+    """Compress a graph, write it, print its table; or, with --info, check and print one."""
     if options.info:
         _show(options)
         return

@@ -117,7 +117,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look, print, and return the exit code."""
+    """Print what is installed and whether runs succeed; return the exit code."""
     driver = nvidia_driver()
     done = runs(driver)
     rows = report(driver, installed) + done

@@ -70,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, find, print, write."""
+    """Read transactions and blacklist, find clusters, print and write them."""
     from glp_rapids.fraud import SlidingWindow, find_clusters
 
     results = {"--output": options.output, "--clusters": options.clusters,

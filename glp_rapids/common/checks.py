@@ -21,17 +21,17 @@ def shown(value: Any) -> str:
 
 
 def is_integer(value: Any) -> bool:
-    """Tell an integer of Python or NumPy; a bool is none, nor is a time, which NumPy counts in."""
+    """Tell whether a value is an integer of Python or NumPy; bools and timedelta64 are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_number(value: Any) -> bool:
-    """Tell a real number of Python or NumPy; a bool is none."""
+    """Tell whether a value is a real number of Python or NumPy; bools are not."""
     return is_integer(value) or isinstance(value, float | np.floating)
 
 
 def is_sequence(value: Any) -> bool:
-    """Tell what can be gone through value by value; a text and an array of no dimension cannot."""
+    """Tell whether a value is iterable, but no string and no array without dimensions."""
     return (
         hasattr(value, "__iter__")
         and not isinstance(value, str | bytes)
@@ -50,7 +50,7 @@ def as_float(value: Any) -> float:
 def check_integer(
     name: str, value: Any, least: int, why: str = "", *, most: int | None = None, or_none: str = ""
 ) -> None:
-    """Refuse what is no integer of at least ``least``, and at most ``most`` if there is one."""
+    """Raise unless a value is an integer from ``least``, and up to ``most`` if that is given."""
     if not is_integer(value):
         raise TypeError(f"{name} must be an integer{or_none}, not {shown(value)}")
     if value < least or (most is not None and value > most):
@@ -61,20 +61,20 @@ def check_integer(
 def check_share(
     name: str, value: Any, words: str = "a number in [0, 1]", *, zero: bool = True
 ) -> None:
-    """Refuse what is no number from 0 (``zero=False``: from above it) to 1."""
+    """Raise unless a value is a number from 0 (``zero=False``: above 0) to 1."""
     if not is_number(value) or not 0 <= value <= 1 or not (zero or value > 0):
         raise ValueError(f"{name} must be {words}, not {shown(value)}")
 
 
 def check_truth(**values: Any) -> None:
-    """Refuse what is neither True nor False."""
+    """Raise unless all values are True or False."""
     for name, value in values.items():
         if not isinstance(value, bool | np.bool_):
             raise TypeError(f"{name} must be True or False, not {shown(value)}")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], words: str = "") -> None:
-    """Refuse what is none of a few texts, which ``words`` writes out."""
+    """Raise unless a value is one of some strings; ``words`` names them in the message."""
     choices = tuple(choices)
     # a text first: an array of them would be compared one by one
     if not isinstance(value, str) or value not in choices:
@@ -83,7 +83,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str], words: str = "")
 
 
 def check_progress(progress: Any) -> None:
-    """Refuse what is no bool and no function."""
+    """Raise unless ``progress`` is a bool or a function."""
     if not isinstance(progress, bool) and not callable(progress):
         raise TypeError(f"progress must be a bool or a function, not {shown(progress)}")
 
@@ -101,6 +101,6 @@ def errors_named(name: str) -> Iterator[None]:
 
 
 def check_memory_limit(memory_limit: Any) -> None:
-    """Refuse what is no number of bytes."""
+    """Raise unless ``memory_limit`` is None or a number of bytes."""
     if memory_limit is not None:
         check_integer("memory_limit", memory_limit, 1, " byte")

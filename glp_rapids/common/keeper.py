@@ -9,7 +9,7 @@ from glp_rapids.device import settle
 
 
 class Keeper:
-    """Keeps values by name; a copy of it, or what comes out of a pickle, begins without any.
+    """Keeps values by name; copies and unpickled objects begin without any.
 
     They can be made again, and some cannot travel: kernels, arrays on a device.
     """

@@ -66,7 +66,7 @@ def _complain(problem: str) -> None:
 
 
 class KeptFiles:
-    """Values on disk, a file each: whatever cannot be read is not there."""
+    """Values on disk, a file each; one that cannot be read counts as missing."""
 
     def __init__(self, folder: str, base: str) -> None:
         self._folder, self._base = Path(folder), base
@@ -131,7 +131,7 @@ class KeptCode:
             self._files.save(self._index_key(sig, data.codegen), self._impl.reduce(data))
 
     def flush(self) -> None:
-        """Nothing is ever stale: a name says what a file holds."""
+        """Do nothing: a file's name says what it holds, so none is ever stale."""
 
 
 def keep_on_disk(dispatcher: Any, kind: Callable, *arguments: Any) -> Any:

@@ -25,7 +25,7 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 
 
 def unload_once(driver: ModuleType) -> None:
-    """Let a library that several GPUs have loaded be unloaded once.
+    """Unload a library that several GPUs have loaded only once.
 
     GPUs of one compute capability share a kernel's cubin in numba-cuda 0.30, and so the handle of
     its library; but each has a module with a finalizer that unloads the handle. At its exit a

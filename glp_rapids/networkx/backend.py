@@ -85,5 +85,5 @@ class BackendInterface:
 
     @staticmethod
     def should_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool:
-        """Say yes: who puts this backend first wants its results for small graphs too."""
+        """Return True: a user who puts this backend first wants it for small graphs, too."""
         return True

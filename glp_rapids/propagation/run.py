@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Outcome:
-    """What a run leaves behind."""
+    """The labels, the state and the report of a finished run."""
 
     graph: BaseGraph
     labels: Any

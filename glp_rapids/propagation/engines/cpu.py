@@ -114,7 +114,7 @@ class CpuEngine(CpuArrays, SweptEngine):
 def calls_of(
     class_indptr: np.ndarray, indptr: np.ndarray, entries: int
 ) -> Iterator[tuple[tuple, np.ndarray, int]]:
-    """Cut a sweep into calls of about so many entries, between which signals are looked at.
+    """Cut a sweep into calls of about so many entries, so that Ctrl-C is noticed between them.
 
     Each is some phases of some classes, or parts of one, and the chunk of the class it begins with.
     """
