@@ -1,5 +1,6 @@
 """Errors that a program's functions could raise where nobody can catch them: they are refused."""
 
+import math
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from numba import njit
 
 import glp_rapids
+from glp_rapids.jit.diagnosis import explain
 
 EDGES = np.arange(5), np.arange(1, 6)
 WEIGHTS = (0.5, 1.5, 2.5)
@@ -87,7 +89,7 @@ NOT_RAISING = (
     "return WEIGHTS[1] * freq ** 2 + freq ** 0.5",
     "n = 0\nfor i in range(label):\n    n += i\nreturn n",
     "best, other = min(freq, label), max(freq, label)\nreturn best + other",
-    "return np.sqrt(-freq) + np.log(freq - freq)",
+    "return math.sqrt(-freq) + np.log(freq - freq)",
 )
 
 
@@ -102,6 +104,22 @@ def test_what_cannot_raise_is_not_refused(device):
     with np.errstate(all="ignore"):
         result = glp_rapids.propagate(path, mine, device=device)
     assert len(result) == 17
+
+
+def test_a_function_of_numpy_that_gpus_lack_is_named():
+    lacking = explain(KeyError(np.sqrt), math_or_numpy, ())
+    assert lacking.startswith("numpy.sqrt is not there on a GPU; math has such functions (")
+
+
+def math_or_numpy(value):
+    return math.sqrt(value) + np.sqrt(value)
+
+
+@pytest.mark.gpu
+def test_a_program_that_asks_a_gpu_for_it_says_so():
+    mine = program("label_score", "return np.sqrt(freq)")
+    with pytest.raises(TypeError, match=r"Mine does not compile for the GPU: numpy\.sqrt is not"):
+        glp_rapids.propagate(EDGES, mine, device="gpu")
 
 
 # Where so many entries are that threads share them, what is raised ends the process.

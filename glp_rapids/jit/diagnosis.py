@@ -24,6 +24,7 @@ _CAUSES = (
     (r">>> (setitem|getitem)\((.*)\)", "indexing does not fit: {0}({1})"),
     (r">>> (\w[\w.]*)\((.*)\)", "{0}({1}) is not supported"),
     (r"Untyped global name '(\w+)':.*<class '([\w.]+)'>", "the global {0!r}, a {1}, is no number"),
+    (r"^<ufunc '(\w+)'>$", "numpy.{0} is not there on a GPU; math has such functions"),
     (r"type, assigned to variable '(\w+)' in globals", "the global {0!r} is no number"),
     (r"Cannot unify (.+) and (.+) for '.*'", "one path gives {0}, another {1}"),
 )  # fmt: skip

@@ -12,6 +12,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from glp_rapids.jit.cuda import SIMULATED, bound, compiling, cuda
 from glp_rapids.jit.diagnosis import explain
 
@@ -73,14 +75,18 @@ def _compiled(kernel: Any, arguments: tuple) -> Any:
     types = tuple(kernel.typeof_pyval(argument) for argument in arguments)
     try:
         return kernel.compile(types)
-    # for CUDA Numba has a family of errors of its own
-    except (NumbaError, errors.NumbaError) as error:
+    # for CUDA Numba has a family of errors of its own, and none for NumPy's functions it lacks
+    except (NumbaError, errors.NumbaError, KeyError) as error:
         program = kernel.program
-        if program is None:
+        if program is None or (isinstance(error, KeyError) and not _lacks_function(error)):
             raise
         # Each function compiled for the CPU before, so the cause is what a GPU cannot do.
         reason = explain(error, kernel.py_func, program.state_type._fields)
         raise TypeError(f"{program.name} does not compile for the GPU: {reason}") from None
+
+
+def _lacks_function(error: KeyError) -> bool:
+    return isinstance(error.args[0], np.ufunc)
 
 
 def _kinds(value: Any) -> Any:

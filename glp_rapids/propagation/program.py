@@ -62,6 +62,7 @@ class Program:
     to ``v`` and must not write or read what belongs to another vertex. Votes are added in 64-bit
     fixed point. Sums, products, quotients and square roots of your own are the same to the last
     bit on CPU and GPU; ``exp``, ``log`` and their like are not: put them into ``initial_state``.
+    On a GPU square roots are ``math.sqrt``; NumPy's is not there.
 
     Nothing in them may raise: threads run them together, and on a GPU an error is seen by nobody.
     So what could raise is refused when it is compiled, with the reason: ``raise``, ``assert``,
