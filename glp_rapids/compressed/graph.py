@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import check_choice
 from glp_rapids.compressed import reorder
 from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.decode import decode
@@ -112,6 +113,7 @@ class CompressedGraph(BaseGraph):
 
     def readers(self, direction: Direction = "in", make: bool = True) -> Rows | None:
         """Return the transpose of ``rows(direction)``, which `BaseGraph.readers` describes."""
+        check_choice("direction", direction, ("in", "out", "both"))
         decodes = self.directed and direction == "out" and "transpose" not in self._derived
         return super().readers(direction) if make or not decodes else None
 

@@ -101,9 +101,8 @@ class BaseGraph(Keeper):
         make : bool
             False: None where the graph would have to be decompressed for it.
         """
-        if direction in ("in", "out"):
-            direction = "out" if direction == "in" else "in"
-        return self.rows(direction)
+        check_choice("direction", direction, ("in", "out", "both"))
+        return self.rows({"in": "out", "out": "in", "both": "both"}[direction])
 
     def frame(
         self, columns: dict[str, Column], vertex: Array | None = None, kind: Kind | None = None
