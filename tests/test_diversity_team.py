@@ -53,7 +53,7 @@ def made(monkeypatch):
     """Teams of engines that count; and the engines made so far."""
     made = []
 
-    def engine_of(csr, device, number=None, memory_limit=None):
+    def engine_of(csr, device, number=None, memory_limit=None, **shared):
         made.append(Counting(csr.indptr, csr.indices, memory_limit))
         return made[-1]
 

@@ -10,7 +10,17 @@ from hypothesis import given
 from pandas.testing import assert_frame_equal
 from scipy import sparse
 
-from glp_rapids import as_graph, core_number, datasets, k_core, k_truss, triangle_count, trussness
+from glp_rapids import (
+    as_graph,
+    core_number,
+    datasets,
+    k_core,
+    k_truss,
+    structural_diversity,
+    triangle_count,
+    trussness,
+)
+from glp_rapids.cohesion.kernels import cpu
 
 FUNCTIONS = {
     "core_number": core_number,
@@ -225,3 +235,13 @@ def test_cudf_in_cudf_out(function):
         found = function(**given)
         assert isinstance(found, cudf.DataFrame)
         assert_frame_equal(found.to_pandas(), expected, check_dtype=False)
+
+
+def test_all_engines_of_a_graph_on_a_cpu_share_one_orientation(monkeypatch):
+    orient, asked = cpu.orient, []
+    monkeypatch.setattr(cpu, "orient", lambda *rows: asked.append(rows) or orient(*rows))
+    graph = as_graph(**GRAPHS["two cliques"](), device="cpu")
+    trussness(graph)
+    structural_diversity(graph, 2, "truss")
+    triangle_count(graph)
+    assert len(asked) == 1

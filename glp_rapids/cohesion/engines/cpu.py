@@ -6,6 +6,9 @@ the main thread it can be interrupted.
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from glp_rapids.cohesion.kernels import cpu
@@ -13,7 +16,35 @@ from glp_rapids.common.segments import integer_sums, segment_ids
 from glp_rapids.jit import forks
 from glp_rapids.jit.interrupts import call, interruptible
 
+if TYPE_CHECKING:
+    from glp_rapids.graph.graph import Graph
+    from glp_rapids.graph.rows import CSR
+
 _orienting = forks.Lock()
+
+
+class Oriented:
+    """The rows of a simple CSR with every edge once, at one of its ends; made at the first call.
+
+    An object of its own, so that a graph keeps one for all of its engines.
+    """
+
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+        if indptr.size <= 1 << 31:
+            indices = indices.astype(np.int32, copy=False).view(np.uint32)
+        self.symmetric = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices)
+        self._rows: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __call__(self) -> tuple[np.ndarray, np.ndarray]:
+        with _orienting:  # one lock for all graphs: what held one could not be copied
+            if self._rows is None:
+                self._rows = call(cpu.orient, *self.symmetric)
+            return self._rows
+
+
+def oriented_of(graph: Graph, csr: CSR) -> Oriented:
+    """Return the oriented rows of a graph and its simple CSR, which the graph keeps."""
+    return graph.keep("oriented", partial(Oriented, csr.indptr, csr.indices))
 
 
 class CpuEngine:
@@ -22,14 +53,13 @@ class CpuEngine:
     xp = np
 
     def __init__(
-        self, indptr: np.ndarray, indices: np.ndarray, *, number: int | None = None
-    ) -> None:
+        self, indptr: np.ndarray, indices: np.ndarray, *,
+        number: int | None = None, oriented: Oriented | None = None,
+    ) -> None:  # fmt: skip
         self.indptr, self.indices = indptr, indices
         self.batches = 0
-        self._orientation: tuple[np.ndarray, np.ndarray] | None = None
-        if indptr.size <= 1 << 31:
-            indices = indices.astype(np.int32, copy=False).view(np.uint32)
-        self._symmetric = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices)
+        self._oriented = oriented or Oriented(indptr, indices)
+        self._symmetric = self._oriented.symmetric
 
     @interruptible
     def common_neighbors(self) -> np.ndarray:
@@ -82,12 +112,6 @@ class CpuEngine:
             wanted &= inside[rows] & inside[self.indices]
         entry = np.flatnonzero(wanted)
         return rows[entry], self.indices[entry], entry
-
-    def _oriented(self) -> tuple[np.ndarray, np.ndarray]:
-        with _orienting:  # one lock for all graphs: an engine that held one could not be copied
-            if self._orientation is None:
-                self._orientation = call(cpu.orient, *self._symmetric)
-            return self._orientation
 
     def _edge_of_entries(self) -> np.ndarray:
         entries = self._symmetric[1].size

@@ -18,7 +18,11 @@ Array = Any
 
 
 def engine_of(
-    csr: CSR, device: DeviceName, number: int | None = None, memory_limit: int | None = None
+    csr: CSR,
+    device: DeviceName,
+    number: int | None = None,
+    memory_limit: int | None = None,
+    **options: Any,
 ) -> CpuEgoEngine | GpuEgoEngine:
     """Make the engine for a simple undirected graph that lies on ``device`` (GPU ``number``).
 
@@ -28,14 +32,20 @@ def engine_of(
         from glp_rapids.diversity.engines.cpu import CpuEgoEngine as Engine
     else:
         from glp_rapids.diversity.engines.gpu import GpuEgoEngine as Engine
-    return Engine(csr.indptr, csr.indices, number=number, memory_limit=memory_limit)
+    options |= {"number": number, "memory_limit": memory_limit}
+    return Engine(csr.indptr, csr.indices, **options)
 
 
 def engine_for(
     graph: Graph, csr: CSR, number: int | None = None, memory_limit: int | None = None
 ) -> CpuEgoEngine | GpuEgoEngine:
     """Return an engine for a graph and its simple CSR: kept on the graph, or new with a limit."""
-    make = partial(engine_of, csr, graph.device, number, memory_limit)
+    options = {}
+    if graph.device == "cpu":
+        from glp_rapids.cohesion.engines.cpu import oriented_of
+
+        options["oriented"] = oriented_of(graph, csr)
+    make = partial(engine_of, csr, graph.device, number, memory_limit, **options)
     return make() if memory_limit else graph.keep(("diversity engine", number), make)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from glp_rapids.cohesion.engines.cpu import CpuEngine
+from glp_rapids.cohesion.engines.cpu import CpuEngine, Oriented
 from glp_rapids.device import LackOfMemory, memory_free
 from glp_rapids.diversity.engines import ego_offsets
 from glp_rapids.diversity.kernels import cpu_ego
@@ -25,8 +25,9 @@ class CpuEgoEngine(CpuEngine):
         *,
         number: int | None = None,
         memory_limit: int | None = None,
+        oriented: Oriented | None = None,
     ) -> None:
-        super().__init__(indptr, indices, number=number)
+        super().__init__(indptr, indices, number=number, oriented=oriented)
         self._memory_limit = memory_limit
 
     @interruptible
