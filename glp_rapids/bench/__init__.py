@@ -1,7 +1,8 @@
-"""What is measured, one module a bench: each has ``add_options(parser)`` and ``run(options)``.
+"""Measure speed, quality and memory, with other libraries beside this one where they are there.
 
-``run`` returns tables: ``{title: [row, ...]}``, a row as a dict by column. The peers that a
-bench runs beside this library (NetworKit) are imported when it runs, not before.
+A module a bench: each has ``add_options(parser)`` and ``run(options)``, which returns tables:
+``{title: [row, ...]}``, a row as a dict by column. The peers that a bench runs beside this library
+(NetworKit) are imported when it runs, not before.
 """
 
 from __future__ import annotations
