@@ -1,10 +1,12 @@
-"""The tests that need a GPU, in parts that each end within five minutes on a machine with one.
+"""The tests that need a GPU, in parts, for a machine with one.
 
     python tests/gpu_suite.py                   every part, one after the other
     python tests/gpu_suite.py compressed        one part; its name, and pytest's options after it
 
-Times are those of an H200 beside 16 CPU cores; most of the time is compiling, which 14 processes
-share through one cache (NUMBA_CACHE_DIR, if it is to outlive the machine's home).
+On an H200 beside 16 CPU cores all parts together took 264 s without what is exhaustive
+(``-m "gpu and not exhaustive"``), with the kernels of the variants compiled before. Most of the
+time is compiling, which 14 processes share through one cache (NUMBA_CACHE_DIR, if it is to outlive
+the machine's home).
 """
 
 import os
