@@ -17,9 +17,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PARTS = {
     "propagation": [
-        "label_propagation", "options", "ordering", "scores", "sums", "metrics", "synthetic",
+        "label_propagation", "seeded", "options", "ordering", "scores", "sums", "metrics",
+        "synthetic",
     ],
-    "programs": ["program", "program_bounds", "raising", "gpu_safety", "streams_gpu"],
+    "programs": [
+        "program", "program_bounds", "program_errors", "raising", "gpu_safety", "streams_gpu",
+    ],
     "strategies": ["strategies", "real_graphs"],
     "compressed": [
         "compressed_audit", "compressed_cuda", "compressed_entropy", "compressed_file",

@@ -1,6 +1,6 @@
 """Errors that a program's functions could raise where nobody can catch them: they are refused."""
 
-import math  # noqa: F401: programs below are texts that use it
+import math  # noqa: F401 (for the texts of programs)
 import os
 import subprocess
 import sys

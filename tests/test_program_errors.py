@@ -1,0 +1,180 @@
+"""A mistake in a program gets one clear error, which names it."""
+
+import re
+import textwrap
+
+import graphs
+import numpy as np
+import pandas as pd  # noqa: F401 (for the text of a program)
+import pytest
+
+from glp_rapids import Program, propagate
+
+TRIANGLES = graphs.edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
+LISTED = [1, 2, 3]
+TABLE = {1: 2}
+
+
+def broken(value):
+    return value.nothing
+
+
+def endless(value):
+    return endless(value - 1)
+
+
+def score(body):
+    """Make a program out of the text of a label_score."""
+    return source(f"def label_score(v, label, freq, state):\n{textwrap.indent(body, '    ')}")
+
+
+def source(text):
+    body = textwrap.indent(text, "    ")
+    places = globals().copy()
+    exec(compile(f"class Mine(Program):\n{body}", "mine.py", "exec"), places)
+    return places["Mine"]()
+
+
+MISTAKES = {
+    "misspelt field": (
+        score("return freq * state.gama"),
+        "label_score", "state has no field 'gama'; there are labels, sweep, seed (mine.py, line 3)",
+    ),
+    "undefined name": (score("return totl + freq"), "label_score", "name 'totl' is not defined"),
+    "nothing on a path": (
+        score("if freq > 1:\n    return freq"),
+        "label_score", "must return a number, but returns nothing on some path",
+    ),
+    "nothing at all": (score("freq + 1"), "label_score", "but returns nothing"),
+    "label alone": (
+        source("def load_neighbor(v, u, weight, state): return state.labels[u]"),
+        "load_neighbor", "must return (label, amount), but returns int32",
+    ),
+    "nothing loaded": (
+        source("def load_neighbor(v, u, weight, state):\n    if u > v: return u, weight"),
+        "load_neighbor", "must return (label, amount), but returns nothing on some path",
+    ),
+    "amount is text": (
+        source("def load_neighbor(v, u, weight, state): return u, 'x'"),
+        "load_neighbor", "(label, amount) with a number as amount, but returns 'x'",
+    ),
+    "label is real": (
+        source("def load_neighbor(v, u, weight, state): return u * 0.5, weight"),
+        "load_neighbor", "(label, amount) with an integer label, but returns float64",
+    ),
+    "real label said": (
+        source("def pick_label(v, sweep, state): return state.labels[v] / 2"),
+        "pick_label", "must return an integer label, but returns float64",
+    ),
+    "list of the module": (
+        score("return LISTED[label] + freq"), "label_score", "the global 'LISTED' is no number",
+    ),
+    "dict of the module": (
+        score("return TABLE[label]"), "label_score", "the global 'TABLE', a dict, is no number",
+    ),
+    "text": (score("return f'{freq}'"), "label_score", "must return a number, but returns str"),
+    "text into an array": (
+        source("def update_vertex(v, label, score, state): state.labels[v] = 'x'"),
+        "update_vertex", "indexing does not fit: setitem(1-d array of int32, int64, 'x')",
+    ),
+    "array index": (
+        score("return state.labels[v, 1]"),
+        "label_score", "indexing does not fit: getitem(1-d array of int32",
+    ),
+    "array returned": (
+        score("return state.labels"), "label_score", "a number, but returns 1-d array of int32",
+    ),
+    "unsupported NumPy": (
+        score("return np.linalg.svd(freq)"), "label_score", "svd(int64) is not supported",
+    ),
+    "no such NumPy": (score("return np.nosuch(freq)"), "label_score", "there is no numpy.nosuch"),
+    "pandas": (score("return pd.isna(freq)"), "label_score", "pandas.isna is not supported"),
+    "wrong types": (score("return freq + None"), "label_score", "add(int64, none) is not"),
+    "two types": (
+        score("x = freq if freq > 1 else 'no'\nreturn x"),
+        "label_score", "one path gives int64, another 'no' (mine.py, line 3)",
+    ),
+    "import inside": (
+        score("import math\nreturn math.sqrt(freq)"), "label_score", "import at the top",
+    ),
+    "field replaced": (
+        source("def update_vertex(v, label, score, state): state.labels = label"),
+        "update_vertex", "write into it, as state.labels[v] = ...",
+    ),
+    "mistake in a helper": (
+        score("return broken(freq)"),
+        "label_score", "int64 has no attribute 'nothing' (test_program_errors.py, line",
+    ),
+    "file opened": (
+        score("with open('x') as file:\n    return 1"), "label_score", "construct is not supported",
+    ),
+    "generator": (score("yield freq"), "label_score", "must return, not yield or await"),
+    "self": (
+        source("def label_score(self, v, label, freq, state): return freq"),
+        "label_score", "takes 5 parameters, not 4: write `def label_score(v, label, freq, state)`",
+    ),
+    "too few": (
+        source("def pick_label(v, state): return v"),
+        "pick_label", "takes 2 parameters, not 3: write `def pick_label(v, sweep, state)`",
+    ),
+    "no function": (source("label_score = 3"), "label_score", "a plain Python function, not int"),
+    "class method": (
+        source("@classmethod\ndef pick_label(v, sweep, state): return v"),
+        "pick_label", "a plain Python function, not classmethod",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_clear_error(name):
+    program, function, words = MISTAKES[name]
+    with pytest.raises(TypeError) as caught:
+        propagate(**TRIANGLES, program=program, device="cpu")
+    message = str(caught.value)
+    assert message.startswith(f"Mine.{function} ")
+    assert words in message
+    assert "\n" not in message
+    assert len(message) < 320
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_a_helper_that_calls_itself():
+    with pytest.raises(TypeError, match="endless calls itself; write a loop instead"):
+        propagate(**TRIANGLES, program=score("return endless(freq)"), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "words"),
+    [
+        (None, TypeError, "initial_state must return a dict of arrays and numbers, not NoneType"),
+        ([1], TypeError, "must return a dict of arrays and numbers, not list"),
+        ({"sweep": 1}, ValueError, "names a field 'sweep'; choose an identifier other than"),
+        ({"a b": 1}, ValueError, "names a field 'a b'"),
+        ({1: 1}, ValueError, "names a field 1"),
+        ({"x": "text"}, TypeError, "gives 'x' as str; use a number, or an array"),
+        ({"x": [1, 2]}, TypeError, "gives 'x' as list"),
+        ({"x": None}, TypeError, "gives 'x' as NoneType"),
+        ({"labels": np.zeros(3, int)}, ValueError, "initial labels must be 6 integers"),
+        ({"labels": np.zeros(6)}, ValueError, "initial labels must be 6 integers"),
+        ({"labels": np.full(6, 6)}, ValueError, "must be vertex indices below 6 or negative"),
+        ({}, ValueError, "result_columns names 'wanted', which is not an array"),
+        ({"wanted": 3}, ValueError, "result_columns names 'wanted'"),
+        ({"wanted": np.zeros(5)}, ValueError, "the first axis must be the 6 vertices"),
+        ({"wanted": np.zeros((6, 2))}, ValueError, "with one value a vertex in initial_state"),
+    ],
+)
+def test_state_out_of_order(state, error, words, device):
+    class Mine(Program):
+        result_columns = ("wanted",) if state == {} or "wanted" in (state or ()) else ()
+
+        def initial_state(self, graph):
+            return state
+
+    with pytest.raises(error, match=re.escape(words)):
+        propagate(**TRIANGLES, program=Mine(), device=device)
+
+
+@pytest.mark.parametrize("program", [Program, None, "classic", lambda v: v])
+def test_no_program(program):
+    with pytest.raises(TypeError, match=r"program must be an instance of glp_rapids.Program"):
+        propagate(**TRIANGLES, program=program)
