@@ -21,7 +21,13 @@ def loaded_after(statement):
 
 @pytest.mark.parametrize(
     "statement",
-    ["import glp_rapids", "import glp_rapids; dir(glp_rapids)", "from glp_rapids import Program"],
+    [
+        "import glp_rapids",
+        "import glp_rapids; dir(glp_rapids)",
+        "from glp_rapids import Program",
+        "from glp_rapids import label_propagation, layered_label_propagation, propagate",
+        "from glp_rapids import seeded_label_propagation, speaker_listener",
+    ],
 )
 def test_import_loads_nothing_heavy(statement):
     assert not loaded_after(statement) & set(HEAVY)

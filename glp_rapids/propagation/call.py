@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.propagation.options import Options, SweepOptions
+
+if TYPE_CHECKING:
+    from glp_rapids.graph.graph import BaseGraph
 
 
 def results() -> ModuleType:
