@@ -44,10 +44,12 @@ def costs(
         power = (xp.minimum(degree * (degree - 1), read) / 2) ** 1.5
         share = POWER_TO_LINEAR[graph.device]
         each = each + power * (share * each.sum() / xp.maximum(power.sum(), 1))
-    together = None
-    if most_alone is not None:
-        together = lambda: csr.degree[vertices] > most_alone  # noqa: E731
-    return Costs(each, LEAST_COST[graph.device], together, *TOGETHER[model])
+
+    def together() -> Array:
+        return csr.degree[vertices] > most_alone
+
+    several = None if most_alone is None else together
+    return Costs(each, LEAST_COST[graph.device], several, *TOGETHER[model])
 
 
 def entries_read(graph: Graph, csr: CSR) -> Array:

@@ -30,9 +30,8 @@ class Costs(NamedTuple):
 
     each: Array  # above 0
     least: float  # that a unit should cost, for a call not to be what costs most
-    together: Callable[[], Array] | None = (
-        None  # which ones an engine works on at once, a truth each
-    )
+    # tells which ones an engine works on at once, a truth each; None: none
+    together: Callable[[], Array] | None = None
     call: float = 0.0  # what a unit of these costs: so much,
     times: float = 1.0  # and so many times the sum of ``each``
 
