@@ -26,13 +26,84 @@ def mix(x, seed):
     return z ^ (z >> 31)
 
 
-def classes_of(n, classes, update):
+def xxh64(data):
+    """XXH64 of bytes, seed 0 (Collet 2014; the specification's pseudo-code)."""
+    one, two, three = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+    four, five = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+
+    def turned(x, bits):
+        return ((x << bits) | (x >> (64 - bits))) & MASK
+
+    def rounded(accumulator, lane):
+        return turned((accumulator + lane * two) & MASK, 31) * one & MASK
+
+    def integer(piece):
+        return int.from_bytes(piece, "little")
+
+    word, rest = five, data
+    if len(data) >= 32:
+        lanes = [(one + two) & MASK, two, 0, -one & MASK]
+        while len(rest) >= 32:
+            lanes = [
+                rounded(lane, integer(rest[8 * i : 8 * i + 8])) for i, lane in enumerate(lanes)
+            ]
+            rest = rest[32:]
+        word = sum(map(turned, lanes, (1, 7, 12, 18))) & MASK
+        for lane in lanes:
+            word = ((word ^ rounded(0, lane)) * one + four) & MASK
+    word = (word + len(data)) & MASK
+    while len(rest) >= 8:
+        word = (turned(word ^ rounded(0, integer(rest[:8])), 27) * one + four) & MASK
+        rest = rest[8:]
+    if len(rest) >= 4:
+        word = (turned(word ^ (integer(rest[:4]) * one & MASK), 23) * two + three) & MASK
+        rest = rest[4:]
+    for byte in rest:
+        word = turned(word ^ (byte * five & MASK), 11) * one & MASK
+    word = (word ^ (word >> 33)) * two & MASK
+    word = (word ^ (word >> 29)) * three & MASK
+    return word ^ (word >> 32)
+
+
+def id_word(identity):
+    """What is hashed in the place of a vertex with this id."""
+    if isinstance(identity, tuple):
+        word = id_word(identity[0])
+        for part in identity[1:]:
+            word = (mix(word, 1) + id_word(part)) & MASK
+        return word
+    if isinstance(identity, int | np.integer):
+        return int(identity) & MASK
+    if isinstance(identity, np.datetime64):
+        return int(identity.astype(np.int64)) & MASK
+    if isinstance(identity, bytes):
+        return xxh64(identity)
+    return xxh64(str(identity).encode("utf-8", "surrogatepass"))
+
+
+def classes_of(words, classes, update):
     """Lists of the vertices that are updated together, in the order they take their turns."""
     if update == "sync":
-        return [list(range(n))]
+        return [list(range(len(words)))]
     turns = [[] for _ in range(classes)]
-    for v in range(n):
-        turns[mix(v, CLASS_SEED) % classes].append(v)
+    for v, word in enumerate(words):
+        turns[mix(word, CLASS_SEED) % classes].append(v)
+    return turns
+
+
+def turns_of(words, classes, update, changed):
+    """The turns of a sweep, after sweeps that changed so many labels each.
+
+    After a sweep with few changes neighbouring classes are one: at most 8 or 4 are left.
+    """
+    turns = classes_of(words, classes, update)
+    most = len(turns)
+    if changed and changed[-1] <= len(words) / 8:
+        most = 8
+    if changed and changed[-1] <= len(words) / 32:
+        most = 4
+    while len(turns) > most:
+        turns = [sum(turns[i : i + 2], []) for i in range(0, len(turns), 2)]
     return turns
 
 
@@ -79,7 +150,7 @@ def votes_of(neighbours, labels):
     return votes
 
 
-def winner(scores, current, *, sweep, exploring, tie_break, retain, seed):
+def winner(scores, current, *, sweep, exploring, tie_break, retain, seed, words):
     """The label with the highest score; ``current`` where there is none."""
     if not scores:
         return current
@@ -88,9 +159,9 @@ def winner(scores, current, *, sweep, exploring, tie_break, retain, seed):
     if not exploring and retain and current in best:
         return current
     if exploring:
-        return min(best, key=lambda label: (mix(label, seed + (sweep << 32)), label))
+        return min(best, key=lambda label: (mix(words[label], seed + (sweep << 32)), label))
     if tie_break == "hash":
-        return min(best, key=lambda label: (mix(label, seed), label))
+        return min(best, key=lambda label: (mix(words[label], seed), label))
     return min(best) if tie_break == "min" else max(best)
 
 
@@ -108,21 +179,25 @@ def label_propagation(
     retain=True,
     seed=0,
     score=None,
+    words=None,
 ):
     """Classic label propagation: (labels, changed labels of each sweep).
 
+    ``words``: what is hashed in the place of each vertex; None: its index.
     ``score(votes, volume)``, if given, replaces the votes of a label by a score of them and of the
     number of other vertices that hold the label.
     """
     neighbours = neighbour_lists(indptr, indices, weights)
     n = len(neighbours)
+    words = range(n) if words is None else words
     labels = list(range(n))
     changed = []
     explored = None if explore else 0
     for sweep in range(1, max_iter + 1):
         exploring = explored is None
+        turns = turns_of(words, classes, update, changed)
         changed.append(0)
-        for turn in classes_of(n, classes, update):
+        for turn in turns:
             volume = {}
             for label in labels:
                 volume[label] = volume.get(label, 0) + 1
@@ -142,12 +217,14 @@ def label_propagation(
                     tie_break=tie_break,
                     retain=retain,
                     seed=seed,
+                    words=words,
                 )
             for v in turn:
                 changed[-1] += labels[v] != chosen[v]
                 labels[v] = chosen[v]
         if exploring:
-            if sweep == explore or (sweep > 1 and 25 * changed[-1] > 24 * changed[-2]):
+            few = changed[-1] <= tol * n
+            if sweep == explore or few or (sweep > 1 and 25 * changed[-1] > 24 * changed[-2]):
                 explored = sweep
             continue
         if changed[-1] <= tol * n:
@@ -183,18 +260,23 @@ def speaker_listener(
     classes=32,
     update="semi",
     seed=0,
+    words=None,
 ):
     """SLPA (Xie, Szymanski, Liu 2011): for each vertex its {label: frequency in its memory}."""
     neighbours = neighbour_lists(indptr, indices, weights)
     n = len(neighbours)
+    words = range(n) if words is None else words
     memory = [[v] for v in range(n)]
+    changed = []
 
     def spoken(v, sweep):
         return memory[v][mix(v, seed + (sweep << 32) + 1) % len(memory[v])]
 
     said = [spoken(v, 0) for v in range(n)]
     for sweep in range(1, max_iter + 1):
-        for turn in classes_of(n, classes, update):
+        turns = turns_of(words, classes, update, changed)
+        changed.append(0)
+        for turn in turns:
             heard = {}
             for v in turn:
                 heard[v] = winner(
@@ -205,10 +287,12 @@ def speaker_listener(
                     tie_break="hash",
                     retain=False,
                     seed=seed,
+                    words=words,
                 )
             for v in turn:
                 memory[v].append(heard[v])
-                said[v] = spoken(v, sweep)
+                before, said[v] = said[v], spoken(v, sweep)
+                changed[-1] += said[v] != before
     return [kept_of(labels, max_labels, threshold) for labels in memory]
 
 
@@ -241,6 +325,7 @@ def seeded_label_propagation(
     seed=0,
     scale=None,
     symmetric=False,
+    words=None,
 ):
     """Seeded LP: (labels, scores, hops, changed); -1, 0.0, -1 for a vertex that was not reached.
 
@@ -254,6 +339,7 @@ def seeded_label_propagation(
     ]
     weighted = [[(u, weight) for u, weight in row if u != v] for v, row in enumerate(weighted)]
     n = len(weighted)
+    words = range(n) if words is None else words
     heard = [Fraction(0)] * n
     said = [Fraction(0)] * n
     for v, row in enumerate(weighted):
@@ -282,8 +368,9 @@ def seeded_label_propagation(
     spoken = [scores[v] / said[v] if said[v] > 0 else 0.0 for v in range(n)]
     changed = []
     for sweep in range(1, max_iter + 1):
+        turns = turns_of(words, classes, update, changed)
         changed.append(0)
-        for turn in classes_of(n, classes, update):
+        for turn in turns:
             chosen = {}
             for v in turn:
                 if v in seeds or (labels[v] < 0 and max_hops is not None and sweep > max_hops):
@@ -302,6 +389,7 @@ def seeded_label_propagation(
                         tie_break=tie_break,
                         retain=retain,
                         seed=seed,
+                        words=words,
                     )
                     chosen[v] = label, float(votes[label]) / float(scale)
             for v, (label, vote) in chosen.items():

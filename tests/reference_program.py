@@ -48,12 +48,14 @@ def interpreted(
     for v in range(n):
         say(v)
     check()
+    words = [reference.id_word(identity) for identity in graph.vertices.take(None)["vertex"]]
     changed = []
     explored = None if explore else 0
     for state.sweep in range(1, max_iter + 1):
+        turns = reference.turns_of(words, classes, update, changed)
         changed.append(0)
         exploring = explored is None
-        for turn in reference.classes_of(n, classes, update):
+        for turn in turns:
             state.volume = np.bincount(state.labels[state.labels >= 0], minlength=n)
             best = {}
             for v in turn:
@@ -71,7 +73,7 @@ def interpreted(
                 if scores:
                     label = reference.winner(
                         scores, state.labels[v], sweep=state.sweep, exploring=exploring,
-                        tie_break=tie_break, retain=retain, seed=seed,
+                        tie_break=tie_break, retain=retain, seed=seed, words=words,
                     )  # fmt: skip
                     best[v] = label, scores[label]
             before = state.labels.copy()
@@ -81,7 +83,7 @@ def interpreted(
             changed[-1] += int((state.labels != before).sum())
         check()
         flooding = len(changed) > 1 and 25 * changed[-1] > 24 * changed[-2]
-        if exploring and (state.sweep == explore or flooding):
+        if exploring and (state.sweep == explore or flooding or changed[-1] == 0):
             explored = state.sweep
         if not exploring and changed[-1] == 0:
             break

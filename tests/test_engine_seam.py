@@ -10,7 +10,7 @@ from glp_rapids.common.hashing import mix_array
 from glp_rapids.propagation import engines
 from glp_rapids.propagation.engines.stepped import SteppedEngine
 from glp_rapids.propagation.options import Options
-from glp_rapids.propagation.schedule import class_lists
+from glp_rapids.propagation.schedule import class_lists, merged
 from glp_rapids.propagation.ties import TIE_MAX, TIE_MIN
 
 
@@ -20,7 +20,10 @@ class NumpyEngine(SteppedEngine):
     def __init__(self, workload, compiled, fields):
         self.rows, self.labels, self.scale = workload.rows, fields["labels"], workload.scale
         self.classes = workload.classes
-        self.class_indptr, self.vertices = class_lists(self.labels.size, self.classes, np)
+        self.id_words = workload.id_words
+        self.class_indptr, self.vertices = class_lists(
+            self.id_words, self.labels.size, self.classes
+        )
 
     def start(self):
         """Every vertex says its own name already."""
@@ -29,7 +32,7 @@ class NumpyEngine(SteppedEngine):
         self.changed, self.winners = 0, []
 
     def groups(self, rule, number):
-        first, last = self.class_indptr[number : number + 2]
+        first, last = merged(self.class_indptr, rule.span)[number : number + 2]
         return np.array_split(self.vertices[first:last], 3)
 
     def votes(self, entries):
@@ -53,7 +56,7 @@ class NumpyEngine(SteppedEngine):
         row, label = np.divmod(pair, n)
         key = {TIE_MIN: label, TIE_MAX: -label}.get(rule.tie_break)
         if key is None:
-            key = mix_array(label, rule.tie_seed)
+            key = mix_array(self.id_words.of(label), rule.tie_seed)
         kept = (label == self.labels[group][row]) & rule.retain
         best_first = np.lexsort((label, key, ~kept, -score, row))
         winners = best_first[np.unique(row[best_first], return_index=True)[1]]

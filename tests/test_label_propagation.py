@@ -99,6 +99,8 @@ def twin_arguments(graph, options):
     """Split options into the rows that a twin reads and the options that it knows."""
     rows = graph.rows(options.get("direction", "in"))
     others = {name: options[name] for name in options if name not in ("direction", "skip_inactive")}
+    every = range(graph.number_of_vertices)
+    others["words"] = [reference.id_word(identity) for identity in external(graph, every)]
     return (rows.indptr, rows.indices, rows.weights), others
 
 
@@ -509,8 +511,10 @@ def test_report_of_a_run(device):
     assert report["sweeps"] == len(report["changed"])
     assert report["seconds"] > 0
     assert report["memory_in_use"] > 0
-    short = label_propagation(**edges, device=device, explore=5, max_iter=3).attrs["glp"]
-    assert (short["sweeps"], short["explored"], short["converged"]) == (3, 3, False)
+    random = graphs.GRAPHS["random"]()
+    short = label_propagation(**random, device=device, explore=5, max_iter=2).attrs["glp"]
+    assert (short["sweeps"], short["explored"], short["converged"]) == (2, 2, False)
+
     none = label_propagation(**edges, device=device, max_iter=0).attrs["glp"]
     assert (none["sweeps"], none["changed"], none["converged"]) == (0, [], False)
     layers = layered_label_propagation(**edges, gammas=[0, 4], device=device).attrs["glp"]

@@ -1,6 +1,7 @@
 """When exploring and settling end, against the same said with lists and fractions."""
 
 from fractions import Fraction
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,15 @@ from hypothesis import strategies as st
 
 from glp_rapids.propagation.engines.stepped import SweptEngine
 from glp_rapids.propagation.options import Options
-from glp_rapids.propagation.schedule import EXPLORING, PATIENCE, Schedule, floods, settles
+from glp_rapids.propagation.schedule import (
+    EXPLORING,
+    PATIENCE,
+    Schedule,
+    floods,
+    settles,
+    span_of,
+    spans_of,
+)
 from glp_rapids.propagation.ties import TIE_BREAKS, TIE_HASH
 
 CHANGES = st.lists(st.integers(0, 30) | st.integers(0, 1000), min_size=1, max_size=30)
@@ -34,13 +43,35 @@ def plain_schedule(changes, number_of_vertices, options):
     for sweeps in range(1, min(len(changes), options.max_iter) + 1):
         done = changes[:sweeps]
         if explored is None:
-            if sweeps == options.explore or (options.stops and plainly_floods(done)):
+            ends = changes[sweeps - 1] <= few or plainly_floods(done)
+            if sweeps == options.explore or (options.stops and ends):
                 explored = sweeps
             continue
         settled = plainly_settles(done[explored:], few, patience)
         if settled and options.stops:
             return sweeps, explored, settled
     return min(len(changes), options.max_iter), explored, settled
+
+
+def plain_span(options, before, number_of_vertices):
+    """How many classes are one: after few changes at most 8 of them are left, after fewer 4."""
+    classes = 1 if options.update == "sync" else options.classes
+    most = classes
+    if before and before[-1] <= Fraction(number_of_vertices, 8):
+        most = 8
+    if before and before[-1] <= Fraction(number_of_vertices, 32):
+        most = 4
+    return next(1 << i for i in range(17) if -(-classes // (1 << i)) <= most)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3, 4, 5, 7, 8, 9, 20, 31, 32, 33, 1000, 65535, 65536])
+def test_spans_are_nested(classes):
+    """Every merged class is made of whole ones of the next finer kind."""
+    spans = spans_of(classes)
+    found = {span_of(classes, 2, changed, 100) for changed in range(101)}
+    assert spans == sorted(found | {1})
+    assert all(coarse % fine == 0 for fine, coarse in pairwise(spans))
+    assert span_of(classes, 1, 0, 100) == 1
 
 
 @given(CHANGES, st.lists(st.integers(0, 9), max_size=3))
@@ -84,6 +115,8 @@ def test_the_least_change_may_stand_for_the_sweeps_that_are_forgotten(changed, d
 
 OPTIONS = st.builds(
     Options,
+    update=st.sampled_from(["semi", "sync"]),
+    classes=st.integers(1, 70),
     explore=st.integers(0, 6),
     max_iter=st.integers(0, 30),
     tol=st.sampled_from([0, 0.01, 0.2, 1]),
@@ -110,6 +143,7 @@ def test_a_schedule_is_what_the_lists_say(changes, number_of_vertices, options):
     assert schedule.over == (sweeps == options.max_iter or (settled and options.stops))
     for sweep, rule in enumerate(given_rules, 1):
         assert rule.sweep == sweep
+        assert rule.span == plain_span(options, changes[: sweep - 1], number_of_vertices)
         if explored is None or sweep <= explored:
             assert (rule.retain, rule.tie_break, rule.revisit_tied) == (False, TIE_HASH, True)
             assert rule.tie_seed == options.seed + sweep * 2**32

@@ -180,6 +180,11 @@ class PackedColumn(IdColumn):
         """The dtype of the ids."""
         return self.held.dtype
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and the last id."""
+        return self.held.ends
+
     def at(self, index: Array) -> Array:
         """Some ids."""
         return self.held.at(index)

@@ -13,6 +13,7 @@ from glp_rapids.common.keeper import Keeper
 from glp_rapids.device import DeviceName, array_module, choose, refuse_elsewhere, to_device
 from glp_rapids.frames.kinds import Column, Frame, Kind, to_frame
 from glp_rapids.graph import build
+from glp_rapids.graph.id_words import IdWords, id_words
 from glp_rapids.graph.rows import CSR, Rows
 from glp_rapids.graph.vertex_ids import VertexIds
 
@@ -103,6 +104,10 @@ class BaseGraph(Keeper):
         """
         check_choice("direction", direction, ("in", "out", "both"))
         return self.rows({"in": "out", "out": "in", "both": "both"}[direction])
+
+    def id_words(self) -> IdWords:
+        """Return what is hashed in the place of a vertex: words made of the ids; kept."""
+        return self.keep("id words", partial(id_words, self.vertices, self.device))
 
     def frame(
         self, columns: dict[str, Column], vertex: Array | None = None, kind: Kind | None = None

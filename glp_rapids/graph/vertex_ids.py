@@ -39,6 +39,11 @@ class IdColumn:
         """The dtype of the ids, which is not always the caller's."""
         return self.values.dtype
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and the last of integers, of which there must be some."""
+        return tuple(int(end) for end in to_host(self.values[[0, -1]]))
+
     def at(self, index: Array) -> Column:
         """The ids at ``index``, which lies where they live."""
         plain = self.family == "integer"

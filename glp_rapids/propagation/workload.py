@@ -10,6 +10,7 @@ import numpy as np
 
 from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import fixed_point_scale
+from glp_rapids.graph.id_words import IdWords
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
 
@@ -24,7 +25,8 @@ class Workload:
 
     ``rows`` and ``readers`` are both a `CSR` or both a `CompressedCSR`, as the engine was chosen.
     ``once``: a row ascends and holds a neighbour once, whose vote is for its label. ``distinct``:
-    in the first class of the first sweep no label occurs twice around a vertex. In ``kept``, which
+    in the first class of the first sweep no label occurs twice around a vertex. ``id_words``: what
+    is hashed in the place of a vertex. In ``kept``, which
     stays on the graph, an engine may leave what the next run on the same rows can use.
     """
 
@@ -38,7 +40,14 @@ class Workload:
     largest_degree: int
     once: bool
     distinct: bool
+    id_words: IdWords
     kept: dict[tuple, Any]
+
+
+def _hashes(options: Options) -> bool:
+    """Tell whether ids are hashed in a run, for classes or to settle ties."""
+    many = options.update == "semi" and options.classes > 1
+    return many or options.explore > 0 or options.tie_break == "hash"
 
 
 def _extremes(rows: Rows) -> tuple[int, float]:
@@ -89,5 +98,6 @@ def workload_of(
         largest_amount=largest_amount, largest_degree=largest_degree,
         once=distinct and rows.ascends,
         distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
+        id_words=graph.id_words() if _hashes(options) else IdWords.range(0, graph.device),
         kept=graph.keep(("kept", which), dict),
     )  # fmt: skip

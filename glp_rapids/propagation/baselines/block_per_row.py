@@ -31,7 +31,7 @@ def build(compiled: Compiled, functions: VoteFunctions) -> Any:
 
     def block(
         first, last, vertices, indptr, indices, weights, fields, skip, revisit_tied, retain,
-        tie_break, tie_seed, scale, limit, active, tied, winner, winner_score, errors,
+        tie_break, tie_order, scale, limit, active, tied, winner, winner_score, errors,
     ):  # fmt: skip
         keys = cuda.shared.array(SLOTS, index_type)
         votes = cuda.shared.array(SLOTS, np.int64)
@@ -63,11 +63,11 @@ def build(compiled: Compiled, functions: VoteFunctions) -> Any:
                 current = index_type(state.labels[v])
                 best, score, was_tied = best_of_slots(
                     v, thread, THREADS, 0, slots, keys, votes, state, scale, current, retain,
-                    tie_break, tie_seed,
+                    tie_break, tie_order,
                 )  # fmt: skip
                 best, score, was_tied = best_of_block(
                     best, score, was_tied, labels, scores, ties, current, retain, tie_break,
-                    tie_seed,
+                    tie_order,
                 )  # fmt: skip
                 if thread == 0:
                     conclude(v, best, score, was_tied, current, active, tied, winner, winner_score)

@@ -131,7 +131,7 @@ def build(compiled: Compiled, functions: VoteFunctions) -> HubKernels:
 
     def search(
         first, piece_hub, piece_start, hub_vertex, table_base, keys, votes, fields, skip,
-        revisit_tied, retain, tie_break, tie_seed, scale, active, tied, piece_label,
+        revisit_tied, retain, tie_break, tie_order, scale, active, tied, piece_label,
         piece_score, piece_tied,
     ):  # fmt: skip
         labels = cuda.shared.array(THREADS, index_type)
@@ -146,10 +146,10 @@ def build(compiled: Compiled, functions: VoteFunctions) -> HubKernels:
             current = index_type(state.labels[v])
             best, score, was_tied = best_of_slots(
                 v, cuda.threadIdx.x, THREADS, start, start + PIECE, keys, votes, state, scale,
-                current, retain, tie_break, tie_seed,
+                current, retain, tie_break, tie_order,
             )  # fmt: skip
             best, score, was_tied = best_of_block(
-                best, score, was_tied, labels, scores, ties, current, retain, tie_break, tie_seed
+                best, score, was_tied, labels, scores, ties, current, retain, tie_break, tie_order
             )
             if cuda.threadIdx.x == 0:
                 piece_label[piece] = best
@@ -158,7 +158,7 @@ def build(compiled: Compiled, functions: VoteFunctions) -> HubKernels:
 
     def decide(
         first, last, hub_vertex, slot_piece_indptr, fields, skip, revisit_tied, retain,
-        tie_break, tie_seed, active, tied, piece_label, piece_score, piece_tied, winner,
+        tie_break, tie_order, active, tied, piece_label, piece_score, piece_tied, winner,
         winner_score,
     ):  # fmt: skip
         state = State(*fields)
@@ -173,7 +173,7 @@ def build(compiled: Compiled, functions: VoteFunctions) -> HubKernels:
                 for piece in range(slot_piece_indptr[hub], slot_piece_indptr[hub + 1]):
                     best, score, was_tied = combine(
                         best, score, was_tied, piece_label[piece], piece_score[piece],
-                        piece_tied[piece] != 0, current, retain, tie_break, tie_seed,
+                        piece_tied[piece] != 0, current, retain, tie_break, tie_order,
                     )  # fmt: skip
                 conclude(v, best, score, was_tied, current, active, tied, winner, winner_score)
 

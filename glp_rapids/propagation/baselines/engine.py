@@ -6,7 +6,9 @@ number of changed labels, once a sweep (with "sort" also, class by class, the si
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from glp_rapids.propagation.baselines.launches import (
     Listed,
     RunArrays,
     SweepArguments,
+    TieOrder,
 )
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.stepped import SteppedEngine
@@ -134,6 +137,8 @@ class BaselineEngine(SteppedEngine):
         self._wrapped = {name: bound(value) for name, value in fields.items()}
         self._active = xp.ones(max(number_of_vertices, 1), np.uint8)
         self._errors = xp.zeros(WORDS, np.int64)
+        first_id, words = workload.id_words
+        self._id_words = first_id, bound(words)
         self._changed = xp.zeros(1, np.int64)
         self._wrapped_changed = bound(self._changed)
         self._differing = bound(xp.zeros(max(number_of_vertices, 1), np.uint8))
@@ -164,7 +169,7 @@ class BaselineEngine(SteppedEngine):
         The first degree class is of those without a neighbour, which are never evaluated.
         """
         xp, number_of_vertices = self._xp, rows.indptr.size - 1
-        class_indptr, vertices = class_lists(number_of_vertices, classes, xp)
+        class_indptr, vertices = class_lists(self._workload.id_words, number_of_vertices, classes)
         degree = (rows.indptr[1:] - rows.indptr[:-1])[vertices]
         limits = xp.asarray([0, *(kind.largest_degree for kind in strategy)], dtype=np.int64)
         kind = xp.searchsorted(limits, degree, side="left")
@@ -184,7 +189,9 @@ class BaselineEngine(SteppedEngine):
     def _list_much_read(self, readers: Any) -> None:
         """List the vertices with many readers, class after class."""
         xp, number_of_vertices = self._xp, readers.indptr.size - 1
-        class_indptr, vertices = class_lists(number_of_vertices, self._workload.classes, xp)
+        class_indptr, vertices = class_lists(
+            self._workload.id_words, number_of_vertices, self.classes
+        )
         many = (readers.indptr[1:] - readers.indptr[:-1])[vertices] > update.READERS_OF_THREAD
         before = to_host(xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(many)]))
         self._much_read_indptr = [int(before[end]) for end in class_indptr]
@@ -210,19 +217,27 @@ class BaselineEngine(SteppedEngine):
         self._skip = self._workload.skip and not rule.activates_all
         self._arguments = SweepArguments(
             fields=tuple(self._wrapped.values()), flags=(self._skip, rule.revisit_tied),
-            ties=(rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed)),
+            ties=(
+                rule.retain, np.int64(rule.tie_break),
+                TieOrder(np.uint64(rule.tie_seed), *self._id_words),
+            ),
             scale=np.float64(self._workload.scale),
             limit=np.float64(self._workload.largest_amount),
         )  # fmt: skip
         self._changed[0] = 0
 
-    def groups(self, rule: Rule, number: int) -> list[Any]:
+    def _members(self, rule: Rule, number: int) -> range:
+        """Return the classes that are one in this sweep."""
+        return range(number * rule.span, min((number + 1) * rule.span, self.classes))
+
+    def groups(self, rule: Rule, number: int) -> Iterable[Any]:
         """Return what evaluates the vertices of a class: one for each class of degrees."""
-        return self._evaluations
+        return product(self._members(rule, number), self._evaluations)
 
     def evaluate(self, rule: Rule, number: int, group: Any) -> None:
         """Find the winners among the vertices of a class of degrees."""
-        group(number, self._arguments)
+        member, evaluate = group
+        evaluate(member, self._arguments)
 
     def report(self) -> int:
         """Return how many labels the sweep changed."""
@@ -232,7 +247,11 @@ class BaselineEngine(SteppedEngine):
 
     def update(self, rule: Rule, number: int) -> None:
         """Update the vertices of a class, and activate those who read them."""
-        sweep, skip, group = self._arguments, self._skip, number
+        for member in self._members(rule, number):
+            self._update_one(member)
+
+    def _update_one(self, group: int) -> None:
+        sweep, skip = self._arguments, self._skip
         run, threads = self._run, votes.THREADS
         first, last = self._classes[group]
         launch(

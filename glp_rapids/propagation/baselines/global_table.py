@@ -36,7 +36,7 @@ def build_warp(compiled: Compiled, functions: VoteFunctions) -> Any:
 
     def table_warp(
         first, last, slots_before, keys, votes, vertices, indptr, indices, weights, fields,
-        skip, revisit_tied, retain, tie_break, tie_seed, scale, limit, active, tied, winner,
+        skip, revisit_tied, retain, tie_break, tie_order, scale, limit, active, tied, winner,
         winner_score, errors,
     ):  # fmt: skip
         state = State(*fields)
@@ -57,7 +57,7 @@ def build_warp(compiled: Compiled, functions: VoteFunctions) -> Any:
                 cuda.syncwarp()
                 best, score, was_tied = best_of_slots(
                     v, lane, WARP, base, base + slots, keys, votes, state, scale, current, retain,
-                    tie_break, tie_seed,
+                    tie_break, tie_order,
                 )  # fmt: skip
                 distance = WARP // 2
                 while distance > 0:
@@ -66,7 +66,7 @@ def build_warp(compiled: Compiled, functions: VoteFunctions) -> Any:
                     other_tied = cuda.shfl_xor_sync(FULL, np.int32(was_tied), distance)
                     best, score, was_tied = combine(
                         best, score, was_tied, other, other_score, other_tied != 0, current,
-                        retain, tie_break, tie_seed,
+                        retain, tie_break, tie_order,
                     )  # fmt: skip
                     distance //= 2
                 cuda.syncwarp()
@@ -91,7 +91,7 @@ def build_block(compiled: Compiled, functions: VoteFunctions) -> Any:
 
     def table_block(
         first, last, slots_before, keys, votes, vertices, indptr, indices, weights, fields,
-        skip, revisit_tied, retain, tie_break, tie_seed, scale, limit, active, tied, winner,
+        skip, revisit_tied, retain, tie_break, tie_order, scale, limit, active, tied, winner,
         winner_score, errors,
     ):  # fmt: skip
         labels = cuda.shared.array(THREADS, index_type)
@@ -113,11 +113,11 @@ def build_block(compiled: Compiled, functions: VoteFunctions) -> Any:
                 cuda.syncthreads()
                 best, score, was_tied = best_of_slots(
                     v, thread, THREADS, base, base + slots, keys, votes, state, scale, current,
-                    retain, tie_break, tie_seed,
+                    retain, tie_break, tie_order,
                 )  # fmt: skip
                 best, score, was_tied = best_of_block(
                     best, score, was_tied, labels, scores, ties, current, retain, tie_break,
-                    tie_seed,
+                    tie_order,
                 )  # fmt: skip
                 if thread == 0:
                     conclude(v, best, score, was_tied, current, active, tied, winner, winner_score)

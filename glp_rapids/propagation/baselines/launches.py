@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,13 +31,21 @@ class DegreeClass:
     serve: Callable[..., Callable[[int, SweepArguments], None]]
 
 
+class TieOrder(NamedTuple):
+    """Which random order of labels settles ties, as kernels take it."""
+
+    seed: np.uint64
+    first_id: np.int64  # see `graph.id_words`
+    id_words: Any
+
+
 @dataclass(frozen=True)
 class SweepArguments:
     """What the kernels get in one sweep besides the arrays."""
 
     fields: tuple
     flags: tuple  # skip, revisit_tied
-    ties: tuple  # retain, tie_break, tie_seed
+    ties: tuple  # retain, tie_break, `TieOrder`
     scale: np.float64
     limit: np.float64
 

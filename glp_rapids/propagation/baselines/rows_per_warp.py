@@ -32,7 +32,7 @@ def build(compiled: Compiled, functions: VoteFunctions, width: int) -> Any:
 
     def subwarp(
         first, last, vertices, indptr, indices, weights, fields, skip, revisit_tied, retain,
-        tie_break, tie_seed, scale, limit, active, tied, winner, winner_score, errors,
+        tie_break, tie_order, scale, limit, active, tied, winner, winner_score, errors,
     ):  # fmt: skip
         state = State(*fields)
         thread = cuda.grid(1)
@@ -79,7 +79,7 @@ def build(compiled: Compiled, functions: VoteFunctions, width: int) -> Any:
                     other_tied = cuda.shfl_xor_sync(FULL, np.int32(was_tied), distance)
                     best, score, was_tied = combine(
                         best, score, was_tied, other, other_score, other_tied != 0, current,
-                        retain, tie_break, tie_seed,
+                        retain, tie_break, tie_order,
                     )  # fmt: skip
                     distance //= 2
                 cuda.syncwarp()

@@ -67,7 +67,7 @@ def build(compiled: Compiled, functions: VoteFunctions, lanes: int) -> SortKerne
 
     def best_of_rows(
         number_of_rows, silent, bits, rows, runs_before, run_keys, run_votes, fields, retain,
-        tie_break, tie_seed, scale, active, tied, winner, winner_score,
+        tie_break, tie_order, scale, active, tied, winner, winner_score,
     ):  # fmt: skip
         labels = cuda.shared.array(THREADS, index_type)
         scores = cuda.shared.array(THREADS, score_type)
@@ -90,12 +90,12 @@ def build(compiled: Compiled, functions: VoteFunctions, lanes: int) -> SortKerne
                     best, score, was_tied = combine(
                         best, score, was_tied, label,
                         score_of(v, label, run_votes[run], state, scale), False, current, retain,
-                        tie_break, tie_seed,
+                        tie_break, tie_order,
                     )  # fmt: skip
             if whole_block:
                 best, score, was_tied = best_of_block(
                     best, score, was_tied, labels, scores, ties, current, retain, tie_break,
-                    tie_seed,
+                    tie_order,
                 )  # fmt: skip
             if lane == 0:
                 conclude(v, best, score, was_tied, current, active, tied, winner, winner_score)

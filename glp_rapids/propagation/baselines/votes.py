@@ -81,7 +81,7 @@ def build(compiled: Compiled, index_type: Any) -> VoteFunctions:
 
     @cuda.jit(device=True)
     def combine(
-        label, score, tied, other, other_score, other_tied, current, retain, tie_break, tie_seed
+        label, score, tied, other, other_score, other_tied, current, retain, tie_break, tie_order
     ):
         """Return the better of two candidates; a negative label is none, a score of NaN loses."""
         if other < 0 or other_score != other_score:
@@ -92,13 +92,13 @@ def build(compiled: Compiled, index_type: Any) -> VoteFunctions:
             return label, score, tied
         if other == label:
             return label, score, tied or other_tied
-        if preferred(other, label, current, retain, tie_break, tie_seed):
+        if preferred(other, label, current, retain, tie_break, *tie_order):
             return other, score, True
         return label, score, True
 
     @cuda.jit(device=True)
     def best_of_block(
-        label, score, tied, labels, scores, ties, current, retain, tie_break, tie_seed
+        label, score, tied, labels, scores, ties, current, retain, tie_break, tie_order
     ):
         """Combine one candidate a thread into one; every thread returns it."""
         thread = cuda.threadIdx.x
@@ -112,7 +112,7 @@ def build(compiled: Compiled, index_type: Any) -> VoteFunctions:
                 label, score, tied = combine(
                     labels[thread], scores[thread], ties[thread] != 0, labels[thread + half],
                     scores[thread + half], ties[thread + half] != 0, current, retain, tie_break,
-                    tie_seed,
+                    tie_order,
                 )  # fmt: skip
                 labels[thread] = label
                 scores[thread] = score
@@ -142,7 +142,7 @@ def build(compiled: Compiled, index_type: Any) -> VoteFunctions:
 
     @cuda.jit(device=True)
     def best_of_slots(
-        v, lane, lanes, start, end, keys, votes, state, scale, current, retain, tie_break, tie_seed
+        v, lane, lanes, start, end, keys, votes, state, scale, current, retain, tie_break, tie_order
     ):
         """Return the best label in every ``lanes``-th slot, and clear these for the next use."""
         best = index_type(-1)
@@ -153,7 +153,7 @@ def build(compiled: Compiled, index_type: Any) -> VoteFunctions:
             if label >= 0:
                 best, score, was_tied = combine(
                     best, score, was_tied, label, score_of(v, label, votes[slot], state, scale),
-                    False, current, retain, tie_break, tie_seed,
+                    False, current, retain, tie_break, tie_order,
                 )  # fmt: skip
                 keys[slot] = -1
                 votes[slot] = 0

@@ -14,7 +14,7 @@ from glp_rapids.propagation.engines.stepped import SweptEngine
 from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.kernels.cpu.unit_votes import LARGEST_TABLE, rows_in_order
-from glp_rapids.propagation.schedule import Rule, class_lists
+from glp_rapids.propagation.schedule import Rule, class_lists, merged
 from glp_rapids.propagation.workload import Workload
 
 
@@ -68,6 +68,7 @@ class CpuArrays:
         return hash_votes.SweepRule(
             rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed),
             np.float64(self._workload.scale), np.float64(self._workload.largest_amount),
+            *self._workload.id_words,
         )  # fmt: skip
 
     def failure(self) -> int:
@@ -82,7 +83,9 @@ class CpuEngine(CpuArrays, SweptEngine):
         super().__init__(workload, compiled, fields)
         rows, readers = workload.rows, workload.readers
         number_of_vertices = rows.number_of_vertices
-        self._class_indptr, vertices = class_lists(number_of_vertices, workload.classes, np)
+        self._class_indptr, vertices = class_lists(
+            workload.id_words, number_of_vertices, workload.classes
+        )
         vertices = vertices.astype(self._index_type)
         weights = rows.weights
         if weights is None:
@@ -94,8 +97,15 @@ class CpuEngine(CpuArrays, SweptEngine):
             indices, weights = (*entries, weights)[:2]
         self._csr = vertices, indptr, indices, weights, readers.indptr, readers.indices
         self._make_lists(number_of_vertices)
-        entries = A_CALL // 2 if compiled.traits.plain else A_CALL // 4
-        self._calls = list(calls_of(self._class_indptr, indptr, entries))
+        self._entries_a_call = A_CALL // 2 if compiled.traits.plain else A_CALL // 4
+        self._calls: dict[int, list] = {}
+
+    def _calls_of(self, span: int) -> list:
+        """List the calls of a sweep that updates so many neighbouring classes as one."""
+        if span not in self._calls:
+            classes = merged(self._class_indptr, span)
+            self._calls[span] = list(calls_of(classes, self._csr[1], self._entries_a_call))
+        return self._calls[span]
 
     def sweep(self, rule: Rule) -> int:
         """Do one sweep; return how many labels it changed."""
@@ -107,7 +117,7 @@ class CpuEngine(CpuArrays, SweptEngine):
                 self._active, self._tied, self._winners, self._old, self._counts[chunk:],
                 self._errors,
             ))
-            for phases, groups, chunk in self._calls
+            for phases, groups, chunk in self._calls_of(rule.span)
         )  # fmt: skip
 
 

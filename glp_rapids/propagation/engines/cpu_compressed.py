@@ -25,7 +25,7 @@ from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.cpu import CpuArrays, CpuEngine
 from glp_rapids.propagation.engines.stepped import SteppedEngine, SweptEngine
 from glp_rapids.propagation.kernels.cpu import hash_votes
-from glp_rapids.propagation.schedule import Rule, class_lists
+from glp_rapids.propagation.schedule import Rule, class_lists, merged, spans_of
 from glp_rapids.propagation.workload import Workload
 
 BUFFER, BUFFER_A_VERTEX = 1 << 22, 2  # entries decoded at a time, at the most: the larger one
@@ -53,9 +53,13 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         super().__init__(workload, compiled, fields)
         rows = workload.rows
         self.classes = workload.classes
-        self._class_indptr, vertices = class_lists(rows.number_of_vertices, workload.classes, np)
+        self._class_indptr, vertices = class_lists(
+            workload.id_words, rows.number_of_vertices, workload.classes
+        )
         self._vertices = vertices.astype(self._index_type)
-        largest_class = int(np.diff(self._class_indptr).max())
+        # as many as the fewest classes may hold
+        most = merged(self._class_indptr, max(spans_of(workload.classes)))
+        largest_class = int(np.diff(most).max())
         self._selected = np.empty(largest_class, self._index_type)
         self._starts = np.empty(largest_class + 1, np.int64)
         self._degrees, self._reader_degrees = rows.degrees, workload.readers.degrees
@@ -74,7 +78,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
 
     def groups(self, rule: Rule, number: int) -> list[_Piece]:
         """Return the active vertices of a class, in pieces that the buffer holds."""
-        first, last = self._class_indptr[number : number + 2]
+        first, last = merged(self._class_indptr, rule.span)[number : number + 2]
         selected = _select(
             self._threads, self._vertices[first:last], self._degrees, not self._skips(rule),
             rule.revisit_tied, self._active, self._tied, self._selected, self._starts,

@@ -1,6 +1,6 @@
 """What the host asks of an engine that it leads sweep by sweep or step by step.
 
-A sweep goes class after class. All groups of a class are evaluated on the labels as they stand,
+A sweep goes class after class, of which ``rule.span`` neighbours may count as one. All groups of a class are evaluated on the labels as they stand,
 then the class is updated. What the groups of a class are depends on the engine: rows that fit a
 buffer, or rows of a range of degrees.
 
@@ -42,7 +42,11 @@ class SweptEngine(ABC):
 
 
 class SteppedEngine(SweptEngine):
-    """An engine that does one step of a sweep at a time; it has ``classes`` classes."""
+    """An engine that does one step of a sweep at a time; it has ``classes`` classes.
+
+    Class ``number`` of a sweep is made of those from ``number * rule.span`` on, ``rule.span`` of
+    them or what is left.
+    """
 
     classes: int
 
@@ -68,7 +72,7 @@ class SteppedEngine(SweptEngine):
     def sweep(self, rule: Rule) -> int:
         """Do one sweep, step by step; return how many labels it changed."""
         self.begin(rule)
-        for number in range(self.classes):
+        for number in range(-(-self.classes // rule.span)):
             for group in self.groups(rule, number):
                 self.evaluate(rule, number, group)
             self.update(rule, number)

@@ -49,6 +49,8 @@ class SweepRule(NamedTuple):
     tie_seed: Any
     scale: Any  # of fixed point
     limit: Any  # the largest amount
+    first_id: Any  # see `graph.id_words`
+    id_words: Any
 
 
 @njit(nogil=True, error_model="numpy")
@@ -105,7 +107,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     @jit
     def evaluate(v, start, end, indices, weights, state, rule, scratch, errors):
         """Return (winner, score, tied); the winner is negative where nobody votes."""
-        retain, tie_break, tie_seed, scale, limit = rule
+        scale, limit, ties = rule.scale, rule.limit, rule[:3] + rule[5:]
         # Unsigned indices spare a test of each for being negative.
         entry_label, entry_votes, entry_slot, slots, direct = scratch
         mask = slots.size - 1
@@ -174,7 +176,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                     tied = False
                 elif total == best_score and label != best:
                     tied = True
-                    if preferred(label, best, current, retain, tie_break, tie_seed):
+                    if preferred(label, best, current, *ties):
                         best = label
         if hashed:
             for entry in range(distinct):
@@ -195,7 +197,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                     tied = False
                 elif score == best_score:
                     tied = True
-                    if preferred(label, best, current, retain, tie_break, tie_seed):
+                    if preferred(label, best, current, *ties):
                         best = label
         return best, best_score, tied
 

@@ -65,7 +65,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
     preferred = compiled.preferred
 
     @njit(nogil=True, error_model="numpy")
-    def chosen_of(buffer, begin, end, table, best, current, retain, tie_break, tie_seed):
+    def chosen_of(buffer, begin, end, table, best, current, ties):
         """Return the label that settles a tie between those with ``best`` in the table."""
         winner = np.int64(-1)
         for j in range(begin, end):
@@ -73,7 +73,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
             if (
                 table[np.uint64(label)] == best
                 and label != winner
-                and (winner < 0 or preferred(label, winner, current, retain, tie_break, tie_seed))
+                and (winner < 0 or preferred(label, winner, current, *ties))
             ):
                 winner = label
         return winner
@@ -81,7 +81,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
     @njit(nogil=True, error_model="numpy")
     def count(buffer, begin, end, table, stamp, current, rule):
         """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
-        retain, tie_break, tie_seed, _, _ = rule
+        retain, tie_break = rule.retain, rule.tie_break
         own = np.int64(0)
         j = begin
         while j < end:
@@ -116,9 +116,8 @@ def build(compiled: Compiled, chunk: int) -> Callable:
                 holders += np.uint64(table[np.uint64(buffer[np.uint64(j)])] == none + votes)
             if holders != votes:
                 tied = True
-                winner = chosen_of(
-                    buffer, begin, end, table, none + votes, current, retain, tie_break, tie_seed
-                )
+                ties = rule[:3] + rule[5:]
+                winner = chosen_of(buffer, begin, end, table, none + votes, current, ties)
         return winner, np.int64(votes), tied
 
     @njit(nogil=True, error_model="numpy")

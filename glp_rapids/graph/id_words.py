@@ -1,0 +1,79 @@
+"""What is hashed in the place of a vertex: a word of 64 bits made of its external id.
+
+So what befalls a vertex does not depend on which other ids there are, which its index, a rank,
+does. An integer is its own word, a date that of its clock, a string the hash XXH64 of its bytes in
+UTF-8 (Collet, 2014), which cuDF computes, too. Words of integers without a gap are not kept: the
+index and the first id are all they take.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.common.hashing import mix_array
+from glp_rapids.device import DeviceName, array_module, module_on, to_device
+from glp_rapids.frames import kinds
+from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
+
+Array = Any
+
+
+class IdWords(NamedTuple):
+    """The word of vertex v: ``words[v]``, or ``first + v`` where there is but one word."""
+
+    first: np.int64
+    words: Array  # int64, whose bits count; one of no meaning for ids without a gap
+
+    @classmethod
+    def range(cls, first: int, device: DeviceName) -> IdWords:
+        """Return the words of the integers from ``first`` on."""
+        first = np.uint64(first & ((1 << 64) - 1)).astype(np.int64)
+        return cls(first, module_on(device).zeros(1, np.int64))
+
+    def of(self, vertices: Array) -> Array:
+        """Return the words of an array of vertices."""
+        if self.words.size > 1:
+            return self.words[vertices]
+        return vertices.astype(np.int64) + self.first
+
+
+def id_words(vertices: VertexIds, device: DeviceName) -> IdWords:
+    """Return the words of all vertices, on ``device``."""
+    if len(vertices.columns) == 1 and vertices.columns[0].family == "integer" and len(vertices):
+        (column,) = vertices.columns
+        first, last = column.ends
+        if last - first == len(vertices) - 1:
+            return IdWords.range(first, device)
+    words = None
+    for column in vertices.columns:
+        of_column = to_device(_words_of(column), device).astype(np.int64, copy=False)
+        if words is None:
+            words = of_column
+        else:
+            # a pair in the other order is another id
+            words = mix_array(words, 1).view(np.int64) + of_column
+    return IdWords(np.int64(0), words)
+
+
+def _words_of(column: IdColumn) -> Array:
+    values = column.values
+    if column.family == "integer":
+        return values
+    if kinds.is_cudf(values, "Series"):
+        if column.family == "string":
+            return values.hash_values(method="xxhash64").values.view(np.int64)
+        return values.astype("int64").values
+    if column.family.startswith("datetime") and values.dtype.kind == "M":
+        return values.astype("int64").to_numpy()
+    # Numba waits for the first strings: `import glp_rapids` stays light
+    from glp_rapids.graph.string_hash import hashes_of
+
+    return hashes_of([_encoded(value) for value in values])
+
+
+def _encoded(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return str(value).encode("utf-8", "surrogatepass")

@@ -1,0 +1,86 @@
+"""What is hashed in the place of a vertex: the same whatever the kind of column, wherever it is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+
+import glp_rapids
+from glp_rapids.graph.string_hash import hashes_of
+
+# Published test vectors of XXH64, seed 0.
+KNOWN = {
+    b"": 0xEF46DB3751D8E999,
+    b"a": 0xD24EC4F1A98C6E5B,
+    b"abc": 0x44BC2CF5AD770999,
+    b"The quick brown fox jumps over the lazy dog": 0x0B242D361FDA71BC,
+}
+
+IDS = {
+    "from 0": np.arange(50),
+    "from -7": np.arange(-7, 43),
+    "beyond 2**63": np.arange(50, dtype=np.uint64) + np.uint64(2**63),
+    "with gaps": np.arange(50) ** 2 - 9,
+    "with gaps beyond 2**63": (np.arange(50, dtype=np.uint64) * 3) + np.uint64(2**63),
+    "narrow": np.arange(50).astype(np.int16) * 5,
+    "strings": [f"vertex {'ä' * (i % 40)}{i}" for i in range(50)],
+    "bytes": [bytes([i, 0, i + 1]) for i in range(50)],
+    "days": pd.Series(pd.date_range("2026-01-01", periods=50)),
+}
+
+
+def words(graph):
+    every = np.arange(graph.number_of_vertices)
+    return [int(word) % 2**64 for word in graph.id_words().of(every)]
+
+
+def test_strings_are_hashed_by_xxh64():
+    texts = [*KNOWN, *(b"0123456789" * 9)[:90].split(b"5")]
+    texts += [bytes(range(size)) for size in range(100)]
+    assert [reference.xxh64(text) for text in KNOWN] == list(KNOWN.values())
+    found = [int(word) % 2**64 for word in hashes_of(texts)]
+    assert found == [reference.xxh64(text) for text in texts]
+    assert hashes_of([]).size == 0
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_word_is_that_of_the_id(name):
+    ids = pd.Series(IDS[name])
+    frame = pd.DataFrame({"src": ids, "dst": np.roll(ids, 1)})
+    graph = glp_rapids.as_graph(frame, device="cpu")
+    known = graph.external(np.arange(len(ids)))
+    known = known.to_numpy() if name == "days" else known.tolist()
+    assert words(graph) == [reference.id_word(identity) for identity in known]
+    compressed = glp_rapids.compress(graph)
+    assert words(compressed) == words(graph)
+
+
+def test_a_word_of_several_columns_knows_their_order():
+    frame = pd.DataFrame({"a": [0, 1, 2], "b": [1, 0, 2], "c": [1, 0, 2], "d": [0, 1, 1]})
+    graph = glp_rapids.as_graph(frame, source=["a", "b"], destination=["c", "d"], device="cpu")
+    known = list(graph.external(np.arange(graph.number_of_vertices)).itertuples(index=False))
+    assert (0, 1) in known and (1, 0) in known
+    assert words(graph) == [reference.id_word(tuple(identity)) for identity in known]
+    assert len(set(words(graph))) == len(known)
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("new", [-1, 10**6])
+def test_a_new_vertex_moves_only_its_neighbourhood(new, text):
+    """Whichever rank its id has, all that is far from a newcomer keeps its community."""
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(40), 12)
+    within = [(u, v) for u in range(480) for v in range(u) if group[u] == group[v]]
+    edges = np.array(within)[rng.random(len(within)) < 0.5]
+    more = np.concatenate([edges, [[new, 0], [new, 1]]])
+    if text:
+        edges, more = edges.astype(str), more.astype(str)
+
+    def communities(pairs):
+        frame = pd.DataFrame(pairs, columns=["src", "dst"])
+        found = glp_rapids.label_propagation(frame, renumber=False, device="cpu")
+        return found.set_index("vertex")["partition"]
+
+    before, after = communities(edges), communities(more)
+    far = [v for v in before.index if int(v) >= 12]
+    assert before[far].equals(after[far])
