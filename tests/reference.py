@@ -6,7 +6,7 @@ neighbours whose labels v reads. Nothing here is skipped, cached, packed or para
 
 import math
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from scipy import sparse
@@ -103,7 +103,7 @@ def turns_of(words, classes, update, changed):
     if changed and changed[-1] <= len(words) / 32:
         most = 4
     while len(turns) > most:
-        turns = [sum(turns[i : i + 2], []) for i in range(0, len(turns), 2)]
+        turns = [list(chain(*turns[i : i + 2])) for i in range(0, len(turns), 2)]
     return turns
 
 

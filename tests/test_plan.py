@@ -1,7 +1,5 @@
 """The plan of the GPU engine, made on the CPU: who is evaluated where, everybody exactly once."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from graphs import GRAPHS, edge_frames
@@ -9,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import glp_rapids
-from glp_rapids.propagation.schedule import class_lists
+from glp_rapids.graph.id_words import IdWords
+from glp_rapids.propagation.schedule import class_lists, merged, spans_of
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
@@ -18,11 +17,18 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     BINS,
     BLOCK_ROWS,
     COLUMNS,
-    END,
     END_OF_BATCHES,
+    END_ROW,
+    ENDS,
     FIRST_BATCH,
+    FIRST_CHUNKS,
+    FIRST_ROW,
     FIRST_TICKETS,
     HUBS,
+    LANES,
+    LAST_END,
+    RANGES,
+    SPAN,
     SPARSE,
     THREADS,
     TICKET_SIZES,
@@ -58,34 +64,65 @@ def hubs_of_many_sizes():
 
 def check(rows, classes, limits):
     """Check a plan from end to end; give it."""
-    plan = make_plan(rows.indptr, rows.indices.size, rows.indices.dtype, classes, limits)
-    assert plan.groups.shape == (classes, COLUMNS)
+    id_words = IdWords.range(0, "cpu")
+    plan = make_plan(rows.indptr, rows.indices.size, rows.indices.dtype, classes, id_words, limits)
+    assert plan.groups.shape[1] == COLUMNS
     assert plan.entries_a_group == -(-rows.indices.size // classes)
-    check_lists(plan, rows, classes)
-    check_bins(plan, rows, limits)
-    for group in plan.groups:
-        check_tickets(group, 0)
-        check_tickets(group, SPARSE)
-    check_hubs(plan, limits)
+    check_lists(plan, rows, classes, id_words)
+    for level in plan.levels:
+        groups = plan.groups[level[FIRST_ROW] : level[END_ROW]]
+        check_bins(plan, groups, rows, limits)
+        for group in groups:
+            check_tickets(group, 0)
+            check_tickets(group, SPARSE)
+            check_chunks(group)
+        check_hubs(plan, groups, limits)
     return plan
 
 
-def check_lists(plan, rows, classes):
-    """Each class lists its vertices that have neighbours, once."""
-    offsets, members = class_lists(rows.number_of_vertices, classes, np)
-    begins, ends = plan.groups[:, HUBS], plan.groups[:, END]
-    assert begins[0] == 0
-    assert ends[-1] == plan.vertices.size == np.count_nonzero(rows.degree)
-    assert np.array_equal(begins[1:], ends[:-1])
-    for c in range(classes):
-        expected = members[offsets[c] : offsets[c + 1]]
-        listed = plan.vertices[begins[c] : ends[c]]
-        assert sorted(listed.tolist()) == expected[rows.degree[expected] > 0].tolist()
+def positions_of(group, first=HUBS):
+    """The positions in the list of a group's ranges, one after the other."""
+    ranges = zip(group[first:RANGES], group[ENDS + first : LAST_END + 1], strict=True)
+    return np.concatenate([np.arange(begin, end) for begin, end in ranges])
+
+
+def check_lists(plan, rows, classes, id_words):
+    """At each level each class lists its vertices that have neighbours, once."""
+    offsets, members = class_lists(id_words, rows.number_of_vertices, classes)
+    assert plan.levels[:, SPAN].tolist() == spans_of(classes)
+    assert plan.levels[0, FIRST_ROW] == 0
+    assert plan.levels[-1, END_ROW] == len(plan.groups)
+    for span, first, last, rows_a_class in plan.levels:
+        assert rows_a_class == 1
+        of_level = merged(offsets, span)
+        assert last - first == of_level.size - 1
+        listed = [positions_of(group) for group in plan.groups[first:last]]
+        assert np.array_equal(
+            np.sort(np.concatenate(listed)), np.arange(np.count_nonzero(rows.degree))
+        )
+        for c, positions in enumerate(listed):
+            expected = np.sort(members[of_level[c] : of_level[c + 1]])
+            found = np.sort(plan.vertices[positions])
+            assert found.tolist() == expected[rows.degree[expected] > 0].tolist()
     assert np.array_equal(plan.starts, rows.indptr[plan.vertices])
     assert np.array_equal(plan.degrees, rows.degree[plan.vertices])
 
 
-def check_bins(plan, rows, limits):
+def check_chunks(group):
+    """Chunks of 32 positions cover a group once; computed as the kernel's update does."""
+    covered = []
+    for chunk in range(group[FIRST_CHUNKS + RANGES]):
+        of = 0
+        while chunk >= group[FIRST_CHUNKS + of + 1]:
+            of += 1
+        begin, end = group[of], group[ENDS + of]
+        begin += (chunk - group[FIRST_CHUNKS + of]) * LANES
+        assert begin < end
+        covered.extend(range(begin, min(begin + LANES, end)))
+    assert covered == positions_of(group).tolist()
+
+
+def check_bins(plan, groups, rows, limits):
     """Rows lie in the bin of their degree: for several blocks, one block, warps."""
     entries = plan.entries_a_group
     longest = plans.WARP_ENTRIES
@@ -98,15 +135,15 @@ def check_bins(plan, rows, limits):
         single *= 2
     of_warps = [min(longest, limit) for limit, *_ in plans.WARP_BINS]
     most = [rows.indices.size, max(single, longest), *of_warps, 0]
-    for group in plan.groups:
-        positions = group[HUBS : END + 1]
-        for kind, (begin, end) in enumerate(pairwise(positions)):
+    for group in groups:
+        for kind in range(RANGES):
+            begin, end = group[kind], group[ENDS + kind]
             degrees = plan.degrees[begin:end]
             assert (degrees <= most[kind]).all()
             assert (degrees > most[kind + 1]).all()
             # Vertices of one degree, or nearly, come in their own order.
             listed = plan.vertices[begin:end]
-            if kind > 1:
+            if kind > 1 and len(groups) == plan.levels[0, END_ROW]:
                 assert (np.diff(listed) > 0).all()
 
 
@@ -118,26 +155,26 @@ def check_tickets(group, layout):
         while ticket >= group[layout + FIRST_TICKETS + kind + 1]:
             kind += 1
         size = group[layout + TICKET_SIZES + kind]
-        begin, end = group[WARP_ROWS + kind], group[WARP_ROWS + kind + 1]
+        begin, end = group[WARP_ROWS + kind], group[ENDS + WARP_ROWS + kind]
         begin += (ticket - group[layout + FIRST_TICKETS + kind]) * size
         end = min(begin + size, end)
         assert begin < end
         assert size <= max(plans.WARP_BINS[kind][2:])
         covered.extend(range(begin, end))
-    assert covered == list(range(group[WARP_ROWS], group[END]))
+    assert covered == positions_of(group, WARP_ROWS).tolist()
 
 
-def check_hubs(plan, limits):
+def check_hubs(plan, groups, limits):
     """Pieces belong to their hubs, and tables of one batch lie side by side in one class."""
-    hub, bounds = plan.hubs, plan.groups[:, [HUBS, BLOCK_ROWS]]
-    positions = np.concatenate([np.arange(first, last) for first, last in bounds])
+    hub, bounds = plan.hubs, groups[:, [HUBS, ENDS + HUBS]]
+    positions = np.sort(np.concatenate([np.arange(first, last) for first, last in bounds]))
     number = positions.size
     assert plan.table_slots >= 1
     assert hub["first_piece"][0] == 0
     assert hub["first_piece"].size == number + 1
     assert all(array.size for array in hub.values())  # the kernel gets no empty array
     if number == 0:
-        assert (plan.groups[:, FIRST_BATCH] == plan.groups[:, END_OF_BATCHES]).all()
+        assert (groups[:, FIRST_BATCH] == groups[:, END_OF_BATCHES]).all()
         return
     assert np.array_equal(hub["position"], positions)
     pieces = np.diff(hub["first_piece"])
@@ -154,12 +191,11 @@ def check_hubs(plan, limits):
     assert (hub["slots"] >= labels).all()
     assert (hub["slots"] & (hub["slots"] - 1) == 0).all()
     # Batches cut the pieces between hubs; those of a class follow one another.
-    firsts, lasts = plan.groups[:, FIRST_BATCH], plan.groups[:, END_OF_BATCHES]
-    assert firsts[0] == 0
-    assert np.array_equal(firsts[1:], lasts[:-1])
-    assert hub["batch_pieces"].size == lasts[-1] + 1
-    assert hub["batch_pieces"][-1] == hub["piece_hub"].size
-    of_class = np.searchsorted(bounds[:, 0], positions, side="right") - 1
+    firsts, lasts = groups[:, FIRST_BATCH], groups[:, END_OF_BATCHES]
+    by_position = np.argsort(bounds[:, 0], kind="stable")
+    of_class = by_position[np.searchsorted(bounds[by_position, 0], positions, side="right") - 1]
+    assert hub["batch_pieces"][firsts.min()] == 0
+    assert hub["batch_pieces"][lasts.max()] == hub["piece_hub"].size
     seen = 0
     for c, (first, last) in enumerate(zip(firsts, lasts, strict=True)):
         for batch in range(first, last):
@@ -198,18 +234,19 @@ def test_hubs(monkeypatch, classes, limits, batch_slots):
     monkeypatch.setattr(plans, "BATCH_SLOTS", batch_slots)
     graph = glp_rapids.as_graph(hubs_of_many_sizes(), device="cpu")
     plan = check(graph.rows(), classes, limits)
-    hubs = int((plan.groups[:, BLOCK_ROWS] - plan.groups[:, HUBS]).sum())
+    groups = plan.groups[:classes]
+    hubs = int((groups[:, ENDS + HUBS] - groups[:, HUBS]).sum())
     if limits is not FEW:
         assert hubs == np.count_nonzero(graph.degree > 200) > 10
         if limits is MANY:
             assert plan.hubs["piece_hub"].size > hubs
         # Rows too long for a warp, too short for several blocks.
-        assert (plan.groups[:, WARP_ROWS] > plan.groups[:, BLOCK_ROWS]).any()
-        batches = int(plan.groups[-1, END_OF_BATCHES])
+        assert (groups[:, ENDS + BLOCK_ROWS] > groups[:, BLOCK_ROWS]).any()
+        batches = int((groups[:, END_OF_BATCHES] - groups[:, FIRST_BATCH]).sum())
         if batch_slots == 1:
             assert batches == hubs
         elif batch_slots == 1 << 22:
-            assert batches == np.count_nonzero(plan.groups[:, BLOCK_ROWS] > plan.groups[:, HUBS])
+            assert batches == np.count_nonzero(groups[:, ENDS + HUBS] > groups[:, HUBS])
     elif classes == 1:
         # A block would wait for the others anyhow: it takes rows of up to its share alone.
         assert hubs == 0

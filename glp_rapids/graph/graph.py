@@ -105,8 +105,13 @@ class BaseGraph(Keeper):
         check_choice("direction", direction, ("in", "out", "both"))
         return self.rows({"in": "out", "out": "in", "both": "both"}[direction])
 
-    def id_words(self) -> IdWords:
-        """Return what is hashed in the place of a vertex: words made of the ids; kept."""
+    def id_words(self, hashed: bool = True) -> IdWords:
+        """Return what is hashed in the place of a vertex: words made of the ids; kept.
+
+        Where nothing will be ``hashed``, the words are not worth making: any will do.
+        """
+        if not hashed:
+            return IdWords.range(0, self.device)
         return self.keep("id words", partial(id_words, self.vertices, self.device))
 
     def frame(

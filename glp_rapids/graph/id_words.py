@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.hashing import mix_array
-from glp_rapids.device import DeviceName, array_module, module_on, to_device
+from glp_rapids.device import DeviceName, module_on, to_device
 from glp_rapids.frames import kinds
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 

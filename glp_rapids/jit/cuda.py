@@ -53,6 +53,10 @@ if SIMULATED:
     def load_fresh(array, index):
         """Read an element; a simulated grid has one block."""
         return array[index]
+
+    def add_released(array, index, amount):
+        """Add to an element; a simulated grid has one block."""
+        cuda.atomic.add(array, index, amount)
 else:
     from llvmlite import ir
     from numba.cuda import types as cuda_types
@@ -80,6 +84,28 @@ else:
             return builder.call(load, [pointer])
 
         return cuda_types.int64(array, cuda_types.int64), generate
+
+    @intrinsic
+    def add_released(typingctx, array, index, amount):
+        """Add to an int64; who then loads it fresh sees what the block wrote before.
+
+        That holds for all threads of the block that came to a barrier of the block before. A fence
+        for all of memory's orders, as ``threadfence`` is, would take longer.
+        """
+        if array.dtype != cuda_types.int64:
+            raise TypeError(f"add_released adds to int64, not {array.dtype}")
+
+        def generate(context, builder, signature, arguments):
+            whole = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+            pointer = builder.gep(whole.data, [arguments[1]])
+            function = ir.FunctionType(ir.VoidType(), [pointer.type, ir.IntType(64)])
+            add = ir.InlineAsm(
+                function, "red.release.gpu.add.u64 [$0], $1;", "l,l,~{memory}", side_effect=True
+            )
+            builder.call(add, [pointer, arguments[2]])
+            return context.get_dummy_value()
+
+        return cuda_types.void(array, cuda_types.int64, cuda_types.int64), generate
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from glp_rapids.jit import search
-from glp_rapids.jit.cuda import cuda, load_fresh
+from glp_rapids.jit.cuda import add_released, cuda, load_fresh
 
 lower_bound = cuda.jit(device=True)(search.lower_bound)
 upper_bound = cuda.jit(device=True)(search.upper_bound)
@@ -23,11 +23,9 @@ def grid_barrier(arrived, goal):
     """
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
-        cuda.threadfence()
-        cuda.atomic.add(arrived, 0, np.int64(1))
+        add_released(arrived, 0, np.int64(1))
         while load_fresh(arrived, 0) < goal:
             pass
-        cuda.threadfence()
     cuda.syncthreads()
 
 

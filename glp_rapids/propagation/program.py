@@ -150,6 +150,11 @@ class Traits:
         return self.default_load and self.default_score
 
     @property
+    def bears_changes(self) -> bool:
+        """A winner that is ahead stays the winner until so many neighbours have changed."""
+        return self.plain and self.growing_scores
+
+    @property
     def checks_heard(self) -> bool:
         """Labels that a user's ``load_neighbor`` returns, and its whole amounts, are checked."""
         return not (self.default_load or self.trusted)

@@ -10,12 +10,12 @@ import numpy as np
 
 from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import fixed_point_scale
-from glp_rapids.graph.id_words import IdWords
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.id_words import IdWords
     from glp_rapids.graph.rows import Rows
 
 
@@ -98,6 +98,6 @@ def workload_of(
         largest_amount=largest_amount, largest_degree=largest_degree,
         once=distinct and rows.ascends,
         distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
-        id_words=graph.id_words() if _hashes(options) else IdWords.range(0, graph.device),
+        id_words=graph.id_words(_hashes(options)),
         kept=graph.keep(("kept", which), dict),
     )  # fmt: skip

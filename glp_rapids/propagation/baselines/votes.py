@@ -92,7 +92,10 @@ def build(compiled: Compiled, index_type: Any) -> VoteFunctions:
             return label, score, tied
         if other == label:
             return label, score, tied or other_tied
-        if preferred(other, label, current, retain, tie_break, *tie_order):
+        if preferred(
+            other, label, current, retain, tie_break, tie_order.seed, tie_order.first_id,
+            tie_order.id_words,
+        ):  # fmt: skip
             return other, score, True
         return label, score, True
 

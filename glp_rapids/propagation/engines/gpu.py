@@ -1,6 +1,6 @@
 """The GPU engine: one persistent kernel does the sweeps, and the host waits for the end.
 
-Beside the CSR and the labels it keeps 22 bytes for each vertex that has neighbours (with 32-bit
+Beside the CSR and the labels it keeps 25 bytes for each vertex that has neighbours (with 32-bit
 indices), and tables for rows that many blocks share. What a run leaves clean stays on the graph for
 the next one of its kind: on a small graph, asking for memory and describing it to the driver takes
 longer than the sweeps.
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.fixed_point import fixed_of_float
 from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
@@ -37,7 +38,6 @@ from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ties import TIE_BREAKS
 from glp_rapids.propagation.workload import Workload
 
-MANY = 16  # where more than one vertex in so many changed, everybody becomes active
 SPARSE = 512  # up to one in so many, few are active
 EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
 LARGEST_LAUNCH = 1 << 10  # sweeps
@@ -62,7 +62,7 @@ def kernels_of(compiled: Compiled, index_type: Any, decoding: Decoding | None = 
 
 @dataclass
 class Workspace:
-    """The arrays of a run, as the kernel takes them; clean, but for ``active`` and ``tied``."""
+    """The arrays of a run, as the kernel takes them; clean, but for ``slack`` and ``tied``."""
 
     plan: Plan
     plan_arrays: Any
@@ -74,7 +74,7 @@ class Workspace:
     readers: Any
     lists: Any
     words: Any
-    active: Any
+    slack: Any
     errors: Any
     bound_errors: Any
 
@@ -101,12 +101,15 @@ class PersistentEngine:
             kept.clear()  # runs of many kinds would otherwise pile up memory on a graph
             self._workspace = self._new_workspace()
         if workload.skip:
-            self._workspace.active.fill(0)
+            self._workspace.slack.fill(0)
         self._bound = tuple(bound(value) for value in fields.values())
         self._numbers = Numbers(
             np.float64(workload.scale),
             np.float64(workload.largest_amount),
+            np.int64(max(self._largest_vote(), 1)),
             self._workspace.bound_errors,
+            np.int64(workload.id_words.first),
+            bound(workload.id_words.words),
         )
         self._distinct = bool(workload.distinct)
         self._kept_words = np.array([0, -1, 1], np.int64)
@@ -118,8 +121,16 @@ class PersistentEngine:
     def _plan(self, limits: Limits) -> Plan:
         rows = self._workload.rows
         return make_plan(
-            rows.indptr, rows.indices.size, rows.indices.dtype, self._workload.classes, limits
-        )
+            rows.indptr, rows.indices.size, rows.indices.dtype, self._workload.classes,
+            self._workload.id_words, limits,
+        )  # fmt: skip
+
+    def _largest_vote(self) -> int:
+        """Return the most votes that one neighbour has."""
+        traits, largest = self._compiled.traits, self._workload.largest_amount
+        if not traits.real_amounts:
+            return int(largest)
+        return int(fixed_of_float(np.float64(largest), np.float64(self._workload.scale)))
 
     def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
         """Give what the kernel reads: the rows, who reads a row, and compressed lists (none)."""
@@ -159,7 +170,7 @@ class PersistentEngine:
         slots, number_of_hubs = plan.table_slots, plan.hubs["position"].size
         pieces, listed = plan.hubs["piece_hub"].size, plan.vertices.size
         words = xp.zeros(CHANGED + LARGEST_LAUNCH, np.int64)
-        active = xp.zeros(workload.graph.number_of_vertices if workload.skip else 1, np.uint8)
+        slack = xp.zeros(workload.graph.number_of_vertices if workload.skip else 1, np.int32)
         errors = xp.zeros(WORDS, np.int64)
         score_size = 1 if self._compiled.traits.default_update else listed
         return Workspace(
@@ -181,7 +192,7 @@ class PersistentEngine:
                 arrived=filled(number_of_hubs, 0, np.int32),
             ),
             run=Run(
-                active=bound(active),
+                slack=bound(slack),
                 tied=filled(listed, 0, np.uint8),
                 winner=filled(listed, -1, index_type),
                 winner_score=filled(score_size, 0, score_type),
@@ -194,7 +205,7 @@ class PersistentEngine:
             readers=readers,
             lists=lists,
             words=words,
-            active=active,
+            slack=slack,
             errors=errors,
             bound_errors=bound(errors),
         )
@@ -253,9 +264,9 @@ class PersistentEngine:
 
     def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> LaunchSchedule:
         workload, options = self._workload, schedule.options
-        plain = self._compiled.traits.plain
         return LaunchSchedule(
             classes=np.int64(workload.classes),
+            vertices=np.int64(schedule.number_of_vertices),
             strips=np.int64(self._workspace.plan.strips),
             sweeps=np.int64(sweeps),
             forgotten=np.int64(dropped),
@@ -269,8 +280,7 @@ class PersistentEngine:
             skip=bool(workload.skip),
             all_distinct=self._distinct,
             rows_ascend=bool(workload.once),
-            # What a program's own functions do must not be done once more than on a CPU.
-            many=np.int64(schedule.number_of_vertices // (MANY if plain else 1)),
+            many=np.int64(schedule.number_of_vertices),
             sparse=np.int64(schedule.number_of_vertices // SPARSE),
             buffer=np.int64(self._buffer_entries),
             early=bool(self._buffer_entries <= EARLY),

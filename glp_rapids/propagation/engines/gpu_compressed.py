@@ -22,8 +22,8 @@ from glp_rapids.propagation.engines.gpu import PersistentEngine, kernels_of
 from glp_rapids.propagation.kernels.gpu import packed_numbers, read_packed
 from glp_rapids.propagation.kernels.gpu.arguments import CompressedLists, Decoding, Rows
 from glp_rapids.propagation.kernels.gpu.plan import (
-    END,
     HUBS,
+    LAST_END,
     SUBWARP_ROWS,
     Limits,
     Plan,
@@ -108,12 +108,13 @@ class CompressedPersistentEngine(PersistentEngine):
             # A warp would be at a very long row when all others have come to the end.
             limits = replace(limits, longest=read_packed.LONGEST)
             plan = make_plan(
-                indptr, rows.number_of_edges, rows.index_dtype, workload.classes, limits
-            )
+                indptr, rows.number_of_edges, rows.index_dtype, workload.classes,
+                workload.id_words, limits,
+            )  # fmt: skip
             del indptr
             for first, last in parts_of(0, plan.starts.size, plan.starts.size):
                 plan.starts[first:last] = self._bits(plan.vertices[first:last])
-            self._decoded = np.zeros((workload.classes, 2), np.int64)
+            self._decoded = np.zeros((len(plan.groups), 2), np.int64)
             return plan
         buffered = degrees * (degrees > LANES) if self._fused else degrees
         xp.cumsum(buffered, dtype=np.int64, out=indptr[1:])
@@ -129,10 +130,11 @@ class CompressedPersistentEngine(PersistentEngine):
         if self._fused:
             xp.cumsum(degrees, dtype=np.int64, out=indptr[1:])
         plan = make_plan(
-            indptr, rows.number_of_edges, rows.index_dtype, workload.classes, limits, strips, strip
-        )
+            indptr, rows.number_of_edges, rows.index_dtype, workload.classes, workload.id_words,
+            limits, strips, strip, merges=False,
+        )  # fmt: skip
         del indptr, strip
-        self._decoded = to_host(plan.groups[:, [HUBS, SUBWARP_ROWS if self._fused else END]])
+        self._decoded = to_host(plan.groups[:, [HUBS, SUBWARP_ROWS if self._fused else LAST_END]])
         return replace(plan, buffer=self._place(plan))
 
     def _place(self, plan: Plan) -> int:
@@ -150,7 +152,7 @@ class CompressedPersistentEngine(PersistentEngine):
         last = xp.asarray(np.maximum(end - 1, 0))
         first = xp.asarray(np.minimum(begin, starts.size - 1))
         sizes = to_host(starts[last] + degrees[last] - starts[first])
-        groups = to_host(plan.groups[:, END]) - begin
+        groups = to_host(plan.groups[:, LAST_END]) - begin
         starts -= xp.repeat(starts[first], groups.tolist())
         if self._fused:
             runs = np.column_stack([end - begin, groups - (end - begin)]).ravel()

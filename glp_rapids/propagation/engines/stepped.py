@@ -1,8 +1,8 @@
 """What the host asks of an engine that it leads sweep by sweep or step by step.
 
-A sweep goes class after class, of which ``rule.span`` neighbours may count as one. All groups of a class are evaluated on the labels as they stand,
-then the class is updated. What the groups of a class are depends on the engine: rows that fit a
-buffer, or rows of a range of degrees.
+A sweep goes class after class, of which ``rule.span`` neighbours may count as one. All groups of a
+class are evaluated on the labels as they stand, then the class is updated. What the groups of a
+class are depends on the engine: rows that fit a buffer, or rows of a range of degrees.
 
 Every engine has ``start``, ``advance`` and ``failure``. Each chooses how much it does without the
 host: many sweeps (the persistent kernel, with an ``advance`` of its own), a sweep (`SweptEngine`),

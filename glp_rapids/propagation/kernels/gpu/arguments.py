@@ -26,6 +26,7 @@ class PlanArrays(NamedTuple):
     )
     degrees: Any
     groups: Any  # one row a group, the columns of `plan`
+    levels: Any  # how a sweep goes through the groups, see `plan`
 
 
 class Hubs(NamedTuple):
@@ -62,7 +63,7 @@ class Pieces(NamedTuple):
 class Run(NamedTuple):
     """The arrays of a run."""
 
-    active: Any  # uint8 by vertex: the active set
+    slack: Any  # int32 by vertex: how many neighbours may still change before it is evaluated
     tied: Any  # uint8 by position in the plan's list
     winner: Any  # by position: the label to be written, -1: none
     winner_score: Any
@@ -76,6 +77,7 @@ class LaunchSchedule(NamedTuple):
     """What one launch has to do, by which rules."""
 
     classes: Any
+    vertices: Any  # in all
     strips: Any  # groups of a class
     sweeps: Any  # to do
     forgotten: Any  # sweeps done whose changes ``changed`` has no more
@@ -100,7 +102,10 @@ class Numbers(NamedTuple):
 
     scale: Any  # of fixed point
     limit: Any  # the largest amount
+    largest_vote: Any  # of one neighbour, as a vote
     errors: Any  # see `failures`
+    first_id: Any  # see `graph.id_words`
+    id_words: Any
 
 
 class CompressedLists(NamedTuple):

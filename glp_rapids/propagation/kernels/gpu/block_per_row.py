@@ -112,7 +112,7 @@ def build(
                     if all_distinct or (not unit and parts == 1 and hub < 0):
                         best, score, tied = combine(
                             best, score, tied, label, score_type(amounts[0]), False, current,
-                            shared.sweep,
+                            shared.sweep, numbers,
                         )  # fmt: skip
                     label = index_type(-1)
                 counter = np.uint32(
@@ -172,7 +172,7 @@ def build(
                         )
                     best, score, tied = combine(
                         best, score, tied, label, score_of(v, label, total, state, numbers),
-                        False, current, shared.sweep,
+                        False, current, shared.sweep, numbers,
                     )  # fmt: skip
         cuda.syncthreads()
         return best, score, tied
@@ -301,9 +301,17 @@ def build(
         if hub < 0 or all_distinct:
             if has_own and thread == 0:
                 best, score, tied = combine(
-                    best, score, tied, current, score_type(own), False, current, shared.sweep
+                    best,
+                    score,
+                    tied,
+                    current,
+                    score_type(own),
+                    False,
+                    current,
+                    shared.sweep,
+                    numbers,
                 )
-            best, score, tied = best_of_block(best, score, tied, current, shared)
+            best, score, tied = best_of_block(best, score, tied, current, shared, numbers)
         else:
             hand_over(
                 hub, piece, base, hub_slots, slots, most, sketch_most, lower_bound, left_out, own,

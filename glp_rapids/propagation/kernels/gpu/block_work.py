@@ -80,7 +80,7 @@ def build(
             hub, share, shares = np.int64(-1), np.int64(0), np.int64(1)
         # All the pieces of a hub have asked whether v is active: it need not be any more.
         if last and cuda.threadIdx.x == 0:
-            note(position, v, label, score, tied, current, shared.sweep, run)
+            note(position, v, length, label, score, tied, current, shared.sweep, run, numbers)
 
     @cuda.jit(device=True)
     def collect_piece(piece, plan, tables, hubs, pieces, run, state, shared, numbers):
@@ -94,6 +94,7 @@ def build(
                 v, hub, piece, current, tables, hubs, pieces, state, shared, numbers
             )
             if last and cuda.threadIdx.x == 0:
-                note(position, v, label, score, tied, current, shared.sweep, run)
+                length = plan.degrees[np.uint64(position)]
+                note(position, v, length, label, score, tied, current, shared.sweep, run, numbers)
 
     return BlockWork(block_item, collect_piece)

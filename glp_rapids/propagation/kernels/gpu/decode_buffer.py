@@ -29,7 +29,7 @@ from glp_rapids.jit.target import Target
 from glp_rapids.propagation.kernels.gpu import read_packed_list
 from glp_rapids.propagation.kernels.gpu.active_set import needed
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding
-from glp_rapids.propagation.kernels.gpu.plan import END, HUBS, SUBWARP_ROWS
+from glp_rapids.propagation.kernels.gpu.plan import HUBS, LAST_END, SUBWARP_ROWS
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, THREADS, WARPS
 from glp_rapids.propagation.kernels.gpu.votes import ALL
 
@@ -50,14 +50,14 @@ def store_vertex(out, place, entry):
     out[0][np.uint64(place)] = out[1][np.uint64(entry)]
 
 
-def activate(active, place, entry):
-    """Make a vertex active, even if it is: who asks waits for each answer before it reads on."""
-    active[np.uint64(entry)] = 1
+def activate(slack, place, entry):
+    """Take from the slack of a vertex."""
+    cuda.atomic.add(slack, np.uint64(entry), np.int32(-1))
 
 
-def activate_vertex(active, place, entry):
-    """Make the vertex of an entry active."""
-    active[0][np.uint64(active[1][np.uint64(entry)])] = 1
+def activate_vertex(slack, place, entry):
+    """Take from the slack of the vertex of an entry."""
+    cuda.atomic.add(slack[0], np.uint64(slack[1][np.uint64(entry)]), np.int32(-1))
 
 
 def build_list_of(ordered: bool) -> Any:
@@ -163,7 +163,7 @@ def build(index_type: Any, decoding: Decoding, target: Target) -> DecodeFunction
         first_part = lists.group_parts[np.uint64(group)]
         end_of_parts = lists.group_parts[np.uint64(group + 1)]
         first = plan.groups[group, HUBS]
-        last = plan.groups[group, SUBWARP_ROWS if fused else END]
+        last = plan.groups[group, SUBWARP_ROWS if fused else LAST_END]
         chunks_of_parts = (end_of_parts - first_part + LANES - 1) // LANES
         chunks = chunks_of_parts + (last - first + LANES - 1) // LANES
         chunk = warp
@@ -247,19 +247,19 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
         return place, degree, bit
 
     @cuda.jit(device=True)
-    def activate_list(active, readers, v):
+    def activate_list(slack, readers, v):
         """Activate who reads the label of v; return False if the list has several parts."""
         place, degree, bit = begin(readers, v)
         if degree > max(readers.settings.segment, readers.settings.raw_below):
             return False
         read_list(
             readers.words, readers.tables, bit, place, degree, readers.settings,
-            sink_of(active, readers), ZERO,
+            sink_of(slack, readers), ZERO,
         )  # fmt: skip
         return True
 
     @cuda.jit(device=True)
-    def activate_parts(active, readers, v):
+    def activate_parts(slack, readers, v):
         """Activate who reads the label of v; all threads of a block call this."""
         place, degree, bit = begin(readers, v)
         segment = readers.settings.segment
@@ -269,22 +269,22 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
                 readers.words, readers.tables,
                 part_bit(readers.words, bit, degree, part, readers.settings), place,
                 min(segment, degree - part * segment), readers.settings,
-                sink_of(active, readers), ZERO,
+                sink_of(slack, readers), ZERO,
             )  # fmt: skip
             part += THREADS
 
     @cuda.jit(device=True)
-    def activate_readers(active, readers, queue, v, differs):
+    def activate_readers(slack, readers, queue, v, differs):
         """Activate who reads the label of v, if v differs; all threads of a block call this."""
         if cuda.threadIdx.x == 0:
             queue.number[0] = 0
         cuda.syncthreads()
-        if differs and not activate_list(active, readers, v):
+        if differs and not activate_list(slack, readers, v):
             place = cuda.atomic.add(queue.number, 0, np.int32(1))
             queue.first[place] = np.int64(v)
         cuda.syncthreads()
         for i in range(queue.number[0]):
-            activate_parts(active, readers, queue.first[i])
+            activate_parts(slack, readers, queue.first[i])
         cuda.syncthreads()
 
     return activate_readers

@@ -31,6 +31,7 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     BINS,
     BLOCK_ROWS,
     END_OF_BATCHES,
+    ENDS,
     FIRST_BATCH,
     FIRST_TICKETS,
     WARP_ROWS,
@@ -61,7 +62,7 @@ def build(
     """Make the functions of one program, for compressed lists if ``decoding`` says how."""
     keeps_score = not compiled.traits.default_update
     prunes = functions.growing and not keeps_score
-    note = build_note(compiled.traits.plain, keeps_score)
+    note = build_note(compiled.traits)
     decode, reader, fill_buffer, load_classes = None, read_plain, None, None
     if decoding is not None:
         decode = decode_buffer.build(functions.index_type, decoding, target)
@@ -107,7 +108,7 @@ def build(
                 items = number_of_pieces
                 stride, item = blocks, np.int64(block)
                 if with_rows:
-                    items += groups[group + WARP_ROWS] - first_row
+                    items += groups[group + ENDS + BLOCK_ROWS] - first_row
                     drawing = items > blocks
             else:
                 first_row = groups[group + WARP_ROWS]

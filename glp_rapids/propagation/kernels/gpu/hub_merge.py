@@ -82,17 +82,17 @@ def build(functions: VoteFunctions, prunes: bool) -> HubFunctions:
             pieces.tied[np.uint64(piece)] = tied
 
     @cuda.jit(device=True)
-    def best_of_pieces(hub, first, last, pieces, current, shared):
+    def best_of_pieces(hub, first, last, pieces, current, shared, numbers):
         """Combine what the pieces handed in."""
         best, score, tied = index_type(-1), score_type(0), False
         for piece in range(first + cuda.threadIdx.x, last, THREADS):
             best, score, tied = combine(
                 best, score, tied, pieces.label[piece], pieces.score[piece],
-                pieces.tied[piece] != 0, current, shared.sweep,
+                pieces.tied[piece] != 0, current, shared.sweep, numbers,
             )  # fmt: skip
         if cuda.threadIdx.x == 0:
             pieces.arrived[hub] = 0
-        return best_of_block(best, score, tied, current, shared)
+        return best_of_block(best, score, tied, current, shared, numbers)
 
     return HubFunctions(add, comes_last, hand_in, best_of_pieces)
 
@@ -121,7 +121,7 @@ def build_decide(functions: VoteFunctions, hub_functions: HubFunctions) -> Any:
         if not comes_last(hub, first, last, pieces, shared.reduction.arrived):
             return False, True, best, score, tied
         if all_distinct:
-            best, score, tied = best_of_pieces(hub, first, last, pieces, current, shared)
+            best, score, tied = best_of_pieces(hub, first, last, pieces, current, shared, numbers)
             return True, True, best, score, tied
         base, number = hubs.base[hub], tables.number[hub]
         best, score, tied = index_type(-1), score_type(0), False
@@ -158,14 +158,22 @@ def build_decide(functions: VoteFunctions, hub_functions: HubFunctions) -> Any:
                 if highest > votes:
                     unsure += np.int32(1)
                 best, score, tied = combine(
-                    best, score, tied, label, score_type(votes), False, current, shared.sweep
+                    best,
+                    score,
+                    tied,
+                    label,
+                    score_type(votes),
+                    False,
+                    current,
+                    shared.sweep,
+                    numbers,
                 )
             tables.labels[place] = index_type(-1)
             tables.votes[place] = vote_type(0)
             tables.excess[place] = vote_type(0)
         inexact, _ = sum_and_max_of_block(vote_type(unsure), vote_type(0), shared.reduction)
         known = upper_bound + left_out < lower_bound and (inexact == 0 or several == 1)
-        best, score, tied = best_of_block(best, score, tied, current, shared)
+        best, score, tied = best_of_block(best, score, tied, current, shared, numbers)
         if thread == 0:
             pieces.arrived[hub] = 0
             tables.number[hub] = 0
@@ -207,17 +215,17 @@ def build_collect(functions: VoteFunctions, hub_functions: HubFunctions) -> Any:
                         best, score, tied = combine(
                             best, score, tied, labels[0],
                             score_of(v, labels[0], votes[0], state, numbers),
-                            False, current, shared.sweep,
+                            False, current, shared.sweep, numbers,
                         )  # fmt: skip
                     for i in range(1, STEP):
                         labels[i - 1], votes[i - 1] = labels[i], votes[i]
                     k += np.int32(1)
                 slot += np.int64(STEP * THREADS)
-            best, score, tied = best_of_block(best, score, tied, current, shared)
+            best, score, tied = best_of_block(best, score, tied, current, shared, numbers)
             hand_in(piece, best, score, tied, pieces)
         if not comes_last(hub, first, last, pieces, shared.reduction.arrived):
             return False, best, score, tied
-        best, score, tied = best_of_pieces(hub, first, last, pieces, current, shared)
+        best, score, tied = best_of_pieces(hub, first, last, pieces, current, shared, numbers)
         return True, best, score, tied
 
     return collect

@@ -30,7 +30,7 @@ from glp_rapids.propagation.kernels.gpu import (
 )
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding
 from glp_rapids.propagation.kernels.gpu.failures import build_say
-from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, END, HUBS, SUBWARP_ROWS
+from glp_rapids.propagation.kernels.gpu.plan import COLUMNS
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
     DEFERRED_ROWS,
     LANES,
@@ -63,12 +63,12 @@ def build(
     activate_readers = update.build_activate()
     if decoding is not None:
         activate_readers = decode_buffer.build_activate(decoding, target)
-    update_class = update.build(compiled, index_type, activate_readers)
     rules = schedule_rules.build(target)
     grid_barrier, set_rule, judge = rules.grid_barrier, rules.set_rule, rules.judge
     evaluation = dispatch.build(compiled, functions, grid_barrier, target, decoding)
     evaluate, fill_buffer = evaluation.evaluate, evaluation.fill_buffer
     load_classes, buffered = evaluation.load_classes, evaluation.fill_buffer is not None
+    update_group = update.build(compiled, index_type, activate_readers, buffered)
     entries, classes = 1, 1
     if load_classes is not None:
         entries, classes = WARPS * read_packed.SEGMENT, packed_numbers.ENTRIES
@@ -121,8 +121,6 @@ def build(
             clear(shared.table, slot)
         for i in range(thread, SKETCH_COUNTERS, THREADS):
             shared.sketch[i] = vote_type(0)
-        if thread < COLUMNS:
-            shared.groups[thread] = plan.groups[0, thread]
         if thread == 0:
             shared.queue.number[0] = 0
             shared.changes[0] = 0
@@ -139,14 +137,15 @@ def build(
         ready, half = False, np.int64(0)  # the next group is decoded, in this half of the buffer
         for _ in range(schedule.sweeps):
             if thread == 0:
-                set_rule(sweep, run, schedule)
+                set_rule(sweep, plan, run, schedule)
             cuda.syncthreads()
             state = State(
                 *(fields[:1] + (np.int64(sweep[SWEEP.sweeps] + 1),) + fields[2:])  # noqa: RUF005
             )
-            groups = schedule.classes * schedule.strips
-            strip, first = np.int64(0), np.int64(0)
-            for group in range(groups):
+            group, of_class = sweep[SWEEP.first_row], np.int64(0)
+            if thread < COLUMNS:
+                shared.groups[row + thread] = plan.groups[group, thread]
+            while group < sweep[SWEEP.end_row]:
                 if thread == 0:
                     sweep[SWEEP.all_distinct] = (
                         schedule.all_distinct
@@ -157,7 +156,7 @@ def build(
                     sweep[SWEEP.buffer_start] = half * schedule.buffer
                     sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
                 cuda.syncthreads()
-                following = group + 1 if group + 1 < groups else 0
+                following = group + 1 if group + 1 < sweep[SWEEP.end_row] else np.int64(0)
                 if buffered:
                     if not ready:
                         fill_buffer(
@@ -183,17 +182,17 @@ def build(
                 # What the next group needs to know is on its way while this one is updated.
                 if thread < COLUMNS:
                     shared.groups[COLUMNS - row + thread] = plan.groups[following, thread]
-                if strip == 0:
-                    first = shared.groups[row + HUBS]
-                strip += 1
-                if buffered and strip < schedule.strips:
+                group, of_class = group + 1, of_class + 1
+                if buffered and of_class < sweep[SWEEP.rows_a_class] and following > 0:
                     row = COLUMNS - row
                     continue  # a class is updated as a whole
-                strip = np.int64(0)
-                changes = update_class(
-                    first, shared.groups[row + SUBWARP_ROWS], shared.groups[row + END],
-                    plan.vertices, readers, run, state, shared, numbers,
-                )  # fmt: skip
+                changes = np.int64(0)
+                if buffered:
+                    for one in range(group - of_class, group):
+                        changes += update_group(one, plan, readers, run, state, shared, numbers)
+                else:
+                    changes = update_group(row, plan, readers, run, state, shared, numbers)
+                of_class = np.int64(0)
                 row = COLUMNS - row
                 changes = sum_of_warp(changes)
                 if thread % LANES == 0 and changes > 0:

@@ -3,6 +3,8 @@
 Vertices are listed by class and, inside a class, by falling degree, so that long rows start first
 and short ones fill the gaps; where a row starts and ends is listed beside, so that a class reads
 neighbouring memory. A path serves a range of degrees; warps draw tickets for runs of vertices.
+Classes that merge when little changes lie side by side in each range of degrees, so that a merged
+class is to the kernel what a class is: a group, of another level.
 The plan depends on the graph and the number of classes alone, and is read-only.
 
 Where only so many entries may be at hand at a time, a class is cut into strips of neighbouring
@@ -11,16 +13,23 @@ vertices, and a strip is to the plan what a class is elsewhere: a group.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.hashing import CLASS_SEED, mix
 from glp_rapids.device import array_module, device_of, to_device, to_host
-from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
+from glp_rapids.graph.id_words import IdWords
+from glp_rapids.jit.parallel_for import each
+from glp_rapids.jit.target import Target
+from glp_rapids.propagation import ties
+from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, THREADS
 from glp_rapids.propagation.kernels.gpu.votes import WARP_ENTRIES
-from glp_rapids.propagation.schedule import class_numbers
+from glp_rapids.propagation.schedule import spans_of
 
 # Warps read more at a time than blocks do, which wait for one another; but a small class would be
 # over before a warp has read a long row. So a warp's rows have at most this share of a class.
@@ -53,20 +62,28 @@ WARP_BINS = (
 WARP_TABLE, WARP_REGISTERS, WHOLE_WARP, HALF_WARP, ONE_THREAD = range(len(WARP_BINS))
 BINS = len(WARP_BINS)
 
-# The columns of `Plan.groups`. Positions in the list where something begins:
-HUBS = 0
-BLOCK_ROWS = 1
-WARP_ROWS = 2  # and, in further columns, each bin
+# Ranges of degrees, the order inside a class: hubs, rows of one block, and the bins of warps.
+HUBS, BLOCK_ROWS, WARP_ROWS = range(3)
 SUBWARP_ROWS = WARP_ROWS + WHOLE_WARP
-END = WARP_ROWS + BINS
+RANGES = WARP_ROWS + BINS
+
+# The columns of `Plan.groups`. First, by range, the position in the list where it begins; then
+# where it ends:
+ENDS = RANGES
+LAST_END = ENDS + RANGES - 1
 # Tickets:
-FIRST_TICKETS = END + 1  # of each bin, and the number of all
+FIRST_TICKETS = ENDS + RANGES  # of each bin, and the number of all
 TICKET_SIZES = FIRST_TICKETS + BINS + 1  # vertices of a ticket of each bin
 SPARSE = 2 * BINS + 1  # so many columns further on the same for when few are active
 # Batches of hubs:
 FIRST_BATCH = TICKET_SIZES + BINS + SPARSE
 END_OF_BATCHES = FIRST_BATCH + 1
-COLUMNS = END_OF_BATCHES + 1
+FIRST_CHUNKS = END_OF_BATCHES + 1  # of 32 positions, of each range, and the number of all
+COLUMNS = FIRST_CHUNKS + RANGES + 1
+
+# The columns of `Plan.levels`: how many classes are one, the first row of `Plan.groups` and the one
+# behind the last, and how many rows make one class.
+SPAN, FIRST_ROW, END_ROW, ROWS_A_CLASS = range(4)
 
 
 @dataclass(frozen=True)
@@ -76,7 +93,8 @@ class Plan:
     vertices: Any  # who has neighbours, group after group, by falling degree
     starts: Any  # int64: where their rows start
     degrees: Any  # as vertices
-    groups: Any  # int64 [groups, COLUMNS]
+    groups: Any  # int64 [rows, COLUMNS]: a row a group of every level
+    levels: Any  # int64 [levels, LEVEL_COLUMNS]: how a sweep goes through the groups
     hubs: dict[str, Any]  # int64 arrays, the fields of `arguments.Hubs`
     table_slots: int  # of the hubs' tables in global memory
     entries_a_group: int  # about: classes are drawn by a hash
@@ -96,19 +114,76 @@ class Limits:
     longest: int = WARP_BINS[WARP_TABLE].largest_degree  # of rows that a warp reads alone
 
 
+class Listing(NamedTuple):
+    """What the functions that sort the vertices work on, a vertex or a position each."""
+
+    indptr: Any
+    strip: Any  # of each vertex, if classes have strips
+    degrees: Any  # the largest of each bin, ascending from 0
+    place: Any  # of each bin: its range and what is finer, with room for the class between them
+    id_words: IdWords
+    shape: Any  # int64: classes, classes that merge into one, strips, ranges, finer bins, bits
+    words: Any  # int64: place in the order, vertex
+    vertices: Any
+    starts: Any
+    listed_degrees: Any
+
+
 def make_plan(
     indptr: Any,
     number_of_edges: int,
     dtype: Any,
     classes: int,
+    id_words: IdWords,
     limits: Limits,
     strips: int = 1,
     strip: Any = None,
+    merges: bool = True,
 ) -> Plan:
-    """List the vertices, of type ``dtype``, and cut the long rows; ``strip`` is each vertex's."""
+    """List the vertices, of type ``dtype``, and cut the long rows; ``strip`` is each vertex's.
+
+    ``merges``: groups of several classes have rows of their own; else they are gone through.
+    """
     xp = array_module(indptr)
-    groups = classes * strips
-    entries = -(-number_of_edges // groups)
+    entries = -(-number_of_edges // (classes * strips))
+    degrees, ranges = _bins(entries, limits)
+    spans = spans_of(classes)
+    coarse = spans[-1] if merges else 1
+    vertices, starts, degree, ends = _listed(
+        indptr, dtype, degrees, ranges, id_words, (classes, coarse, strips), strip, xp
+    )
+    begins, ends = _range_ends(ends, spans if merges else [1], classes)
+    hubs, batches, table_slots = _hubs(degree, begins, ends, limits, xp)
+    rows = np.cumsum([0, *map(len, begins)])
+    begins, ends = np.concatenate(begins), np.concatenate(ends)
+    if merges:
+        levels = [(span, *row, 1) for span, row in zip(spans, pairwise(rows), strict=True)]
+    else:
+        levels = [(span, 0, classes * strips, span * strips) for span in spans]
+    tickets = _tickets((ends - begins)[:, WARP_ROWS:], limits)
+    chunks = -(-(ends - begins) // LANES)
+    first_chunks = np.column_stack([np.zeros(len(chunks), np.int64), np.cumsum(chunks, axis=1)])
+    columns = np.column_stack([begins, ends, tickets, batches, first_chunks])
+    arrays = {"groups": columns, "levels": np.array(levels), **hubs}
+    on_device = _moved_together(arrays, device_of(indptr))
+    return Plan(
+        vertices=vertices,
+        starts=starts,
+        degrees=degree,
+        groups=on_device.pop("groups"),
+        levels=on_device.pop("levels"),
+        hubs=on_device,
+        table_slots=table_slots,
+        entries_a_group=entries,
+        strips=strips,
+    )
+
+
+def _bins(entries: int, limits: Limits) -> tuple[list[int], list[int]]:
+    """Return the largest degree of each bin, ascending from 0, and the range of each but the first.
+
+    Rows for one block have several bins, so that long ones come first; what is beyond is a hub.
+    """
     # A block takes a row alone if its table has room for any labels, or if that takes no longer
     # than twice its share of the class.
     single = min(limits.slots * 3 // 4 - THREADS, HUB)
@@ -121,91 +196,65 @@ def make_plan(
     degrees[-1] = min(degrees[-1], longest, limits.longest)
     while degrees[-1] < single:
         degrees.append(min(max(2 * degrees[-1], 1), single))
-    key = _keys(indptr, classes, strips, strip, np.array(degrees), xp)
-    bins = len(degrees) + 1
-    counts = to_host(xp.bincount(key, minlength=groups * bins)).reshape(groups, bins)
-    vertices, starts, degree = _listed(indptr, dtype, key, counts, xp)
-    counts = counts[:, :-1]  # the last bin: no neighbours
-    ends = np.cumsum(counts.ravel()).reshape(counts.shape)
-    begins = ends - counts
-    first_of_warps = counts.shape[1] - BINS
-    positions = np.column_stack(
-        [begins[:, 0], begins[:, 1], begins[:, first_of_warps:], ends[:, -1]]
-    )
-    tickets = _tickets(np.diff(positions[:, WARP_ROWS:]), limits)
-    hubs, table_slots = _hubs(degree, positions, limits, xp)
-    batches = hubs.pop("group_batches")
-    columns = np.column_stack([positions, tickets, batches[:-1], batches[1:]])
-
-    def on_device(array: np.ndarray) -> Any:
-        return to_device(np.ascontiguousarray(array, dtype=np.int64), device_of(indptr))
-
-    return Plan(
-        vertices=vertices,
-        starts=starts,
-        degrees=degree,
-        groups=on_device(columns),
-        hubs={
-            name: on_device(array if array.size else np.zeros(1)) for name, array in hubs.items()
-        },
-        table_slots=table_slots,
-        entries_a_group=entries,
-        strips=strips,
-    )
+    of_blocks = len(degrees) - 1 - BINS
+    return degrees, [*range(WARP_ROWS + BINS - 1, BLOCK_ROWS, -1), *[BLOCK_ROWS] * of_blocks, HUBS]
 
 
-def _keys(indptr: Any, classes: int, strips: int, strip: Any, degrees: np.ndarray, xp: Any) -> Any:
-    """Return each vertex's place in the order: class, strip, degree bins from hubs down to none."""
-    number_of_vertices, bins = indptr.size - 1, degrees.size + 1
-    dtype = np.uint16 if classes * strips * bins <= 1 << 16 else np.int32
-    key = xp.empty(number_of_vertices, dtype)
-    limits = xp.asarray(degrees)
-    for first, last in parts_of(0, number_of_vertices, number_of_vertices):
-        degree = indptr[first + 1 : last + 1] - indptr[first:last]
-        place = degrees.size - xp.searchsorted(limits, degree, side="left")
-        if classes > 1:
-            index = xp.arange(first, last, dtype=np.int64)
-            place += class_numbers(index, classes).astype(np.int64) * (strips * bins)
-        if strips > 1:
-            place += strip[first:last].astype(np.int64) * bins
-        key[first:last] = place
-    return key
+def _listed(indptr, dtype, degrees, ranges, id_words, shape, strip, xp):
+    """List the vertices that have neighbours, their rows' starts and degrees, and where keys end.
 
-
-def _listed(indptr: Any, dtype: Any, key: Any, counts: np.ndarray, xp: Any) -> tuple[Any, Any, Any]:
-    """List the vertices that have neighbours, their rows' starts and degrees.
-
-    By key, and ascending in each: a part of the vertices at a time is sorted and handed out, for
-    to sort all at once takes more memory than the lists.
+    Vertices are in the order of a key of (merged class, strip, range, class, finer bin, index):
+    so a range of a class, and of neighbouring classes that merge, is one stretch of the list.
+    Key and index are one word, so that one sort of whole words does it.
     """
-    bins = counts.shape[1]
-    with_neighbours = counts.copy()
-    with_neighbours[:, -1] = 0
-    ends = np.cumsum(with_neighbours.ravel())
-    number = int(ends[-1])
-    following = xp.asarray(ends - with_neighbours.ravel())  # the next free place of each key
-    vertices, starts = xp.empty(number, dtype), xp.empty(number, np.int64)
-    degrees = xp.empty(number, dtype)
-    for first, last in parts_of(0, key.size, key.size):
-        part = key[first:last]
-        order = xp.argsort(part, kind="stable")
-        part = part[order]
-        of_part = xp.bincount(part, minlength=counts.size)
-        place = xp.arange(last - first) + (following - xp.cumsum(of_part) + of_part)[part]
-        following += of_part
-        keep = part % bins != bins - 1
-        place, listed = place[keep], first + order[keep]
-        vertices[place] = listed
-        starts[place] = indptr[listed]
-        degrees[place] = indptr[listed + 1] - indptr[listed]
-    return vertices, starts, degrees
+    number_of_vertices = indptr.size - 1
+    classes, coarse, strips = shape
+    finer = max(ranges.count(BLOCK_ROWS), 1)
+    within = [ranges[i:].count(range) - 1 for i, range in enumerate(ranges)]  # long rows first
+    place = [range * coarse * finer + fine for range, fine in zip(ranges, within, strict=True)]
+    bits = max(number_of_vertices - 1, 1).bit_length()
+    keys = -(-classes // coarse) * strips * RANGES * coarse * finer
+    work = Listing(
+        indptr=indptr,
+        strip=xp.zeros(1, np.uint16) if strip is None else strip,
+        degrees=xp.asarray(np.array(degrees)),
+        place=xp.asarray(np.array([0, *place])),
+        id_words=id_words,
+        shape=xp.asarray(np.array([classes, coarse, strips, finer, bits, keys])),
+        words=xp.empty(number_of_vertices, np.int64),
+        vertices=xp.empty(0, dtype),
+        starts=xp.empty(0, np.int64),
+        listed_degrees=xp.empty(0, dtype),
+    )
+    device = device_of(indptr)
+    each(functions, "", "make_word", number_of_vertices, work, device)
+    work.words.sort()
+    ends = to_host(xp.searchsorted(work.words, xp.arange(1, keys + 1) << bits))
+    number = int(ends[-1]) if keys else 0
+    work = work._replace(
+        vertices=xp.empty(number, dtype),
+        starts=xp.empty(number, np.int64),
+        listed_degrees=xp.empty(number, dtype),
+    )
+    each(functions, "", "list_word", number, work, device)
+    ends = ends.reshape(-(-classes // coarse), strips, RANGES, coarse, finer)
+    return work.vertices, work.starts, work.listed_degrees, ends
 
 
-def parts_of(first: int, last: int, number_of_vertices: int) -> Iterator[tuple[int, int]]:
-    """Cut a range so that what is made for a part is small beside what there is for all."""
-    length = max(number_of_vertices // PARTS, 1 << 16)
-    for begin in range(first, last, length):
-        yield begin, min(begin + length, last)
+def _range_ends(
+    ends: np.ndarray, spans: list[int], classes: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return where ranges begin and end, by level, group and range, from where keys end."""
+    begins = np.concatenate([[0], ends.ravel()[:-1]]).reshape(ends.shape)
+    strips = ends.shape[1]
+
+    def grouped(keys: np.ndarray, span: int) -> np.ndarray:
+        return np.moveaxis(keys, -1, 1).reshape(-1, RANGES)[: -(-classes // span) * strips]
+
+    return (
+        [grouped(begins[..., ::span, 0], span) for span in spans],
+        [grouped(ends[..., span - 1 :: span, -1], span) for span in spans],
+    )
 
 
 def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
@@ -222,12 +271,21 @@ def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
 
 
 def _hubs(
-    degree: Any, positions: np.ndarray, limits: Limits, xp: Any
-) -> tuple[dict[str, np.ndarray], int]:
-    """Cut hubs into pieces, and pack their tables into batches, never across groups."""
-    spans = [np.arange(first, last) for first, last in positions[:, [HUBS, BLOCK_ROWS]]]
-    of_hubs = np.concatenate(spans).astype(np.int64)
-    degrees = to_host(degree[xp.asarray(of_hubs)]).astype(np.int64)
+    degree: Any, begins: list[np.ndarray], ends: list[np.ndarray], limits: Limits, xp: Any
+) -> tuple[dict[str, np.ndarray], np.ndarray, int]:
+    """Cut hubs into pieces, and pack their tables into batches, never across groups.
+
+    Tables are packed for the groups of the last level, where most classes are one; a batch of a
+    finer level is what of it lies in one of its groups.
+    """
+    spans = [
+        np.arange(first, last)
+        for first, last in zip(begins[-1][:, HUBS], ends[-1][:, HUBS], strict=True)
+    ]
+    position = np.concatenate(spans).astype(np.int64)
+    degrees = position
+    if position.size:
+        degrees = to_host(degree[xp.asarray(position)]).astype(np.int64)
     stretches = -(-degrees // THREADS)
     if limits.handed_over is None:
         # All labels of a piece must fit the block's table.
@@ -237,29 +295,88 @@ def _hubs(
         pieces = -(-stretches // PIECE)
         labels = 2 * pieces * (limits.handed_over + 1)
     slots = np.int64(1) << np.ceil(np.log2(np.maximum(labels, 2))).astype(np.int64)
-    base, batch_of_hub, group_batches = np.zeros(degrees.size, np.int64), [], [0]
-    hub = batches = most = 0
+    before = np.concatenate([[0], np.cumsum(slots)])
+    cuts, first = [], 0  # the hubs with which a batch begins
     for span in spans:
-        used = 0
-        for _ in span:
-            if used and used + slots[hub] > BATCH_SLOTS:
-                batches, used = batches + 1, 0
-            base[hub] = used
-            used += int(slots[hub])
-            most = max(most, used)
-            batch_of_hub.append(batches)
-            hub += 1
-        batches += used > 0
-        group_batches.append(batches)
-    of_piece = np.repeat(np.arange(degrees.size), pieces)
+        last = first + span.size
+        while first < last:
+            cuts.append(first)
+            fitting = np.searchsorted(before, before[first] + BATCH_SLOTS, side="right") - 1
+            first = min(max(int(fitting), first + 1), last)
+    cuts = np.array(cuts, np.int64)
+    base = before[:-1] - before[cuts[np.searchsorted(cuts, np.arange(position.size), "right") - 1]]
     first_piece = np.concatenate([[0], np.cumsum(pieces)])
-    batch_of_piece = np.asarray(batch_of_hub, np.int64)[of_piece]
-    return {
-        "position": of_hubs,
+    batch_pieces, group_batches, numbered = [], [], 0
+    for of_level in zip(begins, ends, strict=True):
+        first, last = (np.searchsorted(position, bound[:, HUBS]) for bound in of_level)
+        of_level = np.unique(np.concatenate([cuts, first[first < last]]))
+        group_batches.append(numbered + np.searchsorted(of_level, np.column_stack([first, last])))
+        batch_pieces.append(first_piece[np.append(of_level, position.size)])
+        numbered += of_level.size + 1
+    arrays = {
+        "position": position,
         "base": base,
         "slots": slots,
         "first_piece": first_piece,
-        "piece_hub": of_piece,
-        "batch_pieces": np.searchsorted(batch_of_piece, np.arange(batches + 1)),
-        "group_batches": np.asarray(group_batches),
-    }, max(most, 1)
+        "piece_hub": np.repeat(np.arange(position.size), pieces),
+        "batch_pieces": np.concatenate(batch_pieces),
+    }
+    return arrays, np.concatenate(group_batches), int(max((base + slots).max(initial=1), 1))
+
+
+def _moved_together(arrays: dict[str, np.ndarray], device: Any) -> dict[str, Any]:
+    """Copy int64 arrays to a device at once; of an empty one comes a zero."""
+    arrays = {name: array if array.size else np.zeros(1) for name, array in arrays.items()}
+    ends = np.cumsum([0, *(array.size for array in arrays.values())])
+    moved = to_device(
+        np.concatenate([array.ravel() for array in arrays.values()]).astype(np.int64), device
+    )
+    return {
+        name: moved[first:last].reshape(array.shape)
+        for (name, array), (first, last) in zip(arrays.items(), pairwise(ends), strict=True)
+    }
+
+
+def parts_of(first: int, last: int, number_of_vertices: int) -> Iterator[tuple[int, int]]:
+    """Cut a range so that what is made for a part is small beside what there is for all."""
+    length = max(number_of_vertices // PARTS, 1 << 16)
+    for begin in range(first, last, length):
+        yield begin, min(begin + length, last)
+
+
+@functools.cache
+def functions(_scheme: str, target: Target) -> dict[str, Any]:
+    """Compile the functions that take a vertex, and a position in the list, and a `Listing`."""
+    hashed, word_of = target.compile(mix), target.compile(ties.word_of)
+
+    def make_word(v, work):
+        classes, coarse, strips, finer, bits, keys = (
+            work.shape[0], work.shape[1], work.shape[2], work.shape[3], work.shape[4],
+            work.shape[5],
+        )  # fmt: skip
+        degree = work.indptr[v + 1] - work.indptr[v]
+        key = keys
+        if degree > 0:
+            bin = 1
+            while bin < work.degrees.size and degree > work.degrees[bin]:
+                bin += 1
+            word = word_of(v, work.id_words.first, work.id_words.words)
+            of_class = np.int64(hashed(word, CLASS_SEED) % np.uint64(classes))
+            group = (of_class // coarse) * strips
+            if strips > 1:
+                group += work.strip[v]
+            key = group * (RANGES * coarse * finer) + work.place[bin] + of_class % coarse * finer
+        work.words[v] = (key << bits) | v
+
+    def list_word(position, work):
+        bits = work.shape[4]
+        v = work.words[position] & ((np.int64(1) << bits) - 1)
+        start = work.indptr[v]
+        work.vertices[position] = v
+        work.starts[position] = start
+        work.listed_degrees[position] = work.indptr[v + 1] - start
+
+    return {
+        "make_word": target.device_function(make_word),
+        "list_word": target.device_function(list_word),
+    }

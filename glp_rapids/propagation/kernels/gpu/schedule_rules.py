@@ -10,9 +10,15 @@ import numpy as np
 from glp_rapids.jit import primitives
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.jit.target import Target
-from glp_rapids.propagation.kernels.gpu.plan import SPARSE
+from glp_rapids.propagation.kernels.gpu.plan import (
+    END_ROW,
+    FIRST_ROW,
+    ROWS_A_CLASS,
+    SPAN,
+    SPARSE,
+)
 from glp_rapids.propagation.kernels.gpu.shared_memory import SWEEP
-from glp_rapids.propagation.schedule import activates_all, judged, ties_of
+from glp_rapids.propagation.schedule import activates_all, judged, span_of, ties_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ def build(target: Target) -> ScheduleFunctions:
     """Make the barrier, and what one thread of each block decides before and after a sweep."""
     rules_of_ties, judgement = target.compile(ties_of), target.compile(judged)
     wait_for_grid = primitives.grid_barrier
-    wakes_all = target.compile(activates_all)
+    wakes_all, spans = target.compile(activates_all), target.compile(span_of)
 
     @cuda.jit(device=True)
     def grid_barrier(run, goal):
@@ -36,7 +42,7 @@ def build(target: Target) -> ScheduleFunctions:
         wait_for_grid(run.barrier, goal)
 
     @cuda.jit(device=True)
-    def set_rule(now, run, schedule):
+    def set_rule(now, plan, run, schedule):
         """Say what holds for the next sweep; one thread of each block does."""
         sweep = now[SWEEP.sweeps] + 1
         now[SWEEP.exploring] = now[SWEEP.explored] < 0
@@ -52,6 +58,12 @@ def build(target: Target) -> ScheduleFunctions:
         before = np.int64(0)
         if sweep > 1:
             before = run.changed[np.uint64(sweep - 2 - schedule.forgotten)]
+        span, level = spans(schedule.classes, sweep, before, schedule.vertices), 0
+        while plan.levels[level, SPAN] != span:
+            level += 1
+        now[SWEEP.first_row] = plan.levels[level, FIRST_ROW]
+        now[SWEEP.end_row] = plan.levels[level, END_ROW]
+        now[SWEEP.rows_a_class] = plan.levels[level, ROWS_A_CLASS]
         everybody = wakes_all(sweep, before, schedule.many)
         now[SWEEP.activates] = schedule.skip and not everybody
         if everybody:

@@ -43,6 +43,9 @@ class SweepSlots(NamedTuple):
     rows_ascend: int  # strictly, so a row can be searched
     buffer_start: int  # where the decoded rows of the group begin
     ticket_pair: int  # 0 or 2: the two counters of `Run.drawn` in use
+    first_row: int  # of `Plan.groups` in this sweep
+    end_row: int  # and the one behind the last
+    rows_a_class: int  # that are evaluated before any is updated
 
 
 SWEEP = SweepSlots(*range(len(SweepSlots._fields)))

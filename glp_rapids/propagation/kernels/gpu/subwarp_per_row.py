@@ -52,7 +52,7 @@ def build(functions: VoteFunctions) -> Any:
         elif label >= 0:
             score = score_of(v, label, total, state, numbers)
         cuda.syncwarp()
-        return best_of_subwarp(label, score, False, width, current, sweep)
+        return best_of_subwarp(label, score, False, width, current, sweep, numbers)
 
     @cuda.jit(device=True)
     def subwarp_row(v, start, degree, current, lane, width, rows, state, sweep, numbers):

@@ -18,7 +18,7 @@ from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
 def build(functions: VoteFunctions, size: int) -> Any:
     """Make the evaluation of rows of up to ``size`` entries, one a thread."""
     index_type, vote_type, score_type = functions.types
-    heard_from, score_of, order_key = functions.heard_from, functions.score_of, functions.order_key
+    heard_from, score_of, key_of = functions.heard_from, functions.score_of, functions.key_of
     unit, growing, harmless = functions.unit, functions.growing, functions.default_load
 
     @cuda.jit(device=True)
@@ -74,9 +74,7 @@ def build(functions: VoteFunctions, size: int) -> Any:
                 best = index_type(-1)
                 for i in range(size):
                     if first[i] and scores[i] == most:
-                        this = order_key(
-                            labels[i], sweep[SWEEP.tie_break], np.uint64(sweep[SWEEP.tie_seed])
-                        )
+                        this = key_of(labels[i], sweep, numbers)
                         if best < 0 or this < key or (this == key and labels[i] < best):
                             best, key = labels[i], this
         return best, most, tied

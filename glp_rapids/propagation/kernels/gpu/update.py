@@ -1,4 +1,4 @@
-"""The update of a class: write its winners down, and make the readers of those that changed active.
+"""The update of a class: write its winners down, and take from the slack of those who read them.
 
 A thread a vertex, 32 neighbours in the list a warp; long lists of readers are gone through by warps
 or by the whole block. Shared memory: 4 KB, the queue of those.
@@ -13,30 +13,44 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.gpu.failures import build_say
+from glp_rapids.propagation.kernels.gpu.plan import (
+    ENDS,
+    FIRST_CHUNKS,
+    HUBS,
+    RANGES,
+    SUBWARP_ROWS,
+)
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP, THREADS, WARPS
 from glp_rapids.propagation.kernels.gpu.votes import ALL
 
-TOGETHER = 4  # readers looked up before the first is written
+TOGETHER = 4  # readers looked up before the first is told
 OF_THREAD, OF_WARP = 8, 512  # readers that a thread, and a warp, goes through; a block, more
 
 
 def build_activate() -> Any:
-    """Make what activates the readers of vertices that changed, from a CSR of readers."""
+    """Make what tells the readers of vertices that changed, from a CSR of readers."""
 
     @cuda.jit(device=True)
-    def activate(active, readers, first, last, step):
+    def activate(slack, readers, first, last, step):
         j = first
-        while j < last:
+        while j + (TOGETHER - 1) * step < last:
+            u = (
+                readers.indices[np.uint64(j)],
+                readers.indices[np.uint64(j + step)],
+                readers.indices[np.uint64(j + 2 * step)],
+                readers.indices[np.uint64(j + 3 * step)],
+            )
             for k in range(TOGETHER):
-                if j + k * step < last:
-                    u = np.uint64(readers.indices[np.uint64(j + k * step)])
-                    if active[u] == 0:  # a read is cheaper than a write: most are active already
-                        active[u] = 1
+                cuda.atomic.add(slack, np.uint64(u[k]), np.int32(-1))
             j += TOGETHER * step
+        while j < last:
+            u = readers.indices[np.uint64(j)]
+            cuda.atomic.add(slack, np.uint64(u), np.int32(-1))
+            j += step
 
     @cuda.jit(device=True)
-    def activate_readers(active, readers, queue, v, differs):
-        """Activate who reads the label of v, if v differs; all threads of a block call this."""
+    def activate_readers(slack, readers, queue, v, differs):
+        """Take from the slack of who reads the label of v, if v differs; a block calls this."""
         thread = np.int64(cuda.threadIdx.x)
         start, end = np.int64(0), np.int64(0)
         if differs:
@@ -45,7 +59,7 @@ def build_activate() -> Any:
             queue.number[0] = 0
         cuda.syncthreads()
         if end - start <= OF_THREAD:
-            activate(active, readers, start, end, np.int64(1))
+            activate(slack, readers, start, end, np.int64(1))
         elif end - start > OF_WARP:
             place = cuda.atomic.add(queue.number, 0, np.int32(1))
             queue.first[place] = start
@@ -56,21 +70,22 @@ def build_activate() -> Any:
             source = np.int32(cuda.ffs(middle) - 1)
             middle &= np.uint32(middle - np.uint32(1))
             activate(
-                active, readers, cuda.shfl_sync(ALL, start, source) + cuda.laneid,
+                slack, readers, cuda.shfl_sync(ALL, start, source) + cuda.laneid,
                 cuda.shfl_sync(ALL, end, source), np.int64(LANES),
             )  # fmt: skip
         cuda.syncthreads()
         for i in range(queue.number[0]):
-            activate(active, readers, queue.first[i] + thread, queue.last[i], np.int64(THREADS))
+            activate(slack, readers, queue.first[i] + thread, queue.last[i], np.int64(THREADS))
         cuda.syncthreads()
 
     return activate_readers
 
 
-def build(compiled: Compiled, index_type: Any, activate_readers: Any) -> Any:
-    """Make the update of a class; all threads of the grid call it together.
+def build(compiled: Compiled, index_type: Any, activate_readers: Any, buffered: bool) -> Any:
+    """Make the update of a group; all threads of the grid call it together.
 
-    ``activate_readers``: as `build_activate` makes it here, or `decode_buffer`.
+    ``activate_readers``: as `build_activate` makes it here, or `decode_buffer`. ``buffered``: a
+    class may have many groups, of which shared memory has but one.
     """
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
@@ -94,26 +109,42 @@ def build(compiled: Compiled, index_type: Any, activate_readers: Any) -> Any:
                 cuda.atomic.add(volume, np.uint64(label), amount * np.int64(cuda.popc(with_first)))
 
     @cuda.jit(device=True)
-    def update(first, long_end, last, vertices, readers, run, state, shared, numbers):
-        """Update the vertices at positions first..last; return a thread's count of changes.
+    def column(row, number, plan, shared):
+        """Return a column of the plan's row of the group."""
+        if buffered:
+            return plan.groups[row, number]
+        return shared.groups[row + number]
 
-        Up to ``long_end`` rows are long, the longest first: neighbours go to different warps.
+    @cuda.jit(device=True)
+    def update(row, plan, readers, run, state, shared, numbers):
+        """Update the vertices of a group; return a thread's count of changes.
+
+        Where rows are long, the longest first, neighbours in the list go to different warps.
         """
         thread = np.int64(cuda.threadIdx.x)
         lane = thread % LANES
-        active, winner, winner_score = run.active, run.winner, run.winner_score
+        slack, winner, winner_score = run.slack, run.winner, run.winner_score
+        vertices = plan.vertices
         activates = shared.sweep[SWEEP.activates] != 0
         changes = np.int64(0)
-        long_chunks = (long_end - first + LANES - 1) // LANES
-        chunks = long_chunks + (last - long_end + LANES - 1) // LANES
+        chunks = column(row, FIRST_CHUNKS + RANGES, plan, shared)
         chunk = np.int64(cuda.blockIdx.x) * WARPS
         while chunk < chunks:  # the same for all threads of a block
-            mine = chunk + thread // LANES
-            position, end_of_part = first + lane * long_chunks + mine, long_end
-            if mine >= long_chunks:
-                position, end_of_part = long_end + (mine - long_chunks) * LANES + lane, last
+            mine, kind = chunk + thread // LANES, np.int32(0)
+            position, end = np.int64(0), np.int64(0)
+            if mine < chunks:
+                while mine >= column(row, FIRST_CHUNKS + kind + 1, plan, shared):
+                    kind += np.int32(1)
+                first = column(row, FIRST_CHUNKS + kind, plan, shared)
+                position = column(row, HUBS + kind, plan, shared)
+                end = column(row, ENDS + kind, plan, shared)
+                if kind < SUBWARP_ROWS:
+                    of_range = column(row, FIRST_CHUNKS + kind + 1, plan, shared) - first
+                    position += lane * of_range + mine - first
+                else:
+                    position += (mine - first) * LANES + lane
             label, v = index_type(-1), index_type(0)
-            if position < end_of_part:
+            if position < end:
                 label = winner[np.uint64(position)]
                 v = vertices[np.uint64(position)]
             differs = False
@@ -147,7 +178,7 @@ def build(compiled: Compiled, index_type: Any, activate_readers: Any) -> Any:
                 count_one(state.volume, before, np.int64(-1), differs and before >= 0)
                 count_one(state.volume, after, np.int64(1), differs and after >= 0)
             if activates:
-                activate_readers(active, readers, shared.readers, v, differs)
+                activate_readers(slack, readers, shared.readers, v, differs)
             chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes
 

@@ -48,7 +48,7 @@ class VoteFunctions:
     heard_from: Any  # the label and votes of one entry
     self_vote: Any  # the vote that a vertex has for the label of its own name
     score_of: Any  # a label
-    order_key: Any  # of a label in a tie
+    key_of: Any  # of a label in a tie
     combine: Any  # two candidates
     best_of_subwarp: Any  # one candidate a lane
     sum_of_equal: Any  # of the lanes of a sub-warp that say the same
@@ -139,7 +139,15 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         return score_type(label_score(v, label, from_fixed(np.int64(votes), numbers.scale), state))
 
     @cuda.jit(device=True)
-    def combine(label, score, tied, other, other_score, other_tied, current, sweep):
+    def key_of(label, sweep, numbers):
+        """Return a number that ascends in the order that settles ties."""
+        return order_key(
+            label, sweep[SWEEP.tie_break], np.uint64(sweep[SWEEP.tie_seed]), numbers.first_id,
+            numbers.id_words,
+        )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def combine(label, score, tied, other, other_score, other_tied, current, sweep, numbers):
         """Return the better of two candidates; a negative label is none, a score of NaN loses."""
         if other < 0 or other_score != other_score:
             return label, score, tied
@@ -153,14 +161,13 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         if sweep[SWEEP.retain] != 0 and (label == current or other == current):
             first = current
         else:
-            key = order_key(label, sweep[SWEEP.tie_break], np.uint64(sweep[SWEEP.tie_seed]))
-            other_key = order_key(other, sweep[SWEEP.tie_break], np.uint64(sweep[SWEEP.tie_seed]))
+            key, other_key = key_of(label, sweep, numbers), key_of(other, sweep, numbers)
             if key < other_key or (key == other_key and label < other):
                 first = label
         return first, score, True
 
     @cuda.jit(device=True)
-    def best_of_subwarp(label, score, tied, width, current, sweep):
+    def best_of_subwarp(label, score, tied, width, current, sweep, numbers):
         """Combine the candidates of ``width`` neighbouring lanes; each of them gets the best.
 
         Only the score is compared lane by lane; labels are, where several have the highest.
@@ -200,10 +207,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
             # Shuffles know signed numbers only: the sign is flipped, and the order stays.
             key, first = LAST, winner
             if best:
-                key = np.int64(
-                    order_key(label, sweep[SWEEP.tie_break], np.uint64(sweep[SWEEP.tie_seed]))
-                    ^ SIGN
-                )
+                key = np.int64(key_of(label, sweep, numbers) ^ SIGN)
                 first = label
             distance = width >> 1
             while distance > 0:
@@ -236,9 +240,11 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         return value
 
     @cuda.jit(device=True)
-    def best_of_block(label, score, tied, current, shared):
+    def best_of_block(label, score, tied, current, shared, numbers):
         """Combine one candidate a thread into one; every thread gets it."""
-        label, score, tied = best_of_subwarp(label, score, tied, LANES, current, shared.sweep)
+        label, score, tied = best_of_subwarp(
+            label, score, tied, LANES, current, shared.sweep, numbers
+        )
         warps, thread = shared.reduction, cuda.threadIdx.x
         if thread % LANES == 0:
             warps.labels[thread // LANES] = label
@@ -250,7 +256,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         while i < WARPS:
             label, score, tied = combine(
                 label, score, tied, warps.labels[i], warps.scores[i], warps.ties[i] != 0, current,
-                shared.sweep,
+                shared.sweep, numbers,
             )  # fmt: skip
             i += np.int32(1)
         cuda.syncthreads()
@@ -276,7 +282,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         index_type=index_type, vote_type=vote_type, score_type=score_type, unit=unit,
         growing=growing, default_load=traits.default_load,
         table=build_table(index_type, vote_type), heard_from=heard_from, self_vote=self_vote,
-        score_of=score_of, order_key=order_key, combine=combine, best_of_subwarp=best_of_subwarp,
+        score_of=score_of, key_of=key_of, combine=combine, best_of_subwarp=best_of_subwarp,
         sum_of_equal=sum_of_equal, best_of_block=best_of_block,
         sum_and_max_of_block=sum_and_max_of_block,
     )  # fmt: skip

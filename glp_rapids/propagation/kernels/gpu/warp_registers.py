@@ -56,7 +56,15 @@ def build(functions: VoteFunctions, read_row: Any) -> Any:
                     own, has_own = vote_type(own + votes[0]), True
                 elif growing and all_distinct:
                     best, score, tied = combine(
-                        best, score, tied, label, score_type(votes[0]), False, current, shared.sweep
+                        best,
+                        score,
+                        tied,
+                        label,
+                        score_type(votes[0]),
+                        False,
+                        current,
+                        shared.sweep,
+                        numbers,
                     )
                 else:
                     place, claimed, _ = add(shared.table, base, slots - 1, slots, label, votes[0])
@@ -74,18 +82,20 @@ def build(functions: VoteFunctions, read_row: Any) -> Any:
                 best, score, tied = combine(
                     best, score, tied, labels[0],
                     score_of(v, labels[0], votes_in(shared.table, place), state, numbers),
-                    False, current, shared.sweep,
+                    False, current, shared.sweep, numbers,
                 )  # fmt: skip
                 clear(shared.table, place)
             for i in range(1, STEP):
                 labels[i - 1], places[i - 1] = labels[i], places[i]
             k += np.int32(1)
         cuda.syncwarp()
-        best, score, tied = best_of_subwarp(best, score, tied, LANES, current, shared.sweep)
+        best, score, tied = best_of_subwarp(
+            best, score, tied, LANES, current, shared.sweep, numbers
+        )
         if growing and cuda.any_sync(ALL, has_own):
             best, score, tied = combine(
                 best, score, tied, current, score_type(sum_of_warp(own)), False, current,
-                shared.sweep,
+                shared.sweep, numbers,
             )  # fmt: skip
         return best, score, tied
 

@@ -85,7 +85,7 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
                             left_out = max(left_out, amounts[0])
                             best, score, tied = combine(
                                 best, score, tied, label, score_type(amounts[0]), False, current,
-                                shared.sweep,
+                                shared.sweep, numbers,
                             )  # fmt: skip
                     elif not failed:
                         place, _, total = add(
@@ -156,19 +156,29 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
                             )
                         best, score, tied = combine(
                             best, score, tied, label, score_of(v, label, total, state, numbers),
-                            False, current, shared.sweep,
+                            False, current, shared.sweep, numbers,
                         )  # fmt: skip
                     clear(shared.table, place)
                 slot += np.int32(LANES)
             cuda.syncwarp()
         if failed:
             return index_type(-1), score_type(0), False, True
-        best, score, tied = best_of_subwarp(best, score, tied, LANES, current, shared.sweep)
+        best, score, tied = best_of_subwarp(
+            best, score, tied, LANES, current, shared.sweep, numbers
+        )
         if growing:
             has_own = cuda.any_sync(ALL, has_own) if not unit else own > 0
             if has_own:
                 best, score, tied = combine(
-                    best, score, tied, current, score_type(own), False, current, shared.sweep
+                    best,
+                    score,
+                    tied,
+                    current,
+                    score_type(own),
+                    False,
+                    current,
+                    shared.sweep,
+                    numbers,
                 )
         return best, score, tied, False
 

@@ -17,6 +17,7 @@ from glp_rapids.propagation.kernels.gpu.active_set import needed
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding, Rows
 from glp_rapids.propagation.kernels.gpu.decode_buffer import DecodeFunctions
 from glp_rapids.propagation.kernels.gpu.plan import (
+    ENDS,
     FIRST_TICKETS,
     HALF_WARP,
     ONE_THREAD,
@@ -63,7 +64,7 @@ def build(
             bin = np.int32(bin + 1)
         size = groups[layout + TICKET_SIZES + bin]
         begin = groups[group + WARP_ROWS + bin]
-        end = groups[group + WARP_ROWS + bin + 1]
+        end = groups[group + ENDS + WARP_ROWS + bin]
         begin += (ticket - groups[layout + FIRST_TICKETS + bin]) * size
         end = min(begin + size, end)
         together = np.int32(LANES)
@@ -145,7 +146,9 @@ def build(
                 if fused:
                     clear(entries, lane, base, shared.table)
                 if wanted:
-                    note(position, v, label, score, tied, current, shared.sweep, run)
+                    note(
+                        position, v, degree, label, score, tied, current, shared.sweep, run, numbers
+                    )
             begin += together
 
     return warp_ticket
