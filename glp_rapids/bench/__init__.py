@@ -19,6 +19,7 @@ BENCHES = {
     "overlap": "planted overlapping communities found by SLPA; LLP's partitions gamma by gamma",
     "cpu": "speed on a CPU, NetworKit's PLP beside it; ingest; user-defined programs",
     "gpu": "speed on a GPU beside the ceiling of its memory; strategies; variants",
+    "steps": "where a run on a GPU spends its time: every step of every sweep, and its barriers",
     "ingest": "edge frames and cuGraph's graphs into ours, cuGraph's own conversion beside it",
     "diversity": "ego-networks: all, the best, several devices; cores and trusses beside cuGraph's",
     "compressed": "bits an entry, encoding, and propagation on compressed graphs beside plain ones",

@@ -8,13 +8,14 @@ here a kernel is looked up by the types that `bound` noted when it wrapped the a
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.cuda import SIMULATED, bound, compiling, cuda
+from glp_rapids.jit.cuda import SIMULATED, DeviceArray, bound, compiling, cuda
 from glp_rapids.jit.diagnosis import explain
 
 
@@ -23,6 +24,7 @@ class Loaded:
     """A kernel compiled for arguments of some types, loaded on one GPU."""
 
     compiled: Any
+    function: Any  # as the driver knows it
     together: dict[int, int] = field(default_factory=dict)  # blocks at once, by threads a block
 
 
@@ -51,7 +53,43 @@ def launch_together(kernel: Any, wanted: int, threads: int, *arguments: Any) -> 
 
 
 def _start(loaded: Loaded, blocks: int, threads: int, arguments: tuple) -> None:
-    loaded.compiled.launch(arguments, (blocks, 1, 1), (threads, 1, 1), _current_stream(), 0)
+    from numba.cuda import dispatcher
+
+    config = _config(blocks, threads, loaded.compiled.cooperative)
+    words: list[Any] = []
+    _flatten(arguments, words)
+    dispatcher.launch(_current_stream(), config, loaded.function, *words)
+
+
+@functools.lru_cache(maxsize=1024)
+def _config(blocks: int, threads: int, together: bool) -> Any:
+    from numba.cuda import dispatcher
+
+    name = "is_cooperative" if dispatcher.CUDA_CORE_GE_1_0 else "cooperative_launch"
+    return dispatcher.LaunchConfig(grid=blocks, block=threads, shmem_size=0, **{name: together})
+
+
+def _flatten(arguments: tuple, words: list[Any]) -> None:
+    """List the parameters of a kernel, as Numba's compiled form takes them one by one."""
+    for argument in arguments:
+        if isinstance(argument, DeviceArray):
+            words.extend(argument.words)
+        elif isinstance(argument, tuple):
+            _flatten(argument, words)
+        elif isinstance(argument, np.generic) and argument.dtype.kind != "c":
+            words.append(_NUMBERS[argument.dtype.char](argument.item()))
+        elif isinstance(argument, complex):
+            words.extend([argument.real, argument.imag])
+        else:
+            words.append(argument)
+
+
+# Numbers are handed over with the size they have; a plain int or float has 8 bytes, as for Numba.
+_NUMBERS = {
+    "?": bool, "b": ctypes.c_int8, "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16,
+    "i": ctypes.c_int32, "I": ctypes.c_uint32, "l": ctypes.c_int64, "L": ctypes.c_uint64,
+    "q": ctypes.c_int64, "Q": ctypes.c_uint64, "f": ctypes.c_float, "d": ctypes.c_double,
+}  # fmt: skip
 
 
 def _loaded(kernel: Any, arguments: tuple) -> Loaded:
@@ -64,7 +102,7 @@ def _loaded(kernel: Any, arguments: tuple) -> Loaded:
             if key not in kernel.loaded:
                 compiled = _compiled(kernel, arguments)
                 compiled.bind()
-                kernel.loaded[key] = Loaded(compiled)
+                kernel.loaded[key] = Loaded(compiled, compiled._codelibrary.get_cufunc().kernel)
     return kernel.loaded[key]
 
 

@@ -8,7 +8,6 @@ longer than the sweeps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,21 @@ from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
-from glp_rapids.propagation.failures import WORDS
+from glp_rapids.propagation.engines.workspace import (
+    CHANGED,
+    CONTROL,
+    LARGEST_LAUNCH,
+    Workspace,
+    arrays_of,
+)
 from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, votes
 from glp_rapids.propagation.kernels.gpu.arguments import (
     Decoding,
     Hubs,
-    HubTables,
     LaunchSchedule,
     Numbers,
-    Pieces,
     PlanArrays,
     Rows,
-    Run,
 )
 from glp_rapids.propagation.kernels.gpu.block_per_row import HANDED_OVER
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, make_plan
@@ -40,43 +42,19 @@ from glp_rapids.propagation.workload import Workload
 
 SPARSE = 512  # up to one in so many, few are active
 EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
-LARGEST_LAUNCH = 1 << 10  # sweeps
-
-# The words that every launch sets: tickets drawn (two pairs), the barrier, what is kept from one
-# launch to the next, then the changes sweep by sweep.
-DRAWN, BARRIER, CONTROL, CHANGED = 0, 4, 5, 8
 
 _built: dict[tuple, tuple] = {}
 
 
 def kernels_of(compiled: Compiled, index_type: Any, decoding: Decoding | None = None) -> tuple:
     """Return the kernels of a program and the functions that they share, built once a process."""
-    key = compiled.digest, index_type, shared_memory.TABLE_SLOTS, decoding
+    key = compiled.digest, index_type, shared_memory.TABLE_SLOTS, shared_memory.CLOCKED, decoding
     if key not in _built:
         _built[key] = (
             *persistent.build(compiled, index_type, gpu_target(), decoding),
             votes.build(compiled, index_type, gpu_target()),
         )
     return _built[key]
-
-
-@dataclass
-class Workspace:
-    """The arrays of a run, as the kernel takes them; clean, but for ``slack`` and ``tied``."""
-
-    plan: Plan
-    plan_arrays: Any
-    tables: Any
-    hubs: Any
-    pieces: Any
-    run: Any
-    rows: Any
-    readers: Any
-    lists: Any
-    words: Any
-    slack: Any
-    errors: Any
-    bound_errors: Any
 
 
 class PersistentEngine:
@@ -93,7 +71,7 @@ class PersistentEngine:
         self._key = (
             "workspace", workload.classes, workload.skip, self._functions.index_type, score_size,
             self._functions.vote_type, self._functions.score_type, self._functions.growing,
-            shared_memory.TABLE_SLOTS,
+            shared_memory.TABLE_SLOTS, shared_memory.CLOCKED,
         )  # fmt: skip
         kept = workload.kept
         self._workspace = kept.pop(self._key, None)
@@ -152,7 +130,6 @@ class PersistentEngine:
 
     def _new_workspace(self) -> Workspace:
         xp, workload, functions = self._xp, self._workload, self._functions
-        index_type, vote_type, score_type = functions.types
         prunes = functions.growing and self._compiled.traits.default_update
         limits = Limits(
             blocks=multiprocessors() * shared_memory.BLOCKS_A_MULTIPROCESSOR,
@@ -164,50 +141,23 @@ class PersistentEngine:
         plan = self._plan(limits)
         rows, readers, lists = self._rows(plan)
 
-        def filled(size: int, value: int, dtype: Any) -> Any:
-            return bound(xp.full(max(size, 1), value, dtype=dtype))
-
-        slots, number_of_hubs = plan.table_slots, plan.hubs["position"].size
-        pieces, listed = plan.hubs["piece_hub"].size, plan.vertices.size
-        words = xp.zeros(CHANGED + LARGEST_LAUNCH, np.int64)
-        slack = xp.zeros(workload.graph.number_of_vertices if workload.skip else 1, np.int32)
-        errors = xp.zeros(WORDS, np.int64)
-        score_size = 1 if self._compiled.traits.default_update else listed
+        made = arrays_of(
+            plan, functions, prunes, not self._compiled.traits.default_update,
+            workload.graph.number_of_vertices if workload.skip else 1,
+            shared_memory.CLOCKED * limits.blocks * persistent.MOMENTS, xp,
+        )  # fmt: skip
         return Workspace(
             plan=plan,
             plan_arrays=PlanArrays(*(bound(getattr(plan, name)) for name in PlanArrays._fields)),
-            tables=HubTables(
-                labels=filled(slots, -1, index_type),
-                votes=filled(slots, 0, vote_type),
-                excess=filled(slots if prunes else 1, 0, vote_type),
-                taken=filled(slots if prunes else 1, 0, np.int32),
-                number=filled(number_of_hubs, 0, np.int32),
-            ),
             hubs=Hubs(*(bound(plan.hubs[name]) for name in Hubs._fields)),
-            pieces=Pieces(
-                label=filled(pieces, -1, index_type),
-                score=filled(pieces, 0, score_type),
-                tied=filled(pieces, 0, np.uint8),
-                upper_bound=filled(pieces, 0, vote_type),
-                arrived=filled(number_of_hubs, 0, np.int32),
-            ),
-            run=Run(
-                slack=bound(slack),
-                tied=filled(listed, 0, np.uint8),
-                winner=filled(listed, -1, index_type),
-                winner_score=filled(score_size, 0, score_type),
-                changed=bound(words[CHANGED:]),
-                drawn=bound(words[DRAWN:BARRIER]),
-                barrier=bound(words[BARRIER:CONTROL]),
-                control=bound(words[CONTROL:CHANGED]),
-            ),
+            tables=bound(made.pop("tables")),
+            pieces=bound(made.pop("pieces")),
+            run=bound(made.pop("run")),
             rows=rows,
             readers=readers,
             lists=lists,
-            words=words,
-            slack=slack,
-            errors=errors,
-            bound_errors=bound(errors),
+            bound_errors=bound(made["errors"]),
+            **made,
         )
 
     def start(self) -> None:

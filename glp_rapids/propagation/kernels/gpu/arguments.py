@@ -70,6 +70,7 @@ class Run(NamedTuple):
     changed: Any  # int64: labels that changed, sweep by sweep
     drawn: Any  # int64 [4]: counters of rows of blocks and tickets of warps, for two groups in turn
     barrier: Any  # int64 [1]: arrivals at the grid barrier
+    clock: Any  # int64 [steps, blocks, 5]: nanoseconds, where `shared_memory.CLOCKED` asks for them
     control: Any  # int64 [3]: `SWEEP`'s sweeps, explored, everybody, from launch to launch
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.cuda import cuda, kernel
+from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.gpu import (
@@ -47,6 +47,8 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import (
 )
 from glp_rapids.propagation.kernels.gpu.votes import sum_of_warp
 
+MOMENTS = 5  # of a step: begun, evaluated, all have, updated, all have
+
 
 def build(
     compiled: Compiled, index_type: Any, target: Target, decoding: Decoding | None = None
@@ -77,7 +79,14 @@ def build(
     table = functions.table
     word_type, clear = table.word_type, table.clear
     slots, high_slots, two_groups = table.slots, table.high_slots, 2 * COLUMNS
-    sweep_slots = len(SWEEP)
+    sweep_slots, clocked = len(SWEEP), shared_memory.CLOCKED
+
+    @cuda.jit(device=True)
+    def note_time(run, step, moment):
+        """Write down when this block came to one of five moments of a step."""
+        if clocked > 0 and cuda.threadIdx.x == 0 and step < clocked:
+            place = (step * cuda.gridDim.x + cuda.blockIdx.x) * MOMENTS + moment
+            run.clock[np.uint64(place)] = nanoseconds()
 
     def propagate(plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule, numbers):
         shared = SharedMemory(
@@ -132,7 +141,7 @@ def build(
             sweep[SWEEP.everybody] = run.control[2]
         if classes > 1:
             load_classes(lists, shared.packed)
-        goal = blocks
+        goal, step = blocks, np.int64(0)
         row = np.int64(0)  # of this group in `shared.groups`: the first of two, or the second
         ready, half = False, np.int64(0)  # the next group is decoded, in this half of the buffer
         for _ in range(schedule.sweeps):
@@ -156,6 +165,7 @@ def build(
                     sweep[SWEEP.buffer_start] = half * schedule.buffer
                     sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
                 cuda.syncthreads()
+                note_time(run, step, 0)
                 following = group + 1 if group + 1 < sweep[SWEEP.end_row] else np.int64(0)
                 if buffered:
                     if not ready:
@@ -173,8 +183,10 @@ def build(
                 goal = evaluate(
                     goal, row, plan, tables, hubs, pieces, run, rows, lists, state, shared, numbers
                 )
+                note_time(run, step, 1)
                 grid_barrier(run, goal)
                 goal += blocks
+                note_time(run, step, 2)
                 # The next group draws from the other pair: no barrier need come before it.
                 if cuda.blockIdx.x == 0 and thread == 0:
                     run.drawn[np.uint64(sweep[SWEEP.ticket_pair])] = 0
@@ -204,8 +216,11 @@ def build(
                         np.uint64(sweep[SWEEP.sweeps] - schedule.forgotten),
                         np.int64(shared.changes[0]),
                     )
+                note_time(run, step, 3)
                 grid_barrier(run, goal)
                 goal += blocks
+                note_time(run, step, 4)
+                step += 1
             if thread == 0:
                 judge(sweep, run, schedule)
             cuda.syncthreads()
@@ -227,7 +242,9 @@ def build(
 
     say = build_say(compiled)
     blocks = shared_memory.BLOCKS_A_MULTIPROCESSOR
-    digest = f"{compiled.digest} {index_type.__name__} {blocks} {shared_memory.TABLE_SLOTS}"
+    digest = (
+        f"{compiled.digest} {index_type.__name__} {blocks} {shared_memory.TABLE_SLOTS} {clocked}"
+    )
     if decoding is not None:
         digest += f" {decoding}"
     return (

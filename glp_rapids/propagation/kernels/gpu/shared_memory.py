@@ -22,6 +22,7 @@ BLOCKS_A_MULTIPROCESSOR = 3  # at once; it decides how many registers a thread g
 TABLE_SLOTS = 4096  # of a block's table; half with 64-bit votes or labels
 SKETCH_COUNTERS = 1024
 PROBES = 16  # in a table that may be too small; then the vote goes elsewhere
+CLOCKED = 0  # steps whose times every block writes down, for `glp-rapids bench steps`
 DEFERRED_ROWS = 512  # of a block: rows of warps with more labels than a slice of the table holds
 
 

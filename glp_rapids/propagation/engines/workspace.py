@@ -1,0 +1,123 @@
+"""The arrays of a run on a GPU, as the persistent kernel takes them: one piece of memory for all.
+
+To ask for memory takes up to a millisecond where nobody keeps a pool (RMM, as it begins), and to
+fill an array some 20 microseconds; on a small graph the sweeps take no longer. So everything of a
+run is cut from one allocation, the words that begin with zeros before those that begin with ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.propagation.failures import WORDS
+from glp_rapids.propagation.kernels.gpu.arguments import HubTables, Pieces, Run
+from glp_rapids.propagation.kernels.gpu.plan import Plan
+from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
+
+LARGEST_LAUNCH = 1 << 10  # sweeps
+ALIGNMENT = 256  # bytes
+
+# The words that every launch sets: tickets drawn (two pairs), the barrier, what is kept from one
+# launch to the next, then the changes sweep by sweep.
+DRAWN, BARRIER, CONTROL, CHANGED = 0, 4, 5, 8
+
+
+class Kept(NamedTuple):
+    """An array to be cut out: how many elements, of which type."""
+
+    size: int
+    dtype: Any
+    absent: bool = False  # it begins with -1, not with 0
+
+
+@dataclass
+class Workspace:
+    """The arrays of a run, as the kernel takes them; clean, but for ``slack`` and ``tied``."""
+
+    plan: Plan
+    plan_arrays: Any
+    tables: Any
+    hubs: Any
+    pieces: Any
+    run: Any
+    rows: Any
+    readers: Any
+    lists: Any
+    words: Any
+    slack: Any
+    errors: Any
+    bound_errors: Any
+
+
+def arrays_of(
+    plan: Plan, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int, clock: int,
+    xp: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Make ``tables``, ``pieces`` and ``run`` of a workspace, and the arrays the host writes.
+
+    ``slack``: for how many vertices there is one; ``clock``: so many times are written down.
+    """
+    index_type, vote_type, score_type = functions.types
+    slots, hubs = plan.table_slots, plan.hubs["position"].size
+    pieces, listed = plan.hubs["piece_hub"].size, plan.vertices.size
+    pruning = slots if prunes else 1
+    tables = HubTables(
+        labels=Kept(slots, index_type, absent=True),
+        votes=Kept(slots, vote_type),
+        excess=Kept(pruning, vote_type),
+        taken=Kept(pruning, np.int32),
+        number=Kept(hubs, np.int32),
+    )
+    of_pieces = Pieces(
+        label=Kept(pieces, index_type, absent=True),
+        score=Kept(pieces, score_type),
+        tied=Kept(pieces, np.uint8),
+        upper_bound=Kept(pieces, vote_type),
+        arrived=Kept(hubs, np.int32),
+    )
+    of_run = {
+        "slack": Kept(slack, np.int32),
+        "tied": Kept(listed, np.uint8),
+        "winner": Kept(listed, index_type, absent=True),
+        "clock": Kept(clock, np.int64),
+        "winner_score": Kept(listed if keeps_score else 1, score_type),
+    }
+    host = {
+        "words": Kept(CHANGED + LARGEST_LAUNCH, np.int64),
+        "errors": Kept(WORDS, np.int64),
+    }
+    made = _cut([*tables, *of_pieces, *of_run.values(), *host.values()], xp)
+    tables = HubTables(*(next(made) for _ in tables))
+    of_pieces = Pieces(*(next(made) for _ in of_pieces))
+    of_run = {name: next(made) for name in of_run}
+    host = {name: next(made) for name in host}
+    words = host["words"]
+    run = Run(
+        **of_run,
+        changed=words[CHANGED:],
+        drawn=words[DRAWN:BARRIER],
+        barrier=words[BARRIER:CONTROL],
+        control=words[CONTROL:CHANGED],
+    )
+    return {"tables": tables, "pieces": of_pieces, "run": run, "slack": run.slack, **host}
+
+
+def _cut(wanted: list[Kept], xp: Any) -> Any:
+    """Give the arrays in their order, cut from one piece of memory; none is empty."""
+    sizes = [max(kept.size, 1) * np.dtype(kept.dtype).itemsize for kept in wanted]
+    place, first = [0] * len(wanted), 0
+    for absent in (False, True):
+        if absent:
+            zeros = first
+        for number, kept in enumerate(wanted):
+            if kept.absent is absent:
+                place[number] = first
+                first += -(-sizes[number] // ALIGNMENT) * ALIGNMENT
+    memory = xp.empty(first, np.uint8)
+    memory[:zeros] = 0
+    memory[zeros:] = 0xFF
+    for number, kept in enumerate(wanted):
+        yield memory[place[number] : place[number] + sizes[number]].view(kept.dtype)
