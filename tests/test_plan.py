@@ -42,7 +42,7 @@ MANY = Limits(blocks=4096, warps_per_block=8, slots=4096, handed_over=64)
 FEW = Limits(blocks=2, warps_per_block=8, slots=2048, handed_over=None)
 UNPRUNED = Limits(blocks=2, warps_per_block=8, slots=1024, handed_over=None, pruned=False)
 
-TINY_SIZES = (1, 2, 2), (1, 8, 3), (2, 4, 4), (2, 4, 8), (2, 4, 2)
+TINY_SIZES = (1, 2, 2, 4), (1, 8, 3, 8), (2, 4, 4, 4), (2, 4, 8, 16), (2, 4, 2, 2)
 
 # The same with every limit so small that a drawn graph passes it.
 TINY = {

@@ -25,7 +25,7 @@ from glp_rapids.propagation.kernels.gpu import (
     read_plain,
     warp_work,
 )
-from glp_rapids.propagation.kernels.gpu.active_set import build_note
+from glp_rapids.propagation.kernels.gpu.active_set import build_note, needed
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding
 from glp_rapids.propagation.kernels.gpu.plan import (
     BINS,
@@ -96,7 +96,7 @@ def build(
         while stage != DONE:
             # What the block does together: pieces of hubs and long rows, or what warps deferred.
             first_piece, number_of_pieces, items = np.int64(0), np.int64(0), np.int64(0)
-            stride, item, drawing = np.int64(1), np.int64(0), False
+            stride, item, drawing, chunk = np.int64(1), np.int64(0), False, np.int64(1)
             first_row = groups[group + BLOCK_ROWS]
             last_batch = groups[group + END_OF_BATCHES] - 1
             # Long rows come with the last hubs, or after them if those need two steps.
@@ -106,31 +106,56 @@ def build(
                     first_piece = hubs.batch_pieces[np.uint64(batch)]
                     number_of_pieces = hubs.batch_pieces[np.uint64(batch + 1)] - first_piece
                 items = number_of_pieces
-                stride, item = blocks, np.int64(block)
                 if with_rows:
                     items += groups[group + ENDS + BLOCK_ROWS] - first_row
-                    drawing = items > blocks
+                # Where few are active, the lanes look at as many as there are enough of.
+                if sweep[SWEEP.layout] != 0:
+                    chunk = min(max(items // blocks, np.int64(1)), np.int64(LANES))
+                units = (items + chunk - 1) // chunk
+                drawing = with_rows and units > blocks
+                stride, item = blocks * chunk, block * chunk
+                if with_rows:
+                    given = max(blocks - units, 0) * WARPS
+                    if block >= units:
+                        ticket = (block - units) * WARPS + thread // LANES
             else:
                 first_row = groups[group + WARP_ROWS]
                 items = np.int64(queue.number[0])
-            if stage == LONG_ROWS and with_rows:
-                given = max(blocks - items, 0) * WARPS
-                if block >= items:
-                    ticket = (block - items) * WARPS + thread // LANES
             while item < items:
                 if drawing and thread == 0:
-                    queue.drawn[0] = blocks + cuda.atomic.add(
-                        run.drawn, np.uint64(sweep[SWEEP.ticket_pair]), np.int64(1)
+                    queue.drawn[0] = chunk * (
+                        blocks
+                        + cuda.atomic.add(
+                            run.drawn, np.uint64(sweep[SWEEP.ticket_pair]), np.int64(1)
+                        )
                     )
-                position, piece = first_row + item - number_of_pieces, np.int64(-1)
-                if stage != LONG_ROWS:
-                    position = first_row + queue.deferred[np.uint64(item)]
-                elif item < number_of_pieces:
-                    piece = first_piece + item
-                block_item(
-                    position, piece, plan, tables, hubs, pieces, run, rows, lists, state, shared,
-                    numbers,
-                )  # fmt: skip
+                # Each warp finds out for itself who is active. Only this block, and for a hub only
+                # who hands over its last piece, will take them out of the active set.
+                left = np.uint32(1)
+                if stage == LONG_ROWS:
+                    lane = np.int64(thread % LANES)
+                    wanted = lane < chunk and item + lane < items
+                    if wanted:
+                        position = first_row + item + lane - number_of_pieces
+                        if item + lane < number_of_pieces:
+                            hub = hubs.piece_hub[np.uint64(first_piece + item + lane)]
+                            position = hubs.position[np.uint64(hub)]
+                        v = plan.vertices[np.uint64(position)]
+                        wanted = needed(position, v, sweep, run)
+                    left = np.uint32(cuda.ballot_sync(ALL, wanted))
+                    cuda.syncthreads()
+                while left != 0:
+                    one = item + np.int64(cuda.ffs(left) - 1)
+                    left &= np.uint32(left - np.uint32(1))
+                    position, piece = first_row + one - number_of_pieces, np.int64(-1)
+                    if stage != LONG_ROWS:
+                        position = first_row + queue.deferred[np.uint64(item)]
+                    elif one < number_of_pieces:
+                        piece = first_piece + one
+                    block_item(
+                        position, piece, plan, tables, hubs, pieces, run, rows, lists, state,
+                        shared, numbers,
+                    )  # fmt: skip
                 item += stride
                 if drawing:
                     cuda.syncthreads()

@@ -49,15 +49,16 @@ class Bin(NamedTuple):
     least: int  # vertices of a ticket
     most: int
     sparse: int  # at least so many where few are active: a warp looks at many at once
+    sparse_most: int
 
 
 # Longest rows first, and what serves them.
 WARP_BINS = (
-    Bin(4096, 1, 2, 8),
-    Bin(WARP_ENTRIES, 1, 8, 8),
-    Bin(32, 4, 32, 32),
-    Bin(16, 8, 32, 32),
-    Bin(8, 32, 512, 32),
+    Bin(4096, 1, 2, 8, 32),
+    Bin(WARP_ENTRIES, 1, 8, 8, 32),
+    Bin(32, 4, 32, 32, 128),
+    Bin(16, 8, 32, 32, 128),
+    Bin(8, 32, 512, 32, 128),
 )
 WARP_TABLE, WARP_REGISTERS, WHOLE_WARP, HALF_WARP, ONE_THREAD = range(len(WARP_BINS))
 BINS = len(WARP_BINS)
@@ -79,7 +80,8 @@ SPARSE = 2 * BINS + 1  # so many columns further on the same for when few are ac
 FIRST_BATCH = TICKET_SIZES + BINS + SPARSE
 END_OF_BATCHES = FIRST_BATCH + 1
 FIRST_CHUNKS = END_OF_BATCHES + 1  # of 32 positions, of each range, and the number of all
-COLUMNS = FIRST_CHUNKS + RANGES + 1
+FIRST_HUB = FIRST_CHUNKS + RANGES + 1  # in the arrays of hubs
+COLUMNS = FIRST_HUB + 1
 
 # The columns of `Plan.levels`: how many classes are one, the first row of `Plan.groups` and the one
 # behind the last, and how many rows make one class.
@@ -153,7 +155,7 @@ def make_plan(
         indptr, dtype, degrees, ranges, id_words, (classes, coarse, strips), strip, xp
     )
     begins, ends = _range_ends(ends, spans if merges else [1], classes)
-    hubs, batches, table_slots = _hubs(degree, begins, ends, limits, xp)
+    hubs, batches, first_hubs, table_slots = _hubs(degree, begins, ends, limits, xp)
     rows = np.cumsum([0, *map(len, begins)])
     begins, ends = np.concatenate(begins), np.concatenate(ends)
     if merges:
@@ -163,7 +165,7 @@ def make_plan(
     tickets = _tickets((ends - begins)[:, WARP_ROWS:], limits)
     chunks = -(-(ends - begins) // LANES)
     first_chunks = np.column_stack([np.zeros(len(chunks), np.int64), np.cumsum(chunks, axis=1)])
-    columns = np.column_stack([begins, ends, tickets, batches, first_chunks])
+    columns = np.column_stack([begins, ends, tickets, batches, first_chunks, first_hubs])
     arrays = {"groups": columns, "levels": np.array(levels), **hubs}
     on_device = _moved_together(arrays, device_of(indptr))
     return Plan(
@@ -259,12 +261,12 @@ def _range_ends(
 
 def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
     """Number the tickets of each bin and size them, group by group, for many active and for few."""
-    least, most, sparse = (np.array(sizes) for sizes in list(zip(*WARP_BINS, strict=True))[1:])
+    least, most, *sparse = (np.array(sizes) for sizes in list(zip(*WARP_BINS, strict=True))[1:])
     warps = limits.blocks * limits.warps_per_block
-    share = counts // (4 * warps)  # a few tickets a warp, to even out what rows cost
-    size = np.clip(1 << np.log2(np.maximum(share, 1)).astype(np.int64), least, most)
+    share = 1 << np.log2(np.maximum(counts // warps, 1)).astype(np.int64)
     columns = []
-    for sizes in (size, np.maximum(size, sparse)):
+    # a few tickets a warp, to even out what rows cost; of few active ones looking at them does
+    for sizes in (np.clip(share // 4, least, most), np.clip(share, *sparse)):
         number = -(-counts // sizes)
         columns += [np.zeros((len(counts), 1), np.int64), np.cumsum(number, axis=1), sizes]
     return np.column_stack(columns)
@@ -272,7 +274,7 @@ def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
 
 def _hubs(
     degree: Any, begins: list[np.ndarray], ends: list[np.ndarray], limits: Limits, xp: Any
-) -> tuple[dict[str, np.ndarray], np.ndarray, int]:
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, int]:
     """Cut hubs into pieces, and pack their tables into batches, never across groups.
 
     Tables are packed for the groups of the last level, where most classes are one; a batch of a
@@ -306,9 +308,10 @@ def _hubs(
     cuts = np.array(cuts, np.int64)
     base = before[:-1] - before[cuts[np.searchsorted(cuts, np.arange(position.size), "right") - 1]]
     first_piece = np.concatenate([[0], np.cumsum(pieces)])
-    batch_pieces, group_batches, numbered = [], [], 0
+    batch_pieces, group_batches, first_hubs, numbered = [], [], [], 0
     for of_level in zip(begins, ends, strict=True):
         first, last = (np.searchsorted(position, bound[:, HUBS]) for bound in of_level)
+        first_hubs.append(first)
         of_level = np.unique(np.concatenate([cuts, first[first < last]]))
         group_batches.append(numbered + np.searchsorted(of_level, np.column_stack([first, last])))
         batch_pieces.append(first_piece[np.append(of_level, position.size)])
@@ -321,7 +324,8 @@ def _hubs(
         "piece_hub": np.repeat(np.arange(position.size), pieces),
         "batch_pieces": np.concatenate(batch_pieces),
     }
-    return arrays, np.concatenate(group_batches), int(max((base + slots).max(initial=1), 1))
+    group_batches, first_hubs = np.concatenate(group_batches), np.concatenate(first_hubs)
+    return arrays, group_batches, first_hubs, int(max((base + slots).max(initial=1), 1))
 
 
 def _moved_together(arrays: dict[str, np.ndarray], device: Any) -> dict[str, Any]:

@@ -29,6 +29,8 @@ from glp_rapids.propagation.kernels.gpu.read_packed import PackedReader
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP
 from glp_rapids.propagation.kernels.gpu.votes import ALL, WARP_ENTRIES, VoteFunctions
 
+SCANNED = 4  # times 32 positions that a warp looks at before it evaluates the active of them
+
 
 def build(
     functions: VoteFunctions,
@@ -53,6 +55,63 @@ def build(
     table_row = warp_table.build(functions, reader.read_entries, keeps_score)
 
     @cuda.jit(device=True)
+    def vertex_at(position, end, plan):
+        """Return the vertex at a position; behind the end, one that is there."""
+        return plan.vertices[np.uint64(min(position, end - 1))]
+
+    @cuda.jit(device=True)
+    def note_active(position, end, v, sweep, run, masks, place):
+        """Write down which lanes have an active vertex; return their number."""
+        wanted = position < end
+        if wanted:
+            wanted = needed(position, v, sweep, run)
+        mask = cuda.ballot_sync(ALL, wanted)
+        if cuda.laneid == 0:
+            masks[place] = np.int32(mask)
+        return np.int32(cuda.popc(mask))
+
+    @cuda.jit(device=True)
+    def find_active(begin, end, lane, plan, sweep, run, masks, first_mask):
+        """Look at up to 128 positions at once; return how many are to be evaluated.
+
+        Which they are is one bit each in the warp's ``masks`` from ``first_mask`` on.
+        """
+        position = begin + lane
+        # all are on their way before the first is looked at
+        u, v = vertex_at(position, end, plan), vertex_at(position + LANES, end, plan)
+        w, x = (
+            vertex_at(position + 2 * LANES, end, plan),
+            vertex_at(position + 3 * LANES, end, plan),
+        )
+        number = note_active(position, end, u, sweep, run, masks, first_mask)
+        number += note_active(position + LANES, end, v, sweep, run, masks, first_mask + 1)
+        number += note_active(position + 2 * LANES, end, w, sweep, run, masks, first_mask + 2)
+        number += note_active(position + 3 * LANES, end, x, sweep, run, masks, first_mask + 3)
+        cuda.syncwarp()
+        return number
+
+    @cuda.jit(device=True)
+    def nth_active(rank, masks, first_mask):
+        """Return which of the positions that were looked at is the one with so many before it."""
+        part = np.int32(0)
+        mask = np.uint32(masks[first_mask])
+        while rank >= cuda.popc(mask):
+            rank -= np.int32(cuda.popc(mask))
+            part += np.int32(1)
+            mask = np.uint32(masks[first_mask + part])
+        place, width = part * np.int32(LANES), np.int32(LANES // 2)
+        while width > 0:
+            below = np.int32(
+                cuda.popc(mask & np.uint32((np.uint32(1) << np.uint32(width)) - np.uint32(1)))
+            )
+            if rank >= below:
+                rank -= below
+                mask >>= np.uint32(width)
+                place += width
+            width >>= np.int32(1)
+        return place
+
+    @cuda.jit(device=True)
     def warp_ticket(ticket, group, plan, run, rows, lists, state, shared, numbers):
         """Evaluate the vertices of one ticket with one warp."""
         lane = np.int32(cuda.threadIdx.x % LANES)
@@ -72,13 +131,21 @@ def build(
             together = np.int32(warp_slots // LANES)
         elif fused and bin == HALF_WARP:
             together = np.int32(min(2 * warp_slots // LANES, LANES))
-        last = end
-        while begin < last:
-            end = min(begin + together, last)
+        # Where few are active, those of many positions fill the lanes together.
+        sparse, masks = sweep[SWEEP.layout] != 0, queue.masks
+        first_mask = np.int32((cuda.threadIdx.x // LANES) * SCANNED)
+        done, number = np.int32(0), np.int32(0)
+        while begin < end:
+            if sparse and done == 0:
+                number = find_active(begin, end, lane, plan, sweep, run, masks, first_mask)
+            elif not sparse:
+                number = np.int32(min(end - begin, np.int64(together)))
             position = begin + lane
             v, current = index_type(0), index_type(-1)
             start, degree, wanted = np.int64(0), np.int32(0), False
-            if position < end:
+            if lane < together and done + lane < number:
+                if sparse:
+                    position = begin + nth_active(done + lane, masks, first_mask)
                 v = plan.vertices[np.uint64(position)]
                 start = plan.starts[np.uint64(position)]
                 if buffered and (not fused or bin < WHOLE_WARP):
@@ -86,7 +153,7 @@ def build(
                 degree = np.int32(plan.degrees[np.uint64(position)])
                 # Read in any case: it comes together with what tells whether it is needed.
                 current = index_type(state.labels[np.uint64(v)])
-                wanted = needed(position, v, sweep, run)
+                wanted = sparse or needed(position, v, sweep, run)
             if cuda.any_sync(ALL, wanted):
                 if not wanted:
                     start, degree = np.int64(0), np.int32(0)
@@ -149,6 +216,13 @@ def build(
                     note(
                         position, v, degree, label, score, tied, current, shared.sweep, run, numbers
                     )
-            begin += together
+            done += together
+            if not sparse:
+                begin += together
+                done = np.int32(0)
+            elif done >= number:
+                begin += SCANNED * LANES
+                done = np.int32(0)
+                cuda.syncwarp()  # all have read the masks
 
     return warp_ticket
