@@ -120,9 +120,22 @@ def hub_pairs():
     return [(int(names[u]), int(names[v])) for u, v in pairs]
 
 
-@pytest.mark.parametrize(
-    "pairs", [hub_pairs(), power_law_pairs(3000, 30000, 7)], ids=["hub", "core"]
-)
+def almost_clique_pairs():
+    """A clique of 70 of which a tenth is missing, and a hub of 1200 that knows all of it."""
+    rng = np.random.default_rng(4)
+    dense = np.argwhere(np.triu(rng.random((70, 70)) < 0.9, 1))
+    return dense.tolist() + [(70, i) for i in range(1270) if i != 70]
+
+
+LARGER = {
+    "hub": hub_pairs(),
+    "core": power_law_pairs(3000, 30000, 7),
+    "almost a clique": almost_clique_pairs(),
+    "clique": list(clique(range(80))),
+}
+
+
+@pytest.mark.parametrize("pairs", LARGER.values(), ids=LARGER)
 def test_all_of_larger_graphs_is_as_the_twins_say(pairs, device):
     check(edges(pairs), device)
 

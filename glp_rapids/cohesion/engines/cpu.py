@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from glp_rapids.cohesion.kernels import cpu
+from glp_rapids.cohesion.kernels import cpu, cpu_truss
 from glp_rapids.common.segments import integer_sums, segment_ids
 from glp_rapids.jit import forks
 from glp_rapids.jit.interrupts import call, interruptible
@@ -86,9 +86,9 @@ class CpuEngine:
         """
         self.batches += 1
         edge = self._edge_of_entries()
-        no_matrix = np.empty((0, 0), np.uint64), np.empty((0, 0), np.uint32)
-        rows = *self._symmetric, edge
-        number, _ = call(cpu.truss, *self._oriented(), rows, no_matrix, self._level(k))
+        indptr, indices = self._symmetric
+        rows = indptr, indices.copy(), edge.copy()  # they are used up
+        number, _ = call(cpu_truss.truss, *self._oriented(), rows, self._level(k))
         return number[edge]
 
     def edges(

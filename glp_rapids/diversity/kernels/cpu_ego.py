@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from glp_rapids.cohesion.kernels import cpu
+from glp_rapids.cohesion.kernels import cpu, cpu_truss
 from glp_rapids.cohesion.kernels.cpu import jit
 
 COMPONENT, CORE, TRUSS = 0, 1, 2
-BYTES = 48  # for a member or an edge when a truss is peeled: both forms, supports, queue
+BYTES = 56  # for a member or an edge when a truss is peeled: both forms, supports, queue
 DENSE = 4  # words of a matrix of bits for an edge: up to there it beats rows
 
 
@@ -37,7 +37,7 @@ def bytes_needed(u, graph):
     """Bound the memory for the ego-network of a vertex."""
     indptr, indices, starts, _ = graph
     degree = indptr[u + 1] - indptr[u]
-    matrix = 5 * min(degree, cpu.LARGEST_MATRIX) ** 2
+    matrix = 5 * min(degree, cpu_truss.LARGEST_MATRIX) ** 2
     return BYTES * (degree + _most_edges(u, indptr, indices, starts)) + matrix
 
 
@@ -156,11 +156,9 @@ def _truss(starts, ends, k, stop):
     """Peel an ego-network in the form that suits it."""
     members = starts.size - 1
     words = (members + 63) >> 6
-    if members <= cpu.LARGEST_MATRIX and words * members <= DENSE * ends.size:
-        rows = np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32)
-        return cpu.truss(starts, ends, rows, cpu.as_matrix(starts, ends), k, stop)
-    matrix = np.empty((0, 0), np.uint64), np.empty((0, 0), np.uint32)
-    return cpu.truss(starts, ends, cpu.symmetric(starts, ends), matrix, k, stop)
+    if members <= cpu_truss.LARGEST_MATRIX and words * members <= DENSE * ends.size:
+        return cpu_truss.truss_of_matrix(starts, ends, cpu_truss.as_matrix(starts, ends), k, stop)
+    return cpu_truss.truss(starts, ends, cpu.symmetric(starts, ends), k, stop)
 
 
 @jit
