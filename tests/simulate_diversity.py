@@ -11,7 +11,13 @@ import numpy as np
 from numba.core import config
 
 from glp_rapids import as_graph
-from glp_rapids.cohesion.kernels import gpu_edges, gpu_intersect, gpu_peel
+from glp_rapids.cohesion.kernels import (
+    gpu_edges,
+    gpu_intersect,
+    gpu_orient,
+    gpu_peel,
+    gpu_triangles,
+)
 from glp_rapids.diversity.engines.cpu import CpuEgoEngine
 from glp_rapids.diversity.engines.gpu import GpuEgoEngine
 from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts
@@ -21,6 +27,9 @@ gpu_contexts.THREADS = gpu_bitmap.THREADS = 4
 gpu_intersect.LIGHT, gpu_intersect.HEAVY, gpu_intersect.LARGEST_LIGHT = (4, 4), (8, 1), 3
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
 gpu_edges.THREADS, gpu_edges.STEPS = 4, 3
+gpu_orient.THREADS, gpu_orient.STEPS = 4, 8
+gpu_triangles.LIGHT, gpu_triangles.HEAVY = (4, 4, 8), (4, 4, 4)  # rows above 2 are cut
+gpu_triangles.LARGEST_LIGHT, gpu_triangles.CHUNK = 2, 4
 WITH_HUBS, NO_HUBS = ((2, 3, 1), (4, 5, 1)), ((4, 64, 1),)
 MODELS = "component", "core", "truss"
 PARTS = {"core": ((NO_HUBS,), MODELS[1:2]), "all": ((WITH_HUBS, NO_HUBS), MODELS)}

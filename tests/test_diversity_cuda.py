@@ -16,7 +16,8 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 KERNELS = {"ego_bitmap", "intersect", "unite_ends", "find_edges", "peel_core", "peel_truss",
            "pick_edges", "list_by_degree", "find_rows", "unite_inside", "find_roots",
-           "count_roots"}  # fmt: skip
+           "count_roots", "mark_kept", "fill_kept", "oriented_starts", "count_light",
+           "count_heavy", "place_values"}  # fmt: skip
 
 
 @pytest.fixture
@@ -68,6 +69,7 @@ def compiled(monkeypatch):
         edge[:] = 0  # nothing was launched that would have filled it
         engine.peel_trusses(rows, edge, None)
         engine.peel_cores(None)
+        engine.triangle_counts()
         parent = vertices.astype(np.int32)
         united = rows, graph.indices, vertices, parent, parent, vertices, np.int64(2), parent
         compile_instead(gpu_contexts.build_ends(gpu_contexts.THREADS), 1, 1, *united)

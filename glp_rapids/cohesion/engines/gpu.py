@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.cohesion.kernels import gpu_edges, gpu_intersect, gpu_peel
+from glp_rapids.cohesion.kernels import (
+    gpu_edges,
+    gpu_intersect,
+    gpu_orient,
+    gpu_peel,
+    gpu_triangles,
+)
 from glp_rapids.device import array_module
 from glp_rapids.jit.cuda import current_gpu, multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
@@ -44,6 +50,15 @@ class Rows:
     heavy: int
 
 
+@dataclass(frozen=True)
+class Oriented:
+    """A graph with every edge once; ``entry_of``: its entry at the end of smaller number."""
+
+    starts: Array
+    ends: Array
+    entry_of: Array
+
+
 class GpuEngine:
     """Cores, trusses and triangles of one simple undirected graph on one GPU."""
 
@@ -52,7 +67,6 @@ class GpuEngine:
         self.indptr, self.indices = indptr, indices
         self.batches = 0
         self._number = number
-        self._kept_rows: Rows | None = None
 
     @on_its_gpu
     def common_neighbors(self) -> Array:
@@ -65,12 +79,7 @@ class GpuEngine:
     def triangle_counts(self) -> Array:
         """Count the triangles that each vertex is a corner of."""
         self.batches += 1
-        corners = self.xp.zeros(self.indptr.size - 1, np.int64)
-        self.intersect(
-            self._all_rows(), gpu_intersect.CORNERS, result=unused(self.xp), corners=corners
-        )
-        corners //= 2  # each was counted over both edges at this corner
-        return corners
+        return self._count_triangles(gpu_triangles.CORNERS, self.oriented())
 
     @on_its_gpu
     def core_number(self, k: int | None = None) -> Array:
@@ -130,26 +139,17 @@ class GpuEngine:
         heavy = int((size * (size > gpu_intersect.LARGEST_LIGHT)).sum())
         return Rows(vertices, offsets, nodes, heavy)
 
-    def _all_rows(self) -> Rows:
-        # Kept: where nothing pools memory, making it took 0.6 of the 10 ms of all triangles (web).
-        if self._kept_rows is None:
-            vertices = self.xp.arange(self.indptr.size - 1, dtype=self.indices.dtype)
-            self._kept_rows = self.rows_of(vertices, self.indptr, self.indices.size)
-        return self._kept_rows
-
     def intersect(
         self, rows: Rows, action: int, places: Array | None = None, result: Array | None = None,
-        corners: Array | None = None,
     ) -> Array:  # fmt: skip
         """Intersect the row of every node with that of its vertex; see `gpu_intersect`."""
         xp, nodes = self.xp, rows.nodes
         result = xp.zeros(nodes, np.int32) if result is None else result
         places = xp.zeros(1, np.int64) if places is None else places
-        corners = xp.zeros(1, np.int64) if corners is None else corners
         heavy, number = xp.empty(max(rows.heavy, 1), index_type_for(nodes)), xp.zeros(1, np.int64)
         arguments = (
             self.indptr, self.indices, rows.vertices, rows.offsets, np.int64(action), places,
-            result, corners, heavy, number, np.int64(gpu_intersect.LARGEST_LIGHT),
+            result, heavy, number, np.int64(gpu_intersect.LARGEST_LIGHT),
         )  # fmt: skip
         threads, together = gpu_intersect.LIGHT
         launch(gpu_intersect.build(threads, together), -(-nodes // together), threads, *arguments)
@@ -158,11 +158,60 @@ class GpuEngine:
             launch(gpu_intersect.build(threads, together), int(number[0]), threads, *arguments)
         return result
 
+    # ------------------------------------------------------------ triangles
+
+    def oriented(self, *, entries: bool = False) -> Oriented:
+        """List every edge once, at its end of lower degree; with ``entries``, its entry, too."""
+        xp, size = self.xp, self.indices.size
+        threads, steps = gpu_orient.THREADS, gpu_orient.STEPS
+        blocks = -(-size // (threads * steps))
+        kept = xp.empty(-(-size // 32), np.uint32)
+        begin = xp.zeros(blocks + 1, np.int64)
+        mark, fill = gpu_orient.build_mark(threads, steps), gpu_orient.build_fill(threads, steps)
+        launch(mark, blocks, threads, self.indptr, self.indices, kept, begin)
+        begin = xp.cumsum(begin)
+        index_type = index_type_for(size)
+        starts = xp.empty(self.indptr.size, index_type_for(size // 2))
+        ends = xp.empty(size // 2, self.indices.dtype)
+        entry_of = xp.empty(size // 2 if entries else 0, index_type)
+        launch(fill, blocks, threads, self.indptr, self.indices, kept, begin, ends, entry_of)
+        find = gpu_orient.build_starts(threads, threads * steps)
+        launch_each(find, threads, starts.size, self.indptr, kept, begin, starts)
+        return Oriented(starts, ends, entry_of)
+
+    def _count_triangles(self, action: int, oriented: Oriented) -> Array:
+        xp, starts, ends = self.xp, oriented.starts, oriented.ends
+        result = xp.zeros(
+            starts.size - 1 if action == gpu_triangles.CORNERS else ends.size,
+            gpu_triangles.COUNT_TYPES[action],
+        )
+        largest, chunk = gpu_triangles.LARGEST_LIGHT, gpu_triangles.CHUNK
+        # a piece for each that has so many successors or neighbours, and one for each full piece
+        most = ends.size // (largest + 1) + 2 * (self.indices.size // chunk) + 1
+        arguments = (
+            self.indptr, self.indices, starts, ends, result, xp.empty(most, ends.dtype),
+            xp.empty(most, index_type_for(2 * ends.size)), xp.zeros(2, np.int64), np.int64(chunk),
+        )  # fmt: skip
+        light, heavy = gpu_triangles.LIGHT, gpu_triangles.HEAVY
+        kernel = gpu_triangles.build_light(light, action, ends.dtype.type)
+        blocks = -(-(starts.size - 1) // light[0])
+        launch(kernel, blocks, light[0], *arguments, np.int64(largest))
+        kernel = gpu_triangles.build_heavy(heavy, action, ends.dtype.type)
+        blocks = min(most, multiprocessors() * gpu_triangles.HEAVY_BLOCKS)
+        launch(kernel, blocks, heavy[0], *arguments)
+        return result
+
     # ------------------------------------------------------------ peeling
 
     def support(self) -> Array:
         """Count the triangles over each edge, at the entry of its smaller end."""
-        return self.intersect(self._all_rows(), gpu_intersect.COUNT_UPPER)
+        support = self.xp.zeros(self.indices.size, np.int32)
+        oriented = self.oriented(entries=True)
+        counts = self._count_triangles(gpu_triangles.EDGES, oriented)
+        threads = gpu_orient.THREADS
+        place = gpu_orient.build_place(threads)
+        launch_each(place, threads, counts.size, oriented.entry_of, counts, support)
+        return support
 
     def rows_and_edges(self) -> tuple[Array, Array]:
         """Find every entry's row, and the entry of its edge's smaller end."""

@@ -19,7 +19,7 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda, kernel
 from glp_rapids.jit.primitives import inclusive_scan, lower_bound, row_of, union, upper_bound
 
-COUNT, COUNT_UPPER, CORNERS, FILL, UNION = range(5)
+COUNT, FILL, UNION = range(3)
 # Threads of a block and the nodes it serves: many light ones, or a heavy one, of more than so many
 # lookups. Where hubs know each other, one block of 32 would have more than a whole multiprocessor
 # should (cnr-2000: 477,493 lookups of 86 M in all).
@@ -36,17 +36,15 @@ def build(threads: int, nodes_a_block: int) -> Any:
     of a block are shared evenly among its threads. Degrees: any. Shared memory: 1.9 KB, for heavy
     ones 92 bytes. Registers: 39 and 40.
 
-    COUNT: how many neighbours node and vertex have in common, into ``result``. COUNT_UPPER: only
-    where the node's vertex has the greater number, for graphs in which the other way round is the
-    same. CORNERS: the same, added up for both in ``corners``. FILL: the nodes in common, ascending,
-    into ``result`` from ``places[node]`` on. UNION: every pair of nodes united in ``result``, a
-    union-find's parents.
+    COUNT: how many neighbours node and vertex have in common, into ``result``. FILL: the nodes in
+    common, ascending, into ``result`` from ``places[node]`` on. UNION: every pair of nodes united
+    in ``result``, a union-find's parents.
     """
     words = max(threads // 32, 1)
     many = nodes_a_block > 1
 
     def intersect(
-        indptr, indices, vertices, offsets, action, places, result, corners,
+        indptr, indices, vertices, offsets, action, places, result,
         heavy, number_heavy, largest,
     ):  # fmt: skip
         sums = cuda.shared.array(nodes_a_block, np.int64)
@@ -77,8 +75,7 @@ def build(threads: int, nodes_a_block: int) -> Any:
                 own_first[thread], own_size[thread] = start, size
                 other_first[thread], other_size[thread] = other, degree
                 egos[thread] = ego
-                if v > u or action not in (COUNT_UPPER, CORNERS):
-                    lookups = min(size, degree)
+                lookups = min(size, degree)
                 if many and lookups > largest:
                     lookups = 0
                     heavy[cuda.atomic.add(number_heavy, 0, np.int64(1))] = node
@@ -143,13 +140,7 @@ def build(threads: int, nodes_a_block: int) -> Any:
                     cuda.atomic.add(found, which, np.int32(1))
             round_first += threads
         cuda.syncthreads()
-        if thread < nodes_a_block and nodes[thread] < last_node:
-            if action in (COUNT, COUNT_UPPER):
-                result[nodes[thread]] = found[thread]
-            elif action == CORNERS and found[thread] > 0:
-                u = vertices[egos[thread]]
-                v = indices[own_first[thread] + nodes[thread] - offsets[egos[thread]]]
-                cuda.atomic.add(corners, u, np.int64(found[thread]))
-                cuda.atomic.add(corners, v, np.int64(found[thread]))
+        if thread < nodes_a_block and nodes[thread] < last_node and action == COUNT:
+            result[nodes[thread]] = found[thread]
 
     return kernel(intersect, f"{threads} {nodes_a_block}")
