@@ -199,6 +199,18 @@ def test_a_gpu_gives_what_a_cpu_gives(function, name, data):
     assert_frame_equal(found, expected)
 
 
+@pytest.mark.gpu
+def test_rows_that_no_table_of_a_gpu_holds_are_cut():
+    from glp_rapids.cohesion.kernels import gpu_triangles
+
+    size = gpu_triangles.HEAVY[2] // 2 + 300
+    pairs = np.argwhere(np.triu(np.ones((size, size), dtype=bool), 1))
+    graph = as_graph((pairs[:, 0], pairs[:, 1]), device="gpu")
+    counts = triangle_count(graph, device="gpu")["counts"]
+    assert (counts == (size - 1) * (size - 2) // 2).all()
+    assert (trussness(graph, device="gpu")["trussness"] == size).all()
+
+
 @functions
 def test_order_and_duplicates_of_rows_do_not_show(function, device):
     pairs = power_law_pairs(200, 1500, 4)

@@ -1,8 +1,7 @@
 """Intersections of rows: how many neighbours two share, which, or uniting who know each other.
 
-The rows of some ``vertices`` lie side by side, each beginning at its place in ``offsets``. Their
-entries are called *nodes*: those of ego-networks, if the vertices are egos, or, if they are all
-vertices of a graph, its entries.
+The rows of some ``vertices``, the egos, lie side by side, each beginning at its place in
+``offsets``. Their entries are called *nodes*: those of the ego-networks.
 
 The shorter of two rows is looked up in the longer by binary search, which finds all triangles in
 O(m ** 1.5 log n): Chiba and Nishizeki, "Arboricity and subgraph listing algorithms", SIAM Journal

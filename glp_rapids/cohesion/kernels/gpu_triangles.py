@@ -129,15 +129,15 @@ def _server(sizes: tuple[int, int, int], action: int, key_type: Any) -> Any:
                 sync_lanes()
                 # all of these rows, as one list
                 total = sums[base + lanes - 1]
-                which, mine = np.int64(base), np.int32(0)
+                which, mine = np.uint32(base), np.int32(0)  # unsigned: no test for below 0
                 for position in range(lane, total, lanes):
                     if sums[which] <= position:
                         if mine > 0:
                             cuda.atomic.add(found, which, mine)
                             mine = np.int32(0)
                         while sums[which] <= position:
-                            which += 1
-                    place = shifted[which] + position
+                            which = np.uint32(which + one)
+                    place = np.uint64(shifted[which] + position)
                     w = ends[place]
                     slot = slot_of(keys, mask, shift, w)
                     if keys[slot] == w:
