@@ -73,7 +73,7 @@ def build_mark(threads: int, steps: int) -> Any:
 def build_fill(threads: int, steps: int) -> Any:
     """Make the kernel that writes the entries that are kept side by side.
 
-    Launch: as `build_mark`. Degrees: any. Shared memory: 1.5 KB. Registers: 40.
+    Launch: as `build_mark`. Degrees: any. Shared memory: 1.5 KB. Registers: 31.
 
     ``begin``: where each block's begin. ``entry_of``: unless it is empty, for every edge the entry
     of the end that has the smaller number.
@@ -116,7 +116,7 @@ def build_fill(threads: int, steps: int) -> Any:
 def build_starts(threads: int, entries: int) -> Any:
     """Make the kernel that finds where the oriented rows begin.
 
-    Launch: a thread a vertex and one more. Degrees: any. Shared memory: none. Registers: 26.
+    Launch: a thread a vertex and one more. Degrees: any. Shared memory: none. Registers: 31.
 
     ``entries``: those of a block of `build_mark`.
     """
