@@ -15,8 +15,8 @@ corner in the table, until both are added to the result.
 Launch: first a block of one warp (`LIGHT`) for every 32 vertices, which lists what has more than
 LARGEST_LIGHT successors or more than CHUNK neighbours; then larger blocks (`HEAVY`) that take one
 piece of CHUNK neighbours after the other from this list. A row of more successors than half of a
-table has slots is cut, and the neighbours are served once for each part. Degrees: any. Shared memory: 4.7
-and 36.9 KB. Registers: 48 and 38.
+table has slots is cut, and the neighbours are served once for each part. Degrees: any. Shared
+memory: 4.7 and 36.9 KB. Registers: 48 and 38.
 
 Pandey et al., "TRUST: Triangle Counting Reloaded on GPUs", IEEE TPDS 32 (2021), has tables, too.
 """
