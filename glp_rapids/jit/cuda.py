@@ -218,6 +218,11 @@ class DeviceArray:
         )  # fmt: skip
 
     @property
+    def dtype(self) -> np.dtype:
+        """Of the elements."""
+        return self.array.dtype
+
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """What Numba asks for if it is to launch by itself."""
         return self.array.__cuda_array_interface__

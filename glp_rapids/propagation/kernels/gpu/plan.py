@@ -68,6 +68,10 @@ HUBS, BLOCK_ROWS, WARP_ROWS = range(3)
 SUBWARP_ROWS = WARP_ROWS + WHOLE_WARP
 RANGES = WARP_ROWS + BINS
 
+# Vertices of each range that a warp updates together: where rows are long, those who read a vertex
+# are many, and one after the other is told.
+UPDATED_TOGETHER = (1, 1, 2, 4, LANES, LANES, LANES)
+
 # The columns of `Plan.groups`. First, by range, the position in the list where it begins; then
 # where it ends:
 ENDS = RANGES
@@ -79,7 +83,7 @@ SPARSE = 2 * BINS + 1  # so many columns further on the same for when few are ac
 # Batches of hubs:
 FIRST_BATCH = TICKET_SIZES + BINS + SPARSE
 END_OF_BATCHES = FIRST_BATCH + 1
-FIRST_CHUNKS = END_OF_BATCHES + 1  # of 32 positions, of each range, and the number of all
+FIRST_CHUNKS = END_OF_BATCHES + 1  # that warps update, of each range, and the number of all
 FIRST_HUB = FIRST_CHUNKS + RANGES + 1  # in the arrays of hubs
 COLUMNS = FIRST_HUB + 1
 
@@ -163,7 +167,7 @@ def make_plan(
     else:
         levels = [(span, 0, classes * strips, span * strips) for span in spans]
     tickets = _tickets((ends - begins)[:, WARP_ROWS:], limits)
-    chunks = -(-(ends - begins) // LANES)
+    chunks = -(-(ends - begins) // np.array(UPDATED_TOGETHER))
     first_chunks = np.column_stack([np.zeros(len(chunks), np.int64), np.cumsum(chunks, axis=1)])
     columns = np.column_stack([begins, ends, tickets, batches, first_chunks, first_hubs])
     arrays = {"groups": columns, "levels": np.array(levels), **hubs}

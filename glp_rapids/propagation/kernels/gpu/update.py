@@ -1,7 +1,7 @@
 """The update of a class: write its winners down, and take from the slack of those who read them.
 
-A thread a vertex, 32 neighbours in the list a warp; long lists of readers are gone through by warps
-or by the whole block. Shared memory: 4 KB, the queue of those.
+A thread a vertex, up to 32 neighbours in the list a warp; long lists of readers are gone through by
+warps or by the whole block. Shared memory: 4 KB, the queue of those.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     FIRST_HUB,
     HUBS,
     RANGES,
-    SUBWARP_ROWS,
+    UPDATED_TOGETHER,
 )
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP, THREADS, WARPS
 from glp_rapids.propagation.kernels.gpu.votes import ALL
@@ -131,7 +131,7 @@ def build(
     `build_activate_of_hubs` makes it; None: hubs are like all others.
     """
     # Of other programs nobody knows before the update whether a label changes.
-    together = activate_of_hubs is not None and compiled.traits.plain
+    shares_hubs = activate_of_hubs is not None and compiled.traits.plain
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
     default_update = compiled.traits.default_update
@@ -164,7 +164,7 @@ def build(
     def update(row, plan, hubs, pieces, readers, run, state, shared, numbers):
         """Update the vertices of a group; return a thread's count of changes.
 
-        Where rows are long, the longest first, neighbours in the list go to different warps.
+        Where rows are long, the longest first, a warp has few of them.
         """
         thread = np.int64(cuda.threadIdx.x)
         lane = thread % LANES
@@ -172,7 +172,7 @@ def build(
         vertices = plan.vertices
         activates = shared.sweep[SWEEP.activates] != 0
         changes = np.int64(0)
-        if together and activates:
+        if shares_hubs and activates:
             number = column(row, ENDS + HUBS, plan, shared) - column(row, HUBS, plan, shared)
             activate_of_hubs(
                 column(row, FIRST_HUB, plan, shared), number, plan, hubs, pieces, readers, run,
@@ -189,11 +189,10 @@ def build(
                 first = column(row, FIRST_CHUNKS + kind, plan, shared)
                 position = column(row, HUBS + kind, plan, shared)
                 end = column(row, ENDS + kind, plan, shared)
-                if kind < SUBWARP_ROWS:
-                    of_range = column(row, FIRST_CHUNKS + kind + 1, plan, shared) - first
-                    position += lane * of_range + mine - first
-                else:
-                    position += (mine - first) * LANES + lane
+                together = np.int64(UPDATED_TOGETHER[kind])
+                position += (mine - first) * together + lane
+                if lane >= together:
+                    position = end
             label, v = index_type(-1), index_type(0)
             if position < end:
                 label = winner[np.uint64(position)]
@@ -229,7 +228,7 @@ def build(
                 count_one(state.volume, before, np.int64(-1), differs and before >= 0)
                 count_one(state.volume, after, np.int64(1), differs and after >= 0)
             if activates:
-                if together and kind == HUBS:
+                if shares_hubs and kind == HUBS:
                     differs = False
                 activate_readers(slack, readers, shared.readers, v, differs)
             chunk += np.int64(cuda.gridDim.x) * WARPS

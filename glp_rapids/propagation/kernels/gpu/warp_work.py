@@ -30,6 +30,7 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP
 from glp_rapids.propagation.kernels.gpu.votes import ALL, WARP_ENTRIES, VoteFunctions
 
 SCANNED = 4  # times 32 positions that a warp looks at before it evaluates the active of them
+STRETCH = 8  # of them side by side in the list
 
 
 def build(
@@ -55,38 +56,39 @@ def build(
     table_row = warp_table.build(functions, reader.read_entries, keeps_score)
 
     @cuda.jit(device=True)
-    def vertex_at(position, end, plan):
-        """Return the vertex at a position; behind the end, one that is there."""
-        return plan.vertices[np.uint64(min(position, end - 1))]
+    def place_of(number, origin, stride):
+        """Return the position of one of the vertices of a ticket for few active ones.
+
+        Neighbours in the list are often active together, so only eight of them are in one ticket:
+        what one read of the memory brings.
+        """
+        return origin + (number // STRETCH) * stride + number % STRETCH
 
     @cuda.jit(device=True)
-    def note_active(position, end, v, sweep, run, masks, place):
+    def note_active(position, end, plan, sweep, run, masks, place):
         """Write down which lanes have an active vertex; return their number."""
         wanted = position < end
         if wanted:
-            wanted = needed(position, v, sweep, run)
+            wanted = needed(position, plan.vertices[np.uint64(position)], sweep, run)
         mask = cuda.ballot_sync(ALL, wanted)
         if cuda.laneid == 0:
             masks[place] = np.int32(mask)
         return np.int32(cuda.popc(mask))
 
     @cuda.jit(device=True)
-    def find_active(begin, end, lane, plan, sweep, run, masks, first_mask):
-        """Look at up to 128 positions at once; return how many are to be evaluated.
+    def find_active(origin, stride, size, end, plan, sweep, run, masks, first_mask):
+        """Look at the vertices of a ticket; return how many are to be evaluated.
 
         Which they are is one bit each in the warp's ``masks`` from ``first_mask`` on.
         """
-        position = begin + lane
-        # all are on their way before the first is looked at
-        u, v = vertex_at(position, end, plan), vertex_at(position + LANES, end, plan)
-        w, x = (
-            vertex_at(position + 2 * LANES, end, plan),
-            vertex_at(position + 3 * LANES, end, plan),
-        )
-        number = note_active(position, end, u, sweep, run, masks, first_mask)
-        number += note_active(position + LANES, end, v, sweep, run, masks, first_mask + 1)
-        number += note_active(position + 2 * LANES, end, w, sweep, run, masks, first_mask + 2)
-        number += note_active(position + 3 * LANES, end, x, sweep, run, masks, first_mask + 3)
+        number, part = np.int32(0), np.int32(0)
+        while part * LANES < size:
+            this = np.int64(part * LANES + cuda.laneid)
+            position = place_of(this, origin, stride)
+            if this >= size:
+                position = end
+            number += note_active(position, end, plan, sweep, run, masks, first_mask + part)
+            part += np.int32(1)
         cuda.syncwarp()
         return number
 
@@ -121,31 +123,36 @@ def build(
         bin = np.int32(0)
         while ticket >= groups[layout + FIRST_TICKETS + bin + 1]:
             bin = np.int32(bin + 1)
+        first = groups[layout + FIRST_TICKETS + bin]
         size = groups[layout + TICKET_SIZES + bin]
         begin = groups[group + WARP_ROWS + bin]
         end = groups[group + ENDS + WARP_ROWS + bin]
-        begin += (ticket - groups[layout + FIRST_TICKETS + bin]) * size
-        end = min(begin + size, end)
         together = np.int32(LANES)
         if fused and bin == WHOLE_WARP:  # as many as there is room for
             together = np.int32(warp_slots // LANES)
         elif fused and bin == HALF_WARP:
             together = np.int32(min(2 * warp_slots // LANES, LANES))
         # Where few are active, those of many positions fill the lanes together.
-        sparse, masks = sweep[SWEEP.layout] != 0, queue.masks
+        sparse, stride = sweep[SWEEP.layout] != 0, np.int64(0)
         first_mask = np.int32((cuda.threadIdx.x // LANES) * SCANNED)
-        done, number = np.int32(0), np.int32(0)
-        while begin < end:
-            if sparse and done == 0:
-                number = find_active(begin, end, lane, plan, sweep, run, masks, first_mask)
-            elif not sparse:
-                number = np.int32(min(end - begin, np.int64(together)))
-            position = begin + lane
+        if sparse:
+            stride = (groups[layout + FIRST_TICKETS + bin + 1] - first) * STRETCH
+            begin += (ticket - first) * STRETCH
+            number = find_active(
+                begin, stride, size, end, plan, sweep, run, queue.masks, first_mask
+            )
+        else:
+            begin += (ticket - first) * size
+            number = np.int32(min(size, end - begin))
+        done = np.int32(0)
+        while done < number:
+            position = begin + done + lane
             v, current = index_type(0), index_type(-1)
             start, degree, wanted = np.int64(0), np.int32(0), False
             if lane < together and done + lane < number:
                 if sparse:
-                    position = begin + nth_active(done + lane, masks, first_mask)
+                    this = np.int64(nth_active(done + lane, queue.masks, first_mask))
+                    position = place_of(this, begin, stride)
                 v = plan.vertices[np.uint64(position)]
                 start = plan.starts[np.uint64(position)]
                 if buffered and (not fused or bin < WHOLE_WARP):
@@ -217,12 +224,6 @@ def build(
                         position, v, degree, label, score, tied, current, shared.sweep, run, numbers
                     )
             done += together
-            if not sparse:
-                begin += together
-                done = np.int32(0)
-            elif done >= number:
-                begin += SCANNED * LANES
-                done = np.int32(0)
-                cuda.syncwarp()  # all have read the masks
+        cuda.syncwarp()  # all have read the masks
 
     return warp_ticket
