@@ -10,14 +10,17 @@ import numpy as np
 
 from glp_rapids import as_graph
 from glp_rapids.diversity.engines import engine_of
-from glp_rapids.diversity.kernels import gpu_bitmap
+from glp_rapids.diversity.kernels import gpu_bitmap, gpu_lazy
 from glp_rapids.graph.simple import simple
 
 # Everybody in a warp's bits, in a block's, in the large ones' CSR, and each where it belongs.
-SIZES = {
-    "as it is": gpu_bitmap.SIZES,
-    "blocks": ((256, 512, 4),),
-    "large": (),
+# The last time lists are for whom a few candidates are not enough, and rows for whole blocks.
+FEW = gpu_lazy.Limits(1, 2, 3)
+PATHS = {
+    "as it is": (gpu_bitmap.SIZES, gpu_lazy.LIMITS),
+    "blocks": (((256, 512, 4),), gpu_lazy.LIMITS),
+    "large": ((), gpu_lazy.LIMITS),
+    "large, few alone": ((), FEW),
 }
 
 
@@ -52,8 +55,8 @@ def main():
     vertices = cupy.arange(on_gpu.number_of_vertices)
     on_cpu = type(on_gpu)(on_gpu.indptr.get(), on_gpu.indices.get(), None)
     expected = dict(results(engine_of(on_cpu, "cpu"), vertices.get()))
-    for path, sizes in SIZES.items():
-        gpu_bitmap.SIZES = sizes
+    for path, (sizes, limits) in PATHS.items():
+        gpu_bitmap.SIZES, gpu_lazy.LIMITS = sizes, limits
         for name, found in results(engine_of(on_gpu, "gpu"), vertices):
             same = np.array_equal(expected[name], found.get())
             print(f"{path}: {name}: {'same as on a CPU' if same else 'DIFFERENT'}")

@@ -20,12 +20,16 @@ from glp_rapids.cohesion.kernels import (
 )
 from glp_rapids.diversity.engines.cpu import CpuEgoEngine
 from glp_rapids.diversity.engines.gpu import GpuEgoEngine
-from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts
+from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts, gpu_lazy, gpu_members
 
 # Every simulated thread is a thread of the host.
 gpu_contexts.THREADS = gpu_bitmap.THREADS = 4
 gpu_intersect.LIGHT, gpu_intersect.HEAVY, gpu_intersect.LARGEST_LIGHT = (4, 4), (8, 1), 3
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
+gpu_lazy.THREADS = 4
+gpu_lazy.LANES = gpu_members.LANES = 2
+# That every way of looking at an item is taken: alone, together, and counted off by whole blocks.
+gpu_lazy.LIMITS = gpu_lazy.Limits(1, 2, 3)
 gpu_edges.THREADS, gpu_edges.STEPS = 4, 3
 gpu_orient.THREADS, gpu_orient.STEPS = 4, 8
 gpu_triangles.LIGHT, gpu_triangles.HEAVY = (4, 4, 8), (4, 4, 4)  # rows above 2 are cut

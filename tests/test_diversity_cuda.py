@@ -15,7 +15,8 @@ from glp_rapids import as_graph
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 KERNELS = {"ego_bitmap", "intersect", "unite_ends", "find_edges", "peel_core", "peel_truss",
-           "pick_edges", "list_by_degree", "find_rows", "unite_inside", "find_roots",
+           "pick_edges", "list_by_degree", "find_rows", "look_at_members", "peel_members",
+           "unite_members", "look_at_edges", "peel_edges", "unite_edges", "find_roots",
            "count_roots", "mark_kept", "fill_kept", "oriented_starts", "count_light",
            "count_heavy", "place_values"}  # fmt: skip
 
@@ -55,12 +56,15 @@ def compiled(monkeypatch):
         monkeypatch.setattr(diversity, "launch", compile_instead)
         monkeypatch.setattr(cohesion, "launch", compile_instead)
         monkeypatch.setattr(cohesion, "launch_together", compile_instead)
-        monkeypatch.setattr(cohesion, "multiprocessors", lambda: 1)
+        monkeypatch.setattr(diversity, "launch_together", compile_instead)
+        for engine_module in (cohesion, diversity):
+            monkeypatch.setattr(engine_module, "multiprocessors", lambda: 1)
         engine = diversity.GpuEgoEngine(graph.indptr, graph.indices, memory_limit=1 << 30)
         vertices = np.arange(graph.number_of_vertices)
         for model in diversity.MODELS:
             engine._small(vertices, 3, model, diversity.SCORE)
             batch = engine._batch(vertices, vertices.astype(np.int32))
+            batch.indptr[1:] = 2  # nothing was launched that would have counted
             _, size = engine._contexts(batch, 3, model, 2)
             counted = size, np.int64(2), batch.ego_of, batch.listed, size
             compile_instead(gpu_contexts.build_count(gpu_contexts.THREADS), 1, 1, *counted)

@@ -134,6 +134,35 @@ def test_ego_networks_of_hubs(model, device):
     check(as_graph(**given, device=device), vertices, model, range(1, 9), device)
 
 
+def strips(width, rng):
+    """A hub over strips in which everybody knows the next three, with a few edges left out.
+
+    What falls to pieces there does so from the gaps on, in many rounds.
+    """
+    place = np.arange(width - 3)
+    along = np.concatenate([np.column_stack([place, place + step]) for step in (1, 2, 3)])
+    along = along[rng.random(len(along)) < 0.98] + 1
+    names = rng.permutation(width + 1)
+    pairs = [*along.tolist(), *((0, i) for i in range(1, width + 1))]
+    return edges(names[np.array(pairs)].tolist()), names[:1]
+
+
+@models
+@pytest.mark.parametrize("limits", [(32, 512, 1024), (0, 1, 0), (1, 2, 3), (2, 3, 10**6)])
+def test_large_ego_networks_by_small_steps(model, limits, device, monkeypatch):
+    if device == "gpu":
+        from glp_rapids.diversity.kernels import gpu_bitmap, gpu_lazy
+
+        monkeypatch.setattr(gpu_bitmap, "SIZES", ())
+        monkeypatch.setattr(gpu_lazy, "LIMITS", gpu_lazy.Limits(*limits))
+    for given, vertices in (
+        graph_of_hubs(BOUNDARIES, 3),
+        dense_graph(150, 0.3, 5),
+        strips(1300, np.random.default_rng(8)),
+    ):
+        check(as_graph(**given, device=device), vertices, model, range(1, 8), device)
+
+
 SOCIAL = (
     "com-dblp", "facebook_combined", "email-Eu-core", "email-Enron", "ca-CondMat", "wiki-Vote"
 )  # fmt: skip

@@ -1,8 +1,10 @@
-"""The GPU engine of ego-networks: small ones as bits in shared memory, large ones as one CSR.
+"""The GPU engine of ego-networks: small ones as bits in shared memory, large ones as one graph.
 
 All ego-networks together are one graph, whose nodes are the entries of the rows and whose pieces
 are the ego-networks. So what cuts a graph down to a core or a truss cuts down all large
-ego-networks of a batch at once, whatever their sizes.
+ego-networks of a batch at once, whatever their sizes. Where only one level is asked for,
+components and cores are found without writing its edges down, and trusses by counts that end where
+they are enough; every level at once takes the edges, and what decomposes a whole graph.
 """
 
 from __future__ import annotations
@@ -25,17 +27,28 @@ from glp_rapids.cohesion.kernels import gpu_intersect
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import LackOfMemory, memory_free, to_host
 from glp_rapids.diversity.engines import ego_offsets
-from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts
+from glp_rapids.diversity.kernels import (
+    gpu_bitmap,
+    gpu_contexts,
+    gpu_ego_edges,
+    gpu_lazy,
+    gpu_members,
+)
 from glp_rapids.diversity.kernels.gpu_bitmap import EVERY, MEMBERS, SCORE
-from glp_rapids.jit.launch import launch
+from glp_rapids.jit.cuda import multiprocessors
+from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
 
+BLOCKS = 2048 // gpu_lazy.THREADS  # of a multiprocessor, at most
 MODELS = {"component": gpu_bitmap.COMPONENT, "core": gpu_bitmap.CORE, "truss": gpu_bitmap.TRUSS}
-BYTES_A_NODE = 32
+BYTES_A_NODE = 48
 MOST_NODES = np.iinfo(np.int32).max  # of a batch: that its nodes have numbers of 32 bits
-# Of the ego-networks as a CSR: an entry and its row, and what peeling keeps or makes of each.
-BYTES_AN_ENTRY = {"component": 0, "core": 32, "truss": 48}
+BYTES_OF_A_COUNT = 4
+SHARE_OF_COUNTS = 8  # counts are kept from one pass to the next if they take a share so small
+# Of the ego-networks as a CSR, if it is made: an entry, and what peeling keeps or makes of each;
+# for one level, and for every.
+BYTES_AN_ENTRY = {"component": (0, 0), "core": (0, 32), "truss": (28, 48)}
 
 
 @dataclass(frozen=True)
@@ -85,14 +98,14 @@ class GpuEgoEngine(GpuEngine):
         scores = xp.zeros(int(offsets[-1]), np.int32)
         hubs = self._small(vertices, 1, model, EVERY, scores=scores, offsets=offsets)
         if model == "component":
-            for batch in self._batches(vertices, hubs, model):
+            for batch in self._batches(vertices, hubs, model, every=True):
                 _, size = self._contexts(batch, 1, model, MOST_NODES)
                 root = xp.flatnonzero(size)
                 place = offsets[batch.listed][batch.ego_of[root]] + size[root] - 1
                 xp.add.at(scores, place, np.int32(1))
             self._sum_rows_from_behind(scores, offsets[:-1], xp.diff(offsets))
             return offsets, scores
-        for batch in self._batches(vertices, hubs, model):
+        for batch in self._batches(vertices, hubs, model, every=True):
             self._add_every(batch, model, offsets[batch.listed], scores)
         return offsets, scores
 
@@ -151,24 +164,20 @@ class GpuEgoEngine(GpuEngine):
 
     # ------------------------------------------------------------ large ones
 
-    def _batches(self, vertices: Array, listed: Array, model: str) -> Iterator[Batch]:
+    def _batches(
+        self, vertices: Array, listed: Array, model: str, *, every: bool = False
+    ) -> Iterator[Batch]:
         """Yield the ego-networks listed, as many at once as memory allows."""
         if not listed.size:
             return
         hubs = vertices[listed]
         degree = to_host(self.indptr[hubs + 1] - self.indptr[hubs])
-        bytes_needed = degree * BYTES_A_NODE
-        entries = np.zeros_like(degree)
         limit = min(self._memory_limit or memory_free("gpu") // 2, MOST_NODES * BYTES_A_NODE)
-        batch, all_at_once = None, False
-        if BYTES_AN_ENTRY[model]:
-            # how large they are takes one count, itself in pieces that fit
-            for first, last in _pieces(degree * BYTES_A_NODE, max(limit, 1 << 20)):
-                batch = self._batch(hubs[first:last], listed[first:last])
-                ends = to_host(batch.indptr[batch.rows.offsets])
-                entries[first:last] = np.diff(ends)
-                all_at_once = last - first == listed.size
-            bytes_needed = bytes_needed + entries * BYTES_AN_ENTRY[model]
+        bytes_an_entry = BYTES_AN_ENTRY[model][every]
+        entries, common = np.zeros_like(degree), None
+        if bytes_an_entry:
+            entries, common = self._entries(hubs, degree, limit)
+        bytes_needed = degree * BYTES_A_NODE + entries * bytes_an_entry
         if bytes_needed.max() > limit:
             worst = int(bytes_needed.argmax())
             edges = f" and {entries[worst] // 2:,} edges among them" if entries[worst] else ""
@@ -177,21 +186,41 @@ class GpuEgoEngine(GpuEngine):
                 f"{bytes_needed[worst]:,} bytes, and there are {limit:,}; raise memory_limit, or "
                 "use device='cpu'"
             )
-        if all_at_once and bytes_needed.sum() <= limit:  # and what was counted is the batch
+        kept = 0 if common is None else common.nbytes
+        if bytes_needed.max() > limit - kept:
+            kept, common = 0, None
+        ends = np.concatenate([[0], np.cumsum(degree)])
+        for first, last in _pieces(bytes_needed, limit - kept):
             self.batches += 1
-            yield batch
-            return
-        batch = None  # its memory is wanted
-        for first, last in _pieces(bytes_needed, limit):
-            self.batches += 1
-            yield self._batch(hubs[first:last], listed[first:last], model != "component")
+            known = None if common is None else common[ends[first] : ends[last]]
+            yield self._batch(hubs[first:last], listed[first:last], bool(bytes_an_entry), known)
 
-    def _batch(self, vertices: Array, listed: Array | None, counted: bool = True) -> Batch:
+    def _entries(self, hubs, degree, limit):
+        """Count the entries of large ego-networks; and those of all nodes, if they can be kept."""
+        entries, kept = np.zeros_like(degree), []
+        keep = degree.sum() * BYTES_OF_A_COUNT * SHARE_OF_COUNTS <= limit
+        # one count, itself in pieces that fit
+        for first, last in _pieces(degree * BYTES_A_NODE, max(limit, 1 << 20)):
+            offsets = ego_offsets(self.indptr, hubs[first:last])
+            rows = self.rows_of(hubs[first:last], offsets, int(offsets[-1]))
+            common = self.intersect(rows, gpu_intersect.COUNT)
+            entries[first:last] = np.diff(to_host(segment_offsets(common)[offsets]))
+            if keep:
+                kept.append(common)
+        if not keep:
+            return entries, None
+        return entries, kept[0] if len(kept) == 1 else self.xp.concatenate(kept)
+
+    def _batch(
+        self, vertices: Array, listed: Array | None, counted: bool = True,
+        common: Array | None = None,
+    ) -> Batch:  # fmt: skip
         offsets = ego_offsets(self.indptr, vertices)
         rows = self.rows_of(vertices, offsets, int(offsets[-1]))
         ego_of = self._row_of_places(offsets, rows.nodes)
-        indptr = segment_offsets(self.intersect(rows, gpu_intersect.COUNT)) if counted else None
-        return Batch(rows, listed, ego_of, indptr)
+        if counted and common is None:
+            common = self.intersect(rows, gpu_intersect.COUNT)
+        return Batch(rows, listed, ego_of, segment_offsets(common) if counted else None)
 
     def _filled(self, batch):
         result = self.xp.zeros(int(batch.indptr[-1]), np.int32)
@@ -202,22 +231,55 @@ class GpuEgoEngine(GpuEngine):
 
         Counting ends somewhere from ``enough`` on.
         """
-        xp, threads = self.xp, gpu_contexts.THREADS
+        xp = self.xp
         parent = xp.arange(batch.ego_of.size, dtype=np.int32)
         size = xp.zeros(parent.size, np.int32)
-        if model == "component":
-            self.intersect(batch.rows, gpu_intersect.UNION, None, parent)
+        if model == "truss":
+            self._unite_truss(batch, k, parent)
         else:
-            indices, rows, level = self._levels(batch, k, model)
-            launch_each(
-                gpu_contexts.build_inside(threads), threads, indices.size,
-                rows, indices, level, np.int64(model == "core"), np.int64(k), parent,
-            )  # fmt: skip
+            self._unite_members(batch, None if model == "component" else k, parent)
+        threads = gpu_contexts.THREADS
         roots = gpu_contexts.build_roots(threads)
         launch_each(roots, threads, parent.size, parent, size, np.int64(enough))
         return parent, size
 
-    def _levels(self, batch, k, model):
+    def _unite_members(self, batch, k, parent):
+        """Unite the members of a batch who know each other; with ``k`` those of k-cores."""
+        xp, rows, threads, limits = self.xp, batch.rows, gpu_lazy.THREADS, gpu_lazy.LIMITS
+        members = gpu_members.Members(
+            self.indptr, self.indices, rows.vertices, rows.offsets, batch.ego_of
+        )
+        nodes, blocks = parent.size, multiprocessors() * BLOCKS
+        removed, long = xp.empty(0, np.int32), xp.empty(nodes, np.int32)
+        if k is not None:
+            state = gpu_lazy.new_state(xp, nodes, nodes)
+            arguments = members, state, gpu_lazy.new_control(xp), np.int64(k)
+            launch_each(gpu_members.build_look(threads, limits), threads, nodes, *arguments)
+            core = gpu_members.build_core(threads, gpu_lazy.LANES, limits)
+            launch_together(core, blocks, threads, *arguments)
+            removed = state.removed
+        launch_together(
+            gpu_members.build_unite(threads, gpu_members.LANES, limits.long), blocks, threads,
+            members, removed, parent, xp.empty(rows.vertices.size, np.int32), long,
+            gpu_lazy.new_control(xp),
+        )  # fmt: skip
+
+    def _unite_truss(self, batch, k, parent):
+        """Unite the ends of the edges of k-trusses in a batch."""
+        xp, threads, limits = self.xp, gpu_lazy.THREADS, gpu_lazy.LIMITS
+        egos = gpu_ego_edges.Egos(batch.indptr, self._filled(batch))
+        entries = egos.indices.size
+        if not entries:
+            return
+        state = gpu_lazy.new_state(xp, entries, entries // 2)
+        arguments = egos, state, gpu_lazy.new_control(xp), np.int64(k - 2)
+        launch_each(gpu_ego_edges.build_look(threads, limits), threads, entries, *arguments)
+        truss = gpu_ego_edges.build_truss(threads, gpu_lazy.LANES, limits)
+        launch_together(truss, multiprocessors() * BLOCKS, threads, *arguments)
+        unite = gpu_ego_edges.build_unite(threads)
+        launch_each(unite, threads, entries, egos, state.removed, parent)
+
+    def _levels(self, batch, model):
         """Find the entries of the ego-networks and their rows, and the highest level.
 
         For cores that of every node; for trusses that of every edge, at its smaller end.
@@ -225,14 +287,14 @@ class GpuEgoEngine(GpuEngine):
         indices = self._filled(batch)
         egos = GpuEngine(batch.indptr, indices)
         if model == "core":
-            return indices, self._row_of_places(batch.indptr, indices.size), egos.peel_cores(k)
+            return indices, self._row_of_places(batch.indptr, indices.size), egos.peel_cores(None)
         rows, edge = egos.rows_and_edges()
-        return indices, rows, egos.peel_trusses(rows, edge, k)
+        return indices, rows, egos.peel_trusses(rows, edge, None)
 
     def _add_every(self, batch, model, offsets, scores):
         """Add the contexts of a batch for every k: members less the joins between them."""
         xp = self.xp
-        indices, rows, level = self._levels(batch, None, model)
+        indices, rows, level = self._levels(batch, model)
         if model == "core":
             highest = level
             level = xp.minimum(level[rows], level[indices])

@@ -3,7 +3,9 @@
 A row of bits holds whom a member knows. So a degree is a population count, the triangles over an
 edge are the population count of two rows' intersection, and peeling to a core or a truss is looking
 through the bits until nothing is cleared any more: nothing is sorted, queued or kept in global
-memory.
+memory. For a truss of one level an edge is counted up to what it needs, and looked at again only if
+the row of one of its ends lost something. Components need no bits: members are united as they are
+found to know each other, and those that already are together are not looked up.
 
 The contexts are those of Huang, Cheng, Li, Qin and Yu, "Top-k structural diversity search in large
 networks", VLDB Journal 24 (2015), and of Huang, Huang and Xu, "Truss-based structural diversity
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda, kernel
-from glp_rapids.jit.primitives import inclusive_scan, lower_bound, upper_bound
+from glp_rapids.jit.primitives import find_root, inclusive_scan, lower_bound, union, upper_bound
 
 COMPONENT, CORE, TRUSS = range(3)
 SCORE, EVERY, MEMBERS = range(3)
@@ -64,8 +66,11 @@ def share_lookups(indptr, neighbours, size, sums, partial, thread, threads):
 
 
 @cuda.jit(device=True)
-def look_up(indptr, indices, neighbours, size, sums, lookup):
-    """Do one lookup: return two members who know each other, the smaller first; else (0, -1)."""
+def look_up(indptr, indices, neighbours, size, sums, lookup, root, uniting):
+    """Do one lookup: return two members who know each other, the smaller first; else (0, -1).
+
+    When ``uniting``, two that are in one tree of ``root`` need not be looked up, if that costs.
+    """
     a = upper_bound(sums, 0, size - 1, lookup)
     i = lookup - sums[a - 1] if a > 0 else lookup
     v = neighbours[a]
@@ -76,7 +81,7 @@ def look_up(indptr, indices, neighbours, size, sums, lookup):
             place = lower_bound(neighbours, a + 1, size, w)
             if place < size and neighbours[place] == w:
                 return a, place
-    else:
+    elif not uniting or find_root(root, np.int32(a)) != find_root(root, np.int32(a + 1 + i)):
         place = lower_bound(indices, first, last, neighbours[a + 1 + i])
         if place < last and indices[place] == neighbours[a + 1 + i]:
             return a, a + 1 + i
@@ -108,10 +113,14 @@ def drop_members(rows, alive, dropped, size, words, stride, level, changed, leas
 
 
 @cuda.jit(device=True)
-def drop_edges(rows, size, words, stride, level, changed, least, first, step, word):
+def drop_edges(
+    rows, looked_at, losing, size, words, stride, level, enough, changed, least, first, step, word
+):  # fmt: skip
     """Clear edges in fewer than ``level`` - 2 triangles; note the least of those that stay.
 
-    Some rows at a time; what is dropped is cleared when all of these have been looked through.
+    Some rows at a time; what is dropped is cleared when all of these have been looked through. Only
+    edges of the rows ``looked_at``, those that lose one become ``losing``. Triangles are counted up
+    to ``enough``, from near the greater end on, since those who know each other are often near.
     """
     smallest = NOTHING
     for begin in range(0, size, step):
@@ -119,13 +128,18 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
         dropped = np.uint32(0)
         if a < size:
             bits = bits_beyond(rows, a, word, stride)
+            if not (looked_at[a >> 5] >> np.uint32(a & 31)) & ONE:
+                bits = np.uint32(bits & looked_at[word])
             while bits:
                 bit = cuda.ffs(bits) - 1
                 b = 32 * word + bit
                 bits = np.uint32(bits & (bits - ONE))
-                support = 0
-                for other in range(words):
+                support, other = np.int32(0), word
+                while True:
                     support += cuda.popc(rows[a * stride + other] & rows[b * stride + other])
+                    other = other + 1 if other + 1 < words else 0
+                    if other == word or support >= enough:
+                        break
                 if support < level - 2:
                     dropped = np.uint32(dropped | (ONE << np.uint32(bit)))
                 else:
@@ -134,6 +148,8 @@ def drop_edges(rows, size, words, stride, level, changed, least, first, step, wo
         if dropped:
             changed[0] = 1
             cuda.atomic.and_(rows, a * stride + word, np.uint32(ALL ^ dropped))
+            cuda.atomic.or_(losing, a >> 5, ONE << np.uint32(a & 31))
+            cuda.atomic.or_(losing, word, dropped)
         while dropped:
             b = 32 * word + cuda.ffs(dropped) - 1
             dropped = np.uint32(dropped & (dropped - ONE))
@@ -183,8 +199,8 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
     """Make the kernel of a model for ego-networks of up to ``largest`` members.
 
     Launch: a block of ``threads`` for each of the vertices ``listed``. Degrees: any up to
-    ``largest``. Shared memory: 4.8 KB for 128 members, 44 KB for 512. Registers: 52 to 72, of which
-    trusses of 512 members spill three.
+    ``largest``. Shared memory: 4.8 KB for 128 members, 44 KB for 512; components 1.7 and 7.2.
+    Registers: 55 to 70.
 
     ``output`` is the number of contexts for ``k`` (SCORE, into ``scores``), that for every k
     (EVERY, from ``scores[offsets[ego]]`` on; for components how many there are of each size), or
@@ -192,6 +208,8 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
     """
     room = largest * ((-(-largest // 32)) | 1)
     words_at_most = -(-largest // 32)
+    if model == COMPONENT:
+        room = 1
 
     def ego_bitmap(indptr, indices, vertices, listed, k, output, scores, offsets, members):
         neighbours = cuda.shared.array(largest, index_type)
@@ -222,8 +240,12 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
 
         for i in range(thread, size, threads):
             neighbours[i] = indices[start + i]
-        for i in range(thread, size * stride, threads):
-            rows[i] = 0
+        if model == COMPONENT:
+            for i in range(thread, size, threads):
+                root[i] = i
+        else:
+            for i in range(thread, size * stride, threads):
+                rows[i] = 0
         for i in range(thread, words, threads):
             rest = size - 32 * i
             alive[i] = ALL if rest >= 32 else (ONE << np.uint32(rest)) - ONE
@@ -231,16 +253,20 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
 
         share_lookups(indptr, neighbours, size, sums, partial, thread, threads)
         for lookup in range(thread, partial[threads - 1], threads):
-            a, b = look_up(indptr, indices, neighbours, size, sums, lookup)
-            if b >= 0:
+            a, b = look_up(
+                indptr, indices, neighbours, size, sums, lookup, root, model == COMPONENT
+            )
+            if b >= 0 and model == COMPONENT:
+                union(root, np.int32(a), np.int32(b))
+            elif b >= 0:
                 cuda.atomic.or_(rows, a * stride + (b >> 5), ONE << np.uint32(b & 31))
                 cuda.atomic.or_(rows, b * stride + (a >> 5), ONE << np.uint32(a & 31))
         cuda.syncthreads()
 
         fewest = k if model == COMPONENT else 2  # members of a context; who is alone is in none
-        level = k
+        level, enough = np.int32(k), np.int32(k - 2)
         if output == EVERY:
-            level = 2 if model == TRUSS else 1
+            level, enough = np.int32(2 if model == TRUSS else 1), NOTHING
         while True:
             if thread == 0:
                 least[0] = NOTHING
@@ -250,6 +276,9 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                 if thread == 0:
                     changed[0] = 0
                     least[0] = NOTHING
+                if model == TRUSS:
+                    for i in range(thread, words, threads):
+                        dropped[i] = 0
                 cuda.syncthreads()
                 if model == CORE:
                     drop_members(
@@ -258,12 +287,15 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                     )  # fmt: skip
                 else:
                     drop_edges(
-                        rows, size, words, stride, level, changed, least,
-                        first_row, rows_at_once, word,
+                        rows, alive, dropped, size, words, stride, level, enough,
+                        changed, least, first_row, rows_at_once, word,
                     )  # fmt: skip
                 cuda.syncthreads()
                 if changed[0] == 0:
                     break
+                if model == TRUSS and output != EVERY:
+                    for i in range(thread, words, threads):
+                        alive[i] = dropped[i]
             if model == CORE:
                 for a in range(first_row, size, rows_at_once):
                     if (alive[a >> 5] >> np.uint32(a & 31)) & ONE:
@@ -271,10 +303,14 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                     else:
                         rows[a * stride + word] = 0
 
-            label_components(
-                rows, size, words, stride, root, lower, changed,
-                first_row, rows_at_once, word, thread, threads,
-            )  # fmt: skip
+            if model == COMPONENT:
+                for a in range(thread, size, threads):
+                    root[a] = find_root(root, np.int32(a))
+            else:
+                label_components(
+                    rows, size, words, stride, root, lower, changed,
+                    first_row, rows_at_once, word, thread, threads,
+                )  # fmt: skip
             for a in range(thread, size, threads):
                 sums[a] = 0
             cuda.syncthreads()
@@ -307,7 +343,7 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
             highest = least[0] + 2 if model == TRUSS else least[0]
             for i in range(level + thread, highest + 1, threads):
                 scores[offsets[ego] + i - 1] = counted[0]
-            level = highest + 1
+            level = np.int32(highest + 1)
             cuda.syncthreads()
 
     key = f"{threads} {largest} {blocks} {model} {index_type.__name__}"

@@ -42,29 +42,6 @@ def build_ends(threads: int) -> Any:
 
 
 @functools.cache
-def build_inside(threads: int) -> Any:
-    """Make the kernel that unites the ends of all edges whose level is at least ``least``.
-
-    ``level`` is of entries, and counts at the smaller end's; or with ``of_nodes`` of nodes, both of
-    which must reach it. Launch: a thread an entry. Registers: 16.
-    """
-
-    def unite_inside(rows, indices, level, of_nodes, least, parent):
-        entry = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
-        if entry < indices.size:
-            node, other = rows[entry], indices[entry]
-            if node < other:
-                if of_nodes:
-                    inside = level[node] >= least and level[other] >= least
-                else:
-                    inside = level[entry] >= least
-                if inside:
-                    union(parent, np.int32(node), np.int32(other))
-
-    return kernel(unite_inside, str(threads))
-
-
-@functools.cache
 def build_roots(threads: int) -> Any:
     """Make the kernel that leads every node to its root, and counts those a root stands for.
 
