@@ -20,10 +20,16 @@ from glp_rapids.cohesion.kernels import (
 )
 from glp_rapids.diversity.engines.cpu import CpuEgoEngine
 from glp_rapids.diversity.engines.gpu import GpuEgoEngine
-from glp_rapids.diversity.kernels import gpu_bitmap, gpu_contexts, gpu_lazy, gpu_members
+from glp_rapids.diversity.kernels import (
+    gpu_bitmap,
+    gpu_contexts,
+    gpu_ego_rows,
+    gpu_lazy,
+    gpu_members,
+)
 
 # Every simulated thread is a thread of the host.
-gpu_contexts.THREADS = gpu_bitmap.THREADS = 4
+gpu_contexts.THREADS = gpu_bitmap.THREADS = gpu_ego_rows.THREADS = 4
 gpu_intersect.LIGHT, gpu_intersect.HEAVY, gpu_intersect.LARGEST_LIGHT = (4, 4), (8, 1), 3
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
 gpu_lazy.THREADS = 4

@@ -16,9 +16,9 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 KERNELS = {"ego_bitmap", "intersect", "unite_ends", "find_edges", "peel_core", "peel_truss",
            "pick_edges", "list_by_degree", "find_rows", "look_at_members", "peel_members",
-           "unite_members", "look_at_edges", "peel_edges", "unite_edges", "find_roots",
-           "count_roots", "mark_kept", "fill_kept", "oriented_starts", "count_light",
-           "count_heavy", "place_values"}  # fmt: skip
+           "count_words", "mark_members", "list_members", "unite_members", "look_at_edges",
+           "peel_edges", "unite_edges", "find_roots", "count_roots", "mark_kept", "fill_kept",
+           "oriented_starts", "count_light", "count_heavy", "place_values"}  # fmt: skip
 
 
 @pytest.fixture
@@ -63,11 +63,14 @@ def compiled(monkeypatch):
         vertices = np.arange(graph.number_of_vertices)
         for model in diversity.MODELS:
             engine._small(vertices, 3, model, diversity.SCORE)
-            batch = engine._batch(vertices, vertices.astype(np.int32))
-            batch.indptr[1:] = 2  # nothing was launched that would have counted
+            batch = engine._nodes(vertices, vertices.astype(np.int32))
+            batch.words[1:] = 2  # nothing was launched that would have counted
+            batch = engine._marked(batch)
+            batch.indptr[1:] = 2
             _, size = engine._contexts(batch, 3, model, 2)
             counted = size, np.int64(2), batch.ego_of, batch.listed, size
             compile_instead(gpu_contexts.build_count(gpu_contexts.THREADS), 1, 1, *counted)
+        engine.ego_rows(vertices)
         engine.edges(3, ends=vertices.astype(np.int32))
         rows, edge = engine.rows_and_edges()
         edge[:] = 0  # nothing was launched that would have filled it

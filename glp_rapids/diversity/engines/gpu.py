@@ -10,7 +10,7 @@ they are enough; every level at once takes the edges, and what decomposes a whol
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from glp_rapids.diversity.kernels import (
     gpu_bitmap,
     gpu_contexts,
     gpu_ego_edges,
+    gpu_ego_rows,
     gpu_lazy,
     gpu_members,
 )
@@ -44,8 +45,7 @@ BLOCKS = 2048 // gpu_lazy.THREADS  # of a multiprocessor, at most
 MODELS = {"component": gpu_bitmap.COMPONENT, "core": gpu_bitmap.CORE, "truss": gpu_bitmap.TRUSS}
 BYTES_A_NODE = 48
 MOST_NODES = np.iinfo(np.int32).max  # of a batch: that its nodes have numbers of 32 bits
-BYTES_OF_A_COUNT = 4
-SHARE_OF_COUNTS = 8  # counts are kept from one pass to the next if they take a share so small
+BYTES_A_WORD = 16
 # Of the ego-networks as a CSR, if it is made: an entry, and what peeling keeps or makes of each;
 # for one level, and for every.
 BYTES_AN_ENTRY = {"component": (0, 0), "core": (0, 32), "truss": (28, 48)}
@@ -53,12 +53,15 @@ BYTES_AN_ENTRY = {"component": (0, 0), "core": (0, 32), "truss": (28, 48)}
 
 @dataclass(frozen=True)
 class Batch:
-    """Large ego-networks that are worked on together: their nodes, and once counted their CSR."""
+    """Large ego-networks that are worked on together: their nodes, and once marked their CSR."""
 
     rows: Rows
     listed: Array | None  # the places of their vertices among those asked for
     ego_of: Array  # of every node
-    indptr: Array | None
+    words: Array | None = None  # where those of every node begin
+    marks: Array | None = None  # their bits: whom nodes know
+    begins: Array | None = None  # where what they mark begins among all that is marked
+    indptr: Array | None = None  # and what all of a node do
 
 
 class GpuEgoEngine(GpuEngine):
@@ -130,8 +133,12 @@ class GpuEgoEngine(GpuEngine):
     def ego_rows(self, vertices: Array) -> tuple[Array, Array]:
         """Build indptr and indices of the ego-networks, a node for each of the rows' entries."""
         self.batches += 1
-        batch = self._batch(vertices, None)
-        return batch.indptr, self._filled(batch)
+        offsets = ego_offsets(self.indptr, vertices)
+        rows = self.rows_of(vertices, offsets, int(offsets[-1]))
+        # not by bits, which take memory for all whom members could know
+        indptr = segment_offsets(self.intersect(rows, gpu_intersect.COUNT))
+        result = self.xp.zeros(int(indptr[-1]), np.int32)
+        return indptr, self.intersect(rows, gpu_intersect.FILL, indptr, result)
 
     # ------------------------------------------------------------ small ego-networks
 
@@ -174,10 +181,21 @@ class GpuEgoEngine(GpuEngine):
         degree = to_host(self.indptr[hubs + 1] - self.indptr[hubs])
         limit = min(self._memory_limit or memory_free("gpu") // 2, MOST_NODES * BYTES_A_NODE)
         bytes_an_entry = BYTES_AN_ENTRY[model][every]
-        entries, common = np.zeros_like(degree), None
+        bytes_needed, entries = degree * BYTES_A_NODE, np.zeros_like(degree)
+        batch, all_at_once = None, False
         if bytes_an_entry:
-            entries, common = self._entries(hubs, degree, limit)
-        bytes_needed = degree * BYTES_A_NODE + entries * bytes_an_entry
+            words = np.zeros_like(degree)
+            for first, last in _pieces(bytes_needed, max(limit, 1 << 20)):
+                nodes = self._nodes(hubs[first:last], listed[first:last])
+                words[first:last] = np.diff(to_host(nodes.words[nodes.rows.offsets]))
+            bytes_needed = bytes_needed + words * BYTES_A_WORD
+            # how large they are takes one look at all, itself in pieces that fit
+            for first, last in _pieces(bytes_needed, max(limit, 1 << 20)):
+                batch = None
+                batch = self._marked(self._nodes(hubs[first:last], listed[first:last]))
+                entries[first:last] = np.diff(to_host(batch.indptr[batch.rows.offsets]))
+                all_at_once = last - first == listed.size
+            bytes_needed = bytes_needed + entries * bytes_an_entry
         if bytes_needed.max() > limit:
             worst = int(bytes_needed.argmax())
             edges = f" and {entries[worst] // 2:,} edges among them" if entries[worst] else ""
@@ -186,45 +204,52 @@ class GpuEgoEngine(GpuEngine):
                 f"{bytes_needed[worst]:,} bytes, and there are {limit:,}; raise memory_limit, or "
                 "use device='cpu'"
             )
-        kept = 0 if common is None else common.nbytes
-        if bytes_needed.max() > limit - kept:
-            kept, common = 0, None
-        ends = np.concatenate([[0], np.cumsum(degree)])
-        for first, last in _pieces(bytes_needed, limit - kept):
+        if all_at_once and bytes_needed.sum() <= limit:  # and what was marked is the batch
             self.batches += 1
-            known = None if common is None else common[ends[first] : ends[last]]
-            yield self._batch(hubs[first:last], listed[first:last], bool(bytes_an_entry), known)
+            yield batch
+            return
+        batch = None  # its memory is wanted
+        for first, last in _pieces(bytes_needed, limit):
+            self.batches += 1
+            nodes = self._nodes(hubs[first:last], listed[first:last], bool(bytes_an_entry))
+            yield self._marked(nodes) if bytes_an_entry else nodes
 
-    def _entries(self, hubs, degree, limit):
-        """Count the entries of large ego-networks; and those of all nodes, if they can be kept."""
-        entries, kept = np.zeros_like(degree), []
-        keep = degree.sum() * BYTES_OF_A_COUNT * SHARE_OF_COUNTS <= limit
-        # one count, itself in pieces that fit
-        for first, last in _pieces(degree * BYTES_A_NODE, max(limit, 1 << 20)):
-            offsets = ego_offsets(self.indptr, hubs[first:last])
-            rows = self.rows_of(hubs[first:last], offsets, int(offsets[-1]))
-            common = self.intersect(rows, gpu_intersect.COUNT)
-            entries[first:last] = np.diff(to_host(segment_offsets(common)[offsets]))
-            if keep:
-                kept.append(common)
-        if not keep:
-            return entries, None
-        return entries, kept[0] if len(kept) == 1 else self.xp.concatenate(kept)
-
-    def _batch(
-        self, vertices: Array, listed: Array | None, counted: bool = True,
-        common: Array | None = None,
-    ) -> Batch:  # fmt: skip
+    def _nodes(self, vertices: Array, listed: Array | None, words: bool = True) -> Batch:
+        """Number the members of some ego-networks, and their words if these are asked for."""
         offsets = ego_offsets(self.indptr, vertices)
         rows = self.rows_of(vertices, offsets, int(offsets[-1]))
-        ego_of = self._row_of_places(offsets, rows.nodes)
-        if counted and common is None:
-            common = self.intersect(rows, gpu_intersect.COUNT)
-        return Batch(rows, listed, ego_of, segment_offsets(common) if counted else None)
+        batch = Batch(rows, listed, self._row_of_places(offsets, rows.nodes))
+        if not words:
+            return batch
+        of_node = self.xp.empty(rows.nodes, np.int32)
+        threads = gpu_ego_rows.THREADS
+        count = gpu_ego_rows.build_words(threads)
+        launch_each(count, threads, rows.nodes, self._members(batch), of_node)
+        return replace(batch, words=segment_offsets(of_node))
+
+    def _marked(self, batch: Batch) -> Batch:
+        """Mark whom every member knows; and where its row begins once they are listed."""
+        xp, threads, number = self.xp, gpu_ego_rows.THREADS, int(batch.words[-1])
+        marks, known = xp.empty(number, np.uint32), xp.empty(number, np.uint8)
+        mark = gpu_ego_rows.build_mark(threads)
+        launch_each(mark, threads, number, self._members(batch), batch.words, marks, known)
+        begins = segment_offsets(known)
+        return replace(batch, marks=marks, begins=begins, indptr=begins[batch.words])
 
     def _filled(self, batch):
-        result = self.xp.zeros(int(batch.indptr[-1]), np.int32)
-        return self.intersect(batch.rows, gpu_intersect.FILL, batch.indptr, result)
+        """List the rows of a batch that is marked."""
+        indices, threads = self.xp.empty(int(batch.indptr[-1]), np.int32), gpu_ego_rows.THREADS
+        launch_each(
+            gpu_ego_rows.build_list(threads), threads, batch.marks.size,
+            self._members(batch), batch.words, batch.marks, batch.begins, indices,
+        )  # fmt: skip
+        return indices
+
+    def _members(self, batch):
+        rows = batch.rows
+        return gpu_members.Members(
+            self.indptr, self.indices, rows.vertices, rows.offsets, batch.ego_of
+        )
 
     def _contexts(self, batch, k, model, enough):
         """Find the root of every node's context, and how many nodes each root stands for.
@@ -246,9 +271,7 @@ class GpuEgoEngine(GpuEngine):
     def _unite_members(self, batch, k, parent):
         """Unite the members of a batch who know each other; with ``k`` those of k-cores."""
         xp, rows, threads, limits = self.xp, batch.rows, gpu_lazy.THREADS, gpu_lazy.LIMITS
-        members = gpu_members.Members(
-            self.indptr, self.indices, rows.vertices, rows.offsets, batch.ego_of
-        )
+        members = self._members(batch)
         nodes, blocks = parent.size, multiprocessors() * BLOCKS
         removed, long = xp.empty(0, np.int32), xp.empty(nodes, np.int32)
         if k is not None:
