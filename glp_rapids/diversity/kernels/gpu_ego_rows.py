@@ -30,7 +30,6 @@ ONE = np.uint32(1)
 def note_rows(offsets, first, threads, bounds):
     """Let all threads of a block know the rows of the first and last of its places."""
     thread = cuda.threadIdx.x
-    cuda.syncthreads()
     if thread < 2:
         last = min(first + threads, np.int64(offsets[offsets.size - 1])) - np.int64(1)
         bounds[thread] = row_of(offsets, last if thread == 1 else first)
