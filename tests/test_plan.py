@@ -25,7 +25,6 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     FIRST_ROW,
     FIRST_TICKETS,
     HUBS,
-    LANES,
     LAST_END,
     RANGES,
     SPAN,
@@ -37,13 +36,12 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     Limits,
     make_plan,
 )
-from glp_rapids.propagation.kernels.gpu.warp_work import SCANNED, STRETCH
 
 MANY = Limits(blocks=4096, warps_per_block=8, slots=4096, handed_over=64)
 FEW = Limits(blocks=2, warps_per_block=8, slots=2048, handed_over=None)
 UNPRUNED = Limits(blocks=2, warps_per_block=8, slots=1024, handed_over=None, pruned=False)
 
-TINY_SIZES = (1, 2, 8, 8), (1, 8, 8, 16), (2, 4, 16, 16), (2, 4, 8, 32), (2, 4, 8, 8)
+TINY_SIZES = (1, 2, 2), (1, 8, 3), (2, 4, 4), (2, 4, 8), (2, 4, 2)
 
 # The same with every limit so small that a drawn graph passes it.
 TINY = {
@@ -158,21 +156,12 @@ def check_tickets(group, layout):
             kind += 1
         size = group[layout + TICKET_SIZES + kind]
         begin, end = group[WARP_ROWS + kind], group[ENDS + WARP_ROWS + kind]
-        first, last = group[layout + FIRST_TICKETS + kind : layout + FIRST_TICKETS + kind + 2]
-        if layout == SPARSE:
-            assert size % STRETCH == 0
-            assert size <= SCANNED * LANES
-            number = np.arange(size)
-            positions = begin + (ticket - first) * STRETCH
-            positions = positions + number // STRETCH * ((last - first) * STRETCH)
-            positions += number % STRETCH
-        else:
-            begin += (ticket - first) * size
-            assert begin < end
-            positions = np.arange(begin, begin + size)
+        begin += (ticket - group[layout + FIRST_TICKETS + kind]) * size
+        end = min(begin + size, end)
+        assert begin < end
         assert size <= max(plans.WARP_BINS[kind][2:])
-        covered.extend(positions[positions < end].tolist())
-    assert sorted(covered) == positions_of(group, WARP_ROWS).tolist()
+        covered.extend(range(begin, end))
+    assert covered == positions_of(group, WARP_ROWS).tolist()
 
 
 def check_hubs(plan, groups, limits):

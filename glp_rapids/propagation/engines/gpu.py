@@ -40,7 +40,7 @@ from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ties import TIE_BREAKS
 from glp_rapids.propagation.workload import Workload
 
-SPARSE = 8  # up to one change in so many vertices, few are active
+SPARSE = 512  # up to one in so many, few are active
 EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
 
 _built: dict[tuple, tuple] = {}

@@ -77,7 +77,6 @@ def arrays_of(
         tied=Kept(pieces, np.uint8),
         upper_bound=Kept(pieces, vote_type),
         arrived=Kept(hubs, np.int32),
-        changed=Kept(hubs, np.int64),
     )
     of_run = {
         "slack": Kept(slack, np.int32),

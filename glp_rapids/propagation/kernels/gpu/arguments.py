@@ -58,7 +58,6 @@ class Pieces(NamedTuple):
     tied: Any
     upper_bound: Any  # of the votes of every label that is not handed over
     arrived: Any  # int32: pieces of each hub that are handed over
-    changed: Any  # int64, hub by hub: the last step of the launch in which its label changed
 
 
 class Run(NamedTuple):

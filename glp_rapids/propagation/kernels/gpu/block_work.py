@@ -40,16 +40,18 @@ def build(
     def block_item(
         position, piece, plan, tables, hubs, pieces, run, rows, lists, state, shared, numbers
     ):
-        """Evaluate an active row, or a piece of a hub (piece >= 0), with all threads of a block."""
-        hub, whole, base, slots = np.int64(-1), np.int64(-1), np.int64(0), np.int64(0)
+        """Evaluate a row, or a piece of a hub (piece >= 0), with all threads of a block."""
+        hub, base, slots = np.int64(-1), np.int64(0), np.int64(0)
         if piece >= 0:
-            hub = whole = hubs.piece_hub[np.uint64(piece)]
+            hub = hubs.piece_hub[np.uint64(piece)]
             position = hubs.position[np.uint64(hub)]
         v = plan.vertices[np.uint64(position)]
         start = plan.starts[np.uint64(position)]
         if buffered:
             start += shared.sweep[SWEEP.buffer_start]
         length = np.int64(plan.degrees[np.uint64(position)])
+        if not needed(position, v, shared.sweep, run):
+            return
         share, shares = np.int64(0), np.int64(1)
         if piece >= 0:
             base, slots = hubs.base[np.uint64(hub)], hubs.slots[np.uint64(hub)]
@@ -79,8 +81,6 @@ def build(
         # All the pieces of a hub have asked whether v is active: it need not be any more.
         if last and cuda.threadIdx.x == 0:
             note(position, v, length, label, score, tied, current, shared.sweep, run, numbers)
-            if whole >= 0 and label >= 0 and label != current:
-                pieces.changed[np.uint64(whole)] = shared.sweep[SWEEP.step]
 
     @cuda.jit(device=True)
     def collect_piece(piece, plan, tables, hubs, pieces, run, state, shared, numbers):
@@ -96,7 +96,5 @@ def build(
             if last and cuda.threadIdx.x == 0:
                 length = plan.degrees[np.uint64(position)]
                 note(position, v, length, label, score, tied, current, shared.sweep, run, numbers)
-                if label >= 0 and label != current:
-                    pieces.changed[np.uint64(hub)] = shared.sweep[SWEEP.step]
 
     return BlockWork(block_item, collect_piece)

@@ -25,7 +25,7 @@ from glp_rapids.propagation.kernels.gpu import (
     read_plain,
     warp_work,
 )
-from glp_rapids.propagation.kernels.gpu.active_set import build_note, needed
+from glp_rapids.propagation.kernels.gpu.active_set import build_note
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding
 from glp_rapids.propagation.kernels.gpu.plan import (
     BINS,
@@ -96,8 +96,7 @@ def build(
         while stage != DONE:
             # What the block does together: pieces of hubs and long rows, or what warps deferred.
             first_piece, number_of_pieces, items = np.int64(0), np.int64(0), np.int64(0)
-            stride, unit, units = np.int64(1), np.int64(0), np.int64(0)
-            drawing, chunk = False, np.int64(1)
+            stride, item, drawing = np.int64(1), np.int64(0), False
             first_row = groups[group + BLOCK_ROWS]
             last_batch = groups[group + END_OF_BATCHES] - 1
             # Long rows come with the last hubs, or after them if those need two steps.
@@ -107,57 +106,35 @@ def build(
                     first_piece = hubs.batch_pieces[np.uint64(batch)]
                     number_of_pieces = hubs.batch_pieces[np.uint64(batch + 1)] - first_piece
                 items = number_of_pieces
+                stride, item = blocks, np.int64(block)
                 if with_rows:
                     items += groups[group + ENDS + BLOCK_ROWS] - first_row
-                # Where few are active, the lanes look at as many as there are enough of.
-                if sweep[SWEEP.layout] != 0:
-                    chunk = min(max(items // blocks, np.int64(1)), np.int64(LANES))
-                units = (items + chunk - 1) // chunk
-                drawing = with_rows and units > blocks
-                stride, unit = blocks, np.int64(block)
-                if with_rows:
-                    given = max(blocks - units, 0) * WARPS
-                    if block >= units:
-                        ticket = (block - units) * WARPS + thread // LANES
+                    drawing = items > blocks
             else:
                 first_row = groups[group + WARP_ROWS]
-                units = items = np.int64(queue.number[0])
-            while unit < units:
+                items = np.int64(queue.number[0])
+            if stage == LONG_ROWS and with_rows:
+                given = max(blocks - items, 0) * WARPS
+                if block >= items:
+                    ticket = (block - items) * WARPS + thread // LANES
+            while item < items:
                 if drawing and thread == 0:
                     queue.drawn[0] = blocks + cuda.atomic.add(
                         run.drawn, np.uint64(sweep[SWEEP.ticket_pair]), np.int64(1)
                     )
-                # Each warp finds out for itself who is active. Only this block, and for a hub only
-                # who hands over its last piece, will take them out of the active set. Rows of a
-                # unit lie far from one another: neighbours are often active together.
-                left = np.uint32(1)
-                if stage == LONG_ROWS:
-                    one = unit + np.int64(cuda.laneid) * units
-                    wanted = cuda.laneid < chunk and one < items
-                    if wanted:
-                        position = first_row + one - number_of_pieces
-                        if one < number_of_pieces:
-                            hub = hubs.piece_hub[np.uint64(first_piece + one)]
-                            position = hubs.position[np.uint64(hub)]
-                        wanted = needed(position, plan.vertices[np.uint64(position)], sweep, run)
-                    left = np.uint32(cuda.ballot_sync(ALL, wanted))
-                    cuda.syncthreads()
-                while left != 0:
-                    one = unit + np.int64(cuda.ffs(left) - 1) * units
-                    left &= np.uint32(left - np.uint32(1))
-                    position, piece = first_row + one - number_of_pieces, np.int64(-1)
-                    if stage != LONG_ROWS:
-                        position = first_row + queue.deferred[np.uint64(unit)]
-                    elif one < number_of_pieces:
-                        piece = first_piece + one
-                    block_item(
-                        position, piece, plan, tables, hubs, pieces, run, rows, lists, state,
-                        shared, numbers,
-                    )  # fmt: skip
-                unit += stride
+                position, piece = first_row + item - number_of_pieces, np.int64(-1)
+                if stage != LONG_ROWS:
+                    position = first_row + queue.deferred[np.uint64(item)]
+                elif item < number_of_pieces:
+                    piece = first_piece + item
+                block_item(
+                    position, piece, plan, tables, hubs, pieces, run, rows, lists, state, shared,
+                    numbers,
+                )  # fmt: skip
+                item += stride
                 if drawing:
                     cuda.syncthreads()
-                    unit = queue.drawn[0]
+                    item = queue.drawn[0]
                     cuda.syncthreads()
             if stage == LONG_ROWS and not with_rows:
                 grid_barrier(run, goal)

@@ -27,7 +27,6 @@ from glp_rapids.propagation.kernels.gpu import (
     shared_memory,
     update,
     votes,
-    warp_work,
 )
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding
 from glp_rapids.propagation.kernels.gpu.failures import build_say
@@ -71,10 +70,7 @@ def build(
     evaluation = dispatch.build(compiled, functions, grid_barrier, target, decoding)
     evaluate, fill_buffer = evaluation.evaluate, evaluation.fill_buffer
     load_classes, buffered = evaluation.load_classes, evaluation.fill_buffer is not None
-    update_group = update.build(
-        compiled, index_type, activate_readers, buffered,
-        activate_of_hubs=update.build_activate_of_hubs() if decoding is None else None,
-    )  # fmt: skip
+    update_group = update.build(compiled, index_type, activate_readers, buffered)
     entries, classes = 1, 1
     if load_classes is not None:
         entries, classes = WARPS * read_packed.SEGMENT, packed_numbers.ENTRIES
@@ -83,7 +79,6 @@ def build(
     table = functions.table
     word_type, clear = table.word_type, table.clear
     slots, high_slots, two_groups = table.slots, table.high_slots, 2 * COLUMNS
-    masks = WARPS * warp_work.SCANNED
     sweep_slots, clocked = len(SWEEP), shared_memory.CLOCKED
 
     @cuda.jit(device=True)
@@ -106,7 +101,6 @@ def build(
             queue=WorkQueue(
                 deferred=cuda.shared.array(DEFERRED_ROWS, np.int32),
                 number=cuda.shared.array(1, np.int32),
-                masks=cuda.shared.array(masks, np.int32),
                 drawn=cuda.shared.array(1, np.int64),
             ),
             changes=cuda.shared.array(1, np.int32),
@@ -140,7 +134,6 @@ def build(
             shared.queue.number[0] = 0
             shared.changes[0] = 0
             sweep[SWEEP.over] = 0
-            sweep[SWEEP.step] = 0
             sweep[SWEEP.ticket_pair] = 0
             sweep[SWEEP.rows_ascend] = schedule.rows_ascend
             sweep[SWEEP.sweeps] = run.control[0]
@@ -169,7 +162,6 @@ def build(
                         and group < schedule.strips
                     )
                     shared.changes[0] = 0
-                    sweep[SWEEP.step] += 1
                     sweep[SWEEP.buffer_start] = half * schedule.buffer
                     sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
                 cuda.syncthreads()
@@ -209,13 +201,9 @@ def build(
                 changes = np.int64(0)
                 if buffered:
                     for one in range(group - of_class, group):
-                        changes += update_group(
-                            one, plan, hubs, pieces, readers, run, state, shared, numbers
-                        )
+                        changes += update_group(one, plan, readers, run, state, shared, numbers)
                 else:
-                    changes = update_group(
-                        row, plan, hubs, pieces, readers, run, state, shared, numbers
-                    )
+                    changes = update_group(row, plan, readers, run, state, shared, numbers)
                 of_class = np.int64(0)
                 row = COLUMNS - row
                 changes = sum_of_warp(changes)
@@ -241,10 +229,6 @@ def build(
             failed = numbers.errors[0]
             if sweep[SWEEP.over] != 0 or (failed != 0 and failed <= sweep[SWEEP.sweeps] + 1):
                 break
-        hub = cuda.grid(1)
-        while hub < pieces.changed.size:  # the next launch counts its steps anew
-            pieces.changed[hub] = 0
-            hub += cuda.gridsize(1)
         if cuda.blockIdx.x == 0 and thread == 0:
             run.control[0] = sweep[SWEEP.sweeps]
             run.control[1] = sweep[SWEEP.explored]

@@ -49,16 +49,15 @@ class Bin(NamedTuple):
     least: int  # vertices of a ticket
     most: int
     sparse: int  # at least so many where few are active: a warp looks at many at once
-    sparse_most: int
 
 
 # Longest rows first, and what serves them.
 WARP_BINS = (
-    Bin(4096, 1, 2, 8, 32),
-    Bin(WARP_ENTRIES, 1, 8, 8, 32),
-    Bin(32, 4, 32, 32, 128),
-    Bin(16, 8, 32, 32, 128),
-    Bin(8, 32, 512, 32, 128),
+    Bin(4096, 1, 2, 8),
+    Bin(WARP_ENTRIES, 1, 8, 8),
+    Bin(32, 4, 32, 32),
+    Bin(16, 8, 32, 32),
+    Bin(8, 32, 512, 32),
 )
 WARP_TABLE, WARP_REGISTERS, WHOLE_WARP, HALF_WARP, ONE_THREAD = range(len(WARP_BINS))
 BINS = len(WARP_BINS)
@@ -68,9 +67,10 @@ HUBS, BLOCK_ROWS, WARP_ROWS = range(3)
 SUBWARP_ROWS = WARP_ROWS + WHOLE_WARP
 RANGES = WARP_ROWS + BINS
 
-# Vertices of each range that a warp updates together: where rows are long, those who read a vertex
-# are many, and one after the other is told.
-UPDATED_TOGETHER = (1, 1, 2, 4, LANES, LANES, LANES)
+# Vertices of each range that a warp updates together. Where rows are long, those who read a vertex
+# are many, and are told by a warp or a block for one vertex after the other: with 32 of them to a
+# warp, updates of a Kronecker graph waited 45 microseconds for a few blocks.
+UPDATED_TOGETHER = (4, 8, 8, 16, LANES, LANES, LANES)
 
 # The columns of `Plan.groups`. First, by range, the position in the list where it begins; then
 # where it ends:
@@ -84,8 +84,7 @@ SPARSE = 2 * BINS + 1  # so many columns further on the same for when few are ac
 FIRST_BATCH = TICKET_SIZES + BINS + SPARSE
 END_OF_BATCHES = FIRST_BATCH + 1
 FIRST_CHUNKS = END_OF_BATCHES + 1  # that warps update, of each range, and the number of all
-FIRST_HUB = FIRST_CHUNKS + RANGES + 1  # in the arrays of hubs
-COLUMNS = FIRST_HUB + 1
+COLUMNS = FIRST_CHUNKS + RANGES + 1
 
 # The columns of `Plan.levels`: how many classes are one, the first row of `Plan.groups` and the one
 # behind the last, and how many rows make one class.
@@ -159,7 +158,7 @@ def make_plan(
         indptr, dtype, degrees, ranges, id_words, (classes, coarse, strips), strip, xp
     )
     begins, ends = _range_ends(ends, spans if merges else [1], classes)
-    hubs, batches, first_hubs, table_slots = _hubs(degree, begins, ends, limits, xp)
+    hubs, batches, table_slots = _hubs(degree, begins, ends, limits, xp)
     rows = np.cumsum([0, *map(len, begins)])
     begins, ends = np.concatenate(begins), np.concatenate(ends)
     if merges:
@@ -169,7 +168,7 @@ def make_plan(
     tickets = _tickets((ends - begins)[:, WARP_ROWS:], limits)
     chunks = -(-(ends - begins) // np.array(UPDATED_TOGETHER))
     first_chunks = np.column_stack([np.zeros(len(chunks), np.int64), np.cumsum(chunks, axis=1)])
-    columns = np.column_stack([begins, ends, tickets, batches, first_chunks, first_hubs])
+    columns = np.column_stack([begins, ends, tickets, batches, first_chunks])
     arrays = {"groups": columns, "levels": np.array(levels), **hubs}
     on_device = _moved_together(arrays, device_of(indptr))
     return Plan(
@@ -265,12 +264,12 @@ def _range_ends(
 
 def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
     """Number the tickets of each bin and size them, group by group, for many active and for few."""
-    least, most, *sparse = (np.array(sizes) for sizes in list(zip(*WARP_BINS, strict=True))[1:])
+    least, most, sparse = (np.array(sizes) for sizes in list(zip(*WARP_BINS, strict=True))[1:])
     warps = limits.blocks * limits.warps_per_block
-    share = 1 << np.log2(np.maximum(counts // warps, 1)).astype(np.int64)
+    share = counts // (4 * warps)  # a few tickets a warp, to even out what rows cost
+    size = np.clip(1 << np.log2(np.maximum(share, 1)).astype(np.int64), least, most)
     columns = []
-    # a few tickets a warp, to even out what rows cost; of few active ones looking at them does
-    for sizes in (np.clip(share // 4, least, most), np.clip(share, *sparse)):
+    for sizes in (size, np.maximum(size, sparse)):
         number = -(-counts // sizes)
         columns += [np.zeros((len(counts), 1), np.int64), np.cumsum(number, axis=1), sizes]
     return np.column_stack(columns)
@@ -278,7 +277,7 @@ def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
 
 def _hubs(
     degree: Any, begins: list[np.ndarray], ends: list[np.ndarray], limits: Limits, xp: Any
-) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, int]:
+) -> tuple[dict[str, np.ndarray], np.ndarray, int]:
     """Cut hubs into pieces, and pack their tables into batches, never across groups.
 
     Tables are packed for the groups of the last level, where most classes are one; a batch of a
@@ -312,10 +311,9 @@ def _hubs(
     cuts = np.array(cuts, np.int64)
     base = before[:-1] - before[cuts[np.searchsorted(cuts, np.arange(position.size), "right") - 1]]
     first_piece = np.concatenate([[0], np.cumsum(pieces)])
-    batch_pieces, group_batches, first_hubs, numbered = [], [], [], 0
+    batch_pieces, group_batches, numbered = [], [], 0
     for of_level in zip(begins, ends, strict=True):
         first, last = (np.searchsorted(position, bound[:, HUBS]) for bound in of_level)
-        first_hubs.append(first)
         of_level = np.unique(np.concatenate([cuts, first[first < last]]))
         group_batches.append(numbered + np.searchsorted(of_level, np.column_stack([first, last])))
         batch_pieces.append(first_piece[np.append(of_level, position.size)])
@@ -328,8 +326,7 @@ def _hubs(
         "piece_hub": np.repeat(np.arange(position.size), pieces),
         "batch_pieces": np.concatenate(batch_pieces),
     }
-    group_batches, first_hubs = np.concatenate(group_batches), np.concatenate(first_hubs)
-    return arrays, group_batches, first_hubs, int(max((base + slots).max(initial=1), 1))
+    return arrays, np.concatenate(group_batches), int(max((base + slots).max(initial=1), 1))
 
 
 def _moved_together(arrays: dict[str, np.ndarray], device: Any) -> dict[str, Any]:

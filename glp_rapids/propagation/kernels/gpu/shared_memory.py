@@ -44,7 +44,6 @@ class SweepSlots(NamedTuple):
     rows_ascend: int  # strictly, so a row can be searched
     buffer_start: int  # where the decoded rows of the group begin
     ticket_pair: int  # 0 or 2: the two counters of `Run.drawn` in use
-    step: int  # of the launch, from 1 on
     first_row: int  # of `Plan.groups` in this sweep
     end_row: int  # and the one behind the last
     rows_a_class: int  # that are evaluated before any is updated
@@ -69,7 +68,6 @@ class WorkQueue(NamedTuple):
 
     deferred: Any  # int32: positions behind the first row of warps
     number: Any  # int32 [1]: how many there are
-    masks: Any  # int32, four a warp: which of the positions that it looked at are active
     drawn: Any  # int64 [1]: the row or piece that the block evaluates next
 
 

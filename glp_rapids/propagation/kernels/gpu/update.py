@@ -6,7 +6,6 @@ warps or by the whole block. Shared memory: 4 KB, the queue of those.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from glp_rapids.propagation.kernels.gpu.failures import build_say
 from glp_rapids.propagation.kernels.gpu.plan import (
     ENDS,
     FIRST_CHUNKS,
-    FIRST_HUB,
     HUBS,
     RANGES,
     UPDATED_TOGETHER,
@@ -28,13 +26,13 @@ from glp_rapids.propagation.kernels.gpu.votes import ALL
 OF_THREAD, OF_WARP = 8, 512  # readers that a thread, and a warp, goes through; a block, more
 
 
-@functools.cache
-def _build_take() -> Any:
+def build_activate() -> Any:
+    """Make what tells the readers of vertices that changed, from a CSR of readers."""
+
     @cuda.jit(device=True)
-    def take(slack, readers, first, last, step):
-        """Take one from the slack of readers, two of which are looked up at a time."""
+    def activate(slack, readers, first, last, step):
         j = first
-        while j + step < last:
+        while j + step < last:  # two are looked up before the first is told
             u = readers.indices[np.uint64(j)]
             other = readers.indices[np.uint64(j + step)]
             cuda.atomic.add(slack, np.uint64(u), np.int32(-1))
@@ -42,13 +40,6 @@ def _build_take() -> Any:
             j += 2 * step
         if j < last:
             cuda.atomic.add(slack, np.uint64(readers.indices[np.uint64(j)]), np.int32(-1))
-
-    return take
-
-
-def build_activate() -> Any:
-    """Make what tells the readers of vertices that changed, from a CSR of readers."""
-    activate = _build_take()
 
     @cuda.jit(device=True)
     def activate_readers(slack, readers, queue, v, differs):
@@ -83,55 +74,12 @@ def build_activate() -> Any:
     return activate_readers
 
 
-def build_activate_of_hubs() -> Any:
-    """Make what tells the readers of hubs that changed, the whole grid a share of each list.
-
-    One block alone with the list of a hub would hold up all others: 40 of the 45 microseconds that
-    updates of a Kronecker graph took.
-    """
-    take = _build_take()
-
-    @cuda.jit(device=True)
-    def activate_of_hubs(first, number, plan, hubs, pieces, readers, run, shared):
-        thread, queue = np.int64(cuda.threadIdx.x), shared.readers
-        share = np.int64(cuda.blockIdx.x) * THREADS + thread
-        step = np.int64(cuda.gridDim.x) * THREADS
-        done = np.int64(0)
-        while done < number:
-            if thread == 0:
-                queue.number[0] = 0
-            cuda.syncthreads()
-            if done + thread < number:
-                hub = np.uint64(first + done + thread)
-                if pieces.changed[hub] == shared.sweep[SWEEP.step]:
-                    v = plan.vertices[np.uint64(hubs.position[hub])]
-                    place = cuda.atomic.add(queue.number, 0, np.int32(1))
-                    queue.first[place] = readers.indptr[np.uint64(v)]
-                    queue.last[place] = readers.indptr[np.uint64(v + 1)]
-            cuda.syncthreads()
-            for i in range(queue.number[0]):
-                take(run.slack, readers, queue.first[i] + share, queue.last[i], step)
-            cuda.syncthreads()
-            done += THREADS
-
-    return activate_of_hubs
-
-
-def build(
-    compiled: Compiled,
-    index_type: Any,
-    activate_readers: Any,
-    buffered: bool,
-    activate_of_hubs: Any | None,
-) -> Any:
+def build(compiled: Compiled, index_type: Any, activate_readers: Any, buffered: bool) -> Any:
     """Make the update of a group; all threads of the grid call it together.
 
     ``activate_readers``: as `build_activate` makes it here, or `decode_buffer`. ``buffered``: a
-    class may have many groups, of which shared memory has but one. ``activate_of_hubs``: as
-    `build_activate_of_hubs` makes it; None: hubs are like all others.
+    class may have many groups, of which shared memory has but one.
     """
-    # Of other programs nobody knows before the update whether a label changes.
-    shares_hubs = activate_of_hubs is not None and compiled.traits.plain
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
     default_update = compiled.traits.default_update
@@ -161,7 +109,7 @@ def build(
         return shared.groups[row + number]
 
     @cuda.jit(device=True)
-    def update(row, plan, hubs, pieces, readers, run, state, shared, numbers):
+    def update(row, plan, readers, run, state, shared, numbers):
         """Update the vertices of a group; return a thread's count of changes.
 
         Where rows are long, the longest first, a warp has few of them.
@@ -172,12 +120,6 @@ def build(
         vertices = plan.vertices
         activates = shared.sweep[SWEEP.activates] != 0
         changes = np.int64(0)
-        if shares_hubs and activates:
-            number = column(row, ENDS + HUBS, plan, shared) - column(row, HUBS, plan, shared)
-            activate_of_hubs(
-                column(row, FIRST_HUB, plan, shared), number, plan, hubs, pieces, readers, run,
-                shared,
-            )  # fmt: skip
         chunks = column(row, FIRST_CHUNKS + RANGES, plan, shared)
         chunk = np.int64(cuda.blockIdx.x) * WARPS
         while chunk < chunks:  # the same for all threads of a block
@@ -228,8 +170,6 @@ def build(
                 count_one(state.volume, before, np.int64(-1), differs and before >= 0)
                 count_one(state.volume, after, np.int64(1), differs and after >= 0)
             if activates:
-                if shares_hubs and kind == HUBS:
-                    differs = False
                 activate_readers(slack, readers, shared.readers, v, differs)
             chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes

@@ -29,9 +29,6 @@ from glp_rapids.propagation.kernels.gpu.read_packed import PackedReader
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP
 from glp_rapids.propagation.kernels.gpu.votes import ALL, WARP_ENTRIES, VoteFunctions
 
-SCANNED = 4  # times 32 positions that a warp looks at before it evaluates the active of them
-STRETCH = 8  # of them side by side in the list
-
 
 def build(
     functions: VoteFunctions,
@@ -56,64 +53,6 @@ def build(
     table_row = warp_table.build(functions, reader.read_entries, keeps_score)
 
     @cuda.jit(device=True)
-    def place_of(number, origin, stride):
-        """Return the position of one of the vertices of a ticket for few active ones.
-
-        Neighbours in the list are often active together, so only eight of them are in one ticket:
-        what one read of the memory brings.
-        """
-        return origin + (number // STRETCH) * stride + number % STRETCH
-
-    @cuda.jit(device=True)
-    def note_active(position, end, plan, sweep, run, masks, place):
-        """Write down which lanes have an active vertex; return their number."""
-        wanted = position < end
-        if wanted:
-            wanted = needed(position, plan.vertices[np.uint64(position)], sweep, run)
-        mask = cuda.ballot_sync(ALL, wanted)
-        if cuda.laneid == 0:
-            masks[place] = np.int32(mask)
-        return np.int32(cuda.popc(mask))
-
-    @cuda.jit(device=True)
-    def find_active(origin, stride, size, end, plan, sweep, run, masks, first_mask):
-        """Look at the vertices of a ticket; return how many are to be evaluated.
-
-        Which they are is one bit each in the warp's ``masks`` from ``first_mask`` on.
-        """
-        number, part = np.int32(0), np.int32(0)
-        while part * LANES < size:
-            this = np.int64(part * LANES + cuda.laneid)
-            position = place_of(this, origin, stride)
-            if this >= size:
-                position = end
-            number += note_active(position, end, plan, sweep, run, masks, first_mask + part)
-            part += np.int32(1)
-        cuda.syncwarp()
-        return number
-
-    @cuda.jit(device=True)
-    def nth_active(rank, masks, first_mask):
-        """Return which of the positions that were looked at is the one with so many before it."""
-        part = np.int32(0)
-        mask = np.uint32(masks[first_mask])
-        while rank >= cuda.popc(mask):
-            rank -= np.int32(cuda.popc(mask))
-            part += np.int32(1)
-            mask = np.uint32(masks[first_mask + part])
-        place, width = part * np.int32(LANES), np.int32(LANES // 2)
-        while width > 0:
-            below = np.int32(
-                cuda.popc(mask & np.uint32((np.uint32(1) << np.uint32(width)) - np.uint32(1)))
-            )
-            if rank >= below:
-                rank -= below
-                mask >>= np.uint32(width)
-                place += width
-            width >>= np.int32(1)
-        return place
-
-    @cuda.jit(device=True)
     def warp_ticket(ticket, group, plan, run, rows, lists, state, shared, numbers):
         """Evaluate the vertices of one ticket with one warp."""
         lane = np.int32(cuda.threadIdx.x % LANES)
@@ -123,36 +62,23 @@ def build(
         bin = np.int32(0)
         while ticket >= groups[layout + FIRST_TICKETS + bin + 1]:
             bin = np.int32(bin + 1)
-        first = groups[layout + FIRST_TICKETS + bin]
         size = groups[layout + TICKET_SIZES + bin]
         begin = groups[group + WARP_ROWS + bin]
         end = groups[group + ENDS + WARP_ROWS + bin]
+        begin += (ticket - groups[layout + FIRST_TICKETS + bin]) * size
+        end = min(begin + size, end)
         together = np.int32(LANES)
         if fused and bin == WHOLE_WARP:  # as many as there is room for
             together = np.int32(warp_slots // LANES)
         elif fused and bin == HALF_WARP:
             together = np.int32(min(2 * warp_slots // LANES, LANES))
-        # Where few are active, those of many positions fill the lanes together.
-        sparse, stride = sweep[SWEEP.layout] != 0, np.int64(0)
-        first_mask = np.int32((cuda.threadIdx.x // LANES) * SCANNED)
-        if sparse:
-            stride = (groups[layout + FIRST_TICKETS + bin + 1] - first) * STRETCH
-            begin += (ticket - first) * STRETCH
-            number = find_active(
-                begin, stride, size, end, plan, sweep, run, queue.masks, first_mask
-            )
-        else:
-            begin += (ticket - first) * size
-            number = np.int32(min(size, end - begin))
-        done = np.int32(0)
-        while done < number:
-            position = begin + done + lane
+        last = end
+        while begin < last:
+            end = min(begin + together, last)
+            position = begin + lane
             v, current = index_type(0), index_type(-1)
             start, degree, wanted = np.int64(0), np.int32(0), False
-            if lane < together and done + lane < number:
-                if sparse:
-                    this = np.int64(nth_active(done + lane, queue.masks, first_mask))
-                    position = place_of(this, begin, stride)
+            if position < end:
                 v = plan.vertices[np.uint64(position)]
                 start = plan.starts[np.uint64(position)]
                 if buffered and (not fused or bin < WHOLE_WARP):
@@ -160,7 +86,7 @@ def build(
                 degree = np.int32(plan.degrees[np.uint64(position)])
                 # Read in any case: it comes together with what tells whether it is needed.
                 current = index_type(state.labels[np.uint64(v)])
-                wanted = sparse or needed(position, v, sweep, run)
+                wanted = needed(position, v, sweep, run)
             if cuda.any_sync(ALL, wanted):
                 if not wanted:
                     start, degree = np.int64(0), np.int32(0)
@@ -223,7 +149,6 @@ def build(
                     note(
                         position, v, degree, label, score, tied, current, shared.sweep, run, numbers
                     )
-            done += together
-        cuda.syncwarp()  # all have read the masks
+            begin += together
 
     return warp_ticket
