@@ -66,18 +66,22 @@ def _row_of(target: Target) -> Any:
 def _kernel(device: DeviceName) -> Any:
     """Compile what counts, or writes, all rows; on a GPU: a thread a vertex, of any degree."""
     if device == "cpu":
-        from numba import prange
-
-        from glp_rapids.jit.parallel import ParallelKernel, threads_available
+        from glp_rapids.jit.cpu import compiled
+        from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
 
         row = _row_of(cpu_target())
 
-        def rows(threads, indptr, masks, seed, out, write):
-            for v in prange(indptr.size - 1):
+        @compiled(error_model="numpy")
+        def some_rows(thread, threads, indptr, masks, seed, out, write):
+            vertices = indptr.size - 1
+            for v in range(vertices * thread // threads, vertices * (thread + 1) // threads):
                 place = indptr[v] if write else np.int64(0)
                 count = row(np.int64(v), masks, seed, out, place, write)
                 if not write:
                     indptr[v + 1] = count
+
+        def rows(team, indptr, masks, seed, out, write):
+            together(team, some_rows, (team.threads, indptr, masks, seed, out, write))
 
         kernel = ParallelKernel(rows, partial(DigestCache, digest=DIGEST))
         return lambda *arguments: kernel(threads_available(), *arguments)

@@ -13,7 +13,6 @@ import numpy as np
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.compressed.encode import cut_lists, row_of_part
 from glp_rapids.compressed.format import neighbour_list, unordered
-from glp_rapids.compressed.format.bits import inner
 from glp_rapids.compressed.format.layout import BLOCK, CompressedRows, Settings
 from glp_rapids.compressed.format.neighbour_list import ListFunctions
 from glp_rapids.compressed.format.scheme import Function
@@ -132,7 +131,7 @@ def functions_in_no_order(scheme: str, target: Target) -> dict[str, Function]:
 
 
 def _functions(on_lists: ListFunctions, target: Target) -> dict[str, Function]:
-    device = inner(target)
+    device = target.device_function
     read_degree, skip_list = on_lists.read_degree, on_lists.skip_list
     read_list_of, read_part_of = on_lists.read_list, on_lists.read_part
     part_bit = on_lists.part_bit

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 
 from glp_rapids.compressed.format import neighbour_list
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
-from glp_rapids.jit.parallel import ParallelKernel, threads_available
+from glp_rapids.jit.cpu import compiled as compiled_for_cpu
+from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
 from glp_rapids.jit.target import DigestCache, cpu_target, made_of
 
 Array = Any
@@ -36,7 +36,7 @@ def read_lists(
     held = rows.lists
     _reader(held.layout.scheme)(
         threads, held.settings, held.words, held.tables, held.offsets, places, order, starts,
-        indices,
+        indices, np.zeros(threads, np.int64),
     )  # fmt: skip
     if weights is None:
         return
@@ -59,7 +59,7 @@ def _reader(scheme: str) -> Callable:
     read_degree, read_list = scalar.read_degree, scalar.read_list
     read_part, part_bit = scalar.read_part, scalar.part_bit
 
-    @njit(nogil=True, error_model="numpy")
+    @compiled_for_cpu(error_model="numpy")
     def read_parts(words, tables, bit, v, degree, first, last, settings, order, start, out):
         for part in range(first, last):
             before = part << settings.segment_shift
@@ -68,61 +68,82 @@ def _reader(scheme: str) -> Callable:
             read_part(words, tables, here, v, count, settings, out, start + before)
             name(order, out, start + before, start + before + count)
 
-    @njit(nogil=True, error_model="numpy")
+    @compiled_for_cpu(error_model="numpy")
     def name(order, out, first, last):
         if order.size > 0:
             for j in range(first, last):
                 out[np.uint64(j)] = order[np.uint64(out[np.uint64(j)])]
 
-    def read(threads, settings, words, tables, offsets, places, order, starts, out):
-        undivided = max(settings.raw_below, settings.segment)
+    @compiled_for_cpu(error_model="numpy")
+    def read_some(
+        thread, threads, undivided, settings, words, tables, offsets, places, order, starts, out,
+        left,
+    ):  # fmt: skip
+        """Read the lists of one thread, but for the longest; count those."""
         chunks = (places.size + CHUNK - 1) // CHUNK
-        left = np.zeros(threads, np.int64)
-        for thread in prange(threads):
-            for chunk in range(thread, chunks, threads):
-                for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, places.size)):
-                    v, start = np.int64(places[i]), starts[i]
-                    degree, bit = read_degree(words, tables, offsets[v], settings)
-                    if degree <= undivided:
-                        read_list(words, tables, bit, v, degree, settings, out, start)
-                        name(order, out, start, start + degree)
-                    elif degree <= LONG:
-                        parts = (degree + settings.segment - 1) >> settings.segment_shift
-                        read_parts(
-                            words, tables, bit, v, degree, 0, parts, settings, order, start, out
-                        )
-                    else:
-                        left[thread] += 1
-        if left.sum() > 0:
+        for chunk in range(thread, chunks, threads):
+            for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, places.size)):
+                v, start = np.int64(places[i]), starts[i]
+                degree, bit = read_degree(words, tables, offsets[v], settings)
+                if degree <= undivided:
+                    read_list(words, tables, bit, v, degree, settings, out, start)
+                    name(order, out, start, start + degree)
+                elif degree <= LONG:
+                    parts = (degree + settings.segment - 1) >> settings.segment_shift
+                    read_parts(words, tables, bit, v, degree, 0, parts, settings, order, start, out)
+                else:
+                    left[thread] += 1
+
+    @compiled_for_cpu(error_model="numpy")
+    def share_parts(
+        thread, threads, words, tables, bit, v, degree, parts, settings, order, start, out
+    ):
+        """Read one thread's parts of a long list."""
+        first, last = parts * thread // threads, parts * (thread + 1) // threads
+        read_parts(words, tables, bit, v, degree, first, last, settings, order, start, out)
+
+    def read(team, settings, words, tables, offsets, places, order, starts, out, left):
+        undivided = max(settings.raw_below, settings.segment)
+        threads = team.threads
+        together(team, read_some, (
+            threads, undivided, settings, words, tables, offsets, places, order, starts, out, left,
+        ))  # fmt: skip
+        long_lists = 0
+        for thread in range(threads):
+            long_lists += left[thread]
+        if long_lists > 0:
             for i in range(places.size):
                 if starts[i + 1] - starts[i] > max(undivided, LONG):
                     v, start = np.int64(places[i]), starts[i]
                     degree, bit = read_degree(words, tables, offsets[v], settings)
                     parts = (degree + settings.segment - 1) >> settings.segment_shift
-                    for thread in prange(threads):
-                        first, last = parts * thread // threads, parts * (thread + 1) // threads
-                        read_parts(
-                            words, tables, bit, v, degree, first, last, settings, order, start, out
-                        )
+                    together(team, share_parts, (
+                        threads, words, tables, bit, v, degree, parts, settings, order, start, out,
+                    ))  # fmt: skip
 
     return ParallelKernel(read, partial(DigestCache, digest=made_of(read, scheme)))
 
 
+@compiled_for_cpu(error_model="numpy")
+def _copy_some(thread, threads, places, from_starts, entries, values, starts, copy):
+    first = places.size * thread // threads
+    last = places.size * (thread + 1) // threads
+    for position in range(first, last):
+        k = starts[np.uint64(position)]
+        end = starts[np.uint64(position + 1)]
+        j = from_starts[np.uint64(places[np.uint64(position)])]
+        while k < end:
+            entry = entries[np.uint64(j)]
+            if values is None:
+                copy[np.uint64(k)] = entry
+            else:
+                copy[np.uint64(k)] = values[np.uint64(entry)]
+            k += 1
+            j += 1
+
+
 @ParallelKernel
-def _copy(threads, places, from_starts, entries, values, starts, copy):
+def _copy(team, places, from_starts, entries, values, starts, copy):
     """Copy the entries of some places; with ``values`` they are codes of those."""
-    for thread in prange(threads):
-        first = places.size * thread // threads
-        last = places.size * (thread + 1) // threads
-        for position in range(first, last):
-            k = starts[np.uint64(position)]
-            end = starts[np.uint64(position + 1)]
-            j = from_starts[np.uint64(places[np.uint64(position)])]
-            while k < end:
-                entry = entries[np.uint64(j)]
-                if values is None:
-                    copy[np.uint64(k)] = entry
-                else:
-                    copy[np.uint64(k)] = values[np.uint64(entry)]
-                k += 1
-                j += 1
+    arguments = team.threads, places, from_starts, entries, values, starts, copy
+    together(team, _copy_some, arguments)

@@ -151,7 +151,7 @@ def row_of_part(first_part, part):
 def functions(scheme: str, target: Target) -> dict[str, Function]:
     """Compile the functions that take an item and an `Encoding`."""
     on_lists = neighbour_list.build(scheme, target)
-    device = bits.inner(target)
+    device = target.device_function
     of_scheme, code = on_lists.scheme, bits.build(target)
     number_size, part_size = of_scheme.number_size, of_scheme.part_size
     write_number, write_part_of = of_scheme.write_number, of_scheme.write_part

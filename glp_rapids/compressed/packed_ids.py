@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.compressed.format.bits import inner
 from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device
 from glp_rapids.frames.kinds import Kind
@@ -279,7 +278,7 @@ def dtype_of_64_bits(dtype: np.dtype) -> type:
 @functools.cache
 def functions(_scheme: str, target: Target) -> dict[str, Function]:
     """Compile the functions that take a number and a `Reading`, a block and a `Packing`."""
-    device = inner(target)
+    device = target.device_function
     block_bits, in_block, word_bits = np.int64(7), np.int64(127), np.uint64(64)
     one, all_bits = np.uint64(1), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 

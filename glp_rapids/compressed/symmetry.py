@@ -17,7 +17,6 @@ import numpy as np
 
 from glp_rapids.common.hashing import mix
 from glp_rapids.compressed.encode import row_of_part
-from glp_rapids.compressed.format.bits import inner
 from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import EqualWeights
@@ -69,7 +68,7 @@ def _as_words(chunk: CSR) -> Array:
 @functools.cache
 def functions(_scheme: str, target: Target) -> dict[str, Function]:
     """Compile the function that takes an item, so many entries, and a `Summing`."""
-    device = inner(target)
+    device = target.device_function
     find_row, keyed = device(row_of_part), device(mix)
 
     @device

@@ -30,6 +30,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
 from glp_rapids.jit import forks
+from glp_rapids.jit.cpu import compiled
 
 VERSIONS = numba.__version__, llvmlite.__version__
 CHECKSUM = hashlib.sha256().digest_size
@@ -181,8 +182,9 @@ def kept(function: Callable | None = None, **options: Any) -> Any:
     """Compile a function of this package as ``njit`` does, without the GIL, and keep it on disk."""
     if function is None:
         return functools.partial(kept, **options)
-    compiled = numba.njit(nogil=True, **options)(function)
-    return keep_on_disk(compiled, SourceCache, function, repr(sorted(options.items())))
+    return keep_on_disk(
+        compiled(function, **options), SourceCache, function, repr(sorted(options.items()))
+    )
 
 
 @functools.cache

@@ -1,23 +1,40 @@
 """Parallel kernels on CPU cores, also in forked processes and under any threading layer.
 
 GNU's OpenMP, which Numba uses on Linux, kills a forked process that enters a region after its
-parent did; so in such a process a kernel runs in its serial form, in one thread. Numba's own work
-queue, where there is no OpenMP, kills a process whose threads enter regions at the same time; so
-they do it one after another.
+parent did; so in such a process one thread does the work of all. Numba's own work queue, where
+there is no OpenMP, kills a process whose threads enter regions at the same time; so they do it one
+after another.
+
+A kernel hands its parts to Numba's threads itself. ``prange`` would do that too, but compiling it
+took twice as long as all else: each loop becomes a function with its own wrappers, and another form
+is needed for one thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
+from llvmlite import binding, ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from glp_rapids.jit import forks
 from glp_rapids.jit.cache import SourceCache, keep_on_disk
+from glp_rapids.jit.cpu import compiled
 
 _in_turn = forks.Lock()
+
+
+class Team(NamedTuple):
+    """Among how many threads a kernel divides its work, and what calls them.
+
+    Whatever that number is, one thread alone must be able to do the work of all.
+    """
+
+    threads: Any
+    parallel_for: Any  # the address of Numba's function; 0: one thread does it all
 
 
 def threads_available() -> int:
@@ -31,43 +48,109 @@ def threads_available() -> int:
 
 
 class ParallelKernel:
-    """A function with ``prange``, in a parallel and a serial form; its first argument is threads.
+    """A compiled function whose first argument is a `Team`; called with a number of threads.
 
     Parameters
     ----------
     function : callable
-        Plain Python. Whatever ``threads`` is, one thread alone must be able to do it.
+        Plain Python, which hands parts of its work to `together`.
     cache : callable
-        Makes the cache of a form, of the function and ``form=``, its name.
-    serial_for_one : bool
-        Whether the serial form is worth compiling for calls that want one thread, beside the other.
+        Makes the cache of a function.
     """
 
-    def __init__(
-        self,
-        function: Callable,
-        cache: Callable[..., Any] = SourceCache,
-        serial_for_one: bool = False,
-    ) -> None:
-        self._function, self._cache, self._serial_for_one = function, cache, serial_for_one
-        self._forms: dict[bool, Any] = {}
+    def __init__(self, function: Callable, cache: Callable[[Callable], Any] = SourceCache) -> None:
+        whole = compiled(function, error_model="numpy")
+        self.compiled = keep_on_disk(whole, cache, function)
 
     def __call__(self, threads: int, *arguments: Any) -> Any:
-        """Call the parallel form, or the serial one where only one thread may run."""
-        if (threads == 1 and self._serial_for_one) or threads_available() == 1:
-            return self.form(False)(threads, *arguments)
-        parallel = self.form(True)
+        """Call the function with a team of so many threads, or one thread in their place."""
+        if threads == 1 or threads_available() == 1:
+            return self.compiled(Team(threads, 0), *arguments)
+        team = Team(threads, binding.address_of_symbol("numba_parallel_for"))
         if numba.threading_layer() != "workqueue":
-            return parallel(threads, *arguments)
+            return self.compiled(team, *arguments)
         with _in_turn:
-            return parallel(threads, *arguments)
+            return self.compiled(team, *arguments)
 
-    def form(self, parallel: bool) -> Any:
-        """Return the compiled function of one form, made at its first call."""
-        if parallel not in self._forms:
-            options = {"nogil": True, "error_model": "numpy", "parallel": parallel}
-            cache = partial(self._cache, form="parallel" if parallel else "serial")
-            self._forms[parallel] = keep_on_disk(
-                numba.njit(**options)(self._function), cache, self._function
+
+@intrinsic
+def together(typingctx, team, part, arguments):
+    """Call ``part(thread, *arguments)``, a compiled function, for every thread of a team.
+
+    For compiled code only. It must not raise: nobody would hear of it.
+    """
+    dispatcher = part.dispatcher
+    called = types.intp, *arguments.types
+    part.get_call_type(typingctx, called, {})
+
+    def generate(context, builder, signature, values):
+        overload = dispatcher.linked.overloads[called]
+        context.active_code_library.add_linking_library(overload.library)
+        byte, number = ir.IntType(8).as_pointer(), context.get_value_type(types.intp)
+        numbers, bytes_ = number.as_pointer(), byte.as_pointer()
+        kernel = ir.FunctionType(ir.VoidType(), [bytes_, numbers, numbers, byte])
+        context_type = context.get_value_type(arguments)
+
+        # What Numba's threads call. It is called with the first thread's number (and 1, for an
+        # address of 0 may be left as it is) in the place of an address, and how many come from it.
+        region = ir.Function(
+            builder.module, kernel, builder.module.get_unique_name(f"{builder.function.name}.part")
+        )
+        region.linkage = "internal"
+        region.attributes.add("noinline")  # it is called in two places
+        inside = ir.IRBuilder(region.append_basic_block("entry"))
+        first, count, _, data = region.args
+        begin = inside.sub(inside.ptrtoint(inside.load(first), number), number(1))
+        held = inside.load(inside.bitcast(data, context_type.as_pointer()))
+        held = _lent(context, inside, arguments, held)
+        parts = cgutils.unpack_tuple(inside, held, len(arguments.types))
+        with cgutils.for_range(inside, inside.load(count), intp=number) as loop:
+            thread = inside.add(begin, loop.index)
+            context.call_internal_no_propagate(
+                inside, overload.fndesc, overload.signature, [thread, *parts]
             )
-        return self._forms[parallel]
+        inside.ret_void()
+
+        threads, parallel_for = cgutils.unpack_tuple(builder, values[0], 2)
+        first = cgutils.alloca_once_value(builder, ir.Constant(number, 1).inttoptr(byte))
+        count = cgutils.alloca_once(builder, number)
+        builder.store(threads, count)
+        step = cgutils.alloca_once_value(builder, number(1))
+        data = cgutils.alloca_once(builder, context_type)
+        builder.store(values[2], data)
+        data = builder.bitcast(data, byte)
+        alone = builder.icmp_signed("==", parallel_for, number(0))
+        with builder.if_else(alone) as (serial, parallel):
+            with serial:
+                builder.call(region, [first, count, step, data])
+            with parallel:
+                kind = ir.FunctionType(
+                    ir.VoidType(), [byte, bytes_, numbers, numbers, byte, number, number, number]
+                )
+                function = builder.inttoptr(parallel_for, kind.as_pointer())
+                builder.call(
+                    function,
+                    [builder.bitcast(region, byte), first, count, step, data, number(0), number(1),
+                     threads],
+                )  # fmt: skip
+        return context.get_dummy_value()
+
+    return types.none(team, part, arguments), generate
+
+
+def _lent(context, builder, kind, value):
+    """Take the counts of references off the arrays in a tuple, and in tuples within it.
+
+    Whoever called the region holds on to them; threads that count together wait for one another.
+    """
+    ahead = [((), kind)]
+    while ahead:
+        path, kind = ahead.pop()
+        if isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder, builder.extract_value(value, path))
+            array.meminfo = cgutils.get_null_value(array.meminfo.type)
+            array.parent = cgutils.get_null_value(array.parent.type)
+            value = builder.insert_value(value, array._getvalue(), path)
+        elif isinstance(kind, types.BaseTuple):
+            ahead += [((*path, place), one) for place, one in enumerate(kind.types)]
+    return value

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from glp_rapids.device import DeviceName
 from glp_rapids.jit.cache import keep_on_disk
+from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.jit.target import DigestCache, Target, cpu_target, made_of
 
@@ -70,9 +70,9 @@ def _span(functions: Functions, scheme: str, name: str) -> Any:
             for item in range(chunk * CHUNK, min(items, (chunk + 1) * CHUNK)):
                 function(item, work)
 
-    compiled = njit(nogil=True, error_model="numpy")(span)
+    whole = compiled(span, error_model="numpy")
     key = f"{functions.__module__} {functions.__name__} {scheme} {name}"
-    return keep_on_disk(compiled, DigestCache, span, made_of(span, key))
+    return keep_on_disk(whole, DigestCache, span, made_of(span, key))
 
 
 @functools.cache

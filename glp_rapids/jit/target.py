@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import config
 from numba.core.caching import FunctionCache
 
 from glp_rapids.common import fixed_point
 from glp_rapids.jit.cache import KeptCode
+from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.fingerprint import (
     content_of,
     digest_of,
@@ -116,4 +116,4 @@ def cpu_target() -> Target:
         return np.rint(value)
 
     # Contraction is off unless fastmath is asked for, so a*b+c rounds twice here as on the GPU.
-    return Target("cpu", numba.njit(error_model="numpy", nogil=True), rint)
+    return Target("cpu", compiled(error_model="numpy"), rint)

@@ -123,7 +123,7 @@ def _batch(rows: CompressedRows, first: int, words: Array, starts: Array) -> Fou
 def functions(scheme: str, target: Target) -> dict[str, Function]:
     """Compile the function that takes a block and a `Walking`."""
     on_lists = neighbour_list.build(scheme, target)
-    device = bits.inner(target)
+    device = target.device_function
     read_degree, read_bits = on_lists.read_degree, bits.build(target).read_bits
     directory, part_bit = on_lists.directory, on_lists.part_bit
     through = verify_parts.SCHEMES[scheme](on_lists.scheme, target)

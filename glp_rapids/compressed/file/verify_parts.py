@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.compressed.format.bits import inner
 from glp_rapids.compressed.format.cgr import CgrFunctions
 from glp_rapids.compressed.format.entropy import EntropyFunctions
 from glp_rapids.compressed.format.packed import CLASS_BITS, COUNT, REST, PackedFunctions
@@ -34,7 +33,7 @@ NONE = np.int64(np.iinfo(np.int64).max)
 
 def _of_codes(functions: CgrFunctions, target: Target) -> Any:
     """Compile the walk through a part of "cgr"."""
-    device = inner(target)
+    device = target.device_function
     read_number, read_interval = functions.read_number, functions.read_interval
     read_residual = functions.read_residual
 
@@ -112,7 +111,7 @@ def _of_codes(functions: CgrFunctions, target: Target) -> Any:
 
 def _of_classes(functions: PackedFunctions, target: Target) -> Any:
     """Compile the walk through a part of "packed"."""
-    device = inner(target)
+    device = target.device_function
     read_number, read_interval = functions.read_number, functions.read_interval
     read_residual = functions.read_residual
     three, two = np.int64(CLASS_BITS), np.int64(2)
@@ -217,7 +216,7 @@ def _of_classes(functions: PackedFunctions, target: Target) -> Any:
 
 def _of_runs(functions: EntropyFunctions, target: Target) -> Any:
     """Compile the walk through a part of "entropy", of runs."""
-    device = inner(target)
+    device = target.device_function
     open_runs, next_run = functions.open_runs, functions.next_run
     end_of_runs, left_below = functions.end_of_runs, functions.left_below
 

@@ -18,11 +18,9 @@ and an int64, and a shift by the width of its type or more means nothing.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from glp_rapids.compressed.format.scheme import Function
@@ -31,14 +29,6 @@ from glp_rapids.jit.target import Target
 ZERO, ONE = np.uint32(0), np.uint32(1)
 WIDE_ONE = np.uint64(1)
 ALL, LOW = np.uint64(0xFFFF_FFFF_FFFF_FFFF), np.uint64(0xFFFF_FFFF)
-
-
-def inner(target: Target) -> Callable[[Callable], Any]:
-    """Choose what compiles a function that only compiled ones call: it takes a third less time."""
-    if target.name != "cpu":
-        return target.device_function
-    options = {"error_model": "numpy", "nogil": True}
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
 
 
 def _own(target: Target) -> tuple[Any, Any, Any]:
@@ -66,7 +56,7 @@ def _own(target: Target) -> tuple[Any, Any, Any]:
     else:
         from glp_rapids.compressed.format.bits_gpu import bit_length, put, trailing_zeros
 
-    return tuple(inner(target)(one) for one in (trailing_zeros, bit_length, put))
+    return tuple(target.device_function(one) for one in (trailing_zeros, bit_length, put))
 
 
 @dataclass(frozen=True)
@@ -123,7 +113,7 @@ class BitFunctions:
 @functools.cache
 def build(target: Target) -> BitFunctions:
     """Compile the functions on bits and codes."""
-    device = inner(target)
+    device = target.device_function
     trailing_zeros, bit_length, put = _own(target)
 
     @device

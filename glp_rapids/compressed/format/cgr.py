@@ -47,7 +47,7 @@ def build(target: Target) -> CgrFunctions:
 
 def _numbers(target: Target) -> NumberFunctions:
     code = bits.build(target)
-    device = bits.inner(target)
+    device = target.device_function
     read_code, size, write = code.read_code, code.code_size, code.write_code
 
     @device
@@ -66,7 +66,7 @@ def _numbers(target: Target) -> NumberFunctions:
 
 
 def _readers(read_number: Function, target: Target) -> dict[str, Function]:
-    device = bits.inner(target)
+    device = target.device_function
     unfold = bits.build(target).unfold
 
     @device
@@ -141,7 +141,7 @@ def _readers(read_number: Function, target: Target) -> dict[str, Function]:
 
 
 def _writers(numbers: NumberFunctions, target: Target) -> dict[str, Function]:
-    device = bits.inner(target)
+    device = target.device_function
     fold = bits.build(target).fold
     number_size, write_number = numbers.number_size, numbers.write_number
     run = runs.build(target)

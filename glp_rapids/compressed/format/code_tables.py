@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.compressed.format import entropy, huffman
-from glp_rapids.compressed.format.bits import inner
 from glp_rapids.compressed.format.entropy import (
     CONTEXTS,
     DEGREE,
@@ -76,7 +75,7 @@ def functions(scheme: str, target: Target) -> dict[str, Function]:
     """Compile the functions that take an item and a `Counting`."""
     from glp_rapids.compressed.encode import row_of_part
 
-    device = inner(target)
+    device = target.device_function
     build = entropy.build(target)
     count_number, count_part = build.count_number, build.count_part
     find_row = device(row_of_part)

@@ -83,7 +83,7 @@ class EntropyFunctions(PartFunctions):
 def build(target: Target) -> EntropyFunctions:
     """Compile the functions of the scheme."""
     code = bits.build(target)
-    device = bits.inner(target)
+    device = target.device_function
     open_window, fill, take = code.open_window, code.fill, code.take
     bit_length, write_bits = code.bit_length, code.write_bits
     add = _add(target)
@@ -340,4 +340,4 @@ def _add(target: Target):
         def add(counts, place):
             cuda.atomic.add(counts, place, 1)
 
-    return bits.inner(target)(add)
+    return target.device_function(add)

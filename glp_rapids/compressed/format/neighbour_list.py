@@ -67,7 +67,7 @@ def build(scheme: str, target: Target) -> ListFunctions:
     """Compile the functions on lists under a scheme."""
     parts = SCHEMES[scheme](target)
     code = bits.build(target)
-    device = bits.inner(target)
+    device = target.device_function
     read_bits, open_window, take = code.read_bits, code.open_window, code.take
     read_number, read_part, skip_part = parts.read_number, parts.read_part, parts.skip_part
     write_bits = code.write_bits

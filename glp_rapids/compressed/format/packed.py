@@ -90,7 +90,7 @@ def build(target: Target) -> PackedFunctions:
 
 def _numbers(target: Target) -> ClassFunctions:
     code = bits.build(target)
-    device = bits.inner(target)
+    device = target.device_function
     read_bits, write_bits = code.read_bits, code.write_bits
     width_mask, base_shift = np.uint64((1 << WIDTH_BITS) - 1), np.uint64(32 - WIDTH_BITS)
     high_mask = np.uint64(0xFFFF_FFFF & ~((1 << WIDTH_BITS) - 1))
@@ -147,7 +147,7 @@ def _numbers(target: Target) -> ClassFunctions:
 
 
 def _readers(numbers: ClassFunctions, target: Target) -> dict[str, Function]:
-    device = bits.inner(target)
+    device = target.device_function
     unfold = bits.build(target).unfold
     read_number, read_apart = numbers.read_number, numbers.read_apart
 
@@ -255,7 +255,7 @@ def _readers(numbers: ClassFunctions, target: Target) -> dict[str, Function]:
 
 
 def _writers(numbers: ClassFunctions, target: Target) -> dict[str, Function]:
-    device = bits.inner(target)
+    device = target.device_function
     fold = bits.build(target).fold
     number_size, write_number = numbers.number_size, numbers.write_number
     write_apart = numbers.write_apart

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glp_rapids.compressed.format import bits
 from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.jit.target import Target
 
@@ -35,7 +34,7 @@ class RunFunctions:
 @functools.cache
 def build(target: Target) -> RunFunctions:
     """Compile the functions on runs."""
-    device = bits.inner(target)
+    device = target.device_function
 
     @device
     def end_of_run(indices, i, last):

@@ -35,7 +35,7 @@ def _coded_gaps(target: Target, emit: Any) -> Any:
     open_window, fill = code.open_window, code.fill
     code_in, read_far = code.code_in, code.read_far
 
-    @bits.inner(target)
+    @target.device_function
     def read_gaps(words, bit, residual, count, settings, sink, place):
         window, have, word = open_window(words, bit)
         for i in range(count):
@@ -61,7 +61,7 @@ def _of_codes(target: Target, emit: Any, functions: cgr.CgrFunctions) -> Any:
     code = bits.build(target)
     read_code, unfold, read_gaps = code.read_code, code.unfold, _coded_gaps(target, emit)
 
-    @bits.inner(target)
+    @target.device_function
     def read_part(words, tables, bit, v, count, settings, sink, place):
         if settings.min_interval > 0 and count >= settings.min_interval:
             intervals, bit = read_code(words, bit, settings.count)
@@ -94,7 +94,7 @@ def _of_classes(target: Target, emit: Any, functions: packed.PackedFunctions) ->
     name_mask, name_bits = np.uint64(CLASSES - 1), np.uint64(CLASS_BITS)
     name_have = np.uint32(CLASS_BITS)
 
-    @bits.inner(target)
+    @target.device_function
     def next_number(words, tables, names, cursor, kind):
         """Read a number, and the windows of classes and of bits behind it."""
         name, have, place = fill(words, names[0], names[1], names[2])
@@ -103,7 +103,7 @@ def _of_classes(target: Target, emit: Any, functions: packed.PackedFunctions) ->
         rest, window, have, place = take(words, cursor[0], cursor[1], cursor[2], width)
         return base + np.int64(rest), names, (window, have, place)
 
-    @bits.inner(target)
+    @target.device_function
     def read_part(words, tables, bit, v, count, settings, sink, place):
         intervals, residuals, _front, classes, bit = open_part(words, tables, bit, count, settings)
         names, cursor = open_window(words, classes), open_window(words, bit)
@@ -133,7 +133,7 @@ def _of_runs(target: Target, emit: Any, functions: entropy.EntropyFunctions) -> 
     """Make what reads a part of "entropy", runs to both sides of the vertex."""
     open_runs, next_run = functions.open_runs, functions.next_run
 
-    @bits.inner(target)
+    @target.device_function
     def read_part(words, tables, bit, v, count, settings, sink, place):
         cursor = open_runs(words, tables, bit, v, count)
         while count > 0:
@@ -178,7 +178,7 @@ class UnorderedFunctions:
 def build(scheme: str, target: Target, emit: Callable = store) -> UnorderedFunctions:
     """Compile the functions that read lists of a scheme in no order, and what gets the entries."""
     functions = neighbour_list.build(scheme, target)
-    device = bits.inner(target)
+    device = target.device_function
     emit = device(emit)
     read_part = PARTS[scheme](target, emit, functions.scheme)
     code = bits.build(target)

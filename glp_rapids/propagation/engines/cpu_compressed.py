@@ -14,13 +14,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from glp_rapids.compressed.decode_some import read_lists
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cache import kept
-from glp_rapids.jit.parallel import ParallelKernel
+from glp_rapids.jit.cpu import compiled as compiled_for_cpu
+from glp_rapids.jit.parallel import ParallelKernel, together
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.cpu import CpuArrays, CpuEngine
 from glp_rapids.propagation.engines.stepped import SteppedEngine, SweptEngine
@@ -82,6 +82,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         selected = _select(
             self._threads, self._vertices[first:last], self._degrees, not self._skips(rule),
             rule.revisit_tied, self._active, self._tied, self._selected, self._starts,
+            *np.zeros((2, self._threads + 1), np.int64),
         )  # fmt: skip
         cuts = _cuts(self._starts[: selected + 1], self._room)
         self._pieces = [self._piece(first, last) for first, last in pairwise(cuts)]
@@ -183,56 +184,87 @@ def _cuts(starts: np.ndarray, room: int) -> list[int]:
     return cuts
 
 
-@ParallelKernel
-def _select(threads, listed, degrees, all_active, revisit_tied, active, tied, selected, starts):
-    """List the vertices to be evaluated and where their rows start; return their number."""
-    numbers, entries = np.zeros(threads + 1, np.int64), np.zeros(threads + 1, np.int64)
-    for thread in prange(threads):
-        number, entry = 0, 0
-        first = listed.size * thread // threads
-        for position in range(first, listed.size * (thread + 1) // threads):
-            v = np.uint64(listed[np.uint64(position)])
-            if all_active or active[v] != 0 or (revisit_tied and tied[v] != 0):
-                number += np.int64(degrees[v] > 0)
+@compiled_for_cpu(error_model="numpy")
+def _count_some(
+    thread, threads, listed, degrees, all_active, revisit_tied, active, tied, numbers, entries
+):
+    """Count one thread's vertices to be evaluated, and their entries."""
+    number, entry = 0, 0
+    first = listed.size * thread // threads
+    for position in range(first, listed.size * (thread + 1) // threads):
+        v = np.uint64(listed[np.uint64(position)])
+        if all_active or active[v] != 0 or (revisit_tied and tied[v] != 0):
+            number += np.int64(degrees[v] > 0)
+            entry += np.int64(degrees[v])
+    numbers[thread + 1], entries[thread + 1] = number, entry
+
+
+@compiled_for_cpu(error_model="numpy")
+def _select_some(
+    thread, threads, listed, degrees, all_active, revisit_tied, active, tied, numbers, entries,
+    selected, starts,
+):  # fmt: skip
+    """List one thread's vertices to be evaluated, and where their rows start."""
+    number, entry = numbers[thread], entries[thread]
+    first = listed.size * thread // threads
+    for position in range(first, listed.size * (thread + 1) // threads):
+        v = np.uint64(listed[np.uint64(position)])
+        if all_active or active[v] != 0 or (revisit_tied and tied[v] != 0):
+            if not all_active:
+                active[v] = 0
+            if degrees[v] > 0:
+                selected[np.uint64(number)] = v
+                starts[np.uint64(number)] = entry
+                number += 1
                 entry += np.int64(degrees[v])
-        numbers[thread + 1], entries[thread + 1] = number, entry
-    numbers, entries = np.cumsum(numbers), np.cumsum(entries)
-    for thread in prange(threads):
-        number, entry = numbers[thread], entries[thread]
-        first = listed.size * thread // threads
-        for position in range(first, listed.size * (thread + 1) // threads):
-            v = np.uint64(listed[np.uint64(position)])
-            if all_active or active[v] != 0 or (revisit_tied and tied[v] != 0):
-                if not all_active:
-                    active[v] = 0
-                if degrees[v] > 0:
-                    selected[np.uint64(number)] = v
-                    starts[np.uint64(number)] = entry
-                    number += 1
-                    entry += np.int64(degrees[v])
+
+
+@ParallelKernel
+def _select(
+    team, listed, degrees, all_active, revisit_tied, active, tied, selected, starts, numbers,
+    entries,
+):  # fmt: skip
+    """List the vertices to be evaluated and where their rows start; return their number.
+
+    ``numbers`` and ``entries`` are zeros, one more than threads.
+    """
+    threads = team.threads
+    given = threads, listed, degrees, all_active, revisit_tied, active, tied, numbers, entries
+    together(team, _count_some, given)
+    for thread in range(threads):
+        numbers[thread + 1] += numbers[thread]
+        entries[thread + 1] += entries[thread]
+    together(team, _select_some, (*given, selected, starts))
     starts[numbers[threads]] = entries[threads]
     return numbers[threads]
 
 
+@compiled_for_cpu(error_model="numpy")
+def _activate_some_neighbours(
+    thread, threads, chunk, vertices, starts, winner, old, counts, buffer, labels, active
+):
+    chunks = (vertices.size + chunk - 1) // chunk
+    for number in range(thread, chunks, threads):
+        low = number * chunk
+        row = low
+        for position in range(low, low + counts[number]):
+            v = winner[np.uint64(position)]
+            if labels[np.uint64(v)] == old[np.uint64(position)]:
+                continue
+            while vertices[np.uint64(row)] != v:  # both are in one order
+                row += 1
+            for j in range(starts[np.uint64(row)], starts[np.uint64(row + 1)]):
+                active[np.uint64(buffer[np.uint64(j)])] = 1
+
+
 @ParallelKernel
 def _activate_neighbours(
-    threads, chunk, vertices, starts, winners, old, counts, buffer, labels, active
+    team, chunk, vertices, starts, winners, old, counts, buffer, labels, active
 ):
     """Mark the neighbours of vertices whose labels changed active; the rows are in the buffer."""
-    winner = winners[0]
-    chunks = (vertices.size + chunk - 1) // chunk
-    for thread in prange(threads):
-        for number in range(thread, chunks, threads):
-            low = number * chunk
-            row = low
-            for position in range(low, low + counts[number]):
-                v = winner[np.uint64(position)]
-                if labels[np.uint64(v)] == old[np.uint64(position)]:
-                    continue
-                while vertices[np.uint64(row)] != v:  # both are in one order
-                    row += 1
-                for j in range(starts[np.uint64(row)], starts[np.uint64(row + 1)]):
-                    active[np.uint64(buffer[np.uint64(j)])] = 1
+    together(team, _activate_some_neighbours, (
+        team.threads, chunk, vertices, starts, winners[0], old, counts, buffer, labels, active,
+    ))  # fmt: skip
 
 
 @kept(error_model="numpy")
@@ -247,8 +279,12 @@ def _list_changed(chunk, winner, old, counts, labels, changed):
     return number
 
 
+@compiled_for_cpu(error_model="numpy")
+def _activate_some(thread, threads, vertices, size, active):
+    for j in range(size * thread // threads, size * (thread + 1) // threads):
+        active[np.uint64(vertices[np.uint64(j)])] = 1
+
+
 @ParallelKernel
-def _activate(threads, vertices, size, active):
-    for thread in prange(threads):
-        for j in range(size * thread // threads, size * (thread + 1) // threads):
-            active[np.uint64(vertices[np.uint64(j)])] = 1
+def _activate(team, vertices, size, active):
+    together(team, _activate_some, (team.threads, vertices, size, active))

@@ -21,16 +21,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
 from glp_rapids.jit.cache import keep_on_disk
-from glp_rapids.jit.parallel import ParallelKernel, threads_available
+from glp_rapids.jit.cpu import compiled as compiled_for_cpu
+from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
 from glp_rapids.jit.target import DigestCache, made_of
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, failure
 from glp_rapids.propagation.kernels.cpu import unit_votes
 
-_failure = njit(nogil=True, error_model="numpy")(failure)
+_failure = compiled_for_cpu(error_model="numpy")(failure)
 
 EVERYTHING = (True, True, True)  # the phases of a class: evaluate, update, count volumes
 ONE_AFTER_ANOTHER = (True, False, False), (False, True, False), (False, False, True)
@@ -53,7 +53,7 @@ class SweepRule(NamedTuple):
     id_words: Any
 
 
-@njit(nogil=True, error_model="numpy")
+@compiled_for_cpu(error_model="numpy")
 def _fail(errors, v, kind):
     """Note what went wrong at a vertex; of all the smallest stays."""
     errors[0] = 1
@@ -64,7 +64,7 @@ def _say(compiled: Compiled) -> Callable:
     """Compile what lets a vertex say its label."""
     pick_label, checked = compiled.pick_label, compiled.traits.checks_said
 
-    @njit(nogil=True, error_model="numpy")
+    @compiled_for_cpu(error_model="numpy")
     def say(v, state, errors):
         label = pick_label(v, state.sweep, state)
         if checked and (label < LOWEST or label >= state.labels.size):
@@ -95,7 +95,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     update_vertex, say = compiled.update_vertex, _say(compiled)
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
     preferred = compiled.preferred
-    jit = njit(nogil=True, error_model="numpy")
+    jit = compiled_for_cpu(error_model="numpy")
 
     @jit
     def slot_of(label, mask, direct):
@@ -272,42 +272,62 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                         active[readers[j]] = 1
         return changed
 
+    @jit
+    def evaluate_some(
+        thread, threads, first, last, vertices, indptr, indices, weights, fields, flags, rule,
+        tables, active, tied, winners, counts, errors,
+    ):  # fmt: skip
+        """Evaluate the chunks of one thread, of ``vertices[first:last]``."""
+        state = State(*fields)
+        scratch = scratch_of(tables, thread)
+        chunks = (last - first + CHUNK - 1) // CHUNK
+        for chunk in range(thread, chunks, threads):
+            low = first + chunk * CHUNK
+            counts[chunk] = evaluate_chunk(
+                low, min(low + CHUNK, last), vertices, indptr, indices, weights, state, flags,
+                rule, scratch, active, tied, winners, errors[thread],
+            )  # fmt: skip
+
+    @jit
+    def update_some(
+        thread, threads, first, last, readers_indptr, readers, fields, scale, skip, active,
+        winners, old, counts, changed_by, errors,
+    ):  # fmt: skip
+        """Update what the thread's chunks list; add up the changes."""
+        state = State(*fields)
+        chunks = (last - first + CHUNK - 1) // CHUNK
+        for chunk in range(thread, chunks, threads):
+            if counts[chunk] > 0:
+                low = first + chunk * CHUNK
+                changed_by[thread] += update_chunk(
+                    low, low + counts[chunk], readers_indptr, readers, state, scale, skip,
+                    active, winners, old, errors[thread],
+                )  # fmt: skip
+
     def sweep(
-        threads, phases, class_indptr, vertices, indptr, indices, weights, readers_indptr,
-        readers, fields, flags, rule, tables, active, tied, winners, old, counts, errors,
+        team, phases, class_indptr, vertices, indptr, indices, weights, readers_indptr, readers,
+        fields, flags, rule, tables, active, tied, winners, old, counts, errors,
     ):  # fmt: skip
         skip, _ = flags
+        threads = team.threads
         evaluates, updates, recounts = phases
-        scale = rule.scale
         changed_by = np.zeros(threads, np.int64)
         for group in range(class_indptr.size - 1):
             first, last = class_indptr[group], class_indptr[group + 1]
-            chunks = (last - first + CHUNK - 1) // CHUNK
             if evaluates:
-                for thread in prange(threads):
-                    state = State(*fields)
-                    scratch = scratch_of(tables, thread)
-                    for chunk in range(thread, chunks, threads):
-                        low = first + chunk * CHUNK
-                        counts[chunk] = evaluate_chunk(
-                            low, min(low + CHUNK, last), vertices, indptr, indices, weights,
-                            state, flags, rule, scratch, active, tied, winners,
-                            errors[thread],
-                        )  # fmt: skip
+                together(team, evaluate_some, (
+                    threads, first, last, vertices, indptr, indices, weights, fields, flags, rule,
+                    tables, active, tied, winners, counts, errors,
+                ))  # fmt: skip
             if updates:
-                for thread in prange(threads):
-                    state = State(*fields)
-                    for chunk in range(thread, chunks, threads):
-                        if counts[chunk] > 0:
-                            low = first + chunk * CHUNK
-                            changed_by[thread] += update_chunk(
-                                low, low + counts[chunk], readers_indptr, readers, state, scale,
-                                skip, active, winners, old, errors[thread],
-                            )  # fmt: skip
+                together(team, update_some, (
+                    threads, first, last, readers_indptr, readers, fields, rule.scale, skip,
+                    active, winners, old, counts, changed_by, errors,
+                ))  # fmt: skip
             if counted and recounts:
                 labels = fields[0]
                 volume = fields[volume_field]
-                for chunk in range(chunks):
+                for chunk in range((last - first + CHUNK - 1) // CHUNK):
                     low = first + chunk * CHUNK
                     for position in range(low, low + counts[chunk]):
                         if old[position] >= 0:
@@ -318,7 +338,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
         return changed_by.sum()
 
     cache = partial(DigestCache, digest=made_of(sweep, compiled.digest))
-    return ParallelKernel(sweep, cache, serial_for_one=True)
+    return ParallelKernel(sweep, cache)
 
 
 _built: dict[tuple[str, bool], Callable] = {}
@@ -353,7 +373,7 @@ def _build_start(compiled: Compiled) -> Callable:
         for v in range(state.labels.size):
             say(v, state, errors)
 
-    kernel = njit(nogil=True, error_model="numpy")(start)
+    kernel = compiled_for_cpu(error_model="numpy")(start)
     return keep_on_disk(kernel, DigestCache, start, made_of(start, compiled.digest))
 
 
@@ -364,7 +384,7 @@ def tables_for(
     degree = max(largest_degree, 1)
     if stamped:
         return (
-            np.zeros((threads, number_of_vertices), np.uint64), np.zeros((threads, 1), np.int64),
+            np.zeros((threads, number_of_vertices), np.uint64), np.zeros((threads, 16), np.int64),
             np.empty((threads, unit_votes.BUFFER + degree + 1), index_type),
             np.empty((threads, CHUNK), np.int64), np.empty((threads, CHUNK), np.int64),
         )  # fmt: skip

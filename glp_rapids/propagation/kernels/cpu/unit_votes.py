@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit, prange
 
-from glp_rapids.jit.parallel import ParallelKernel
+from glp_rapids.jit.cpu import compiled as compiled_for_cpu
+from glp_rapids.jit.parallel import ParallelKernel, together
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.ties import TIE_HASH, TIE_MAX
 
@@ -28,19 +28,23 @@ WORD = np.uint64(32)
 ONE = np.uint64(1)
 
 
+@compiled_for_cpu(error_model="numpy")
+def _copy_some_rows(thread, threads, vertices, indptr, entries, starts, copy):
+    first = vertices.size * thread // threads
+    last = vertices.size * (thread + 1) // threads
+    for position in range(first, last):
+        k = starts[np.uint64(position)]
+        j = indptr[np.uint64(vertices[np.uint64(position)])]
+        end = starts[np.uint64(position + 1)]
+        while k < end:
+            copy[np.uint64(k)] = entries[np.uint64(j)]
+            k += 1
+            j += 1
+
+
 @ParallelKernel
-def _copy_rows(threads, vertices, indptr, entries, starts, copy):
-    for thread in prange(threads):
-        first = vertices.size * thread // threads
-        last = vertices.size * (thread + 1) // threads
-        for position in range(first, last):
-            k = starts[np.uint64(position)]
-            j = indptr[np.uint64(vertices[np.uint64(position)])]
-            end = starts[np.uint64(position + 1)]
-            while k < end:
-                copy[np.uint64(k)] = entries[np.uint64(j)]
-                k += 1
-                j += 1
+def _copy_rows(team, vertices, indptr, entries, starts, copy):
+    together(team, _copy_some_rows, (team.threads, vertices, indptr, entries, starts, copy))
 
 
 def rows_in_order(
@@ -64,7 +68,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
     plain = compiled.traits.plain
     preferred = compiled.preferred
 
-    @njit(nogil=True, error_model="numpy")
+    @compiled_for_cpu(error_model="numpy")
     def chosen_of(buffer, begin, end, table, best, current, ties):
         """Return the label that settles a tie between those with ``best`` in the table."""
         winner = np.int64(-1)
@@ -78,7 +82,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
                 winner = label
         return winner
 
-    @njit(nogil=True, error_model="numpy")
+    @compiled_for_cpu(error_model="numpy")
     def count(buffer, begin, end, table, stamp, current, rule):
         """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
         retain, tie_break = rule.retain, rule.tie_break
@@ -120,7 +124,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
                 winner = chosen_of(buffer, begin, end, table, none + votes, current, ties)
         return winner, np.int64(votes), tied
 
-    @njit(nogil=True, error_model="numpy")
+    @compiled_for_cpu(error_model="numpy")
     def evaluate_chunk(
         low, high, vertices, indptr, indices, weights, state, flags, rule, scratch,
         active, tied, winners, errors,

@@ -1,0 +1,95 @@
+"""How functions are compiled for a CPU: those that Python calls wholly, the others to be linked.
+
+Numba makes machine code of every function, also of one that only compiled code calls: it optimizes
+it, assembles it, and then links what it was optimized to into the caller and begins anew. That was
+two thirds of the time until the first result. So a function has two forms here: one for Python,
+compiled as usual when Python calls it, and one for compiled code, which ends where the caller's
+library takes it in. Only the caller is optimized, with all that it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba import _dynfunc
+from numba.core import compiler, config, typed_passes
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_machinery import LoweringPass, register_pass
+
+
+class LinkedLibrary(JITCodeLibrary):
+    """The code of a function as it was lowered: for other libraries to take in, not to be run."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is no machine code."""
+        return 0
+
+    def optimized(self) -> Any:
+        """Return the module as it would be if it were optimized alone."""
+        whole = JITCodeLibrary(self._codegen, self.name)
+        whole._final_module = self._final_module.clone()
+        whole._optimize_final_module()
+        return whole._final_module
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _Register(LoweringPass):
+    """Make a lowered function known to its callers, under a handle in the place of machine code."""
+
+    _name = "glp_rapids_register"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        lowered = state["cr"]
+        fndesc, library = lowered.fndesc, state.library
+        handle = _dynfunc.make_function(
+            fndesc.lookup_module(), fndesc.qualname.split(".")[-1], "", 0, lowered.env, (library,)
+        )
+        state.targetctx.insert_user_function(handle, fndesc, [library])
+        state["cr"] = lowered._replace(cfunc=handle)
+        return True
+
+
+class _LinkedCompiler(compiler.CompilerBase):
+    """Compiles up to what a caller links."""
+
+    def define_pipelines(self) -> list:
+        pipeline = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.add_pass_after(_Register, typed_passes.NativeLowering)
+        pipeline.finalize()
+        return [pipeline]
+
+    def compile_extra(self, function: Callable) -> Any:
+        self.state.library = LinkedLibrary(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.flags.no_compile = True
+        return super().compile_extra(function)
+
+
+def compiled(function: Callable | None = None, **options: Any) -> Any:
+    """Compile a function as ``njit`` does, without the GIL; what compiled code calls is linked."""
+    if function is None:
+        return lambda one: compiled(one, **options)
+    whole = numba.njit(nogil=True, **options)(function)
+    if config.DISABLE_JIT:
+        return whole
+    whole.linked = numba.njit(
+        nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
+        pipeline_class=_LinkedCompiler, **options,
+    )(function)  # fmt: skip
+    whole.get_call_template = whole.linked.get_call_template
+    whole.get_overload = whole.linked.get_overload
+    return whole
