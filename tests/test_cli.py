@@ -55,7 +55,9 @@ def test_help_teaches_and_loads_nothing_heavy():
     assert "glp-rapids fraud transactions.parquet --seeds" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "label-propagation", "diversity", "fraud", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["demo", "label-propagation", "diversity", "fraud", "warmup", "doctor"]
+)
 def test_help_of_every_command_has_examples_or_codes(command, capsys):
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])

@@ -23,6 +23,7 @@ COMMANDS = {
     "diversity": "find who has friends in many separate circles, in a file of edges",
     "compress": "write a graph to a file in a few bits an edge, and say where they go",
     "fraud": "find suspicious clusters in a file of transactions, given a blacklist",
+    "warmup": "compile before the first call, into the cache, as for a container's image",
     "doctor": "say which GPU and libraries are here, what is wrong with them, and the mend",
     "bench": "measure quality and speed, other libraries beside this one",
 }

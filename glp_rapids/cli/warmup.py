@@ -1,0 +1,150 @@
+"""``glp-rapids warmup``: compile before the first call, into the cache, as for a container's image.
+
+`WORK` names the kinds of work; each is done once on small graphs, with and without weights where
+that is compiled apart. What is cached belongs to this kind of processor and to these versions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+Device = Literal["cpu", "gpu"]
+
+EPILOG = """\
+examples:
+  glp-rapids warmup                                    # all of it, for the CPU
+  glp-rapids warmup --gpu label-propagation diversity  # some of it, for the GPU
+  NUMBA_CACHE_DIR=/opt/kernels glp-rapids warmup       # there, where the same variable finds it
+
+In a Dockerfile:
+  ENV NUMBA_CACHE_DIR=/opt/kernels
+  RUN glp-rapids warmup && chmod -R a+rX /opt/kernels
+
+The image must be built on the kind of processor that it runs on; elsewhere it compiles anew.
+"""
+VERTICES, EDGES = 5_000, 60_000  # enough for the kernels of many entries
+
+
+def _graph(device: Device, weighted: bool = False) -> Any:
+    import numpy as np
+
+    from glp_rapids import as_graph
+
+    random = np.random.default_rng(0)
+    edges = [random.integers(0, VERTICES, EDGES) for _ in range(2)]
+    weights = [1.0 + random.random(EDGES)] if weighted else []
+    return as_graph((*edges, *weights), device=device)
+
+
+def _label_propagation(device: Device) -> None:
+    from glp_rapids import label_propagation
+
+    for weighted in (False, True):
+        label_propagation(_graph(device, weighted), max_iter=3)
+
+
+def _layered(device: Device) -> None:
+    from glp_rapids import layered_label_propagation
+
+    layered_label_propagation(_graph(device), gammas=[0, 1], max_iter=3)
+
+
+def _speaker_listener(device: Device) -> None:
+    from glp_rapids import speaker_listener
+
+    speaker_listener(_graph(device), max_iter=3)
+
+
+def _seeded(device: Device) -> None:
+    from glp_rapids import seeded_label_propagation
+
+    for weighted in (False, True):
+        seeded_label_propagation(_graph(device, weighted), {0: "a", 1: "b"}, max_iter=3)
+
+
+def _compress(device: Device) -> None:
+    from glp_rapids import compress
+
+    for goal in ("speed", "size"):
+        compress(_graph(device), for_=goal).to_graph()
+
+
+def _compressed(device: Device) -> None:
+    from glp_rapids import compress, label_propagation
+
+    for goal in ("speed", "size"):
+        label_propagation(compress(_graph(device), for_=goal), max_iter=3)
+
+
+def _diversity(device: Device) -> None:
+    from glp_rapids import structural_diversity, top_structural_diversity
+
+    graph = _graph(device)
+    for model in ("component", "core", "truss"):
+        structural_diversity(graph, k=2, model=model)
+        top_structural_diversity(graph, 5, k=2, model=model)
+
+
+def _cohesion(device: Device) -> None:
+    from glp_rapids import core_number, triangle_count, trussness
+
+    graph = _graph(device)
+    for measure in (core_number, triangle_count, trussness):
+        measure(graph)
+
+
+def _metrics(device: Device) -> None:
+    from glp_rapids import ari, coverage, label_propagation, modularity, nmi
+
+    graph = _graph(device)
+    found = label_propagation(graph, max_iter=3)
+    for measure in (modularity, coverage):
+        measure(graph, found)
+    for measure in (nmi, ari):
+        measure(found, found)
+
+
+WORK: dict[str, Callable[[Device], None]] = {
+    "label-propagation": _label_propagation,
+    "layered": _layered,
+    "speaker-listener": _speaker_listener,
+    "seeded": _seeded,
+    "compress": _compress,
+    "compressed": _compressed,
+    "diversity": _diversity,
+    "cohesion": _cohesion,
+    "metrics": _metrics,
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    parser.epilog = EPILOG
+    parser.add_argument("what", nargs="*", metavar="WHAT",
+                        help=f"of {', '.join(WORK)} (default: all)")  # fmt: skip
+    parser.add_argument("--gpu", action="store_true", help="for the GPU instead of the CPU")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Compile what is asked for, and say how long each took and where the cache is."""
+    for name in options.what:
+        if name not in WORK:
+            raise ValueError(f"WHAT must be some of {', '.join(WORK)}, not {name!r}")
+    device: Device = "gpu" if options.gpu else "cpu"
+    with warnings.catch_warnings():
+        # Without a place to keep it, compiling is in vain.
+        warnings.filterwarnings("error", "compiled code cannot be kept", RuntimeWarning)
+        try:
+            for name in dict.fromkeys(options.what or WORK):
+                begin = time.perf_counter()
+                WORK[name](device)
+                print(f"{name:<20}{time.perf_counter() - begin:7.1f} s", flush=True)
+        except RuntimeWarning as problem:
+            raise OSError(str(problem)) from None
+    place = os.environ.get("NUMBA_CACHE_DIR") or "__pycache__ folders of the package"
+    print(f"for the {device.upper()}, kept in {place}")

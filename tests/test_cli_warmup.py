@@ -1,0 +1,54 @@
+"""``glp-rapids warmup``: what it names, what it says, what it refuses."""
+
+import os
+
+import pytest
+
+from glp_rapids.cli import main, warmup
+
+
+def test_all_work_is_done_once_in_order(monkeypatch, capsys):
+    done = []
+    names = list(warmup.WORK)
+    for name in names:
+        monkeypatch.setitem(
+            warmup.WORK, name, lambda device, name=name: done.append((name, device))
+        )
+    assert main(["warmup"]) == 0
+    assert done == [(name, "cpu") for name in names]
+    done.clear()
+    assert main(["warmup", "--gpu", names[2], names[0], names[2]]) == 0
+    assert done == [(names[2], "gpu"), (names[0], "gpu")]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [*names, "for", names[2], names[0], "for"]
+
+
+@pytest.mark.parametrize("name", warmup.WORK)
+def test_the_work_runs(name):
+    warmup.WORK[name]("cpu")
+
+
+def test_what_was_compiled_is_in_the_cache(monkeypatch, capsys):
+    assert main(["warmup", "metrics"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("metrics")
+    assert "for the CPU, kept in" in said
+    if place := os.environ.get("NUMBA_CACHE_DIR"):
+        assert place in said
+
+
+def test_unknown_work_is_refused_before_any_is_done(monkeypatch, capsys):
+    monkeypatch.setitem(warmup.WORK, "metrics", lambda device: pytest.fail("ran"))
+    assert main(["warmup", "metrics", "louvain"]) == 2
+    assert "not 'louvain'" in capsys.readouterr().err
+
+
+def test_no_place_for_the_cache_is_an_error(monkeypatch, capsys):
+    import warnings
+
+    def complain(device):
+        warnings.warn("compiled code cannot be kept on disk: full", RuntimeWarning, stacklevel=1)
+
+    monkeypatch.setitem(warmup.WORK, "metrics", complain)
+    assert main(["warmup", "metrics"]) == 2
+    assert "cannot be kept on disk: full" in capsys.readouterr().err
