@@ -20,10 +20,11 @@ from numba.core.compiler_machinery import LoweringPass, register_pass
 
 
 class LinkedLibrary(JITCodeLibrary):
-    """The code of a function as it was lowered: for other libraries to take in, not to be run."""
+    """The code of a function for other libraries to take in, not to be run.
 
-    def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout
+    Each function was simplified when it was added. Without that `compress` took a sixth longer, and
+    compiling no less.
+    """
 
     def _optimize_final_module(self) -> None:
         pass
@@ -35,13 +36,6 @@ class LinkedLibrary(JITCodeLibrary):
     def get_pointer_to_function(self, name: str) -> int:
         """Return 0: there is no machine code."""
         return 0
-
-    def optimized(self) -> Any:
-        """Return the module as it would be if it were optimized alone."""
-        whole = JITCodeLibrary(self._codegen, self.name)
-        whole._final_module = self._final_module.clone()
-        whole._optimize_final_module()
-        return whole._final_module
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
