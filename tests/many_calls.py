@@ -183,16 +183,20 @@ INTERRUPTED = {
 }
 
 
-def ctrl_c(*names, n=1000):
-    """Interrupt calls that would take minutes; say how long each went on."""
+def clique_of(n):
     pairs = np.argwhere(np.triu(np.ones((n, n), bool), 1))
-    clique = pd.DataFrame(pairs, columns=["src", "dst"])
-    small = glp_rapids.as_graph(clique[clique["dst"] < 30], device="cpu")
+    return glp_rapids.as_graph(pd.DataFrame(pairs, columns=["src", "dst"]), device="cpu")
+
+
+def ctrl_c(*names):
+    """Interrupt calls that would take long; say how long each went on."""
+    small = clique_of(30)
     if "sweeps" in names:
         glp_rapids.propagate(graph(), Slow(), max_iter=1)  # compiles the form for many entries
     for name in names:
         call = INTERRUPTED[name]
-        whole = glp_rapids.as_graph(clique, device="cpu")
+        n = 3000 if name == "trussness" else 1000  # some ten seconds, or minutes
+        whole = clique_of(n)
         call(small)
         interrupted, over = [], threading.Event()
 

@@ -89,7 +89,7 @@ def test_chaining_has_louvain_finish_what_label_propagation_began(tmp_path):
     )
     assert first + 0.01 < both
     assert both > alone - 0.01
-    assert "largest community: 334 pages" in out
+    assert "largest community: 316 pages" in out
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -59,6 +59,22 @@ def clocked(call: Callable[[], Any], repeats: int, device: DeviceName) -> tuple[
     return median(milliseconds[1:] or milliseconds), found
 
 
+def fresh(
+    make: Callable[[], Any], call: Callable[[Any], Any], repeats: int, device: DeviceName
+) -> float:
+    """Return the median milliseconds of a first call on something new; the making is not timed."""
+    milliseconds = []
+    for _ in range(max(repeats, 1)):
+        subject = make()
+        synchronise(device)
+        start = time.perf_counter()
+        found = call(subject)
+        synchronise(device)
+        milliseconds.append(1e3 * (time.perf_counter() - start))
+        del subject, found
+    return median(milliseconds)
+
+
 def timed(call: Callable[[], Any], repeats: int, device: DeviceName) -> Timing:
     """Time a run of label propagation several times after one that warms up."""
     runs = []
