@@ -41,7 +41,7 @@ def assert_is_twin(edges, device, direction="both", **options):
     options = {**options, "direction": direction}
     result = layered_label_propagation(graph, order=True, device=device, **options)
     gammas = sorted(options.pop("gammas", ORDERING_GAMMAS), reverse=True)
-    runs = [run(graph, Layered(gamma), Options(**options)) for gamma in gammas]
+    runs = [run(graph, Layered(gamma), Options(**options, merges=False)) for gamma in gammas]
     labels = [to_host(outcome.labels).tolist() for outcome in runs]
     order = twin_order(to_host(graph.rows(direction).degree).tolist(), labels)
     position = result["position"].to_numpy()

@@ -433,7 +433,7 @@ partitions = [
     glp_rapids.propagate(edges, Mine(), device="cpu")["partition"].tolist(),
     glp_rapids.speaker_listener(edges, device="cpu")["partition"].tolist(),
 ]
-stats = [form.stats for kernel in cpu._built.values() for form in kernel._forms.values()]
+stats = [kernel.compiled.stats for kernel in cpu._built.values()]
 hits = sum(sum(one.cache_hits.values()) for one in stats)
 misses = sum(sum(one.cache_misses.values()) for one in stats)
 json.dump([partitions, hits, misses, sum(checks)], sys.stdout)

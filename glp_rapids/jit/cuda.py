@@ -55,8 +55,8 @@ if SIMULATED:
         return array[index]
 
     def add_released(array, index, amount):
-        """Add to an element; a simulated grid has one block."""
-        cuda.atomic.add(array, index, amount)
+        """Add to an element; a simulated grid has one block, of which one thread does."""
+        array[index] += amount
 
     def nanoseconds():
         """Return the time; a simulated grid has no clock."""

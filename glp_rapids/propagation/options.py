@@ -62,6 +62,7 @@ class Options:
     strategy: Strategy = "auto"
     progress: bool | Callable[[dict], None] = False
     stops: bool = True  # by its own criterion, before max_iter
+    merges: bool = True  # neighbouring classes once little changes
 
     def __post_init__(self) -> None:
         check_choice("update", self.update, get_args(Update))

@@ -138,6 +138,11 @@ class Schedule:
         return int(self.options.tol * self.number_of_vertices)
 
     @property
+    def counted(self) -> int:
+        """Of so many vertices few may change for classes to merge; negative: they never do."""
+        return self.number_of_vertices if self.options.merges else -1
+
+    @property
     def patience(self) -> int:
         """So many settling sweeps without a new low of changes end the run; 0: none do."""
         return PATIENCE if self.options.tol > 0 else 0
@@ -157,7 +162,7 @@ class Schedule:
         # led by the host, to mark single vertices active is cheap enough after the first sweep
         before, many = self.changed[-1] if self.changed else 0, self.number_of_vertices
         classes = options.classes if options.update == "semi" else 1
-        span = span_of(classes, sweep, before, self.number_of_vertices)
+        span = span_of(classes, sweep, before, self.counted)
         return Rule(sweep, *ties, activates_all(sweep, before, many), span)
 
     def record(self, changed: int) -> None:

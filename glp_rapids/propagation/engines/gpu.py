@@ -216,7 +216,7 @@ class PersistentEngine:
         workload, options = self._workload, schedule.options
         return LaunchSchedule(
             classes=np.int64(workload.classes),
-            vertices=np.int64(schedule.number_of_vertices),
+            vertices=np.int64(schedule.counted),
             strips=np.int64(self._workspace.plan.strips),
             sweeps=np.int64(sweeps),
             forgotten=np.int64(dropped),

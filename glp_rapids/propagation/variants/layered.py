@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -140,6 +141,8 @@ def _ordering(graph: BaseGraph, run_options: Options, gammas: list[float]) -> Fr
     from glp_rapids.graph import vertex_order
 
     vertices, reports = vertex_order.by_degree(graph.rows(run_options.direction)), []
+    # With merged classes lists took 4% more bits in this order.
+    run_options = replace(run_options, merges=False)
     for gamma in gammas:
         outcome = run(graph, Layered(gamma), run_options)
         vertices = vertex_order.with_layer(vertices, outcome.labels)

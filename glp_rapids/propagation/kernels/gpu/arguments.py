@@ -78,7 +78,7 @@ class LaunchSchedule(NamedTuple):
     """What one launch has to do, by which rules."""
 
     classes: Any
-    vertices: Any  # in all
+    vertices: Any  # in all; negative if classes never merge
     strips: Any  # groups of a class
     sweeps: Any  # to do
     forgotten: Any  # sweeps done whose changes ``changed`` has no more
