@@ -26,6 +26,8 @@ IDS = {
     "strings": [f"vertex {'ä' * (i % 40)}{i}" for i in range(50)],
     "bytes": [bytes([i, 0, i + 1]) for i in range(50)],
     "days": pd.Series(pd.date_range("2026-01-01", periods=50)),
+    "days by the second": pd.Series(pd.date_range("2026-01-01", periods=50, unit="s")),
+    "days somewhere": pd.Series(pd.date_range("2026-01-01", periods=50, tz="Asia/Tokyo")),
 }
 
 
@@ -49,7 +51,10 @@ def test_a_word_is_that_of_the_id(name):
     frame = pd.DataFrame({"src": ids, "dst": np.roll(ids, 1)})
     graph = glp_rapids.as_graph(frame, device="cpu")
     known = graph.external(np.arange(len(ids)))
-    known = known.to_numpy() if name == "days" else known.tolist()
+    if "days" in name:  # in UTC
+        known = pd.to_datetime(known, utc=True).dt.tz_localize(None).to_numpy("datetime64[ns]")
+    else:
+        known = known.tolist()
     assert words(graph) == [reference.id_word(identity) for identity in known]
     compressed = glp_rapids.compress(graph)
     assert words(compressed) == words(graph)
@@ -63,6 +68,22 @@ def test_a_word_of_several_columns_knows_their_order():
     assert (1, 0) in known
     assert words(graph) == [reference.id_word(tuple(identity)) for identity in known]
     assert len(set(words(graph))) == len(known)
+
+
+def test_dates_of_arrow_are_dates():
+    pyarrow = pytest.importorskip("pyarrow")
+    days = pd.date_range("2026-01-01", periods=9)
+    kinds = [pyarrow.date32(), pyarrow.timestamp("s"), pyarrow.timestamp("us", "Asia/Tokyo")]
+
+    def found(ids):
+        edges = pd.DataFrame({"src": ids, "dst": ids.iloc[::-1].to_numpy()})
+        edges["dst"] = edges["dst"].astype(ids.dtype)
+        return words(glp_rapids.as_graph(edges, device="cpu"))
+
+    expected = found(pd.Series(days))
+    for kind in kinds[:2]:
+        assert found(pd.Series(days).astype(pd.ArrowDtype(kind))) == expected
+    assert len(set(found(pd.Series(days, dtype=pd.ArrowDtype(kinds[2]))))) == 9
 
 
 @pytest.mark.parametrize("text", [False, True])

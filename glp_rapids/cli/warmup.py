@@ -138,7 +138,9 @@ def run(options: argparse.Namespace) -> None:
     device: Device = "gpu" if options.gpu else "cpu"
     with warnings.catch_warnings():
         # Without a place to keep it, compiling is in vain.
-        warnings.filterwarnings("error", "compiled code cannot be kept", RuntimeWarning)
+        # What was damaged is made anew.
+        unkept = "compiled code cannot be kept(?!.*(is damaged|cannot be loaded))"
+        warnings.filterwarnings("error", unkept, RuntimeWarning)
         try:
             for name in dict.fromkeys(options.what or WORK):
                 begin = time.perf_counter()

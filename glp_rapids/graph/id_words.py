@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from glp_rapids.common.hashing import mix_array
 from glp_rapids.device import DeviceName, module_on, to_device
@@ -61,16 +62,27 @@ def _words_of(column: IdColumn) -> Array:
     values = column.values
     if column.family == "integer":
         return values
-    if kinds.is_cudf(values, "Series"):
-        if column.family == "string":
-            return values.hash_values(method="xxhash64").values.view(np.int64)
-        return values.astype("int64").values
-    if column.family.startswith("datetime") and values.dtype.kind == "M":
-        return values.astype("int64").to_numpy()
+    on_gpu = kinds.is_cudf(values, "Series")
+    if isinstance(values.dtype, pd.ArrowDtype) and values.dtype.kind == "M":
+        zone = getattr(values.dtype.pyarrow_dtype, "tz", None)
+        values = values.astype(f"datetime64[us, {zone}]" if zone else "datetime64[us]")
+    if values.dtype.kind in "mM":
+        ticks = values.astype("int64")
+        # the same moment in another unit is the same id; what overflows does so everywhere
+        return (ticks.values if on_gpu else ticks.to_numpy()) * _nanoseconds(values.dtype)
+    if on_gpu:
+        texts = values if column.family == "string" else values.astype("str")
+        return texts.hash_values(method="xxhash64").values.view(np.int64)
     # Numba waits for the first strings: `import glp_rapids` stays light
     from glp_rapids.graph.string_hash import hashes_of
 
     return hashes_of([_encoded(value) for value in values])
+
+
+def _nanoseconds(dtype: Any) -> np.int64:
+    """Return how many there are in a tick of a clock."""
+    unit = getattr(dtype, "unit", None) or np.datetime_data(dtype)[0]
+    return np.int64(np.timedelta64(1, unit) // np.timedelta64(1, "ns"))
 
 
 def _encoded(value: Any) -> bytes:

@@ -32,7 +32,12 @@ from numba.core.serialize import dumps
 from glp_rapids.jit import forks
 from glp_rapids.jit.cpu import compiled
 
-VERSIONS = numba.__version__, llvmlite.__version__
+# What decides about all compiled code beside its sources: the compilers, and how this package has
+# functions linked and regions called, which no function names in a way that a digest would follow.
+MACHINERY = hashlib.sha256(
+    b"".join(Path(__file__).with_name(name).read_bytes() for name in ("cpu.py", "parallel.py"))
+).hexdigest()
+VERSIONS = numba.__version__, llvmlite.__version__, MACHINERY, str(numba.config.BOUNDSCHECK)
 CHECKSUM = hashlib.sha256().digest_size
 
 

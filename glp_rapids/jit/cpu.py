@@ -14,7 +14,7 @@ from typing import Any
 
 import numba
 from numba import _dynfunc
-from numba.core import compiler, config, typed_passes
+from numba.core import compiler, config, environment, typed_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import LoweringPass, register_pass
 
@@ -58,6 +58,37 @@ class _Register(LoweringPass):
         return True
 
 
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _SetEnvironments(LoweringPass):
+    """Tell the code of linked functions its environments: constants that Python made for it.
+
+    Numba does so when it makes a function of them, or loads code; what is linked is neither.
+    """
+
+    _name = "glp_rapids_set_environments"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        for variable in state.library._final_module.global_variables:
+            if variable.name.startswith("_ZN08NumbaEnv"):
+                known = environment.lookup_environment(variable.name)
+                if known is not None:
+                    state.library.codegen.set_env(variable.name, known)
+        return True
+
+
+class _WholeCompiler(compiler.CompilerBase):
+    """Compiles what Python calls, with all that it links."""
+
+    def define_pipelines(self) -> list:
+        pipeline = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.add_pass_after(_SetEnvironments, typed_passes.NativeLowering)
+        pipeline.finalize()
+        return [pipeline]
+
+
 class _LinkedCompiler(compiler.CompilerBase):
     """Compiles up to what a caller links."""
 
@@ -77,9 +108,9 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
     """Compile a function as ``njit`` does, without the GIL; what compiled code calls is linked."""
     if function is None:
         return lambda one: compiled(one, **options)
-    whole = numba.njit(nogil=True, **options)(function)
     if config.DISABLE_JIT:
-        return whole
+        return function
+    whole = numba.njit(nogil=True, pipeline_class=_WholeCompiler, **options)(function)
     whole.linked = numba.njit(
         nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
         pipeline_class=_LinkedCompiler, **options,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numba
 from llvmlite import binding, ir
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic
 
 from glp_rapids.jit import forks
@@ -25,6 +25,8 @@ from glp_rapids.jit.cache import SourceCache, keep_on_disk
 from glp_rapids.jit.cpu import compiled
 
 _in_turn = forks.Lock()
+# Numba's means to find mistakes: not compiled, or with a check of each index, which raises.
+ALONE = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
 
 
 class Team(NamedTuple):
@@ -64,7 +66,7 @@ class ParallelKernel:
 
     def __call__(self, threads: int, *arguments: Any) -> Any:
         """Call the function with a team of so many threads, or one thread in their place."""
-        if threads == 1 or threads_available() == 1:
+        if ALONE or threads == 1 or threads_available() == 1:
             return self.compiled(Team(threads, 0), *arguments)
         team = Team(threads, binding.address_of_symbol("numba_parallel_for"))
         if numba.threading_layer() != "workqueue":
@@ -87,6 +89,14 @@ def together(typingctx, team, part, arguments):
         overload = dispatcher.linked.overloads[called]
         context.active_code_library.add_linking_library(overload.library)
         byte, number = ir.IntType(8).as_pointer(), context.get_value_type(types.intp)
+        if ALONE:
+            parts = cgutils.unpack_tuple(builder, values[2], len(arguments.types))
+            threads = builder.extract_value(values[0], 0)
+            with cgutils.for_range(builder, threads, intp=number) as loop:
+                context.call_internal(
+                    builder, overload.fndesc, overload.signature, [loop.index, *parts]
+                )
+            return context.get_dummy_value()
         numbers, bytes_ = number.as_pointer(), byte.as_pointer()
         kernel = ir.FunctionType(ir.VoidType(), [bytes_, numbers, numbers, byte])
         context_type = context.get_value_type(arguments)
@@ -154,3 +164,11 @@ def _lent(context, builder, kind, value):
         elif isinstance(kind, types.BaseTuple):
             ahead += [((*path, place), one) for place, one in enumerate(kind.types)]
     return value
+
+
+if config.DISABLE_JIT:
+
+    def together(team, part, arguments):
+        """Call ``part(thread, *arguments)`` for every thread of a team, as compiled code would."""
+        for thread in range(team.threads):
+            part(thread, *arguments)

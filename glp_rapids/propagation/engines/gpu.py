@@ -210,7 +210,11 @@ class PersistentEngine:
             schedule.record(changed)
         self._note_failure()
         if schedule.over and not self._failure:
+            self._trim(workspace)
             self._workload.kept[self._key] = workspace
+
+    def _trim(self, workspace: Workspace) -> None:
+        """Let go of what is made anew sooner than kept, before another thread finds it."""
 
     def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> LaunchSchedule:
         workload, options = self._workload, schedule.options

@@ -19,6 +19,7 @@ from glp_rapids.device import to_host
 from glp_rapids.jit.cuda import bound
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.gpu import PersistentEngine, kernels_of
+from glp_rapids.propagation.engines.workspace import Workspace
 from glp_rapids.propagation.kernels.gpu import packed_numbers, read_packed
 from glp_rapids.propagation.kernels.gpu.arguments import CompressedLists, Decoding, Rows
 from glp_rapids.propagation.kernels.gpu.plan import (
@@ -31,7 +32,6 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     parts_of,
 )
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES
-from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
 # Of decoded rows, those of two groups: for each vertex, and at least. It leaves room, in 60 bytes a
@@ -69,12 +69,9 @@ class CompressedPersistentEngine(PersistentEngine):
         if self._workspace.rows is None:
             self._workspace.rows = self._buffer(self._buffer_entries)
 
-    def advance(self, schedule: Schedule, sweeps: int) -> None:
-        """Do up to so many sweeps in one launch."""
-        workspace = self._workspace
-        super().advance(schedule, sweeps)
-        if schedule.over:
-            workspace.rows = None  # made anew sooner than kept
+    def _trim(self, workspace: Workspace) -> None:
+        """Let go of the buffer, before another thread finds it."""
+        workspace.rows = None
 
     def _buffer(self, entries: int) -> Rows:
         """Make room for the decoded rows of two groups."""
