@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.checks import as_float, is_number, shown
-from glp_rapids.common.fixed_point import fixed_point_scale
+from glp_rapids.common.fixed_point import fixed_of_float, fixed_point_scale
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
 
@@ -37,11 +37,18 @@ class Workload:
     skip: bool
     scale: float
     largest_amount: float
+    largest_vote: int  # of one neighbour
     largest_degree: int
     once: bool
     distinct: bool
     id_words: IdWords
     kept: dict[tuple, Any]
+
+
+def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:
+    if traits.real_amounts:
+        largest_amount = fixed_of_float(np.float64(largest_amount), np.float64(scale))
+    return max(int(min(largest_amount, 2.0**62)), 1)
 
 
 def _hashes(options: Options) -> bool:
@@ -95,7 +102,8 @@ def workload_of(
     return Workload(
         graph=graph, rows=rows, readers=readers if skip else rows,
         classes=options.classes if options.update == "semi" else 1, skip=skip, scale=scale,
-        largest_amount=largest_amount, largest_degree=largest_degree,
+        largest_amount=largest_amount, largest_vote=_largest_vote(traits, largest_amount, scale),
+        largest_degree=largest_degree,
         once=distinct and rows.ascends,
         distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
         id_words=graph.id_words(_hashes(options)),

@@ -35,7 +35,7 @@ class CpuArrays:
         self._tables = hash_votes.tables_for(
             number_of_vertices, workload.largest_degree, self._threads, self._index_type, stamped
         )
-        self._active = np.ones(number_of_vertices, np.uint8)
+        self._slack = np.full(number_of_vertices, -1, np.int32)
         self._tied = np.zeros(number_of_vertices, np.uint8)
         self._errors = np.zeros((self._threads, WORDS), np.int64)
 
@@ -68,7 +68,7 @@ class CpuArrays:
         return hash_votes.SweepRule(
             rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed),
             np.float64(self._workload.scale), np.float64(self._workload.largest_amount),
-            *self._workload.id_words,
+            *self._workload.id_words, np.int64(self._workload.largest_vote),
         )  # fmt: skip
 
     def failure(self) -> int:
@@ -114,7 +114,7 @@ class CpuEngine(CpuArrays, SweptEngine):
             int(self._kernel(
                 self._threads, phases, groups, *self._csr, tuple(self._fields.values()),
                 (self._skips(rule), rule.revisit_tied), self._settings(rule), self._tables,
-                self._active, self._tied, self._winners, self._old, self._counts[chunk:],
+                self._slack, self._tied, self._winners, self._old, self._counts[chunk:],
                 self._errors,
             ))
             for phases, groups, chunk in self._calls_of(rule.span)

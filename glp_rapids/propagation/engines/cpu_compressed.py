@@ -25,6 +25,7 @@ from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.cpu import CpuArrays, CpuEngine
 from glp_rapids.propagation.engines.stepped import SteppedEngine, SweptEngine
 from glp_rapids.propagation.kernels.cpu import hash_votes
+from glp_rapids.propagation.kernels.cpu.take import take_one
 from glp_rapids.propagation.schedule import Rule, class_lists, merged, spans_of
 from glp_rapids.propagation.workload import Workload
 
@@ -81,7 +82,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         first, last = merged(self._class_indptr, rule.span)[number : number + 2]
         selected = _select(
             self._threads, self._vertices[first:last], self._degrees, not self._skips(rule),
-            rule.revisit_tied, self._active, self._tied, self._selected, self._starts,
+            rule.revisit_tied, self._slack, self._tied, self._selected, self._starts,
             *np.zeros((2, self._threads + 1), np.int64),
         )  # fmt: skip
         cuts = _cuts(self._starts[: selected + 1], self._room)
@@ -108,7 +109,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
             if whole and self._workload.readers is self._workload.rows:
                 _activate_neighbours(
                     self._threads, hash_votes.CHUNK, *pieces[0], self._buffer,
-                    self._fields["labels"], self._active,
+                    self._fields["labels"], self._slack,
                 )  # fmt: skip
             else:
                 self._activate_readers(np.concatenate([self._list_changed(one) for one in pieces]))
@@ -135,7 +136,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
             self._threads, phases, np.array([0, vertices.size]), vertices, starts, self._buffer,
             self._none if self._weights is None else self._weights, starts, self._buffer,
             tuple(self._fields.values()), (False, rule.revisit_tied), self._settings(rule),
-            self._tables, self._active, self._tied, winners, old, counts, self._errors,
+            self._tables, self._slack, self._tied, winners, old, counts, self._errors,
         ))  # fmt: skip
 
     def _list_changed(self, piece: _Piece) -> np.ndarray:
@@ -152,7 +153,7 @@ class CompressedCpuEngine(CpuArrays, SteppedEngine):
         for first, last in pairwise(_cuts(starts, self._room)):
             part = starts[first : last + 1] - starts[first]
             read_lists(self._workload.readers, changed[first:last], part, self._buffer, None)
-            _activate(self._threads, self._buffer, part[-1], self._active)
+            _activate(self._threads, self._buffer, part[-1], self._slack)
 
 
 class _Piece(NamedTuple):
@@ -186,14 +187,14 @@ def _cuts(starts: np.ndarray, room: int) -> list[int]:
 
 @compiled_for_cpu(error_model="numpy")
 def _count_some(
-    thread, threads, listed, degrees, all_active, revisit_tied, active, tied, numbers, entries
+    thread, threads, listed, degrees, all_active, revisit_tied, slack, tied, numbers, entries
 ):
     """Count one thread's vertices to be evaluated, and their entries."""
     number, entry = 0, 0
     first = listed.size * thread // threads
     for position in range(first, listed.size * (thread + 1) // threads):
         v = np.uint64(listed[np.uint64(position)])
-        if all_active or active[v] != 0 or (revisit_tied and tied[v] != 0):
+        if all_active or slack[v] < 0 or (revisit_tied and tied[v] != 0):
             number += np.int64(degrees[v] > 0)
             entry += np.int64(degrees[v])
     numbers[thread + 1], entries[thread + 1] = number, entry
@@ -201,7 +202,7 @@ def _count_some(
 
 @compiled_for_cpu(error_model="numpy")
 def _select_some(
-    thread, threads, listed, degrees, all_active, revisit_tied, active, tied, numbers, entries,
+    thread, threads, listed, degrees, all_active, revisit_tied, slack, tied, numbers, entries,
     selected, starts,
 ):  # fmt: skip
     """List one thread's vertices to be evaluated, and where their rows start."""
@@ -209,9 +210,9 @@ def _select_some(
     first = listed.size * thread // threads
     for position in range(first, listed.size * (thread + 1) // threads):
         v = np.uint64(listed[np.uint64(position)])
-        if all_active or active[v] != 0 or (revisit_tied and tied[v] != 0):
+        if all_active or slack[v] < 0 or (revisit_tied and tied[v] != 0):
             if not all_active:
-                active[v] = 0
+                slack[v] = 0
             if degrees[v] > 0:
                 selected[np.uint64(number)] = v
                 starts[np.uint64(number)] = entry
@@ -221,7 +222,7 @@ def _select_some(
 
 @ParallelKernel
 def _select(
-    team, listed, degrees, all_active, revisit_tied, active, tied, selected, starts, numbers,
+    team, listed, degrees, all_active, revisit_tied, slack, tied, selected, starts, numbers,
     entries,
 ):  # fmt: skip
     """List the vertices to be evaluated and where their rows start; return their number.
@@ -229,7 +230,7 @@ def _select(
     ``numbers`` and ``entries`` are zeros, one more than threads.
     """
     threads = team.threads
-    given = threads, listed, degrees, all_active, revisit_tied, active, tied, numbers, entries
+    given = threads, listed, degrees, all_active, revisit_tied, slack, tied, numbers, entries
     together(team, _count_some, given)
     for thread in range(threads):
         numbers[thread + 1] += numbers[thread]
@@ -241,7 +242,7 @@ def _select(
 
 @compiled_for_cpu(error_model="numpy")
 def _activate_some_neighbours(
-    thread, threads, chunk, vertices, starts, winner, old, counts, buffer, labels, active
+    thread, threads, chunk, vertices, starts, winner, old, counts, buffer, labels, slack
 ):
     chunks = (vertices.size + chunk - 1) // chunk
     for number in range(thread, chunks, threads):
@@ -254,16 +255,16 @@ def _activate_some_neighbours(
             while vertices[np.uint64(row)] != v:  # both are in one order
                 row += 1
             for j in range(starts[np.uint64(row)], starts[np.uint64(row + 1)]):
-                active[np.uint64(buffer[np.uint64(j)])] = 1
+                take_one(slack, np.uint64(buffer[np.uint64(j)]))
 
 
 @ParallelKernel
 def _activate_neighbours(
-    team, chunk, vertices, starts, winners, old, counts, buffer, labels, active
+    team, chunk, vertices, starts, winners, old, counts, buffer, labels, slack
 ):
     """Mark the neighbours of vertices whose labels changed active; the rows are in the buffer."""
     together(team, _activate_some_neighbours, (
-        team.threads, chunk, vertices, starts, winners[0], old, counts, buffer, labels, active,
+        team.threads, chunk, vertices, starts, winners[0], old, counts, buffer, labels, slack,
     ))  # fmt: skip
 
 
@@ -280,11 +281,11 @@ def _list_changed(chunk, winner, old, counts, labels, changed):
 
 
 @compiled_for_cpu(error_model="numpy")
-def _activate_some(thread, threads, vertices, size, active):
+def _activate_some(thread, threads, vertices, size, slack):
     for j in range(size * thread // threads, size * (thread + 1) // threads):
-        active[np.uint64(vertices[np.uint64(j)])] = 1
+        take_one(slack, np.uint64(vertices[np.uint64(j)]))
 
 
 @ParallelKernel
-def _activate(team, vertices, size, active):
-    together(team, _activate_some, (team.threads, vertices, size, active))
+def _activate(team, vertices, size, slack):
+    together(team, _activate_some, (team.threads, vertices, size, slack))

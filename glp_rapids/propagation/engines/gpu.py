@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.fixed_point import fixed_of_float
 from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
@@ -84,7 +83,7 @@ class PersistentEngine:
         self._numbers = Numbers(
             np.float64(workload.scale),
             np.float64(workload.largest_amount),
-            np.int64(max(self._largest_vote(), 1)),
+            np.int64(workload.largest_vote),
             self._workspace.bound_errors,
             np.int64(workload.id_words.first),
             bound(workload.id_words.words),
@@ -102,13 +101,6 @@ class PersistentEngine:
             rows.indptr, rows.indices.size, rows.indices.dtype, self._workload.classes,
             self._workload.id_words, limits,
         )  # fmt: skip
-
-    def _largest_vote(self) -> int:
-        """Return the most votes that one neighbour has."""
-        traits, largest = self._compiled.traits, self._workload.largest_amount
-        if not traits.real_amounts:
-            return int(largest)
-        return int(fixed_of_float(np.float64(largest), np.float64(self._workload.scale)))
 
     def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
         """Give what the kernel reads: the rows, who reads a row, and compressed lists (none)."""

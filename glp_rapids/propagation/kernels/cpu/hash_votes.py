@@ -26,10 +26,13 @@ from glp_rapids.jit.cache import keep_on_disk
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
 from glp_rapids.jit.target import DigestCache, made_of
+from glp_rapids.propagation import slack as slack_rule
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, failure
 from glp_rapids.propagation.kernels.cpu import unit_votes
+from glp_rapids.propagation.kernels.cpu.take import take_one
 
+slack_of = compiled_for_cpu(error_model="numpy")(slack_rule.slack_of)
 _failure = compiled_for_cpu(error_model="numpy")(failure)
 
 EVERYTHING = (True, True, True)  # the phases of a class: evaluate, update, count volumes
@@ -51,6 +54,7 @@ class SweepRule(NamedTuple):
     limit: Any  # the largest amount
     first_id: Any  # see `graph.id_words`
     id_words: Any
+    largest_vote: Any  # of one neighbour, as a vote
 
 
 @compiled_for_cpu(error_model="numpy")
@@ -94,7 +98,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
     update_vertex, say = compiled.update_vertex, _say(compiled)
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
-    preferred = compiled.preferred
+    preferred, bears = compiled.preferred, traits.bears_changes
     jit = compiled_for_cpu(error_model="numpy")
 
     @jit
@@ -107,7 +111,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     @jit
     def evaluate(v, start, end, indices, weights, state, rule, scratch, errors):
         """Return (winner, score, tied); the winner is negative where nobody votes."""
-        scale, limit, ties = rule.scale, rule.limit, rule[:3] + rule[5:]
+        scale, limit, ties = rule.scale, rule.limit, rule[:3] + rule[5:7]
         # Unsigned indices spare a test of each for being negative.
         entry_label, entry_votes, entry_slot, slots, direct = scratch
         mask = slots.size - 1
@@ -204,7 +208,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     @jit
     def evaluate_slots(
         low, high, vertices, indptr, indices, weights, state, flags, rule, scratch,
-        active, tied, winners, errors,
+        slack, tied, winners, errors,
     ):  # fmt: skip
         """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low.
 
@@ -217,14 +221,19 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
             v = vertices[np.uint64(position)]
             place = np.uint64(v)
             if skip:
-                if active[place] == 0 and not (revisit_tied and tied[place] != 0):
+                if slack[place] >= 0 and not (revisit_tied and tied[place] != 0):
                     continue
-                active[place] = 0
             label, score, was_tied = evaluate(
                 v, indptr[np.uint64(position)], indptr[np.uint64(position + 1)], indices, weights,
                 state, rule, scratch, errors,
             )  # fmt: skip
             tied[place] = was_tied
+            if skip:
+                degree = indptr[np.uint64(position + 1)] - indptr[np.uint64(position)]
+                left = np.int32(0)
+                if bears:
+                    left = slack_of(np.int64(score), degree, rule.largest_vote)
+                slack[place] = left
             if label < 0 or (plain and label == state.labels[place]):
                 continue
             winner_vertex[np.uint64(listed)] = v
@@ -246,7 +255,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
 
     @jit
     def update_chunk(
-        low, high, readers_indptr, readers, state, scale, skip, active, winners, old, errors
+        low, high, readers_indptr, readers, state, scale, skip, slack, winners, old, errors
     ):
         """Update the listed vertices, and activate the readers of those that changed."""
         winner_vertex, winner_label, winner_score = winners
@@ -269,13 +278,13 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                 changed += 1
                 if skip:
                     for j in range(readers_indptr[v], readers_indptr[v + 1]):
-                        active[readers[j]] = 1
+                        take_one(slack, np.uint64(readers[np.uint64(j)]))
         return changed
 
     @jit
     def evaluate_some(
         thread, threads, first, last, vertices, indptr, indices, weights, fields, flags, rule,
-        tables, active, tied, winners, counts, errors,
+        tables, slack, tied, winners, counts, errors,
     ):  # fmt: skip
         """Evaluate the chunks of one thread, of ``vertices[first:last]``."""
         state = State(*fields)
@@ -285,12 +294,12 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
             low = first + chunk * CHUNK
             counts[chunk] = evaluate_chunk(
                 low, min(low + CHUNK, last), vertices, indptr, indices, weights, state, flags,
-                rule, scratch, active, tied, winners, errors[thread],
+                rule, scratch, slack, tied, winners, errors[thread],
             )  # fmt: skip
 
     @jit
     def update_some(
-        thread, threads, first, last, readers_indptr, readers, fields, scale, skip, active,
+        thread, threads, first, last, readers_indptr, readers, fields, scale, skip, slack,
         winners, old, counts, changed_by, errors,
     ):  # fmt: skip
         """Update what the thread's chunks list; add up the changes."""
@@ -301,12 +310,12 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                 low = first + chunk * CHUNK
                 changed_by[thread] += update_chunk(
                     low, low + counts[chunk], readers_indptr, readers, state, scale, skip,
-                    active, winners, old, errors[thread],
+                    slack, winners, old, errors[thread],
                 )  # fmt: skip
 
     def sweep(
         team, phases, class_indptr, vertices, indptr, indices, weights, readers_indptr, readers,
-        fields, flags, rule, tables, active, tied, winners, old, counts, errors,
+        fields, flags, rule, tables, slack, tied, winners, old, counts, errors,
     ):  # fmt: skip
         skip, _ = flags
         threads = team.threads
@@ -317,12 +326,12 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
             if evaluates:
                 together(team, evaluate_some, (
                     threads, first, last, vertices, indptr, indices, weights, fields, flags, rule,
-                    tables, active, tied, winners, counts, errors,
+                    tables, slack, tied, winners, counts, errors,
                 ))  # fmt: skip
             if updates:
                 together(team, update_some, (
                     threads, first, last, readers_indptr, readers, fields, rule.scale, skip,
-                    active, winners, old, counts, changed_by, errors,
+                    slack, winners, old, counts, changed_by, errors,
                 ))  # fmt: skip
             if counted and recounts:
                 labels = fields[0]

@@ -17,11 +17,14 @@ import numpy as np
 
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, together
+from glp_rapids.propagation import slack as slack_rule
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.ties import TIE_HASH, TIE_MAX
 
 BUFFER = 4096  # labels gathered before they are counted: 16 KB, half of a first cache
 LARGEST_TABLE = 1 << 25  # vertices: 256 MB a thread; larger graphs take the table of slots
+
+slack_of = compiled_for_cpu(error_model="numpy")(slack_rule.slack_of)
 
 LOW = np.uint64(0xFFFFFFFF)
 WORD = np.uint64(32)
@@ -65,7 +68,7 @@ def rows_in_order(
 
 def build(compiled: Compiled, chunk: int) -> Callable:
     """Make ``evaluate_chunk`` for programs whose votes all count one and whose score is the sum."""
-    plain = compiled.traits.plain
+    plain, bears = compiled.traits.plain, compiled.traits.bears_changes
     preferred = compiled.preferred
 
     @compiled_for_cpu(error_model="numpy")
@@ -120,14 +123,14 @@ def build(compiled: Compiled, chunk: int) -> Callable:
                 holders += np.uint64(table[np.uint64(buffer[np.uint64(j)])] == none + votes)
             if holders != votes:
                 tied = True
-                ties = rule[:3] + rule[5:]
+                ties = rule[:3] + rule[5:7]
                 winner = chosen_of(buffer, begin, end, table, none + votes, current, ties)
         return winner, np.int64(votes), tied
 
     @compiled_for_cpu(error_model="numpy")
     def evaluate_chunk(
         low, high, vertices, indptr, indices, weights, state, flags, rule, scratch,
-        active, tied, winners, errors,
+        slack, tied, winners, errors,
     ):  # fmt: skip
         """Evaluate the active vertices of ``vertices[low:high]``; list those to update from low.
 
@@ -152,9 +155,9 @@ def build(compiled: Compiled, chunk: int) -> Callable:
                 position += 1
                 end = indptr[np.uint64(position)]
                 if skip:
-                    if active[v] == 0 and not (revisit_tied and tied[v] != 0):
+                    if slack[v] >= 0 and not (revisit_tied and tied[v] != 0):
                         continue
-                    active[v] = 0
+                    slack[v] = 0
                 while j < end:
                     label = labels[np.uint64(indices[np.uint64(j)])]
                     buffer[np.uint64(filled)] = label
@@ -172,6 +175,8 @@ def build(compiled: Compiled, chunk: int) -> Callable:
                 current = labels[v]
                 stamps[0] += 1
                 label, votes, was_tied = count(buffer, begin, end, table, stamps[0], current, rule)
+                if skip and bears:
+                    slack[v] = slack_of(votes, end - begin, np.int64(1))
                 begin = end
                 if exploring:
                     tied[v] = was_tied

@@ -1,10 +1,4 @@
-"""The active set: who is evaluated in a sweep, and what an evaluation leaves behind.
-
-Each vertex has a slack, which every change of a neighbour makes smaller by one; below 0 the vertex
-is active. Where votes are summed as they come, an evaluation sets it to how many changes the margin
-between the best label and the second can bear: each takes one vote from the best at the most, and
-gives one to another. The second has at most what the best has not, of all votes there may be.
-"""
+"""The active set: who is evaluated in a sweep, and what an evaluation leaves behind."""
 
 from __future__ import annotations
 
@@ -13,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.target import Target
+from glp_rapids.propagation import slack
 from glp_rapids.propagation.kernels.gpu.shared_memory import SWEEP
 from glp_rapids.propagation.program import Traits
-
-MOST_SLACK = 1 << 30
 
 
 @cuda.jit(device=True)
@@ -27,21 +21,10 @@ def needed(position, v, sweep, run):
     return sweep[SWEEP.revisit_tied] != 0 and run.tied[np.uint64(position)] != 0
 
 
-def build_note(traits: Traits) -> Any:
+def build_note(traits: Traits, target: Target) -> Any:
     """Make what notes an outcome; of a plain program a winner that stays changes nothing."""
     plain, keeps_score = traits.plain, not traits.default_update
-    bears = traits.bears_changes
-
-    @cuda.jit(device=True)
-    def slack_of(score, degree, numbers):
-        """Return how many neighbours may change before the winner can: 0 if it is not known."""
-        if not bears:
-            return np.int32(0)
-        most = np.int64(numbers.largest_vote)
-        margin = np.int64(2) * np.int64(score) - np.int64(degree) * most - np.int64(1)
-        if margin < 2 * most:
-            return np.int32(0)
-        return np.int32(min(margin // (2 * most), np.int64(MOST_SLACK)))
+    bears, slack_of = traits.bears_changes, target.compile(slack.slack_of)
 
     @cuda.jit(device=True)
     def note(position, v, degree, label, score, tied, current, sweep, run, numbers):
@@ -49,7 +32,10 @@ def build_note(traits: Traits) -> Any:
         if sweep[SWEEP.exploring] != 0:
             run.tied[np.uint64(position)] = tied
         if sweep[SWEEP.activates] != 0:
-            run.slack[np.uint64(v)] = slack_of(score, degree, numbers)
+            left = np.int32(0)
+            if bears:
+                left = slack_of(np.int64(score), np.int64(degree), numbers.largest_vote)
+            run.slack[np.uint64(v)] = left
         if label >= 0 and not (plain and label == current):
             run.winner[np.uint64(position)] = label
             if keeps_score:

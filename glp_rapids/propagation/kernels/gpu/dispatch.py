@@ -62,7 +62,7 @@ def build(
     """Make the functions of one program, for compressed lists if ``decoding`` says how."""
     keeps_score = not compiled.traits.default_update
     prunes = functions.growing and not keeps_score
-    note = build_note(compiled.traits)
+    note = build_note(compiled.traits, target)
     decode, reader, fill_buffer, load_classes = None, read_plain, None, None
     if decoding is not None:
         decode = decode_buffer.build(functions.index_type, decoding, target)
