@@ -48,6 +48,8 @@ class Workload:
 def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:
     if traits.real_amounts:
         largest_amount = fixed_of_float(np.float64(largest_amount), np.float64(scale))
+    elif largest_amount >= 2.0**53:  # an integer that a float may have made smaller
+        largest_amount = np.nextafter(largest_amount, np.inf)
     return max(int(min(largest_amount, 2.0**62)), 1)
 
 

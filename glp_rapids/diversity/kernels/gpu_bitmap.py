@@ -304,8 +304,12 @@ def build(threads: int, largest: int, blocks: int, model: int, index_type: Any) 
                         rows[a * stride + word] = 0
 
             if model == COMPONENT:
+                # Nobody shortens another's way here: a late store of that would undo a root.
                 for a in range(thread, size, threads):
-                    root[a] = find_root(root, np.int32(a))
+                    top = root[a]
+                    while root[top] != top:
+                        top = root[top]
+                    root[a] = top
             else:
                 label_components(
                     rows, size, words, stride, root, lower, changed,

@@ -13,6 +13,7 @@ from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.stepped import SweptEngine
 from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels.cpu import hash_votes
+from glp_rapids.propagation.kernels.cpu.tables import tables_for
 from glp_rapids.propagation.kernels.cpu.unit_votes import LARGEST_TABLE, rows_in_order
 from glp_rapids.propagation.schedule import Rule, class_lists, merged
 from glp_rapids.propagation.workload import Workload
@@ -32,7 +33,7 @@ class CpuArrays:
             and number_of_vertices <= LARGEST_TABLE
         )
         self._kernel = hash_votes.sweep_kernel(compiled, stamped)
-        self._tables = hash_votes.tables_for(
+        self._tables = tables_for(
             number_of_vertices, workload.largest_degree, self._threads, self._index_type, stamped
         )
         self._slack = np.full(number_of_vertices, -1, np.int32)

@@ -220,9 +220,8 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
         for position in range(low, high):
             v = vertices[np.uint64(position)]
             place = np.uint64(v)
-            if skip:
-                if slack[place] >= 0 and not (revisit_tied and tied[place] != 0):
-                    continue
+            if skip and slack[place] >= 0 and not (revisit_tied and tied[place] != 0):
+                continue
             label, score, was_tied = evaluate(
                 v, indptr[np.uint64(position)], indptr[np.uint64(position + 1)], indices, weights,
                 state, rule, scratch, errors,
@@ -384,23 +383,3 @@ def _build_start(compiled: Compiled) -> Callable:
 
     kernel = compiled_for_cpu(error_model="numpy")(start)
     return keep_on_disk(kernel, DigestCache, start, made_of(start, compiled.digest))
-
-
-def tables_for(
-    number_of_vertices: int, largest_degree: int, threads: int, index_type: Any, stamped: bool
-) -> tuple:
-    """Allocate the threads' tables."""
-    degree = max(largest_degree, 1)
-    if stamped:
-        return (
-            np.zeros((threads, number_of_vertices), np.uint64), np.zeros((threads, 16), np.int64),
-            np.empty((threads, unit_votes.BUFFER + degree + 1), index_type),
-            np.empty((threads, CHUNK), np.int64), np.empty((threads, CHUNK), np.int64),
-        )  # fmt: skip
-    slots = 1 << max(2 * min(degree, number_of_vertices) - 1, 15).bit_length()
-    direct = number_of_vertices <= max(4 * slots, 1 << 20)  # a label is its own slot
-    return (
-        np.empty((threads, degree), index_type), np.empty((threads, degree), np.int64),
-        np.empty((threads, degree), np.int32),
-        np.zeros((threads, max(number_of_vertices, 1) if direct else slots), np.int32), direct,
-    )  # fmt: skip
