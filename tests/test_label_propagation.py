@@ -372,7 +372,7 @@ def test_labels_beyond_a_direct_table_are_hashed(monkeypatch):
     edges = graphs.GRAPHS["power law"]()
     direct = every_variant(edges, "cpu")
     calls = []
-    tables_for = hash_votes.tables_for
+    tables_for = cpu_engine.tables_for
 
     def hashed(*arguments):
         *entries, slots, _ = tables_for(*arguments)
@@ -381,7 +381,7 @@ def test_labels_beyond_a_direct_table_are_hashed(monkeypatch):
         return *entries, np.zeros((slots.shape[0], size), slots.dtype), False
 
     monkeypatch.setattr(cpu_engine, "LARGEST_TABLE", 0)
-    monkeypatch.setattr(hash_votes, "tables_for", hashed)
+    monkeypatch.setattr(cpu_engine, "tables_for", hashed)
     assert_all_equal(direct, every_variant(edges, "cpu"))
     assert calls
 
