@@ -62,7 +62,7 @@ def _bytes_needed(graph: BaseGraph) -> int:
         return graph.nbytes + 60 * graph.number_of_vertices
     arrays = [array for array in (graph.indices, graph.weights) if array is not None]
     entries = sum(array.nbytes for array in arrays) * (2 if graph.directed else 1)
-    return entries + 54 * graph.number_of_vertices
+    return entries + 57 * graph.number_of_vertices
 
 
 def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:

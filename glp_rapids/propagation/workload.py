@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.checks import as_float, is_number, shown
-from glp_rapids.common.fixed_point import fixed_of_float, fixed_point_scale
+from glp_rapids.common.fixed_point import fixed_point_scale
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
 
@@ -46,8 +46,11 @@ class Workload:
 
 
 def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:
+    if not traits.bears_changes:  # nobody asks
+        return 1
     if traits.real_amounts:
-        largest_amount = fixed_of_float(np.float64(largest_amount), np.float64(scale))
+        # python's floats overflow in silence; what is too large leaves no slack
+        largest_amount = largest_amount * scale + 1.0
     elif largest_amount >= 2.0**53:  # an integer that a float may have made smaller
         largest_amount = np.nextafter(largest_amount, np.inf)
     return max(int(min(largest_amount, 2.0**62)), 1)
