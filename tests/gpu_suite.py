@@ -34,8 +34,8 @@ PARTS = {
         "ego_networks", "whole_graph",
     ],
     "frames": [
-        "copies", "docstrings", "fraud", "ingest_cugraph_gpu", "ingest_gpu", "networkx_backend",
-        "window_clock",
+        "copies", "docstrings", "fraud", "id_words", "ingest_cugraph_gpu", "ingest_gpu",
+        "networkx_backend", "window_clock",
     ],
 }  # fmt: skip
 # Processes that share one GPU; two threads each, as there are CPU cores for no more.

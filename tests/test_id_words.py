@@ -6,6 +6,7 @@ import pytest
 import reference
 
 import glp_rapids
+from glp_rapids.device import to_device, to_host
 from glp_rapids.graph.string_hash import hashes_of
 
 # Published test vectors of XXH64, seed 0.
@@ -106,3 +107,21 @@ def test_a_new_vertex_moves_only_its_neighbourhood(new, text):
     before, after = communities(edges), communities(more)
     far = [v for v in before.index if int(v) >= 12]
     assert before[far].equals(after[far])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["from -7", "with gaps", "strings", "days", "days by the second"])
+def test_cudf_has_the_same_words(name):
+    cudf = pytest.importorskip("cudf", reason="cuDF is not installed")
+    ids = pd.Series(IDS[name])
+    frame = pd.DataFrame({"src": ids, "dst": np.roll(ids, 1)})
+    graph = glp_rapids.as_graph(frame, device="cpu")
+    there = glp_rapids.as_graph(cudf.from_pandas(frame), device="gpu")
+    every = np.arange(graph.number_of_vertices)
+    found = there.id_words()
+    assert (
+        to_host(found.of(to_device(every, "gpu"))).tolist() == graph.id_words().of(every).tolist()
+    )
+    expected = glp_rapids.label_propagation(frame, device="cpu")["partition"]
+    result = glp_rapids.label_propagation(cudf.from_pandas(frame), device="gpu")
+    assert result["partition"].to_pandas().tolist() == expected.tolist()

@@ -1,8 +1,14 @@
 """Kernels that hand parts of their work to threads."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+import glp_rapids
+from glp_rapids.jit import cache
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, Team, together
 
@@ -51,3 +57,68 @@ def test_a_function_is_called_from_python_and_from_compiled_code():
     assert (quarter(9), half(9)) == (2, 4)
     assert quarter.overloads
     assert half.linked.overloads
+
+
+def test_linked_functions_have_their_constants_and_raise_what_they_say(capfd):
+    @compiled
+    def spoken(value):
+        print("heard", value)
+        if value > 3:
+            raise ValueError(value)
+        return value
+
+    @compiled
+    def outer(value):
+        return spoken(value)
+
+    assert outer(3) == 3
+    assert "heard 3" in capfd.readouterr().out
+    with pytest.raises(ValueError, match=r"^5$"):
+        outer(5)
+
+
+def test_kept_code_depends_on_how_regions_are_called():
+    """No function names what makes a region of it, so the files themselves are in the key."""
+    assert cache.MACHINERY in cache.VERSIONS
+    folder = os.path.dirname(cache.__file__)
+    assert all(os.path.exists(os.path.join(folder, name)) for name in ("cpu.py", "parallel.py"))
+
+
+RUN = """
+import numpy as np, pandas as pd, glp_rapids
+
+class Beyond(glp_rapids.Program):
+    def load_neighbor(v, u, weight, state):
+        return state.owner[u + FURTHER], weight
+
+    def initial_state(self, graph):
+        return {"owner": np.arange(graph.number_of_vertices)}
+
+edges = pd.DataFrame({"src": [0, 0, 1, 3, 3, 4], "dst": [1, 2, 2, 4, 5, 5]})
+if FURTHER:
+    glp_rapids.propagate(edges, Beyond(), device="cpu")
+print(glp_rapids.label_propagation(edges, device="cpu")["partition"].tolist())
+"""
+
+
+def run_with(tmp_path, further, **environment):
+    kept = {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.path.dirname(PACKAGE)}
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", f"FURTHER = {further}\n{RUN}"],
+        env={**os.environ, **kept, **environment}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+PACKAGE = os.path.dirname(glp_rapids.__file__)
+
+
+def test_a_check_of_indices_is_heard_from_within_a_region(tmp_path):
+    """Numba's means to find mistakes in one's own program."""
+    done = run_with(tmp_path, 1_000_000, NUMBA_BOUNDSCHECK="1")
+    assert done.returncode != 0
+    assert "IndexError: index is out of bounds" in done.stderr
+
+
+def test_regions_without_compilation(tmp_path):
+    done = run_with(tmp_path, 0, NUMBA_DISABLE_JIT="1")
+    assert done.stdout.strip() == "[0, 0, 0, 1, 1, 1]", done.stderr

@@ -143,6 +143,7 @@ def check_bins(plan, groups, rows, limits):
             assert (degrees > most[kind + 1]).all()
             # Vertices of one degree, or nearly, come in their own order.
             listed = plan.vertices[begin:end]
+            # in a merged class, class after class
             if kind > 1 and len(groups) == plan.levels[0, END_ROW]:
                 assert (np.diff(listed) > 0).all()
 

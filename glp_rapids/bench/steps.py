@@ -2,8 +2,8 @@
 
 A step is one class of one sweep. Every block writes down when it began, when it had evaluated its
 rows, and when it had updated its share; a grid barrier follows each. "median block" is what half of
-the blocks took at the most, "last block" what the barrier waited for. The kernel is compiled with
-clocks for it, which cost about two microseconds a step. All numbers are microseconds a step.
+the blocks took at the most, "last block" what the barrier waited for. The kernel is compiled anew,
+with clocks in it. All numbers but the sweep's are microseconds a step.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.device import gpu_available, to_host
 from glp_rapids.graph.graph import Graph
+from glp_rapids.propagation.options import CLASSES
 
 GRAPHS = ("web", "kron-22-16", "road", "com-dblp")
 MOST = 1024  # steps that are clocked
@@ -51,11 +52,12 @@ def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
     finally:
         shared_memory.CLOCKED = before
     (workspace,) = graph.keep(("kept", None), dict).values()
-    classes = 1 if options.sync else 32
-    return {name: rows_of(to_host(workspace.run.clock.array), found.attrs["glp"], classes, graph)}
+    classes = 1 if options.sync else CLASSES
+    clock, changed = to_host(workspace.run.clock.array), found.attrs["glp"]["changed"]
+    return {name: rows_of(clock, changed, classes, graph.number_of_vertices)}
 
 
-def rows_of(clock: np.ndarray, report: dict, classes: int, graph: Graph) -> Rows:
+def rows_of(clock: np.ndarray, changes: list[int], classes: int, vertices: int) -> Rows:
     """Return a row a sweep of the means of its steps, from the moments of every block."""
     from glp_rapids.propagation.kernels.gpu.persistent import MOMENTS
     from glp_rapids.propagation.schedule import span_of
@@ -65,8 +67,8 @@ def rows_of(clock: np.ndarray, report: dict, classes: int, graph: Graph) -> Rows
     flat, rows, first, before = clock.ravel(), [], 0, 0
     blocks = _blocks(flat, clock.shape[1])
     clock = flat[: MOST * blocks * MOMENTS].reshape(MOST, blocks, MOMENTS) / 1e3
-    for sweep, changed in enumerate(report["changed"], 1):
-        steps = -(-classes // span_of(classes, sweep, before, graph.number_of_vertices))
+    for sweep, changed in enumerate(changes, 1):
+        steps = -(-classes // span_of(classes, sweep, before, vertices))
         of_sweep, before = clock[first : first + steps], changed
         first += steps
         if not of_sweep.size:

@@ -66,10 +66,12 @@ class CpuArrays:
         return self._workload.skip and not rule.activates_all
 
     def _settings(self, rule: Rule) -> hash_votes.SweepRule:
+        workload = self._workload
+        seed = np.uint64(rule.tie_seed)
+        ties = (rule.retain, np.int64(rule.tie_break), seed, *workload.id_words)
         return hash_votes.SweepRule(
-            rule.retain, np.int64(rule.tie_break), np.uint64(rule.tie_seed),
-            np.float64(self._workload.scale), np.float64(self._workload.largest_amount),
-            *self._workload.id_words, np.int64(self._workload.largest_vote),
+            ties, np.float64(workload.scale), np.float64(workload.largest_amount),
+            np.int64(workload.largest_vote),
         )  # fmt: skip
 
     def failure(self) -> int:

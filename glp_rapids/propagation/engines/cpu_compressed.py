@@ -25,7 +25,7 @@ from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.cpu import CpuArrays, CpuEngine
 from glp_rapids.propagation.engines.stepped import SteppedEngine, SweptEngine
 from glp_rapids.propagation.kernels.cpu import hash_votes
-from glp_rapids.propagation.kernels.cpu.take import take_one
+from glp_rapids.propagation.kernels.cpu.atomics import take_one
 from glp_rapids.propagation.schedule import Rule, class_lists, merged, spans_of
 from glp_rapids.propagation.workload import Workload
 

@@ -1,8 +1,8 @@
 """The arrays of a run on a GPU, as the persistent kernel takes them: one piece of memory for all.
 
-To ask for memory takes up to a millisecond where nobody keeps a pool (RMM, as it begins), and to
-fill an array some 20 microseconds; on a small graph the sweeps take no longer. So everything of a
-run is cut from one allocation, the words that begin with zeros before those that begin with ones.
+To ask for memory waits for the device where nobody keeps a pool (RMM, as it begins), and to fill an
+array is a launch; on a small graph the sweeps take no longer than dozens of these. So everything of
+a run is cut from one allocation, the words that begin with zeros before those that begin with ones.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from glp_rapids.propagation import slack as slack_rule
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, failure
 from glp_rapids.propagation.kernels.cpu import unit_votes
-from glp_rapids.propagation.kernels.cpu.take import take_one
+from glp_rapids.propagation.kernels.cpu.atomics import take_one
 
 slack_of = compiled_for_cpu(error_model="numpy")(slack_rule.slack_of)
 _failure = compiled_for_cpu(error_model="numpy")(failure)
@@ -47,13 +47,9 @@ CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough
 class SweepRule(NamedTuple):
     """What holds for one sweep."""
 
-    retain: Any  # in a tie the current label stays
-    tie_break: Any  # by which rule else, see `ties`
-    tie_seed: Any
+    ties: Any  # what `ties.preferred` takes after the labels: retain, tie_break, seed, id words
     scale: Any  # of fixed point
     limit: Any  # the largest amount
-    first_id: Any  # see `graph.id_words`
-    id_words: Any
     largest_vote: Any  # of one neighbour, as a vote
 
 
@@ -111,7 +107,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     @jit
     def evaluate(v, start, end, indices, weights, state, rule, scratch, errors):
         """Return (winner, score, tied); the winner is negative where nobody votes."""
-        scale, limit, ties = rule.scale, rule.limit, rule[:3] + rule[5:7]
+        scale, limit, ties = rule.scale, rule.limit, rule.ties
         # Unsigned indices spare a test of each for being negative.
         entry_label, entry_votes, entry_slot, slots, direct = scratch
         mask = slots.size - 1

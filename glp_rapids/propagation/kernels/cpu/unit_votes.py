@@ -88,7 +88,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
     @compiled_for_cpu(error_model="numpy")
     def count(buffer, begin, end, table, stamp, current, rule):
         """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
-        retain, tie_break = rule.retain, rule.tie_break
+        retain, tie_break, _, _, _ = rule.ties
         own = np.int64(0)
         j = begin
         while j < end:
@@ -123,8 +123,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
                 holders += np.uint64(table[np.uint64(buffer[np.uint64(j)])] == none + votes)
             if holders != votes:
                 tied = True
-                ties = rule[:3] + rule[5:7]
-                winner = chosen_of(buffer, begin, end, table, none + votes, current, ties)
+                winner = chosen_of(buffer, begin, end, table, none + votes, current, rule.ties)
         return winner, np.int64(votes), tied
 
     @compiled_for_cpu(error_model="numpy")
@@ -137,7 +136,8 @@ def build(compiled: Compiled, chunk: int) -> Callable:
         ``indptr`` and ``indices`` are in the order of ``vertices``.
         """
         skip, revisit_tied = flags
-        exploring = rule.tie_break == TIE_HASH
+        _, tie_break, _, _, _ = rule.ties
+        exploring = tie_break == TIE_HASH
         winner_vertex, winner_label, winner_score = winners
         table, stamps, buffer, ends, gathered = scratch
         labels = state.labels

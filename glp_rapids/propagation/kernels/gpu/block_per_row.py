@@ -301,16 +301,9 @@ def build(
         if hub < 0 or all_distinct:
             if has_own and thread == 0:
                 best, score, tied = combine(
-                    best,
-                    score,
-                    tied,
-                    current,
-                    score_type(own),
-                    False,
-                    current,
-                    shared.sweep,
+                    best, score, tied, current, score_type(own), False, current, shared.sweep,
                     numbers,
-                )
+                )  # fmt: skip
             best, score, tied = best_of_block(best, score, tied, current, shared, numbers)
         else:
             hand_over(

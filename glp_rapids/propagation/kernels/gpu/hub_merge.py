@@ -158,16 +158,9 @@ def build_decide(functions: VoteFunctions, hub_functions: HubFunctions) -> Any:
                 if highest > votes:
                     unsure += np.int32(1)
                 best, score, tied = combine(
-                    best,
-                    score,
-                    tied,
-                    label,
-                    score_type(votes),
-                    False,
-                    current,
-                    shared.sweep,
+                    best, score, tied, label, score_type(votes), False, current, shared.sweep,
                     numbers,
-                )
+                )  # fmt: skip
             tables.labels[place] = index_type(-1)
             tables.votes[place] = vote_type(0)
             tables.excess[place] = vote_type(0)

@@ -56,16 +56,9 @@ def build(functions: VoteFunctions, read_row: Any) -> Any:
                     own, has_own = vote_type(own + votes[0]), True
                 elif growing and all_distinct:
                     best, score, tied = combine(
-                        best,
-                        score,
-                        tied,
-                        label,
-                        score_type(votes[0]),
-                        False,
-                        current,
-                        shared.sweep,
-                        numbers,
-                    )
+                        best, score, tied, label, score_type(votes[0]), False, current,
+                        shared.sweep, numbers,
+                    )  # fmt: skip
                 else:
                     place, claimed, _ = add(shared.table, base, slots - 1, slots, label, votes[0])
                     if not claimed:

@@ -170,16 +170,9 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
             has_own = cuda.any_sync(ALL, has_own) if not unit else own > 0
             if has_own:
                 best, score, tied = combine(
-                    best,
-                    score,
-                    tied,
-                    current,
-                    score_type(own),
-                    False,
-                    current,
-                    shared.sweep,
+                    best, score, tied, current, score_type(own), False, current, shared.sweep,
                     numbers,
-                )
+                )  # fmt: skip
         return best, score, tied, False
 
     return warp_row

@@ -1,4 +1,4 @@
-"""What a change of a neighbour takes from the slack of a vertex, see `propagation.slack`."""
+"""Atomic operations of CPU kernels: what a change takes from a slack, see `propagation.slack`."""
 
 from __future__ import annotations
 
