@@ -5,8 +5,9 @@ then updated. The first ``explore`` sweeps settle ties by a new random order eac
 communities merge; then ties keep the current label and the run settles. Engines differ in how they
 do one sweep, never in what comes out of it.
 
-Two guards end what does not end by itself. Exploring ends early when a sweep changes hardly fewer
-labels than the one before: on graphs with weak communities one label would flood everything.
+Exploring ends early when hardly anything changes. Two guards end what does not end by itself. It
+ends, too, when a sweep changes hardly fewer labels than the one before: on graphs with weak
+communities one label would flood everything.
 Settling ends when it no longer gets anywhere: a few neighbours of one class may swap labels for
 ever.
 """

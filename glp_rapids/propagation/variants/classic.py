@@ -39,15 +39,17 @@ def label_propagation(
         Sweeps at the most (default 100); 0 leaves every vertex with its own label.
     update : {"semi", "sync"}
         "semi" (default): ``classes`` classes of vertices (default 32) are updated one after the
-        other, each reading the labels as they stand. "sync": all vertices at once.
+        other, each reading the labels as they stand; a hash of its id says in which a vertex is.
+        After a sweep that changed at most an eighth of the labels neighbouring classes are one and
+        8 are left, after one that changed at most 1 in 32, 4. "sync": all vertices at once.
     explore : int
         At most so many sweeps at first (default 10) settle ties in a random order, a new one each
         sweep, which lets communities merge. Then the run settles; it does so earlier if a sweep
-        changes hardly fewer labels than the one before (less than 4% fewer), the sign that one
-        label begins to flood the graph.
+        changes at most ``tol`` of the labels, or hardly fewer than the one before (less than 4%
+        fewer), the sign that one label begins to flood the graph.
     tie_break : {"min", "max", "hash"}
         Which of the best labels wins while settling: the smallest, the largest, or the first in a
-        random order of the labels.
+        random order of the labels, by a hash of the id of the vertex that each is named after.
     retain : bool
         While settling, a vertex whose label is among the best keeps it.
     tol : float, optional
@@ -87,11 +89,11 @@ def label_propagation(
     Notes
     -----
     O(m) time a sweep, of which settled vertices are left out. Memory, the graph included: on a GPU
-    4 bytes an edge (8 or 12 with weights) and at the peak 40 to 54 bytes a vertex
-    (`glp-rapids bench gpu`, five graphs); 22 a vertex that has neighbours stay on the graph for the
-    next run of the same kind. On a CPU 4 bytes an edge
-    more, 8 or 12 with weights (a copy in the order of the classes), and 8 bytes a vertex for each
-    thread.
+    4 bytes an edge (8 or 12 with weights) and at the peak 43 to 57 bytes a vertex
+    (`glp-rapids bench gpu` on five graphs, and 3 that have come since); 25 a vertex that has
+    neighbours stay on the graph for the next run of the same kind. On a CPU 4 bytes an edge more, 8
+    or 12 with weights (a copy in the order of the classes), and 8 bytes a vertex for each thread.
+    Ids that are no range of integers take 8 bytes a vertex more, for their hashes.
     A `CompressedGraph` is read as it is. On a CPU that takes 30 bytes a vertex beside it, 16 to 24
     more with weights, and 8 for each thread. Of a directed one the transpose, for
     ``direction="in"``, is made at the first run, by way of the plain graph, and kept compressed;
