@@ -9,17 +9,19 @@ from glp_rapids.bench import steps
 
 
 def moments(blocks, number, late):
-    """Each step takes 10 us: 4 of evaluation, 1, 3 of update, 1, 1; one block is ``late``."""
-    clock = np.zeros((steps.MOST, blocks, 5), np.int64)
+    """Each step takes 10 us: 1 and 3 of evaluation, 1, 3 of update, 1, 1; one block is ``late``."""
+    clock = np.zeros((steps.MOST, blocks, 6), np.int64)
     for step in range(number):
-        clock[step] = 1_000_000 + 10_000 * step + np.array([0, 4_000, 5_000, 8_000, 9_000])
-        clock[step, -1, 1] += late
+        clock[step] = 1_000_000 + 10_000 * step + np.array(
+            [0, 1_000, 4_000, 5_000, 8_000, 9_000]
+        )
+        clock[step, -1, 2] += late
     return clock
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 12])
 def test_a_row_a_sweep(blocks):
-    room = np.zeros((steps.MOST, 12, 5), np.int64).ravel()
+    room = np.zeros((steps.MOST, 12, 6), np.int64).ravel()
     # of 100 vertices: 32 classes, 32 again after many changes, 8 after ten, 4 after three
     changes = [90, 10, 3, 0]
     clock = moments(blocks, 32 + 32 + 8 + 4, late=500)
@@ -28,6 +30,7 @@ def test_a_row_a_sweep(blocks):
     assert [row["steps"] for row in rows] == [32, 32, 8, 4]
     assert [row["changed"] for row in rows] == changes
     for row in rows:
+        assert row["long rows, last block"] == pytest.approx(1)
         assert row["last block"] == pytest.approx(4.5)
         assert row["evaluate, median block"] == pytest.approx(4.5 if blocks == 1 else 4)
         assert row["barrier"] == pytest.approx(0.5)

@@ -167,20 +167,23 @@ def check_tickets(group, layout):
 
 def check_hubs(plan, groups, limits):
     """Pieces belong to their hubs, and tables of one batch lie side by side in one class."""
-    hub, bounds = plan.hubs, groups[:, [HUBS, ENDS + HUBS]]
+    bounds = groups[:, [HUBS, ENDS + HUBS]]
+    of_piece, batch_pieces = plan.hubs["of_piece"], plan.hubs["batch_pieces"]
     positions = np.sort(np.concatenate([np.arange(first, last) for first, last in bounds]))
     number = positions.size
     assert plan.table_slots >= 1
-    assert hub["first_piece"][0] == 0
-    assert hub["first_piece"].size == number + 1
-    assert all(array.size for array in hub.values())  # the kernel gets no empty array
+    assert plan.number_of_hubs == number
+    assert all(array.size for array in plan.hubs.values())  # the kernel gets no empty array
     if number == 0:
         assert (groups[:, FIRST_BATCH] == groups[:, END_OF_BATCHES]).all()
         return
-    assert np.array_equal(hub["position"], positions)
-    pieces = np.diff(hub["first_piece"])
+    hubs, piece_hub = np.unique(of_piece, axis=0), of_piece[:, plans.HUB_NUMBER]
+    assert np.array_equal(hubs[:, plans.HUB_NUMBER], np.arange(number))
+    assert np.array_equal(hubs[:, plans.HUB_POSITION], positions)
+    pieces = hubs[:, plans.END_PIECE] - hubs[:, plans.FIRST_PIECE]
     assert (pieces > 0).all()
-    assert np.array_equal(hub["piece_hub"], np.repeat(np.arange(number), pieces))
+    assert np.array_equal(piece_hub, np.repeat(np.arange(number), pieces))
+    assert np.array_equal(hubs[:, plans.END_PIECE], np.cumsum(pieces))
     stretches = -(-plan.degrees[positions] // THREADS)
     assert (pieces <= stretches).all()
     # What the pieces of a hub may leave there finds room in its table.
@@ -189,23 +192,24 @@ def check_hubs(plan, groups, limits):
         labels = plan.degrees[positions]
     else:
         labels = 2 * pieces * (limits.handed_over + 1)
-    assert (hub["slots"] >= labels).all()
-    assert (hub["slots"] & (hub["slots"] - 1) == 0).all()
+    all_slots = hubs[:, plans.HUB_SLOTS]
+    assert (all_slots >= labels).all()
+    assert (all_slots & (all_slots - 1) == 0).all()
     # Batches cut the pieces between hubs; those of a class follow one another.
     firsts, lasts = groups[:, FIRST_BATCH], groups[:, END_OF_BATCHES]
     by_position = np.argsort(bounds[:, 0], kind="stable")
     of_class = by_position[np.searchsorted(bounds[by_position, 0], positions, side="right") - 1]
-    assert hub["batch_pieces"][firsts.min()] == 0
-    assert hub["batch_pieces"][lasts.max()] == hub["piece_hub"].size
+    assert batch_pieces[firsts.min()] == 0
+    assert batch_pieces[lasts.max()] == piece_hub.size
     seen = 0
     for c, (first, last) in enumerate(zip(firsts, lasts, strict=True)):
         for batch in range(first, last):
-            begin, end = hub["batch_pieces"][batch], hub["batch_pieces"][batch + 1]
-            members = np.unique(hub["piece_hub"][begin:end])
+            begin, end = batch_pieces[batch], batch_pieces[batch + 1]
+            members = np.unique(piece_hub[begin:end])
             assert members.size
             assert pieces[members].sum() == end - begin
             assert (of_class[members] == c).all()
-            base, slots = hub["base"][members], hub["slots"][members]
+            base, slots = hubs[members, plans.HUB_BASE], all_slots[members]
             order = np.argsort(base)
             ends = (base + slots)[order]
             assert base.min() >= 0
@@ -240,7 +244,7 @@ def test_hubs(monkeypatch, classes, limits, batch_slots):
     if limits is not FEW:
         assert hubs == np.count_nonzero(graph.degree > 200) > 10
         if limits is MANY:
-            assert plan.hubs["piece_hub"].size > hubs
+            assert plan.hubs["of_piece"].shape[0] > hubs
         # Rows too long for a warp, too short for several blocks.
         assert (groups[:, ENDS + BLOCK_ROWS] > groups[:, BLOCK_ROWS]).any()
         batches = int((groups[:, END_OF_BATCHES] - groups[:, FIRST_BATCH]).sum())

@@ -1,7 +1,8 @@
 """Where the time of a run goes on a GPU, step by step: what is computed, and who waits for whom.
 
-A step is one class of one sweep. Every block writes down when it began, when it had evaluated its
-rows, and when it had updated its share; a grid barrier follows each. "median block" is what half of
+A step is one class of one sweep. Every block writes down when it began, when it had evaluated the
+rows that take a whole block, all its rows, and when it had updated its share; a grid barrier
+follows each of the last two. "median block" is what half of
 the blocks took at the most, "last block" what the barrier waited for. The kernel is compiled anew,
 with clocks in it. All numbers but the sweep's are microseconds a step.
 """
@@ -73,9 +74,13 @@ def rows_of(clock: np.ndarray, changes: list[int], classes: int, vertices: int) 
         first += steps
         if not of_sweep.size:
             break
-        begun, evaluated, all_evaluated, updated, all_updated = np.moveaxis(of_sweep, 2, 0)
+        begun, long_rows, evaluated, all_evaluated, updated, all_updated = np.moveaxis(
+            of_sweep, 2, 0
+        )
         start, middle = begun.min(axis=1), all_evaluated.min(axis=1)
         took = {
+            "long rows, median block": np.median(long_rows, axis=1) - start,
+            "long rows, last block": long_rows.max(axis=1) - start,
             "evaluate, median block": np.median(evaluated, axis=1) - start,
             "last block": evaluated.max(axis=1) - start,
             "barrier": np.median(all_evaluated, axis=1) - evaluated.max(axis=1),

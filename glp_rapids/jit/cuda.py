@@ -58,6 +58,10 @@ if SIMULATED:
         """Add to an element; a simulated grid has one block, of which one thread does."""
         array[index] += amount
 
+    def add_in_order(array, index, amount):
+        """Add to an element and return what it was."""
+        return cuda.atomic.add(array, index, amount)
+
     def nanoseconds():
         """Return the time; a simulated grid has no clock."""
         return np.int64(0)
@@ -121,6 +125,58 @@ else:
             return context.get_dummy_value()
 
         return cuda_types.void(array, cuda_types.int64, cuda_types.int64), generate
+
+    @intrinsic
+    def add_in_order(typingctx, array, index, amount):
+        """Add to an int32 and return what it was; who adds later sees what was written before.
+
+        That holds for the threads of a block between two of its barriers, as with `add_released`.
+        """
+        if array.dtype != cuda_types.int32:
+            raise TypeError(f"add_in_order adds to int32, not {array.dtype}")
+
+        def generate(context, builder, signature, arguments):
+            whole = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+            pointer = builder.gep(whole.data, [arguments[1]])
+            function = ir.FunctionType(ir.IntType(32), [pointer.type, ir.IntType(32)])
+            text = "atom.acq_rel.gpu.add.s32 $0, [$1], $2;"
+            add = ir.InlineAsm(function, text, "=r,l,r,~{memory}", side_effect=True)
+            return builder.call(add, [pointer, arguments[2]])
+
+        return cuda_types.int32(array, cuda_types.int64, cuda_types.int32), generate
+
+    def _reduction(name: str, kind: Any) -> Any:
+        """Make an instruction that reduces a number of 32 bits over the lanes of a mask."""
+
+        @intrinsic
+        def reduce(typingctx, mask, value):
+            def generate(context, builder, signature, arguments):
+                word = ir.IntType(32)
+                function = ir.FunctionType(word, [word, word])
+                text = f"redux.sync.{name} $0, $1, $2;"
+                reduction = ir.InlineAsm(function, text, "=r,r,r", side_effect=True)
+                given = [arguments[1], arguments[0]]
+                return builder.call(reduction, given, attrs=("convergent",))
+
+            return kind(cuda_types.uint32, kind), generate
+
+        return reduce
+
+    # From capability 8.0 on. Each lane of the mask calls it with the same mask, and gets the result.
+    max_of_lanes = _reduction("max.s32", cuda_types.int32)
+    min_of_lanes = _reduction("min.s32", cuda_types.int32)
+    sum_of_lanes = _reduction("add.s32", cuda_types.int32)
+    unsigned_max_of_lanes = _reduction("max.u32", cuda_types.uint32)
+    unsigned_min_of_lanes = _reduction("min.u32", cuda_types.uint32)
+
+
+def reduces_lanes() -> bool:
+    """Tell whether the current device has the instructions that reduce over lanes."""
+    if SIMULATED:
+        return False
+    from numba.cuda import dispatcher
+
+    return dispatcher.get_current_device().compute_capability >= (8, 0)
 
 
 @functools.cache

@@ -15,6 +15,14 @@ upper_bound = cuda.jit(device=True)(search.upper_bound)
 
 
 @cuda.jit(device=True)
+def wait_for_blocks(arrived, goal):
+    """Say that this block is here, and wait for the others; one thread of a block does."""
+    add_released(arrived, 0, np.int64(1))
+    while load_fresh(arrived, 0) < goal:
+        pass
+
+
+@cuda.jit(device=True)
 def grid_barrier(arrived, goal):
     """Wait for all blocks of the grid; what they wrote is then seen by all.
 
@@ -23,9 +31,7 @@ def grid_barrier(arrived, goal):
     """
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
-        add_released(arrived, 0, np.int64(1))
-        while load_fresh(arrived, 0) < goal:
-            pass
+        wait_for_blocks(arrived, goal)
     cuda.syncthreads()
 
 

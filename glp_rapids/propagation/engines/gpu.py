@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.device import array_module, device_of, to_device, to_host
-from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors
+from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.workspace import (
@@ -47,7 +47,10 @@ _built: dict[tuple, tuple] = {}
 
 def kernels_of(compiled: Compiled, index_type: Any, decoding: Decoding | None = None) -> tuple:
     """Return the kernels of a program and the functions that they share, built once a process."""
-    key = compiled.digest, index_type, shared_memory.TABLE_SLOTS, shared_memory.CLOCKED, decoding
+    key = (
+        compiled.digest, index_type, shared_memory.TABLE_SLOTS, shared_memory.CLOCKED, decoding,
+        reduces_lanes(),
+    )  # fmt: skip
     if key not in _built:
         _built[key] = (
             *persistent.build(compiled, index_type, gpu_target(), decoding),

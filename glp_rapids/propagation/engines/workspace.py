@@ -61,8 +61,8 @@ def arrays_of(
     ``slack``: for how many vertices there is one; ``clock``: so many times are written down.
     """
     index_type, vote_type, score_type = functions.types
-    slots, hubs = plan.table_slots, plan.hubs["position"].size
-    pieces, listed = plan.hubs["piece_hub"].size, plan.vertices.size
+    slots, hubs = plan.table_slots, plan.number_of_hubs
+    pieces, listed = plan.hubs["of_piece"].shape[0], plan.vertices.size
     pruning = slots if prunes else 1
     tables = HubTables(
         labels=Kept(slots, index_type, absent=True),

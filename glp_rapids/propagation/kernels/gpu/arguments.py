@@ -32,11 +32,7 @@ class PlanArrays(NamedTuple):
 class Hubs(NamedTuple):
     """Rows that several blocks share; int64."""
 
-    position: Any  # in the plan's list
-    base: Any  # where a hub's table begins in `HubTables`
-    slots: Any  # of its table
-    first_piece: Any  # of each, and the number of all
-    piece_hub: Any  # whose piece it is
+    of_piece: Any  # [pieces, 6]: all about the hub of a piece, the columns of `plan`
     batch_pieces: Any  # the first piece of each batch of hubs whose tables lie side by side
 
 
@@ -70,7 +66,7 @@ class Run(NamedTuple):
     changed: Any  # int64: labels that changed, sweep by sweep
     drawn: Any  # int64 [4]: counters of rows of blocks and tickets of warps, for two groups in turn
     barrier: Any  # int64 [1]: arrivals at the grid barrier
-    clock: Any  # int64 [steps, blocks, 5]: nanoseconds, where `shared_memory.CLOCKED` asks for them
+    clock: Any  # int64 [steps, blocks, 6]: nanoseconds, where `shared_memory.CLOCKED` asks for them
     control: Any  # int64 [3]: `SWEEP`'s sweeps, explored, everybody, from launch to launch
 
 

@@ -8,11 +8,12 @@ enters it: once communities have formed, that is most of it, and the rest has fe
 
 A label for which there is no room is counted in a sketch instead, a few counters that labels share
 by hash, so a counter is a bound (GLP, section 4.1, a count-min sketch of one row). If no counter
-reaches the best label of the table, that one has won. Otherwise the row is read again, in parts
-of the labels by another hash, and only labels whose counter reaches the best so far are counted.
+reaches the best label of the table, that one has won. Otherwise the row is read again, and only
+labels whose counter reaches the best so far are counted; if even these are too many, in parts by
+another hash.
 A label is in the table from its first vote or never, so what the table holds is always exact.
 
-In the first sweeps most labels in a long row are heard once, from the vertex that bears the name.
+In the first sweep most labels in a long row are heard once, from the vertex that bears the name.
 Such votes stay out of the table: the best of them is a candidate, and for the few labels of the
 table that such a vote could help to win it is looked up: a row holds a neighbour once, so whether
 it holds the name itself is a binary search. With votes of one all of them would be the best, so
@@ -58,7 +59,7 @@ def build(
     add, votes_in, clear, most_slots = table.add, table.votes_in, table.clear, table.slots
 
     @cuda.jit(device=True)
-    def count(v, start, length, hub, share, shares, slots, probes, part, parts, sketched,
+    def count(v, start, length, hub, share, shares, slots, probes, part, parts, again, sketched,
               lower_bound, all_distinct, leaves_out, left_out, own, has_own, best, score, tied,
               current, rows, lists, state, shared, numbers):  # fmt: skip
         """Count the labels of a row, of one share of it, or of one part of all labels.
@@ -91,7 +92,7 @@ def build(
                     is_own = labels[k] >= 0 and labels[k] == current
                     if is_own:
                         labels[k] = index_type(-1)
-                    if parts > 1:
+                    if again:
                         is_own = False  # it was counted the first time
                     if unit:
                         holders = cuda.popc(cuda.ballot_sync(ALL, is_own))
@@ -107,9 +108,9 @@ def build(
                     and label >= 0
                     and (all_distinct or (leaves_out and label == neighbors[0]))
                 ):
-                    if not unit and parts == 1:
+                    if not unit and not again:
                         left_out = max(left_out, amounts[0])
-                    if all_distinct or (not unit and parts == 1 and hub < 0):
+                    if all_distinct or (not unit and not again and hub < 0):
                         best, score, tied = combine(
                             best, score, tied, label, score_type(amounts[0]), False, current,
                             shared.sweep, numbers,
@@ -118,7 +119,7 @@ def build(
                 counter = np.uint32(
                     np.uint32(np.uint32(label) * np.uint32(0xC2B2AE35)) >> np.uint32(12)
                 ) & np.uint32(SKETCH_COUNTERS - 1)
-                if parts > 1 and label >= 0:
+                if again and label >= 0:
                     other = np.uint32(np.uint32(label) * np.uint32(0x85EBCA6B)) >> np.uint32(7)
                     if (other & np.uint32(parts - 1)) != part or (
                         sketched and shared.sketch[counter] + left_out < lower_bound
@@ -129,7 +130,7 @@ def build(
                     most = max(most, total)
                     if place < 0:
                         spills = True
-                        if growing and parts == 1:
+                        if growing and not again:
                             cuda.atomic.add(shared.sketch, counter, amounts[0])
                 for i in range(1, STEP):
                     labels[i - 1], amounts[i - 1] = labels[i], amounts[i]
@@ -237,22 +238,22 @@ def build(
         best, score, tied = index_type(-1), score_type(0), False
         own, lower_bound = vote_type(0), vote_type(0)
         has_own, sketched = False, False
-        part, parts = np.int32(0), np.int32(1)
+        part, parts, again = np.int32(0), np.int32(1), False
         # How many votes a label may have that are not counted: its own.
-        ascends = shared.sweep[SWEEP.rows_ascend] != 0
-        leaves_out = growing and (prunes or hub < 0) and ascends and not all_distinct
+        some_left_out = shared.sweep[SWEEP.leaves_out] != 0
+        leaves_out = growing and (prunes or hub < 0) and some_left_out and not all_distinct
         left_out = vote_type(0)
         if unit and leaves_out:
             left_out = vote_type(1)
         while part < parts:
             left_out, own, has_own, best, score, tied, most, spills = count(
-                v, start, length, hub, share, shares, slots, probes, part, parts, sketched,
+                v, start, length, hub, share, shares, slots, probes, part, parts, again, sketched,
                 lower_bound, all_distinct, leaves_out, left_out, own, has_own, best, score, tied,
                 current, rows, lists, state, shared, numbers,
             )  # fmt: skip
             spills = cuda.syncthreads_or(np.int32(spills)) != 0
             sketch_most = vote_type(0)
-            if growing and parts == 1:
+            if growing and not again:
                 if unit and thread % LANES != 0:
                     own = vote_type(0)  # all lanes of a warp have the same count
                 has_own = cuda.syncthreads_or(np.int32(has_own)) != 0
@@ -281,22 +282,25 @@ def build(
                     continue
             if hub >= 0:
                 break
-            again = spills and (parts > 1 or not growing or sketch_most + left_out >= lower_bound)
+            anew = spills and (again or not growing or sketch_most + left_out >= lower_bound)
             if not all_distinct:
                 only_one = False
-                if prunes and leaves_out and parts == 1 and not again and most > max(own, left_out):
+                if prunes and leaves_out and not again and not anew and most > max(own, left_out):
                     # Who alone can be the best has won, and its own vote is not looked up.
                     only_one = one_is_possible(slots, left_out, lower_bound, shared)
                 best, score, tied = score_table(
                     v, start, length, slots, leaves_out and not only_one, left_out, lower_bound,
                     best, score, tied, current, rows, state, shared, numbers,
                 )  # fmt: skip
-            if again:
-                # A table and a half is read in two parts; how much of more is needed is not known.
-                part, parts = np.int32(0), np.int32((2 if length < 2 * slots else 4) * parts)
+            if anew:
+                # Few labels pass the sketch, and one part has room for them. Where there is none, a
+                # table and a half is read in two parts; how much of more is needed is not known.
+                if again or not sketched:
+                    parts = np.int32((2 if length < 2 * slots else 4) * parts)
+                part, again = np.int32(0), True
             else:
                 part += np.int32(1)
-                if parts == 1:
+                if not again:
                     break
         if hub < 0 or all_distinct:
             if has_own and thread == 0:

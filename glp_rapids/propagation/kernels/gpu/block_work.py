@@ -10,6 +10,14 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.propagation.kernels.gpu import block_per_row, hub_merge
 from glp_rapids.propagation.kernels.gpu.active_set import needed
+from glp_rapids.propagation.kernels.gpu.plan import (
+    END_PIECE,
+    FIRST_PIECE,
+    HUB_BASE,
+    HUB_NUMBER,
+    HUB_POSITION,
+    HUB_SLOTS,
+)
 from glp_rapids.propagation.kernels.gpu.shared_memory import SWEEP
 from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
 
@@ -33,7 +41,7 @@ def build(
     hub_functions = hub_merge.build(functions, prunes)
     hand_in = hub_functions.hand_in
     block_row = block_per_row.build(functions, hub_functions, read_entries, prunes)
-    decide = hub_merge.build_decide(functions, hub_functions) if prunes else None
+    decide = hub_merge.build_decide(functions, hub_functions, read_entries) if prunes else None
     collect = None if prunes else hub_merge.build_collect(functions, hub_functions)
 
     @cuda.jit(device=True)
@@ -42,9 +50,12 @@ def build(
     ):
         """Evaluate a row, or a piece of a hub (piece >= 0), with all threads of a block."""
         hub, base, slots = np.int64(-1), np.int64(0), np.int64(0)
+        first, last = np.int64(0), np.int64(1)
         if piece >= 0:
-            hub = hubs.piece_hub[np.uint64(piece)]
-            position = hubs.position[np.uint64(hub)]
+            of_piece = hubs.of_piece[np.uint64(piece)]
+            hub, position = of_piece[HUB_NUMBER], of_piece[HUB_POSITION]
+            base, slots = of_piece[HUB_BASE], of_piece[HUB_SLOTS]
+            first, last = of_piece[FIRST_PIECE], of_piece[END_PIECE]
         v = plan.vertices[np.uint64(position)]
         start = plan.starts[np.uint64(position)]
         if buffered:
@@ -52,13 +63,9 @@ def build(
         length = np.int64(plan.degrees[np.uint64(position)])
         if not needed(position, v, shared.sweep, run):
             return
-        share, shares = np.int64(0), np.int64(1)
-        if piece >= 0:
-            base, slots = hubs.base[np.uint64(hub)], hubs.slots[np.uint64(hub)]
-            share = piece - hubs.first_piece[np.uint64(hub)]
-            shares = hubs.first_piece[np.uint64(hub + 1)] - hubs.first_piece[np.uint64(hub)]
+        share, shares = max(piece - first, np.int64(0)), last - first
         current = index_type(state.labels[np.uint64(v)])
-        last = True
+        decides = True
         while True:
             label, score, tied = block_row(
                 v, start, length, hub, piece, share, shares, base, slots, current, tables, pieces,
@@ -71,27 +78,27 @@ def build(
                     hand_in(piece, label, score, tied, pieces)
                 cuda.syncthreads()  # the table is cleared before the next piece is counted
                 return  # `collect_piece` goes on
-            last, known, label, score, tied = decide(
-                v, start, length, hub, piece, label, score, tied, current, tables, hubs, pieces,
-                rows, state, shared, numbers,
+            decides, known, label, score, tied = decide(
+                v, start, length, hub, base, first, last, piece, label, score, tied, current,
+                tables, pieces, rows, lists, state, shared, numbers,
             )  # fmt: skip
             if known:
                 break
             hub, share, shares = np.int64(-1), np.int64(0), np.int64(1)
         # All the pieces of a hub have asked whether v is active: it need not be any more.
-        if last and cuda.threadIdx.x == 0:
+        if decides and cuda.threadIdx.x == 0:
             note(position, v, length, label, score, tied, current, shared.sweep, run, numbers)
 
     @cuda.jit(device=True)
     def collect_piece(piece, plan, tables, hubs, pieces, run, state, shared, numbers):
         """Evaluate one part of the table of a hub whose pieces are all in it."""
-        hub = hubs.piece_hub[np.uint64(piece)]
-        position = hubs.position[np.uint64(hub)]
+        of_piece = hubs.of_piece[np.uint64(piece)]
+        position = of_piece[HUB_POSITION]
         v = plan.vertices[np.uint64(position)]
         if needed(position, v, shared.sweep, run):
             current = index_type(state.labels[np.uint64(v)])
             last, label, score, tied = collect(
-                v, hub, piece, current, tables, hubs, pieces, state, shared, numbers
+                v, of_piece, piece, current, tables, pieces, state, shared, numbers
             )
             if last and cuda.threadIdx.x == 0:
                 length = plan.degrees[np.uint64(position)]

@@ -56,6 +56,7 @@ def build(
     compiled: Compiled,
     functions: VoteFunctions,
     grid_barrier: Any,
+    note_time: Any,
     target: Target,
     decoding: Decoding | None = None,
 ) -> Evaluation:
@@ -84,13 +85,15 @@ def build(
         return cuda.shfl_sync(ALL, number, 0)
 
     @cuda.jit(device=True)
-    def evaluate(goal, group, plan, tables, hubs, pieces, run, rows, lists, state, shared, numbers):
-        """Evaluate a group with the whole grid; return the goal of the next barrier."""
+    def evaluate(group, step, plan, tables, hubs, pieces, run, rows, lists, state, shared,
+                 numbers):  # fmt: skip
+        """Evaluate a group with the whole grid."""
         groups, sweep, queue = shared.groups, shared.sweep, shared.queue
         thread, block, blocks = cuda.threadIdx.x, cuda.blockIdx.x, np.int64(cuda.gridDim.x)
         batch = groups[group + FIRST_BATCH]
-        # The first ticket of a warp is its own number, which saves small classes a round trip; but
-        # blocks that have a long row to read leave the first tickets to the others.
+        # The first ticket of a warp is given, which saves small classes a round trip; but blocks
+        # that have a long row to read leave the first tickets to the others. Neighbouring tickets,
+        # of rows that may all be deferred to the block, are given to different blocks.
         ticket, given = np.int64(-1), np.int64(0)
         stage = LONG_ROWS
         while stage != DONE:
@@ -116,7 +119,7 @@ def build(
             if stage == LONG_ROWS and with_rows:
                 given = max(blocks - items, 0) * WARPS
                 if block >= items:
-                    ticket = (block - items) * WARPS + thread // LANES
+                    ticket = (thread // LANES) * (blocks - items) + block - items
             while item < items:
                 if drawing and thread == 0:
                     queue.drawn[0] = blocks + cuda.atomic.add(
@@ -137,8 +140,7 @@ def build(
                     item = queue.drawn[0]
                     cuda.syncthreads()
             if stage == LONG_ROWS and not with_rows:
-                grid_barrier(run, goal)
-                goal += blocks
+                grid_barrier(run, sweep)
                 if not prunes:
                     item = np.int64(block)
                     while item < number_of_pieces:
@@ -148,13 +150,14 @@ def build(
                         )  # fmt: skip
                         item += blocks
                     if batch < last_batch:
-                        grid_barrier(run, goal)
-                        goal += blocks
+                        grid_barrier(run, sweep)
                 batch += 1  # the tables of these hubs are free again
                 continue
             cuda.syncthreads()
             if thread == 0:
                 queue.number[0] = 0
+            if stage == LONG_ROWS:
+                note_time(run, step, 1)
             cuda.syncthreads()
             tickets = groups[group + sweep[SWEEP.layout] + FIRST_TICKETS + BINS]
             if ticket < 0:
@@ -181,6 +184,5 @@ def build(
             if more == 0 and queue.number[0] == 0:
                 stage = DONE
             cuda.syncthreads()
-        return goal
 
     return Evaluation(evaluate, fill_buffer, load_classes)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
+from glp_rapids.jit.cuda import cuda, kernel, nanoseconds, reduces_lanes
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.gpu import (
@@ -45,9 +45,10 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import (
     Table,
     WorkQueue,
 )
-from glp_rapids.propagation.kernels.gpu.votes import sum_of_warp
+from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
-MOMENTS = 5  # of a step: begun, evaluated, all have, updated, all have
+# Of a step: begun, long rows evaluated, the others, all blocks have, updated, all blocks have.
+MOMENTS = 6
 
 
 def build(
@@ -67,7 +68,16 @@ def build(
         activate_readers = decode_buffer.build_activate(decoding, target)
     rules = schedule_rules.build(target)
     grid_barrier, set_rule, judge = rules.grid_barrier, rules.set_rule, rules.judge
-    evaluation = dispatch.build(compiled, functions, grid_barrier, target, decoding)
+    clocked = shared_memory.CLOCKED
+
+    @cuda.jit(device=True)
+    def note_time(run, step, moment):
+        """Write down when this block came to one of the moments of a step."""
+        if clocked > 0 and cuda.threadIdx.x == 0 and step < clocked:
+            place = (step * cuda.gridDim.x + cuda.blockIdx.x) * MOMENTS + moment
+            run.clock[np.uint64(place)] = nanoseconds()
+
+    evaluation = dispatch.build(compiled, functions, grid_barrier, note_time, target, decoding)
     evaluate, fill_buffer = evaluation.evaluate, evaluation.fill_buffer
     load_classes, buffered = evaluation.load_classes, evaluation.fill_buffer is not None
     update_group = update.build(compiled, index_type, activate_readers, buffered)
@@ -79,14 +89,7 @@ def build(
     table = functions.table
     word_type, clear = table.word_type, table.clear
     slots, high_slots, two_groups = table.slots, table.high_slots, 2 * COLUMNS
-    sweep_slots, clocked = len(SWEEP), shared_memory.CLOCKED
-
-    @cuda.jit(device=True)
-    def note_time(run, step, moment):
-        """Write down when this block came to one of five moments of a step."""
-        if clocked > 0 and cuda.threadIdx.x == 0 and step < clocked:
-            place = (step * cuda.gridDim.x + cuda.blockIdx.x) * MOMENTS + moment
-            run.clock[np.uint64(place)] = nanoseconds()
+    sweep_slots = len(SWEEP)
 
     def propagate(plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule, numbers):
         shared = SharedMemory(
@@ -125,7 +128,7 @@ def build(
         sweep = shared.sweep
         # Our own barrier, which is inlined; asking for the grid makes the launch cooperative.
         cuda.cg.this_grid()
-        thread, blocks = cuda.threadIdx.x, np.int64(cuda.gridDim.x)
+        thread = cuda.threadIdx.x
         for slot in range(thread, slots, THREADS):
             clear(shared.table, slot)
         for i in range(thread, SKETCH_COUNTERS, THREADS):
@@ -134,14 +137,14 @@ def build(
             shared.queue.number[0] = 0
             shared.changes[0] = 0
             sweep[SWEEP.over] = 0
+            sweep[SWEEP.goal] = 0
             sweep[SWEEP.ticket_pair] = 0
-            sweep[SWEEP.rows_ascend] = schedule.rows_ascend
             sweep[SWEEP.sweeps] = run.control[0]
             sweep[SWEEP.explored] = run.control[1]
             sweep[SWEEP.everybody] = run.control[2]
         if classes > 1:
             load_classes(lists, shared.packed)
-        goal, step = blocks, np.int64(0)
+        step = np.int64(0)
         row = np.int64(0)  # of this group in `shared.groups`: the first of two, or the second
         ready, half = False, np.int64(0)  # the next group is decoded, in this half of the buffer
         for _ in range(schedule.sweeps):
@@ -172,21 +175,20 @@ def build(
                         fill_buffer(
                             group, half * schedule.buffer, False, shared, plan, lists, rows, run
                         )
-                        grid_barrier(run, goal)
-                        goal += blocks
+                        grid_barrier(run, sweep)
                     ready = schedule.early or sweep[SWEEP.layout] == 0
                     if ready:
                         half = 1 - half
                         fill_buffer(
                             following, half * schedule.buffer, True, shared, plan, lists, rows, run
                         )
-                goal = evaluate(
-                    goal, row, plan, tables, hubs, pieces, run, rows, lists, state, shared, numbers
-                )
-                note_time(run, step, 1)
-                grid_barrier(run, goal)
-                goal += blocks
+                evaluate(
+                    row, step, plan, tables, hubs, pieces, run, rows, lists, state, shared,
+                    numbers,
+                )  # fmt: skip
                 note_time(run, step, 2)
+                grid_barrier(run, sweep)
+                note_time(run, step, 3)
                 # The next group draws from the other pair: no barrier need come before it.
                 if cuda.blockIdx.x == 0 and thread == 0:
                     run.drawn[np.uint64(sweep[SWEEP.ticket_pair])] = 0
@@ -206,7 +208,7 @@ def build(
                     changes = update_group(row, plan, readers, run, state, shared, numbers)
                 of_class = np.int64(0)
                 row = COLUMNS - row
-                changes = sum_of_warp(changes)
+                changes = sum_by_shuffles(changes)
                 if thread % LANES == 0 and changes > 0:
                     cuda.atomic.add(shared.changes, 0, changes)
                 cuda.syncthreads()
@@ -216,10 +218,9 @@ def build(
                         np.uint64(sweep[SWEEP.sweeps] - schedule.forgotten),
                         np.int64(shared.changes[0]),
                     )
-                note_time(run, step, 3)
-                grid_barrier(run, goal)
-                goal += blocks
                 note_time(run, step, 4)
+                grid_barrier(run, sweep)
+                note_time(run, step, 5)
                 step += 1
             if thread == 0:
                 judge(sweep, run, schedule)
@@ -244,6 +245,7 @@ def build(
     blocks = shared_memory.BLOCKS_A_MULTIPROCESSOR
     digest = (
         f"{compiled.digest} {index_type.__name__} {blocks} {shared_memory.TABLE_SLOTS} {clocked}"
+        f" {reduces_lanes()}"
     )
     if decoding is not None:
         digest += f" {decoding}"

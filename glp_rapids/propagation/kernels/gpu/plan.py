@@ -86,6 +86,10 @@ END_OF_BATCHES = FIRST_BATCH + 1
 FIRST_CHUNKS = END_OF_BATCHES + 1  # that warps update, of each range, and the number of all
 COLUMNS = FIRST_CHUNKS + RANGES + 1
 
+# The columns of `Plan.hubs`' table of pieces: the number of the hub, its position in the list, where
+# its table begins and how many slots that has, its first piece and the one behind its last.
+HUB_NUMBER, HUB_POSITION, HUB_BASE, HUB_SLOTS, FIRST_PIECE, END_PIECE = range(6)
+
 # The columns of `Plan.levels`: how many classes are one, the first row of `Plan.groups` and the one
 # behind the last, and how many rows make one class.
 SPAN, FIRST_ROW, END_ROW, ROWS_A_CLASS = range(4)
@@ -101,6 +105,7 @@ class Plan:
     groups: Any  # int64 [rows, COLUMNS]: a row a group of every level
     levels: Any  # int64 [levels, LEVEL_COLUMNS]: how a sweep goes through the groups
     hubs: dict[str, Any]  # int64 arrays, the fields of `arguments.Hubs`
+    number_of_hubs: int
     table_slots: int  # of the hubs' tables in global memory
     entries_a_group: int  # about: classes are drawn by a hash
     strips: int = 1  # groups of a class
@@ -158,7 +163,7 @@ def make_plan(
         indptr, dtype, degrees, ranges, id_words, (classes, coarse, strips), strip, xp
     )
     begins, ends = _range_ends(ends, spans if merges else [1], classes)
-    hubs, batches, table_slots = _hubs(degree, begins, ends, limits, xp)
+    hubs, batches, number_of_hubs, table_slots = _hubs(degree, begins, ends, limits, xp)
     rows = np.cumsum([0, *map(len, begins)])
     begins, ends = np.concatenate(begins), np.concatenate(ends)
     if merges:
@@ -178,6 +183,7 @@ def make_plan(
         groups=on_device.pop("groups"),
         levels=on_device.pop("levels"),
         hubs=on_device,
+        number_of_hubs=number_of_hubs,
         table_slots=table_slots,
         entries_a_group=entries,
         strips=strips,
@@ -277,7 +283,7 @@ def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
 
 def _hubs(
     degree: Any, begins: list[np.ndarray], ends: list[np.ndarray], limits: Limits, xp: Any
-) -> tuple[dict[str, np.ndarray], np.ndarray, int]:
+) -> tuple[dict[str, np.ndarray], np.ndarray, int, int]:
     """Cut hubs into pieces, and pack their tables into batches, never across groups.
 
     Tables are packed for the groups of the last level, where most classes are one; a batch of a
@@ -318,20 +324,24 @@ def _hubs(
         group_batches.append(numbered + np.searchsorted(of_level, np.column_stack([first, last])))
         batch_pieces.append(first_piece[np.append(of_level, position.size)])
         numbered += of_level.size + 1
+    hubs = np.column_stack(
+        [np.arange(position.size), position, base, slots, first_piece[:-1], first_piece[1:]]
+    )
     arrays = {
-        "position": position,
-        "base": base,
-        "slots": slots,
-        "first_piece": first_piece,
-        "piece_hub": np.repeat(np.arange(position.size), pieces),
+        # a row a piece: what else would be looked up one after the other
+        "of_piece": np.repeat(hubs, pieces, axis=0),
         "batch_pieces": np.concatenate(batch_pieces),
     }
-    return arrays, np.concatenate(group_batches), int(max((base + slots).max(initial=1), 1))
+    table_slots = int(max((base + slots).max(initial=1), 1))
+    return arrays, np.concatenate(group_batches), position.size, table_slots
 
 
 def _moved_together(arrays: dict[str, np.ndarray], device: Any) -> dict[str, Any]:
     """Copy int64 arrays to a device at once; of an empty one comes a zero."""
-    arrays = {name: array if array.size else np.zeros(1) for name, array in arrays.items()}
+    arrays = {
+        name: array if array.size else np.zeros((1, *array.shape[1:]))
+        for name, array in arrays.items()
+    }
     ends = np.cumsum([0, *(array.size for array in arrays.values())])
     moved = to_device(
         np.concatenate([array.ravel() for array in arrays.values()]).astype(np.int64), device

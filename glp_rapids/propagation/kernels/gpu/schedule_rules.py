@@ -33,13 +33,18 @@ class ScheduleFunctions:
 def build(target: Target) -> ScheduleFunctions:
     """Make the barrier, and what one thread of each block decides before and after a sweep."""
     rules_of_ties, judgement = target.compile(ties_of), target.compile(judged)
-    wait_for_grid = primitives.grid_barrier
+    wait_for_blocks = primitives.wait_for_blocks
     wakes_all, spans = target.compile(activates_all), target.compile(span_of)
 
     @cuda.jit(device=True)
-    def grid_barrier(run, goal):
+    def grid_barrier(run, now):
         """Wait for all blocks of the grid; what they wrote is then seen by all."""
-        wait_for_grid(run.barrier, goal)
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0:
+            # In shared memory, since in a register it would be for ever, or be spilled.
+            now[SWEEP.goal] += cuda.gridDim.x
+            wait_for_blocks(run.barrier, now[SWEEP.goal])
+        cuda.syncthreads()
 
     @cuda.jit(device=True)
     def set_rule(now, plan, run, schedule):
@@ -55,6 +60,8 @@ def build(target: Target) -> ScheduleFunctions:
                 np.int64(schedule.seed),
             )
         )
+        # Later on few vertices bear their own names: then to search a row for one takes longer.
+        now[SWEEP.leaves_out] = schedule.rows_ascend and sweep == 1
         before = np.int64(0)
         if sweep > 1:
             before = run.changed[np.uint64(sweep - 2 - schedule.forgotten)]

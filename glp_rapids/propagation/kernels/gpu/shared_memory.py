@@ -16,6 +16,7 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda
 
 LANES = 32  # threads of a warp
+ALL = np.uint32(0xFFFFFFFF)  # of them
 THREADS = 256  # of a block
 WARPS = THREADS // LANES
 BLOCKS_A_MULTIPROCESSOR = 3  # at once; it decides how many registers a thread gets
@@ -41,12 +42,13 @@ class SweepSlots(NamedTuple):
     explored: int  # how many of them explored; negative while they do
     layout: int  # offset of the tickets in a row of the plan: 0, or `plan.SPARSE`
     over: int  # whether the run is
-    rows_ascend: int  # strictly, so a row can be searched
+    leaves_out: int  # whether votes of vertices for their own names stay out of tables; rows ascend
     buffer_start: int  # where the decoded rows of the group begin
     ticket_pair: int  # 0 or 2: the two counters of `Run.drawn` in use
     first_row: int  # of `Plan.groups` in this sweep
     end_row: int  # and the one behind the last
     rows_a_class: int  # that are evaluated before any is updated
+    goal: int  # of arrivals at the grid barrier, so far
 
 
 SWEEP = SweepSlots(*range(len(SweepSlots._fields)))
@@ -120,6 +122,7 @@ class TableFunctions:
     high_slots: int  # of ``high_votes``
     word_type: Any  # of ``votes``
     add: Any  # votes for a label
+    add_to_present: Any  # votes for a label, if it is in the table
     votes_in: Any  # a slot
     clear: Any  # a slot
 
@@ -151,15 +154,32 @@ def build_table(index_type: Any, vote_type: Any) -> TableFunctions:
             table.high_votes[place] = np.int32(0)
 
     @cuda.jit(device=True)
+    def first_slot(label, mask):
+        word = np.uint32(np.uint32(label) * np.uint32(0x9E3779B1))
+        return np.uint32((word >> np.uint32(12)) & np.uint32(mask))
+
+    @cuda.jit(device=True)
+    def add_at(table, place, amount):
+        """Add votes in a slot; return at least how many it has, with 64 bits no more than these."""
+        if narrow:
+            return vote_type(cuda.atomic.add(table.votes, place, amount) + amount)
+        low = np.uint32(amount)
+        before = np.uint32(cuda.atomic.add(table.votes, place, low))
+        high = np.int32(amount >> 32)
+        if np.uint32(before + low) < low:
+            high = np.int32(high + 1)
+        if high != 0:
+            cuda.atomic.add(table.high_votes, place, high)
+        return amount
+
+    @cuda.jit(device=True)
     def add(table, base, mask, probes, label, amount):
         """Add votes for a label in the slots from ``base`` on.
 
         Returns the slot (negative: no room), whether it was taken for this label just now, and at
         least how many votes the label has; with votes of 64 bits that is no more than these.
         """
-        slot = np.int32(
-            (np.uint32(np.uint32(label) * np.uint32(0x9E3779B1)) >> np.uint32(12)) & np.uint32(mask)
-        )
+        slot = np.int32(first_slot(label, mask))
         for _ in range(probes):
             place = np.uint32(base + slot)
             found = table.labels[place]
@@ -169,21 +189,25 @@ def build_table(index_type: Any, vote_type: Any) -> TableFunctions:
                 if found == -1:
                     found, claimed = label, True
             if found == label:
-                if narrow:
-                    amount = vote_type(cuda.atomic.add(table.votes, place, amount) + amount)
-                else:
-                    low = np.uint32(amount)
-                    before = np.uint32(cuda.atomic.add(table.votes, place, low))
-                    high = np.int32(amount >> 32)
-                    if np.uint32(before + low) < low:
-                        high = np.int32(high + 1)
-                    if high != 0:
-                        cuda.atomic.add(table.high_votes, place, high)
-                return np.int32(place), claimed, amount
+                return np.int32(place), claimed, add_at(table, place, amount)
             slot = np.int32((slot + 1) & mask)
         return np.int32(-1), False, vote_type(0)
 
+    @cuda.jit(device=True)
+    def add_to_present(table, mask, label, amount):
+        """Add votes for a label that is in the table already, which has free slots; or nothing."""
+        slot = first_slot(label, mask)
+        while True:
+            found = table.labels[slot]
+            if found == label:
+                add_at(table, slot, amount)
+                return
+            if found == -1:
+                return
+            slot = np.uint32((slot + np.uint32(1)) & np.uint32(mask))
+
     return TableFunctions(
         slots=slots, warp_slots=slots // WARPS, high_slots=1 if narrow else slots,
-        word_type=word_type, add=add, votes_in=votes_in, clear=clear,
+        word_type=word_type, add=add, add_to_present=add_to_present, votes_in=votes_in,
+        clear=clear,
     )  # fmt: skip

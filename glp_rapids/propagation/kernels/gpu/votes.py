@@ -19,19 +19,20 @@ from glp_rapids.jit.target import Target
 from glp_rapids.propagation import ties
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.failures import AMOUNT, HEARD
+from glp_rapids.propagation.kernels.gpu import warp_reductions
 from glp_rapids.propagation.kernels.gpu.failures import build_fail
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
+    ALL,
     LANES,
     SWEEP,
     WARPS,
     TableFunctions,
     build_table,
 )
+from glp_rapids.propagation.kernels.gpu.warp_reductions import lanes_of_subwarp
 
-ALL = np.uint32(0xFFFFFFFF)  # lanes
 STEP = 4  # loads that a thread has in flight
 WARP_ENTRIES = STEP * LANES  # of a row that a warp reads at once
-SIGN, LAST = np.uint64(1 << 63), np.int64((1 << 63) - 1)
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class VoteFunctions:
     key_of: Any  # of a label in a tie
     combine: Any  # two candidates
     best_of_subwarp: Any  # one candidate a lane
+    sum_of_warp: Any  # one vote a lane
+    max_of_warp: Any  # likewise
     sum_of_equal: Any  # of the lanes of a sub-warp that say the same
     best_of_block: Any  # one candidate a thread
     sum_and_max_of_block: Any  # two votes a thread
@@ -59,22 +62,6 @@ class VoteFunctions:
     def types(self) -> tuple[Any, Any, Any]:
         """The types of vertices and labels, of votes, and of scores."""
         return self.index_type, self.vote_type, self.score_type
-
-
-@cuda.jit(device=True)
-def sum_of_warp(value):
-    """Return the sum of a warp's values to every lane."""
-    for distance in (16, 8, 4, 2, 1):
-        value += cuda.shfl_xor_sync(ALL, value, distance)
-    return value
-
-
-@cuda.jit(device=True)
-def max_of_warp(value):
-    """Return a warp's largest value to every lane."""
-    for distance in (16, 8, 4, 2, 1):
-        value = max(value, cuda.shfl_xor_sync(ALL, value, distance))
-    return value
 
 
 def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
@@ -89,6 +76,10 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
     order_key = target.compile(ties.order_key)
+
+    reductions = warp_reductions.build(index_type, vote_type, score_type)
+    sum_of_warp, max_of_warp = reductions.sum_of_warp, reductions.max_of_warp
+    most_of_subwarp, first_of_subwarp = reductions.most_of_subwarp, reductions.first_of_subwarp
 
     @cuda.jit(device=True)
     def heard_from(v, u, j, rows, state, all_distinct, numbers):
@@ -174,24 +165,8 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         """
         if score != score:
             label = index_type(-1)
-        lane = np.int32(cuda.laneid)
-        group = ALL
-        if width < LANES:
-            group = np.uint32(
-                ((np.uint32(1) << np.uint32(width)) - np.uint32(1))
-                << np.uint32(lane & (LANES - width))
-            )
-        some = np.uint32(cuda.ballot_sync(ALL, label >= 0) & group)
-        leader = np.int32(max(cuda.ffs(some), 1) - 1)
-        most = cuda.shfl_sync(ALL, score, leader)
-        if label >= 0 and score > most:
-            most = score
-        distance = width >> 1
-        while distance > 0:
-            other_score = cuda.shfl_xor_sync(ALL, most, distance)
-            if other_score > most:
-                most = other_score
-            distance >>= 1
+        group = lanes_of_subwarp(width)
+        most = most_of_subwarp(label >= 0, score, width)
         best = label >= 0 and score == most
         bests = np.uint32(cuda.ballot_sync(ALL, best) & group)
         leader = np.int32(max(cuda.ffs(bests), 1) - 1)
@@ -204,18 +179,10 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         elif differs != 0 and held != 0 and sweep[SWEEP.retain] != 0:
             winner = current
         if cuda.any_sync(ALL, differs != 0):
-            # Shuffles know signed numbers only: the sign is flipped, and the order stays.
-            key, first = LAST, winner
+            key = np.uint64(0)
             if best:
-                key = np.int64(key_of(label, sweep, numbers) ^ SIGN)
-                first = label
-            distance = width >> 1
-            while distance > 0:
-                other_key = cuda.shfl_xor_sync(ALL, key, distance)
-                other = cuda.shfl_xor_sync(ALL, first, distance)
-                if other_key < key or (other_key == key and other < first):
-                    key, first = other_key, other
-                distance >>= 1
+                key = key_of(label, sweep, numbers)
+            first = first_of_subwarp(best, key, label, winner, width)
             if differs != 0 and not (held != 0 and sweep[SWEEP.retain] != 0):
                 winner = first
         return winner, most, differs != 0 or ties != 0
@@ -242,25 +209,25 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
     @cuda.jit(device=True)
     def best_of_block(label, score, tied, current, shared, numbers):
         """Combine one candidate a thread into one; every thread gets it."""
-        label, score, tied = best_of_subwarp(
-            label, score, tied, LANES, current, shared.sweep, numbers
-        )
-        warps, thread = shared.reduction, cuda.threadIdx.x
-        if thread % LANES == 0:
-            warps.labels[thread // LANES] = label
-            warps.scores[thread // LANES] = score
-            warps.ties[thread // LANES] = tied
-        cuda.syncthreads()
-        label, score, tied = index_type(-1), score_type(0), False
-        i = np.int32(0)
-        while i < WARPS:
-            label, score, tied = combine(
-                label, score, tied, warps.labels[i], warps.scores[i], warps.ties[i] != 0, current,
-                shared.sweep, numbers,
-            )  # fmt: skip
-            i += np.int32(1)
-        cuda.syncthreads()
-        return label, score, tied
+        warps, thread, lane = shared.reduction, cuda.threadIdx.x, cuda.threadIdx.x % LANES
+        level = np.int32(0)
+        while True:  # of the lanes of each warp, then of the warps: one copy of the code for both
+            label, score, tied = best_of_subwarp(
+                label, score, tied, LANES, current, shared.sweep, numbers
+            )
+            if level > 0:
+                return label, score, tied
+            if lane == 0:
+                warps.labels[thread // LANES] = label
+                warps.scores[thread // LANES] = score
+                warps.ties[thread // LANES] = tied
+            cuda.syncthreads()
+            label, score, tied = index_type(-1), score_type(0), False
+            if lane < WARPS:
+                label, score = warps.labels[lane], warps.scores[lane]
+                tied = warps.ties[lane] != 0
+            cuda.syncthreads()
+            level += np.int32(1)
 
     @cuda.jit(device=True)
     def sum_and_max_of_block(total, most, reduction):
@@ -283,6 +250,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         growing=growing, default_load=traits.default_load,
         table=build_table(index_type, vote_type), heard_from=heard_from, self_vote=self_vote,
         score_of=score_of, key_of=key_of, combine=combine, best_of_subwarp=best_of_subwarp,
-        sum_of_equal=sum_of_equal, best_of_block=best_of_block,
+        sum_of_warp=sum_of_warp, max_of_warp=max_of_warp, sum_of_equal=sum_of_equal,
+        best_of_block=best_of_block,
         sum_and_max_of_block=sum_and_max_of_block,
     )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP
-from glp_rapids.propagation.kernels.gpu.votes import ALL, STEP, VoteFunctions, sum_of_warp
+from glp_rapids.propagation.kernels.gpu.votes import ALL, STEP, VoteFunctions
 
 
 def build(functions: VoteFunctions, read_row: Any) -> Any:
@@ -21,7 +21,7 @@ def build(functions: VoteFunctions, read_row: Any) -> Any:
     index_type, vote_type, score_type = functions.types
     heard_from, score_of, combine = functions.heard_from, functions.score_of, functions.combine
     best_of_subwarp, unit, growing = functions.best_of_subwarp, functions.unit, functions.growing
-    table = functions.table
+    sum_of_warp, table = functions.sum_of_warp, functions.table
     add, votes_in, clear, slots = table.add, table.votes_in, table.clear, np.int32(table.warp_slots)
 
     @cuda.jit(device=True)

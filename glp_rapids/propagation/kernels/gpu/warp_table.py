@@ -13,13 +13,7 @@ import numpy as np
 
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, PROBES, SWEEP
-from glp_rapids.propagation.kernels.gpu.votes import (
-    ALL,
-    STEP,
-    VoteFunctions,
-    max_of_warp,
-    sum_of_warp,
-)
+from glp_rapids.propagation.kernels.gpu.votes import ALL, STEP, VoteFunctions
 
 
 def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
@@ -30,6 +24,7 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
     index_type, vote_type, score_type = functions.types
     heard_from, score_of, combine = functions.heard_from, functions.score_of, functions.combine
     best_of_subwarp, self_vote = functions.best_of_subwarp, functions.self_vote
+    sum_of_warp, max_of_warp = functions.sum_of_warp, functions.max_of_warp
     unit, growing, table = functions.unit, functions.growing, functions.table
     add, votes_in, clear, most_slots = table.add, table.votes_in, table.clear, table.warp_slots
 
@@ -45,7 +40,7 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
         probes = slots if 2 * degree <= slots else np.int32(PROBES)
         # Votes of vertices for their own names stay out of the table, as in `block_per_row`:
         # so many may be missing of a label.
-        leaves_out = growing and shared.sweep[SWEEP.rows_ascend] != 0 and not all_distinct
+        leaves_out = growing and shared.sweep[SWEEP.leaves_out] != 0 and not all_distinct
         left_out = vote_type(0)
         if unit and leaves_out:
             left_out = vote_type(1)
@@ -99,10 +94,12 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
                     neighbors[i - 1] = neighbors[i]
                 k += np.int32(1)
             offset += np.int32(LANES * STEP)
+            if cuda.any_sync(ALL, failed):
+                break
             if unit and leaves_out and offset - lane >= degree:
                 cuda.syncwarp()
                 most = max_of_warp(most)
-                if max(most, own) < 2 and not cuda.any_sync(ALL, failed):
+                if max(most, own) < 2:
                     # No label has two votes without its own: those decide, and are counted too.
                     # What is in the table counts again, so it is cleared first.
                     slot = np.int32(lane)
