@@ -162,7 +162,7 @@ else:
 
         return reduce
 
-    # From capability 8.0 on. Each lane of the mask calls it with the same mask, and gets the result.
+    # From capability 8.0 on. Each lane of a mask calls it with that mask, and gets the result.
     max_of_lanes = _reduction("max.s32", cuda_types.int32)
     min_of_lanes = _reduction("min.s32", cuda_types.int32)
     sum_of_lanes = _reduction("add.s32", cuda_types.int32)

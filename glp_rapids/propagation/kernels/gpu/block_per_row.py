@@ -32,11 +32,12 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.propagation.kernels.gpu.hub_merge import HubFunctions
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
+    BLOCK_PROBES,
     LANES,
-    PROBES,
     SKETCH_COUNTERS,
     SWEEP,
     THREADS,
+    build_claims,
 )
 from glp_rapids.propagation.kernels.gpu.votes import ALL, STEP, WARP_ENTRIES, VoteFunctions
 
@@ -57,6 +58,8 @@ def build(
     best_of_block, sum_and_max_of_block = functions.best_of_block, functions.sum_and_max_of_block
     unit, growing, table = functions.unit, functions.growing, functions.table
     add, votes_in, clear, most_slots = table.add, table.votes_in, table.clear, table.slots
+    claims = build_claims()
+    claim, claimed, slot_of, release = claims.claim, claims.claimed, claims.slot_of, claims.release
 
     @cuda.jit(device=True)
     def count(v, start, length, hub, share, shares, slots, probes, part, parts, again, sketched,
@@ -126,8 +129,12 @@ def build(
                     ):
                         label = index_type(-1)
                 if label >= 0:
-                    place, _, total = add(shared.table, 0, slots - 1, probes, label, amounts[0])
+                    place, is_new, total = add(
+                        shared.table, 0, slots - 1, probes, label, amounts[0]
+                    )
                     most = max(most, total)
+                    if is_new:
+                        claim(shared.claims, place)
                     if place < 0:
                         spills = True
                         if growing and not again:
@@ -146,40 +153,42 @@ def build(
         cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def one_is_possible(slots, left_out, lower_bound, shared):
+    def one_is_possible(left_out, lower_bound, shared):
         """Tell whether one label alone of the table can be the best."""
         possible = vote_type(0)
-        for slot in range(cuda.threadIdx.x, slots, THREADS):
-            if (
-                shared.table.labels[slot] >= 0
-                and votes_in(shared.table, slot) + left_out >= lower_bound
-            ):
+        bits = claimed(shared.claims)
+        while bits != 0:
+            if votes_in(shared.table, slot_of(bits)) + left_out >= lower_bound:
                 possible += vote_type(1)
+            bits &= np.uint32(bits - np.uint32(1))
         possible, _ = sum_and_max_of_block(possible, vote_type(0), shared.reduction)
         return possible == 1
 
     @cuda.jit(device=True)
-    def score_table(v, start, length, slots, looks_up, left_out, lower_bound, best, score, tied,
+    def score_table(v, start, length, looks_up, left_out, lower_bound, best, score, tied,
                     current, rows, state, shared, numbers):  # fmt: skip
         """Return the best of the labels in the table, with their self votes, and clear it."""
-        for slot in range(cuda.threadIdx.x, slots, THREADS):
+        bits = claimed(shared.claims)
+        release(shared.claims, bits)
+        while bits != 0:
+            slot = slot_of(bits)
             label, total = shared.table.labels[slot], votes_in(shared.table, slot)
-            if label >= 0:
-                clear(shared.table, slot)
-                if not growing or total + left_out >= lower_bound:
-                    if growing and looks_up:
-                        total = vote_type(
-                            total + self_vote(v, label, start, length, rows, state, numbers)
-                        )
-                    best, score, tied = combine(
-                        best, score, tied, label, score_of(v, label, total, state, numbers),
-                        False, current, shared.sweep, numbers,
-                    )  # fmt: skip
+            clear(shared.table, slot)
+            if not growing or total + left_out >= lower_bound:
+                if growing and looks_up:
+                    total = vote_type(
+                        total + self_vote(v, label, start, length, rows, state, numbers)
+                    )
+                best, score, tied = combine(
+                    best, score, tied, label, score_of(v, label, total, state, numbers),
+                    False, current, shared.sweep, numbers,
+                )  # fmt: skip
+            bits &= np.uint32(bits - np.uint32(1))
         cuda.syncthreads()
         return best, score, tied
 
     @cuda.jit(device=True)
-    def hand_over(hub, piece, base, hub_slots, slots, most, sketch_most, lower_bound, left_out, own,
+    def hand_over(hub, piece, base, hub_slots, most, sketch_most, lower_bound, left_out, own,
                   has_own, current, tables, pieces, shared):  # fmt: skip
         """Hand labels of the table over to the hub, with a bound for others, and clear it."""
         thread = np.int32(cuda.threadIdx.x)
@@ -191,11 +200,14 @@ def build(
             many, some = max(lower_bound // 16, vote_type(1)), max(lower_bound // 4, vote_type(1))
             while step < 2:
                 both_counts = np.int32(0)
-                for slot in range(thread, slots, THREADS):
-                    if shared.table.labels[slot] >= 0 and votes_in(shared.table, slot) >= many:
+                bits = claimed(shared.claims)
+                while bits != 0:
+                    total = votes_in(shared.table, slot_of(bits))
+                    if total >= many:
                         both_counts += np.int32(1)
-                        if votes_in(shared.table, slot) >= some:
+                        if total >= some:
                             both_counts += LEVEL
+                    bits &= np.uint32(bits - np.uint32(1))
                 counted, _ = sum_and_max_of_block(
                     vote_type(both_counts), vote_type(0), shared.reduction
                 )
@@ -206,13 +218,16 @@ def build(
                 many, some = fewer, fewer
                 step += np.int32(1)
             upper_bound = max(min(vote_type(least - 1), most), sketch_most)
-        for slot in range(thread, slots, THREADS):
+        bits = claimed(shared.claims)
+        release(shared.claims, bits)
+        while bits != 0:
+            slot = slot_of(bits)
             label, total = shared.table.labels[slot], votes_in(shared.table, slot)
-            if label >= 0:
-                clear(shared.table, slot)
-                if not prunes or total >= least:
-                    excess = vote_type(total - upper_bound)
-                    add_to_hub(tables, hub, base, hub_slots, label, total, excess)
+            clear(shared.table, slot)
+            if not prunes or total >= least:
+                excess = vote_type(total - upper_bound)
+                add_to_hub(tables, hub, base, hub_slots, label, total, excess)
+            bits &= np.uint32(bits - np.uint32(1))
         if thread == 0:
             if (has_own or prunes) and current >= 0:
                 add_to_hub(tables, hub, base, hub_slots, current, own, vote_type(own - upper_bound))
@@ -234,7 +249,7 @@ def build(
             slots = np.int32(2 * slots)
         # A share is at most one stretch of THREADS entries longer than the others.
         fits_all = length <= (slots * 3 // 4 - THREADS) * shares or length <= slots // 2
-        probes = slots if fits_all else np.int32(PROBES)
+        probes = slots if fits_all else np.int32(BLOCK_PROBES)
         best, score, tied = index_type(-1), score_type(0), False
         own, lower_bound = vote_type(0), vote_type(0)
         has_own, sketched = False, False
@@ -258,8 +273,10 @@ def build(
                     own = vote_type(0)  # all lanes of a warp have the same count
                 has_own = cuda.syncthreads_or(np.int32(has_own)) != 0
                 if not unit:
-                    for slot in range(thread, slots, THREADS):
-                        most = max(most, votes_in(shared.table, slot))
+                    bits = claimed(shared.claims)
+                    while bits != 0:
+                        most = max(most, votes_in(shared.table, slot_of(bits)))
+                        bits &= np.uint32(bits - np.uint32(1))
                     _, left_out = sum_and_max_of_block(vote_type(0), left_out, shared.reduction)
                 own, most = sum_and_max_of_block(own, most, shared.reduction)
                 lower_bound = max(most, own)
@@ -276,8 +293,11 @@ def build(
                     # No label has two votes without its own: those decide, and are counted too.
                     left_out, leaves_out = vote_type(0), False
                     own, has_own, sketched = vote_type(0), False, False
-                    for slot in range(thread, slots, THREADS):
-                        clear(shared.table, slot)
+                    bits = claimed(shared.claims)
+                    release(shared.claims, bits)
+                    while bits != 0:
+                        clear(shared.table, slot_of(bits))
+                        bits &= np.uint32(bits - np.uint32(1))
                     clear_sketch(shared)
                     continue
             if hub >= 0:
@@ -287,9 +307,9 @@ def build(
                 only_one = False
                 if prunes and leaves_out and not again and not anew and most > max(own, left_out):
                     # Who alone can be the best has won, and its own vote is not looked up.
-                    only_one = one_is_possible(slots, left_out, lower_bound, shared)
+                    only_one = one_is_possible(left_out, lower_bound, shared)
                 best, score, tied = score_table(
-                    v, start, length, slots, leaves_out and not only_one, left_out, lower_bound,
+                    v, start, length, leaves_out and not only_one, left_out, lower_bound,
                     best, score, tied, current, rows, state, shared, numbers,
                 )  # fmt: skip
             if anew:
@@ -311,7 +331,7 @@ def build(
             best, score, tied = best_of_block(best, score, tied, current, shared, numbers)
         else:
             hand_over(
-                hub, piece, base, hub_slots, slots, most, sketch_most, lower_bound, left_out, own,
+                hub, piece, base, hub_slots, most, sketch_most, lower_bound, left_out, own,
                 has_own, current, tables, pieces, shared,
             )  # fmt: skip
         if sketched:

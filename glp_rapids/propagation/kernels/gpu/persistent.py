@@ -32,6 +32,7 @@ from glp_rapids.propagation.kernels.gpu.arguments import Decoding
 from glp_rapids.propagation.kernels.gpu.failures import build_say
 from glp_rapids.propagation.kernels.gpu.plan import COLUMNS
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
+    CLAIMS,
     DEFERRED_ROWS,
     LANES,
     SKETCH_COUNTERS,
@@ -100,6 +101,7 @@ def build(
                 votes=cuda.shared.array(slots, word_type),
                 high_votes=cuda.shared.array(high_slots, np.int32),
             ),
+            claims=cuda.shared.array(CLAIMS, np.int32),
             sketch=cuda.shared.array(SKETCH_COUNTERS, vote_type),
             queue=WorkQueue(
                 deferred=cuda.shared.array(DEFERRED_ROWS, np.int32),
@@ -133,6 +135,8 @@ def build(
             clear(shared.table, slot)
         for i in range(thread, SKETCH_COUNTERS, THREADS):
             shared.sketch[i] = vote_type(0)
+        if thread < CLAIMS:
+            shared.claims[thread] = 0
         if thread == 0:
             shared.queue.number[0] = 0
             shared.changes[0] = 0

@@ -22,9 +22,13 @@ WARPS = THREADS // LANES
 BLOCKS_A_MULTIPROCESSOR = 3  # at once; it decides how many registers a thread gets
 TABLE_SLOTS = 4096  # of a block's table; half with 64-bit votes or labels
 SKETCH_COUNTERS = 1024
-PROBES = 16  # in a table that may be too small; then the vote goes elsewhere
+PROBES = 16  # in a warp's slice that may be too small; then the row is deferred
+# In a block's table that may be too small: the vote goes to the sketch. A full table makes every
+# such label take all of them: with 16, rows with more labels than slots took three times as long.
+BLOCK_PROBES = 4
+CLAIMS = 128  # words of 32 slots of a block's table
 CLOCKED = 0  # steps whose times every block writes down, for `glp-rapids bench steps`
-DEFERRED_ROWS = 512  # of a block: rows of warps with more labels than a slice of the table holds
+DEFERRED_ROWS = 448  # of a block: rows of warps with more labels than a slice of the table holds
 
 
 class SweepSlots(NamedTuple):
@@ -105,6 +109,7 @@ class SharedMemory(NamedTuple):
     sweep: Any  # int64, one word for each of `SWEEP`
     groups: Any  # int64: the plan's rows of this group and of the next, see `plan`
     table: Table
+    claims: Any  # int32 [CLAIMS]: bits of the slots in use; see `build_claims`
     sketch: Any  # counters of votes for labels that found no room in the table
     queue: WorkQueue
     changes: Any  # int32 [1]: labels changed by the block in this class
@@ -125,6 +130,46 @@ class TableFunctions:
     add_to_present: Any  # votes for a label, if it is in the table
     votes_in: Any  # a slot
     clear: Any  # a slot
+
+
+@dataclass(frozen=True)
+class ClaimFunctions:
+    """Device functions of ``SharedMemory.claims``, so that a block need not look at every slot."""
+
+    claim: Any  # a slot
+    claimed: Any  # the bits of the slots that a thread looks at
+    slot_of: Any  # the lowest of these bits
+    release: Any  # these slots
+
+
+def build_claims() -> ClaimFunctions:
+    """Make the functions; bit b of word w stands for slot 128 b + w, and a thread has 16 bits."""
+
+    @cuda.jit(device=True)
+    def claim(claims, slot):
+        bit = np.int32(1) << np.int32(slot // CLAIMS)
+        cuda.atomic.or_(claims, np.uint32(slot % CLAIMS), np.int32(bit))
+
+    @cuda.jit(device=True)
+    def half():
+        return np.uint32(16 * (cuda.threadIdx.x // CLAIMS))
+
+    @cuda.jit(device=True)
+    def claimed(claims):
+        word = np.uint32(claims[np.uint32(cuda.threadIdx.x % CLAIMS)])
+        return np.uint32((word >> half()) & np.uint32(0xFFFF))
+
+    @cuda.jit(device=True)
+    def slot_of(bits):
+        bit = np.uint32(cuda.ffs(np.int32(bits)) - 1) + half()
+        return np.uint32(bit * np.uint32(CLAIMS) + np.uint32(cuda.threadIdx.x % CLAIMS))
+
+    @cuda.jit(device=True)
+    def release(claims, bits):
+        word = np.uint32(cuda.threadIdx.x % CLAIMS)
+        cuda.atomic.xor(claims, word, np.int32(np.uint32(bits) << half()))
+
+    return ClaimFunctions(claim, claimed, slot_of, release)
 
 
 def build_table(index_type: Any, vote_type: Any) -> TableFunctions:
