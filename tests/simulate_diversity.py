@@ -24,6 +24,7 @@ from glp_rapids.diversity.kernels import (
     gpu_bitmap,
     gpu_contexts,
     gpu_ego_rows,
+    gpu_hubs,
     gpu_lazy,
     gpu_members,
 )
@@ -33,6 +34,7 @@ gpu_contexts.THREADS = gpu_bitmap.THREADS = gpu_ego_rows.THREADS = 4
 gpu_intersect.LIGHT, gpu_intersect.HEAVY, gpu_intersect.LARGEST_LIGHT = (4, 4), (8, 1), 3
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
 gpu_lazy.THREADS = 4
+gpu_hubs.THREADS, gpu_hubs.PARTS, gpu_hubs.WORDS, gpu_hubs.NUMBER = 4, 2, 2, 2
 gpu_lazy.LANES = gpu_members.LANES = 2
 # That every way of looking at an item is taken: alone, together, and counted off by whole blocks.
 gpu_lazy.LIMITS = gpu_lazy.Limits(1, 2, 3)

@@ -17,8 +17,9 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 KERNELS = {"ego_bitmap", "intersect", "unite_ends", "find_edges", "peel_core", "peel_truss",
            "pick_edges", "list_by_degree", "find_rows", "look_at_members", "peel_members",
            "count_words", "mark_members", "list_members", "unite_members", "look_at_edges",
-           "peel_edges", "unite_edges", "find_roots", "count_roots", "mark_kept", "fill_kept",
-           "oriented_starts", "count_light", "count_heavy", "place_values"}  # fmt: skip
+           "peel_edges", "unite_edges", "mark_hubs", "unite_by_hubs", "find_roots", "count_roots",
+           "mark_kept", "fill_kept", "oriented_starts", "count_light", "count_heavy",
+           "place_values"}  # fmt: skip
 
 
 @pytest.fixture
@@ -33,6 +34,7 @@ def compiled(monkeypatch):
 
     from glp_rapids.cohesion.engines import gpu as cohesion
     from glp_rapids.diversity.engines import gpu as diversity
+    from glp_rapids.diversity.engines import gpu_batches
     from glp_rapids.diversity.kernels import gpu_contexts
 
     def run(capability, graph):
@@ -53,8 +55,8 @@ def compiled(monkeypatch):
 
         current = SimpleNamespace(compute_capability=capability)
         monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
-        monkeypatch.setattr(diversity, "launch", compile_instead)
-        monkeypatch.setattr(cohesion, "launch", compile_instead)
+        for engine_module in (cohesion, diversity, gpu_batches):
+            monkeypatch.setattr(engine_module, "launch", compile_instead)
         monkeypatch.setattr(cohesion, "launch_together", compile_instead)
         monkeypatch.setattr(diversity, "launch_together", compile_instead)
         for engine_module in (cohesion, diversity):
@@ -63,9 +65,10 @@ def compiled(monkeypatch):
         vertices = np.arange(graph.number_of_vertices)
         for model in diversity.MODELS:
             engine._small(vertices, 3, model, diversity.SCORE)
-            batch = engine._nodes(vertices, vertices.astype(np.int32))
+            hubs, _ = engine._hubs(vertices.size, 1 << 30)
+            batch = engine._with_words(engine._nodes(vertices, vertices.astype(np.int32), hubs))
             batch.words[1:] = 2  # nothing was launched that would have counted
-            batch = engine._marked(batch)
+            batch = engine._with_marks(batch)
             batch.indptr[1:] = 2
             _, size = engine._contexts(batch, 3, model, 2)
             counted = size, np.int64(2), batch.ego_of, batch.listed, size

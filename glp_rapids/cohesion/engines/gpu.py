@@ -79,7 +79,7 @@ class GpuEngine:
     def triangle_counts(self) -> Array:
         """Count the triangles that each vertex is a corner of."""
         self.batches += 1
-        return self._count_triangles(gpu_triangles.CORNERS, self.oriented())
+        return self.count_triangles()
 
     @on_its_gpu
     def core_number(self, k: int | None = None) -> Array:
@@ -178,6 +178,10 @@ class GpuEngine:
         find = gpu_orient.build_starts(threads, threads * steps)
         launch_each(find, threads, starts.size, self.indptr, kept, begin, starts)
         return Oriented(starts, ends, entry_of)
+
+    def count_triangles(self) -> Array:
+        """Count the triangles that each vertex is a corner of."""
+        return self._count_triangles(gpu_triangles.CORNERS, self.oriented())
 
     def _count_triangles(self, action: int, oriented: Oriented) -> Array:
         xp, starts, ends = self.xp, oriented.starts, oriented.ends

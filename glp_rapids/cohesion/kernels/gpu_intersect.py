@@ -1,4 +1,4 @@
-"""Intersections of rows: how many neighbours two share, which, or uniting who know each other.
+"""Intersections of rows: how many neighbours two share, and which.
 
 The rows of some ``vertices``, the egos, lie side by side, each beginning at its place in
 ``offsets``. Their entries are called *nodes*: those of the ego-networks.
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda, kernel
-from glp_rapids.jit.primitives import inclusive_scan, lower_bound, row_of, union, upper_bound
+from glp_rapids.jit.primitives import inclusive_scan, lower_bound, row_of, upper_bound
 
-COUNT, FILL, UNION = range(3)
+COUNT, FILL = range(2)
 # Threads of a block and the nodes it serves: many light ones, or a heavy one, of more than so many
 # lookups. Where hubs know each other, one block of 32 would have more than a whole multiprocessor
 # should (cnr-2000: 477,493 lookups of 86 M in all).
@@ -36,8 +36,7 @@ def build(threads: int, nodes_a_block: int) -> Any:
     ones 92 bytes. Registers: 39 and 40.
 
     COUNT: how many neighbours node and vertex have in common, into ``result``. FILL: the nodes in
-    common, ascending, into ``result`` from ``places[node]`` on. UNION: every pair of nodes united
-    in ``result``, a union-find's parents.
+    common, ascending, into ``result`` from ``places[node]`` on.
     """
     words = max(threads // 32, 1)
     many = nodes_a_block > 1
@@ -131,12 +130,7 @@ def build(threads: int, nodes_a_block: int) -> Any:
                     cuda.atomic.add(found, which, np.int32(1))
                 cuda.syncthreads()
             elif position >= 0:
-                if action == UNION:
-                    node, other_node = nodes[which], offsets[egos[which]] + position
-                    if other_node > node:
-                        union(result, np.int32(node), np.int32(other_node))
-                else:
-                    cuda.atomic.add(found, which, np.int32(1))
+                cuda.atomic.add(found, which, np.int32(1))
             round_first += threads
         cuda.syncthreads()
         if thread < nodes_a_block and nodes[thread] < last_node and action == COUNT:

@@ -9,15 +9,12 @@ they are enough; every level at once takes the edges, and what decomposes a whol
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.cohesion.engines.gpu import (
     GpuEngine,
-    Rows,
     index_type_for,
     launch_each,
     on_its_gpu,
@@ -25,13 +22,14 @@ from glp_rapids.cohesion.engines.gpu import (
 )
 from glp_rapids.cohesion.kernels import gpu_intersect
 from glp_rapids.common.segments import segment_offsets
-from glp_rapids.device import LackOfMemory, memory_free, to_host
+from glp_rapids.device import to_host
 from glp_rapids.diversity.engines import ego_offsets
+from glp_rapids.diversity.engines.gpu_batches import MOST_NODES, Batch, BatchingEngine
 from glp_rapids.diversity.kernels import (
     gpu_bitmap,
     gpu_contexts,
     gpu_ego_edges,
-    gpu_ego_rows,
+    gpu_hubs,
     gpu_lazy,
     gpu_members,
 )
@@ -43,36 +41,10 @@ Array = Any
 
 BLOCKS = 2048 // gpu_lazy.THREADS  # of a multiprocessor, at most
 MODELS = {"component": gpu_bitmap.COMPONENT, "core": gpu_bitmap.CORE, "truss": gpu_bitmap.TRUSS}
-BYTES_A_NODE = 48
-MOST_NODES = np.iinfo(np.int32).max  # of a batch: that its nodes have numbers of 32 bits
-BYTES_A_WORD = 16
-# Of the ego-networks as a CSR, if it is made: an entry, and what peeling keeps or makes of each;
-# for one level, and for every.
-BYTES_AN_ENTRY = {"component": (0, 0), "core": (0, 32), "truss": (28, 48)}
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Large ego-networks that are worked on together: their nodes, and once marked their CSR."""
-
-    rows: Rows
-    listed: Array | None  # the places of their vertices among those asked for
-    ego_of: Array  # of every node
-    words: Array | None = None  # where those of every node begin
-    marks: Array | None = None  # their bits: whom nodes know
-    begins: Array | None = None  # where what they mark begins among all that is marked
-    indptr: Array | None = None  # and what all of a node do
-
-
-class GpuEgoEngine(GpuEngine):
+class GpuEgoEngine(BatchingEngine):
     """Ego-networks of one simple undirected graph on one GPU; and its own cores and trusses."""
-
-    def __init__(
-        self, indptr: Array, indices: Array, *,
-        number: int | None = None, memory_limit: int | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(indptr, indices, number=number)
-        self._memory_limit = memory_limit
 
     @property
     def most_alone(self) -> int:
@@ -84,13 +56,16 @@ class GpuEgoEngine(GpuEngine):
         """Count the contexts of every vertex."""
         scores = self.xp.zeros(vertices.size, np.int32)
         hubs = self._small(vertices, k, model, SCORE, scores=scores)
-        for batch in self._batches(vertices, hubs, model):
-            fewest = k if model == "component" else 2
+        fewest = k if model == "component" else 2
+
+        def count(batch: Batch) -> None:
             _, size = self._contexts(batch, k, model, fewest)
             launch_each(
                 gpu_contexts.build_count(gpu_contexts.THREADS), gpu_contexts.THREADS, size.size,
                 size, np.int64(fewest), batch.ego_of, batch.listed, scores,
             )  # fmt: skip
+
+        self.in_batches(count, vertices, hubs, model)
         return scores
 
     @on_its_gpu
@@ -100,16 +75,21 @@ class GpuEgoEngine(GpuEngine):
         offsets = ego_offsets(self.indptr, vertices)
         scores = xp.zeros(int(offsets[-1]), np.int32)
         hubs = self._small(vertices, 1, model, EVERY, scores=scores, offsets=offsets)
-        if model == "component":
-            for batch in self._batches(vertices, hubs, model, every=True):
-                _, size = self._contexts(batch, 1, model, MOST_NODES)
-                root = xp.flatnonzero(size)
-                place = offsets[batch.listed][batch.ego_of[root]] + size[root] - 1
-                xp.add.at(scores, place, np.int32(1))
-            self._sum_rows_from_behind(scores, offsets[:-1], xp.diff(offsets))
-            return offsets, scores
-        for batch in self._batches(vertices, hubs, model, every=True):
+
+        def add_sizes(batch: Batch) -> None:
+            _, size = self._contexts(batch, 1, model, MOST_NODES)
+            root = xp.flatnonzero(size)
+            place = offsets[batch.listed][batch.ego_of[root]] + size[root] - 1
+            xp.add.at(scores, place, np.int32(1))
+
+        def add_levels(batch: Batch) -> None:
             self._add_every(batch, model, offsets[batch.listed], scores)
+
+        if model == "component":
+            self.in_batches(add_sizes, vertices, hubs, model, every=True)
+            self._sum_rows_from_behind(scores, offsets[:-1], xp.diff(offsets))
+        else:
+            self.in_batches(add_levels, vertices, hubs, model, every=True)
         return offsets, scores
 
     @on_its_gpu
@@ -119,14 +99,17 @@ class GpuEgoEngine(GpuEngine):
         offsets = ego_offsets(self.indptr, vertices)
         members = xp.full(int(offsets[-1]), -1, np.int32)
         hubs = self._small(vertices, k, model, MEMBERS, offsets=offsets, members=members)
-        for batch in self._batches(vertices, hubs, model):
-            fewest = k if model == "component" else 2
+        fewest = k if model == "component" else 2
+
+        def name(batch: Batch) -> None:
             root, size = self._contexts(batch, k, model, fewest)
             place = xp.arange(root.size) - batch.rows.offsets[batch.ego_of]
             first = root - batch.rows.offsets[batch.ego_of]
             members[offsets[batch.listed][batch.ego_of] + place] = xp.where(
                 size[root] >= fewest, first, -1
             )
+
+        self.in_batches(name, vertices, hubs, model)
         return members
 
     @on_its_gpu
@@ -171,86 +154,6 @@ class GpuEgoEngine(GpuEngine):
 
     # ------------------------------------------------------------ large ones
 
-    def _batches(
-        self, vertices: Array, listed: Array, model: str, *, every: bool = False
-    ) -> Iterator[Batch]:
-        """Yield the ego-networks listed, as many at once as memory allows."""
-        if not listed.size:
-            return
-        hubs = vertices[listed]
-        degree = to_host(self.indptr[hubs + 1] - self.indptr[hubs])
-        limit = min(self._memory_limit or memory_free("gpu") // 2, MOST_NODES * BYTES_A_NODE)
-        bytes_an_entry = BYTES_AN_ENTRY[model][every]
-        bytes_needed, entries = degree * BYTES_A_NODE, np.zeros_like(degree)
-        batch, all_at_once = None, False
-        if bytes_an_entry:
-            words = np.zeros_like(degree)
-            for first, last in _pieces(bytes_needed, max(limit, 1 << 20)):
-                nodes = self._nodes(hubs[first:last], listed[first:last])
-                words[first:last] = np.diff(to_host(nodes.words[nodes.rows.offsets]))
-            bytes_needed = bytes_needed + words * BYTES_A_WORD
-            # how large they are takes one look at all, itself in pieces that fit
-            for first, last in _pieces(bytes_needed, max(limit, 1 << 20)):
-                batch = None
-                batch = self._marked(self._nodes(hubs[first:last], listed[first:last]))
-                entries[first:last] = np.diff(to_host(batch.indptr[batch.rows.offsets]))
-                all_at_once = last - first == listed.size
-            bytes_needed = bytes_needed + entries * bytes_an_entry
-        if bytes_needed.max() > limit:
-            worst = int(bytes_needed.argmax())
-            edges = f" and {entries[worst] // 2:,} edges among them" if entries[worst] else ""
-            raise LackOfMemory(
-                f"the ego-network of a vertex with {degree[worst]:,} neighbours{edges} needs "
-                f"{bytes_needed[worst]:,} bytes, and there are {limit:,}; raise memory_limit, or "
-                "use device='cpu'"
-            )
-        if all_at_once and bytes_needed.sum() <= limit:  # and what was marked is the batch
-            self.batches += 1
-            yield batch
-            return
-        batch = None  # its memory is wanted
-        for first, last in _pieces(bytes_needed, limit):
-            self.batches += 1
-            nodes = self._nodes(hubs[first:last], listed[first:last], bool(bytes_an_entry))
-            yield self._marked(nodes) if bytes_an_entry else nodes
-
-    def _nodes(self, vertices: Array, listed: Array | None, words: bool = True) -> Batch:
-        """Number the members of some ego-networks, and their words if these are asked for."""
-        offsets = ego_offsets(self.indptr, vertices)
-        rows = self.rows_of(vertices, offsets, int(offsets[-1]))
-        batch = Batch(rows, listed, self._row_of_places(offsets, rows.nodes))
-        if not words:
-            return batch
-        of_node = self.xp.empty(rows.nodes, np.int32)
-        threads = gpu_ego_rows.THREADS
-        count = gpu_ego_rows.build_words(threads)
-        launch_each(count, threads, rows.nodes, self._members(batch), of_node)
-        return replace(batch, words=segment_offsets(of_node))
-
-    def _marked(self, batch: Batch) -> Batch:
-        """Mark whom every member knows; and where its row begins once they are listed."""
-        xp, threads, number = self.xp, gpu_ego_rows.THREADS, int(batch.words[-1])
-        marks, known = xp.empty(number, np.uint32), xp.empty(number, np.uint8)
-        mark = gpu_ego_rows.build_mark(threads)
-        launch_each(mark, threads, number, self._members(batch), batch.words, marks, known)
-        begins = segment_offsets(known)
-        return replace(batch, marks=marks, begins=begins, indptr=begins[batch.words])
-
-    def _filled(self, batch):
-        """List the rows of a batch that is marked."""
-        indices, threads = self.xp.empty(int(batch.indptr[-1]), np.int32), gpu_ego_rows.THREADS
-        launch_each(
-            gpu_ego_rows.build_list(threads), threads, batch.marks.size,
-            self._members(batch), batch.words, batch.marks, batch.begins, indices,
-        )  # fmt: skip
-        return indices
-
-    def _members(self, batch):
-        rows = batch.rows
-        return gpu_members.Members(
-            self.indptr, self.indices, rows.vertices, rows.offsets, batch.ego_of
-        )
-
     def _contexts(self, batch, k, model, enough):
         """Find the root of every node's context, and how many nodes each root stands for.
 
@@ -271,9 +174,9 @@ class GpuEgoEngine(GpuEngine):
     def _unite_members(self, batch, k, parent):
         """Unite the members of a batch who know each other; with ``k`` those of k-cores."""
         xp, rows, threads, limits = self.xp, batch.rows, gpu_lazy.THREADS, gpu_lazy.LIMITS
-        members = self._members(batch)
-        nodes, blocks = parent.size, multiprocessors() * BLOCKS
-        removed, long = xp.empty(0, np.int32), xp.empty(nodes, np.int32)
+        members, blocks = self.members_of(batch), multiprocessors() * BLOCKS
+        nodes, egos = parent.size, rows.vertices.size
+        removed = xp.empty(0, np.int32)
         if k is not None:
             state = gpu_lazy.new_state(xp, nodes, nodes)
             arguments = members, state, gpu_lazy.new_control(xp), np.int64(k)
@@ -281,16 +184,22 @@ class GpuEgoEngine(GpuEngine):
             core = gpu_members.build_core(threads, gpu_lazy.LANES, limits)
             launch_together(core, blocks, threads, *arguments)
             removed = state.removed
+            del state, arguments  # there is other use for their memory
+        arguments = (
+            removed, parent, xp.empty(egos, np.int32), xp.empty(nodes, np.int32),
+            xp.zeros(2, np.int64),
+        )  # fmt: skip
+        by_hubs = gpu_hubs.build_unite(gpu_hubs.THREADS, gpu_hubs.WORDS)
+        launch(by_hubs, egos, gpu_hubs.THREADS, members, batch.hubs, *arguments)
         launch_together(
             gpu_members.build_unite(threads, gpu_members.LANES, limits.long), blocks, threads,
-            members, removed, parent, xp.empty(rows.vertices.size, np.int32), long,
-            gpu_lazy.new_control(xp),
+            members, *arguments, xp.empty(nodes, np.int32), gpu_lazy.new_control(xp),
         )  # fmt: skip
 
     def _unite_truss(self, batch, k, parent):
         """Unite the ends of the edges of k-trusses in a batch."""
         xp, threads, limits = self.xp, gpu_lazy.THREADS, gpu_lazy.LIMITS
-        egos = gpu_ego_edges.Egos(batch.indptr, self._filled(batch))
+        egos = gpu_ego_edges.Egos(batch.indptr, self.listed_rows(batch))
         entries = egos.indices.size
         if not entries:
             return
@@ -307,10 +216,10 @@ class GpuEgoEngine(GpuEngine):
 
         For cores that of every node; for trusses that of every edge, at its smaller end.
         """
-        indices = self._filled(batch)
+        indices = self.listed_rows(batch)
         egos = GpuEngine(batch.indptr, indices)
         if model == "core":
-            return indices, self._row_of_places(batch.indptr, indices.size), egos.peel_cores(None)
+            return indices, self.row_of_places(batch.indptr, indices.size), egos.peel_cores(None)
         rows, edge = egos.rows_and_edges()
         return indices, rows, egos.peel_trusses(rows, edge, None)
 
@@ -349,30 +258,13 @@ class GpuEgoEngine(GpuEngine):
 
     # ------------------------------------------------------------ small things
 
-    def _row_of_places(self, offsets, number):
-        """Find the row of every place of rows that begin at ``offsets``, ``number`` in all."""
-        rows = self.xp.empty(number, np.int32)
-        find = gpu_contexts.build_rows(gpu_contexts.THREADS)
-        launch_each(find, gpu_contexts.THREADS, number, offsets, rows)
-        return rows
-
     def _sum_rows_from_behind(self, scores, first, size):
         """Let every place of these pieces hold the sum of what was there and after."""
         xp = self.xp
         ends = segment_offsets(size)
         if not int(ends[-1]):
             return
-        row = self._row_of_places(ends, int(ends[-1]))
+        row = self.row_of_places(ends, int(ends[-1]))
         place = xp.arange(row.size) + (first - ends[:-1])[row]
         running = segment_offsets(scores[place])
         scores[place] = (running[ends[1:]][row] - running[:-1]).astype(np.int32)
-
-
-def _pieces(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a list into runs whose sizes add up to at most the limit, one item at the least."""
-    ends = np.cumsum(sizes)
-    first, before = 0, 0
-    while first < sizes.size:
-        last = max(first + 1, int(np.searchsorted(ends, before + limit, side="right")))
-        yield first, last
-        first, before = last, int(ends[last - 1])

@@ -5,8 +5,9 @@ row and that of the vertex have in common, and the entries of the shorter of the
 candidates, each looked up in the other. No edge of an ego-network is ever written down.
 
 Components: after Sutton, Ben-Nun and Barak, "Optimizing parallel graph connectivity computation via
-subgraph sampling" (IPDPS 2018): a few candidates of each are united; whoever is then with most of
-its ego-network needs nothing more, and the others stop as soon as they get there.
+subgraph sampling" (IPDPS 2018): those of common hubs are united (see `gpu_hubs`), or where these
+are few a few candidates of each; whoever is then with most of its ego-network needs nothing more,
+and the others stop as soon as they get there.
 """
 
 from __future__ import annotations
@@ -178,30 +179,34 @@ def build_unite(threads: int, lanes: int, long: int) -> Any:
     of more than ``long`` candidates. Degrees: any. Shared memory: 4 bytes a thread and 4
     more. Registers: 53.
 
-    ``parent``: of a union-find, every node its own. ``top``: one for each ego-network.
+    ``parent``, ``top``, ``listed`` and ``numbers`` are what `gpu_hubs` leaves.
     """
     groups = threads // lanes
 
-    def unite_members(graph, removed, parent, top, rest, control):
+    def unite_members(graph, removed, parent, top, listed, numbers, heavy, control):
         roots = cuda.shared.array(threads, np.int32)
         best = cuda.shared.array(1, np.int32)
         cuda.cg.this_grid()
         thread = np.int64(cuda.threadIdx.x)
         block, blocks = np.int64(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
         group, lane = block * groups + thread // lanes, thread % lanes
+        of_most, of_others = numbers[0], numbers[1]
+        behind = listed.size - of_most - of_others  # places between the two lists
 
-        # a few candidates each
-        for node in range(group, parent.size, blocks * groups):
-            if is_there(removed, node):
-                rows = candidates(graph, np.int64(node), np.int64(-1))
-                if lane < rows[0]:
-                    place = place_of(graph, rows, lane)
-                    if place >= 0 and is_there(removed, rows[1] + place):
-                        union(parent, np.int32(node), np.int32(rows[1] + place))
+        # where no hubs unite most: a few candidates each
+        for place in range(group, of_others, blocks * groups):
+            node = np.int64(listed[listed.size - 1 - place])
+            rows = candidates(graph, node, np.int64(-1))
+            if lane < rows[0]:
+                other = place_of(graph, rows, lane)
+                if other >= 0 and is_there(removed, rows[1] + other):
+                    union(parent, np.int32(node), np.int32(rows[1] + other))
         grid_barrier(control.arrived, blocks)
 
-        # where more than half of an ego-network's members are, by a sample
-        for ego in range(block, top.size, blocks):
+        # and where more than half of these ego-networks' members are, by a sample
+        for ego in range(block, top.size if of_others > 0 else 0, blocks):
+            if top[ego] >= 0:
+                continue
             first, size = graph.offsets[ego], graph.offsets[ego + 1] - graph.offsets[ego]
             sampled = min(size, np.int64(threads))
             root = np.int32(-1)
@@ -227,18 +232,21 @@ def build_unite(threads: int, lanes: int, long: int) -> Any:
         grid_barrier(control.arrived, 2 * blocks)
 
         # the others in full
-        for node in range(group, parent.size, blocks * groups):
-            if is_there(removed, node):
-                most = top[graph.ego_of[node]]
-                if most < 0 or find_root(parent, np.int32(node)) != find_root(parent, most):
-                    rows = candidates(graph, np.int64(node), np.int64(-1))
-                    if rows[0] <= long:
-                        unite_row(graph, removed, parent, np.int64(node), rows, most, lane, lanes)
-                    elif lane == 0:
-                        rest[cuda.atomic.add(control.counts, 0, np.int64(1))] = node
+        for place in range(group, of_most + of_others, blocks * groups):
+            begun = place >= of_most
+            node = np.int64(listed[place + behind if begun else place])
+            most = top[graph.ego_of[node]]
+            if most < 0 or find_root(parent, np.int32(node)) != find_root(parent, most):
+                rows = candidates(graph, node, np.int64(-1))
+                if begun and rows[0] <= lanes:
+                    continue  # these few were all that it has
+                if rows[0] <= long:
+                    unite_row(graph, removed, parent, node, rows, most, lane, lanes)
+                elif lane == 0:
+                    heavy[cuda.atomic.add(control.counts, 0, np.int64(1))] = node
         grid_barrier(control.arrived, 3 * blocks)
         for place in range(block, load_fresh(control.counts, 0), blocks):
-            node = np.int64(rest[place])
+            node = np.int64(heavy[place])
             rows = candidates(graph, node, np.int64(-1))
             most = top[graph.ego_of[node]]
             unite_row(graph, removed, parent, node, rows, most, thread, threads)
