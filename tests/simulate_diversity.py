@@ -18,6 +18,7 @@ from glp_rapids.cohesion.kernels import (
     gpu_peel,
     gpu_triangles,
 )
+from glp_rapids.diversity.engines import gpu as diversity
 from glp_rapids.diversity.engines.cpu import CpuEgoEngine
 from glp_rapids.diversity.engines.gpu import GpuEgoEngine
 from glp_rapids.diversity.kernels import (
@@ -35,6 +36,7 @@ gpu_intersect.LIGHT, gpu_intersect.HEAVY, gpu_intersect.LARGEST_LIGHT = (4, 4), 
 gpu_peel.THREADS, gpu_peel.LANES = 4, 2
 gpu_lazy.THREADS = 4
 gpu_hubs.THREADS, gpu_hubs.PARTS, gpu_hubs.WORDS, gpu_hubs.NUMBER = 4, 2, 2, 2
+gpu_hubs.LEAST_KNOWN, diversity.MOST_WITHOUT_HUBS = 0, 2
 gpu_lazy.LANES = gpu_members.LANES = 2
 # That every way of looking at an item is taken: alone, together, and counted off by whole blocks.
 gpu_lazy.LIMITS = gpu_lazy.Limits(1, 2, 3)

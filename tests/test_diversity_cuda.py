@@ -64,8 +64,9 @@ def compiled(monkeypatch):
         engine = diversity.GpuEgoEngine(graph.indptr, graph.indices, memory_limit=1 << 30)
         vertices = np.arange(graph.number_of_vertices)
         for model in diversity.MODELS:
-            engine._small(vertices, 3, model, diversity.SCORE)
-            hubs, _ = engine._hubs(vertices.size, 1 << 30)
+            hubs = engine.hubs_for(vertices, "component")
+            nobody = engine.hubs_for(vertices, "truss")
+            engine._small(vertices, 3, model, diversity.SCORE, nobody)
             batch = engine._with_words(engine._nodes(vertices, vertices.astype(np.int32), hubs))
             batch.words[1:] = 2  # nothing was launched that would have counted
             batch = engine._with_marks(batch)

@@ -40,6 +40,7 @@ from glp_rapids.jit.launch import launch, launch_together
 Array = Any
 
 BLOCKS = 2048 // gpu_lazy.THREADS  # of a multiprocessor, at most
+MOST_WITHOUT_HUBS = 64  # members of an ego-network that hubs are not worth a block for
 MODELS = {"component": gpu_bitmap.COMPONENT, "core": gpu_bitmap.CORE, "truss": gpu_bitmap.TRUSS}
 
 
@@ -55,7 +56,8 @@ class GpuEgoEngine(BatchingEngine):
     def scores(self, vertices: Array, k: int, model: str) -> Array:
         """Count the contexts of every vertex."""
         scores = self.xp.zeros(vertices.size, np.int32)
-        hubs = self._small(vertices, k, model, SCORE, scores=scores)
+        hubs = self.hubs_for(vertices, model)
+        large = self._small(vertices, k, model, SCORE, hubs, scores=scores)
         fewest = k if model == "component" else 2
 
         def count(batch: Batch) -> None:
@@ -65,7 +67,7 @@ class GpuEgoEngine(BatchingEngine):
                 size, np.int64(fewest), batch.ego_of, batch.listed, scores,
             )  # fmt: skip
 
-        self.in_batches(count, vertices, hubs, model)
+        self.in_batches(count, vertices, large, model, hubs)
         return scores
 
     @on_its_gpu
@@ -74,7 +76,8 @@ class GpuEgoEngine(BatchingEngine):
         xp = self.xp
         offsets = ego_offsets(self.indptr, vertices)
         scores = xp.zeros(int(offsets[-1]), np.int32)
-        hubs = self._small(vertices, 1, model, EVERY, scores=scores, offsets=offsets)
+        hubs = self.hubs_for(vertices, model, every=True)
+        large = self._small(vertices, 1, model, EVERY, hubs, scores=scores, offsets=offsets)
 
         def add_sizes(batch: Batch) -> None:
             _, size = self._contexts(batch, 1, model, MOST_NODES)
@@ -86,10 +89,10 @@ class GpuEgoEngine(BatchingEngine):
             self._add_every(batch, model, offsets[batch.listed], scores)
 
         if model == "component":
-            self.in_batches(add_sizes, vertices, hubs, model, every=True)
+            self.in_batches(add_sizes, vertices, large, model, hubs, every=True)
             self._sum_rows_from_behind(scores, offsets[:-1], xp.diff(offsets))
         else:
-            self.in_batches(add_levels, vertices, hubs, model, every=True)
+            self.in_batches(add_levels, vertices, large, model, hubs, every=True)
         return offsets, scores
 
     @on_its_gpu
@@ -98,7 +101,8 @@ class GpuEgoEngine(BatchingEngine):
         xp = self.xp
         offsets = ego_offsets(self.indptr, vertices)
         members = xp.full(int(offsets[-1]), -1, np.int32)
-        hubs = self._small(vertices, k, model, MEMBERS, offsets=offsets, members=members)
+        hubs = self.hubs_for(vertices, model)
+        large = self._small(vertices, k, model, MEMBERS, hubs, offsets=offsets, members=members)
         fewest = k if model == "component" else 2
 
         def name(batch: Batch) -> None:
@@ -109,7 +113,7 @@ class GpuEgoEngine(BatchingEngine):
                 size[root] >= fewest, first, -1
             )
 
-        self.in_batches(name, vertices, hubs, model)
+        self.in_batches(name, vertices, large, model, hubs)
         return members
 
     @on_its_gpu
@@ -125,13 +129,20 @@ class GpuEgoEngine(BatchingEngine):
 
     # ------------------------------------------------------------ small ego-networks
 
-    def _small(self, vertices, k, model, output, scores=None, offsets=None, members=None):
-        """Work on all ego-networks that fit shared memory; return the places of the others."""
+    def _small(self, vertices, k, model, output, hubs, scores=None, offsets=None, members=None):
+        """Work on all ego-networks that fit shared memory; return the places of the others.
+
+        Components of more than a few members are left to hubs, if there are any: these unite at
+        once most of those whom a block would have to look up in pairs.
+        """
         xp = self.xp
         scores = unused(xp) if scores is None else scores
         members = unused(xp) if members is None else members
         offsets = xp.zeros(1, np.int64) if offsets is None else offsets
-        above = (0, *(largest for _, largest, _ in gpu_bitmap.SIZES))
+        sizes = gpu_bitmap.SIZES
+        above = (0, *(largest for _, largest, _ in sizes))
+        if model == "component" and hubs.vertices.size:
+            sizes, above = sizes[:1], (0, MOST_WITHOUT_HUBS)[: len(sizes[:1]) + 1]
         lists = xp.empty((len(above), vertices.size), index_type_for(vertices.size))
         numbers = xp.zeros(len(above), np.int64)
         list_by_degree = gpu_bitmap.build_list_by_degree(gpu_bitmap.THREADS, above)
@@ -142,7 +153,7 @@ class GpuEgoEngine(BatchingEngine):
         numbers = to_host(numbers).tolist()
         index_type = self.indices.dtype.type
         for (threads, largest, blocks), listed, number in zip(
-            gpu_bitmap.SIZES, lists[:-1], numbers[:-1], strict=True
+            sizes, lists[:-1], numbers[:-1], strict=True
         ):
             kernel = gpu_bitmap.build(threads, largest, blocks, MODELS[model], index_type)
             launch(

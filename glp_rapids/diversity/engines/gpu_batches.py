@@ -55,23 +55,53 @@ class BatchingEngine(GpuEngine):
     ) -> None:  # fmt: skip
         super().__init__(indptr, indices, number=number)
         self._memory_limit = memory_limit
+        self._highest: Array | None = None  # the vertices of highest degree, if they are hubs
+
+    def hubs_for(self, vertices: Array, model: str, *, every: bool = False) -> gpu_hubs.Hubs:
+        """Note for everybody which hubs they know; none where that would spare nothing.
+
+        That is where vertices know too few of them, where so few vertices are asked for that
+        noting takes as long, where there is no memory for it, and where edges are listed.
+        """
+        xp, everybody = self.xp, self.indptr.size - 1
+        number = gpu_hubs.WORDS * everybody
+        noted = xp.empty(0, self.indices.dtype), xp.empty((gpu_hubs.WORDS, 0), np.uint64)
+        nobody = gpu_hubs.Hubs(*noted)
+        if BYTES_AN_ENTRY[model][every] or number * nobody.known.itemsize > self._limit() // 4:
+            return nobody
+        if self._highest is None:
+            degree = xp.diff(self.indptr)
+            highest = xp.argsort(-degree)[: gpu_hubs.NUMBER]
+            known = int(degree[highest].sum()) / max(everybody, 1)
+            self._highest = highest[: highest.size if known >= gpu_hubs.LEAST_KNOWN else 0].copy()
+        if not self._highest.size:
+            return nobody
+        if int((self.indptr[vertices + 1] - self.indptr[vertices]).sum()) < everybody:
+            return nobody
+        known = xp.zeros((gpu_hubs.WORDS, everybody), np.uint64)
+        hubs = gpu_hubs.Hubs(self._highest.astype(self.indices.dtype), known)
+        threads, parts = gpu_hubs.THREADS, gpu_hubs.PARTS
+        mark = gpu_hubs.build_mark(threads, parts)
+        blocks = hubs.vertices.size * parts
+        launch(mark, blocks, threads, self.indptr, self.indices, hubs)
+        return hubs
+
+    def _limit(self) -> int:
+        return self._memory_limit or memory_free("gpu") // 2
 
     def in_batches(
-        self, work: Callable[[Batch], None], vertices: Array, listed: Array, model: str, *,
-        every: bool = False,
+        self, work: Callable[[Batch], None], vertices: Array, listed: Array, model: str,
+        hubs: gpu_hubs.Hubs, *, every: bool = False,
     ) -> None:  # fmt: skip
         """Call ``work`` with the ego-networks listed; nothing of a batch outlives its call."""
         if not listed.size:
             return
         egos = vertices[listed]
         degree = to_host(self.indptr[egos + 1] - self.indptr[egos])
-        limit = min(self._memory_limit or memory_free("gpu") // 2, MOST_NODES * BYTES_A_NODE)
-        marking, bytes_an_entry = bool(BYTES_AN_ENTRY[model][every]), BYTES_AN_ENTRY[model][every]
-        nodes_wanted = 0 if marking else int(degree.sum())
-        hubs, bytes_of_hubs = self._hubs(nodes_wanted, limit)
-        limit -= bytes_of_hubs
+        limit = min(self._limit() - hubs.known.nbytes, MOST_NODES * BYTES_A_NODE)
+        bytes_an_entry = BYTES_AN_ENTRY[model][every]
         bytes_needed, entries = degree * BYTES_A_NODE, np.zeros_like(degree)
-        if marking:
+        if bytes_an_entry:
             words = np.zeros_like(degree)
             for first, last in _pieces(bytes_needed, max(limit, 1 << 20)):
                 words[first:last] = self._words(egos[first:last])
@@ -91,7 +121,7 @@ class BatchingEngine(GpuEngine):
         for first, last in _pieces(bytes_needed, limit):
             self.batches += 1
             chosen = egos[first:last], listed[first:last], hubs
-            work(self._marked(*chosen) if marking else self._nodes(*chosen))
+            work(self._marked(*chosen) if bytes_an_entry else self._nodes(*chosen))
 
     def listed_rows(self, batch: Batch) -> Array:
         """List the rows of a batch that is marked."""
@@ -164,25 +194,6 @@ class BatchingEngine(GpuEngine):
 
     def _marked(self, egos: Array, listed: Array | None, hubs: gpu_hubs.Hubs | None) -> Batch:
         return self._with_marks(self._with_words(self._nodes(egos, listed, hubs)))
-
-    def _hubs(self, nodes: int, limit: int) -> tuple[gpu_hubs.Hubs, int]:
-        """Note who knows the vertices of highest degree; and how many bytes that takes.
-
-        None of them where that takes more than it spares: much memory, or more time than so few
-        nodes would.
-        """
-        xp, vertices = self.xp, self.indptr.size - 1
-        bytes_needed = gpu_hubs.WORDS * vertices * np.dtype(np.uint64).itemsize
-        if nodes < vertices or bytes_needed > limit // 4:
-            nobody = xp.empty(0, self.indices.dtype), xp.empty((gpu_hubs.WORDS, 0), np.uint64)
-            return gpu_hubs.Hubs(*nobody), 0
-        highest = xp.argsort(-xp.diff(self.indptr))[: gpu_hubs.NUMBER]
-        known = xp.zeros((gpu_hubs.WORDS, vertices), np.uint64)
-        hubs = gpu_hubs.Hubs(highest.astype(self.indices.dtype), known)
-        threads, parts = gpu_hubs.THREADS, gpu_hubs.PARTS
-        mark = gpu_hubs.build_mark(threads, parts)
-        launch(mark, highest.size * parts, threads, self.indptr, self.indices, hubs)
-        return hubs, bytes_needed
 
 
 def _pieces(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:

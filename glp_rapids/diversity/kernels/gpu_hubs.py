@@ -30,6 +30,8 @@ PARTS = 8  # blocks that share the row of a hub
 BITS = 64
 WORDS = 4  # of bits a vertex: as many tables, the first of which a cache may hold
 NUMBER = WORDS * BITS  # of hubs
+# That a vertex knows of them, on average, for them to be worth it: kron-19-16 3.3, com-dblp 0.1.
+LEAST_KNOWN = 1.0
 MOST, OTHERS = range(2)  # lists of members: of ego-networks of which hubs unite most, and all else
 ONE = np.uint64(1)
 NOTHING = np.int32((1 << 31) - 1)
