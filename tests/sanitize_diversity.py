@@ -10,17 +10,20 @@ import numpy as np
 
 from glp_rapids import as_graph
 from glp_rapids.diversity.engines import engine_of
-from glp_rapids.diversity.kernels import gpu_bitmap, gpu_lazy
+from glp_rapids.diversity.kernels import gpu_bitmap, gpu_hubs, gpu_lazy
 from glp_rapids.graph.simple import simple
 
 # Everybody in a warp's bits, in a block's, in the large ones' CSR, and each where it belongs.
-# The last time lists are for whom a few candidates are not enough, and rows for whole blocks.
+# The last time lists are for whom a few candidates are not enough, and rows for whole blocks; and
+# hubs are few, or all.
 FEW = gpu_lazy.Limits(1, 2, 3)
+ANY, NO_HUBS = 0.0, float("inf")
 PATHS = {
-    "as it is": (gpu_bitmap.SIZES, gpu_lazy.LIMITS),
-    "blocks": (((256, 512, 4),), gpu_lazy.LIMITS),
-    "large": ((), gpu_lazy.LIMITS),
-    "large, few alone": ((), FEW),
+    "as it is": (gpu_bitmap.SIZES, gpu_lazy.LIMITS, gpu_hubs.NUMBER, gpu_hubs.LEAST_KNOWN),
+    "blocks": (((256, 512, 4),), gpu_lazy.LIMITS, gpu_hubs.NUMBER, NO_HUBS),
+    "large": ((), gpu_lazy.LIMITS, gpu_hubs.NUMBER, ANY),
+    "large, few alone": ((), FEW, 2, ANY),
+    "large, few alone, no hubs": ((), FEW, 2, NO_HUBS),
 }
 
 
@@ -55,8 +58,9 @@ def main():
     vertices = cupy.arange(on_gpu.number_of_vertices)
     on_cpu = type(on_gpu)(on_gpu.indptr.get(), on_gpu.indices.get(), None)
     expected = dict(results(engine_of(on_cpu, "cpu"), vertices.get()))
-    for path, (sizes, limits) in PATHS.items():
+    for path, (sizes, limits, hubs, least) in PATHS.items():
         gpu_bitmap.SIZES, gpu_lazy.LIMITS = sizes, limits
+        gpu_hubs.NUMBER, gpu_hubs.LEAST_KNOWN = hubs, least
         for name, found in results(engine_of(on_gpu, "gpu"), vertices):
             same = np.array_equal(expected[name], found.get())
             print(f"{path}: {name}: {'same as on a CPU' if same else 'DIFFERENT'}")

@@ -33,7 +33,7 @@ def build(threads: int, nodes_a_block: int) -> Any:
     Launch: a block of ``threads`` for every ``nodes_a_block`` nodes, which puts those of more than
     ``largest`` lookups on the list ``heavy`` instead; then a block for each of these. The lookups
     of a block are shared evenly among its threads. Degrees: any. Shared memory: 1.9 KB, for heavy
-    ones 92 bytes. Registers: 39 and 40.
+    ones 92 bytes. Registers: 39 and 38.
 
     COUNT: how many neighbours node and vertex have in common, into ``result``. FILL: the nodes in
     common, ascending, into ``result`` from ``places[node]`` on.

@@ -49,7 +49,7 @@ class Hubs(NamedTuple):
 def build_mark(threads: int, parts: int) -> Any:
     """Make the kernel that notes for everybody which hubs they know; ``known`` is 0 before.
 
-    Launch: ``parts`` blocks a hub. Degrees: any. Registers: 22.
+    Launch: ``parts`` blocks a hub. Degrees: any. Registers: 28.
     """
 
     def mark_hubs(indptr, indices, hubs):
@@ -104,7 +104,7 @@ def reach_hubs(hubs, wanted, reached, joining, words, thread, threads):
 def build_unite(threads: int, words: int) -> Any:
     """Make the kernel that unites whom hubs unite, and lists whom that is not enough for.
 
-    Launch: a block for each ego-network. Degrees: any. Shared memory: 120 bytes. Registers: 40.
+    Launch: a block for each ego-network. Degrees: any. Shared memory: 120 bytes. Registers: 43.
 
     Where hubs unite more than half of an ego-network (those that were not ``removed``), its ``top``
     is one of these, and the others are ``listed`` from the front. Of other ego-networks ``top`` is
