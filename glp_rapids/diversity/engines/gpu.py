@@ -132,8 +132,8 @@ class GpuEgoEngine(BatchingEngine):
     def _small(self, vertices, k, model, output, hubs, scores=None, offsets=None, members=None):
         """Work on all ego-networks that fit shared memory; return the places of the others.
 
-        Components of more than a few members are left to hubs, if there are any: these unite at
-        once most of those whom a block would have to look up in pairs.
+        More than a few members are left to hubs, if there are any: what most of them know of these
+        is enough, where a block would have to look them up in pairs.
         """
         xp = self.xp
         scores = unused(xp) if scores is None else scores
@@ -141,7 +141,7 @@ class GpuEgoEngine(BatchingEngine):
         offsets = xp.zeros(1, np.int64) if offsets is None else offsets
         sizes = gpu_bitmap.SIZES
         above = (0, *(largest for _, largest, _ in sizes))
-        if model == "component" and hubs.vertices.size:
+        if hubs.vertices.size:
             sizes, above = sizes[:1], (0, MOST_WITHOUT_HUBS)[: len(sizes[:1]) + 1]
         lists = xp.empty((len(above), vertices.size), index_type_for(vertices.size))
         numbers = xp.zeros(len(above), np.int64)
@@ -191,7 +191,8 @@ class GpuEgoEngine(BatchingEngine):
         if k is not None:
             state = gpu_lazy.new_state(xp, nodes, nodes)
             arguments = members, state, gpu_lazy.new_control(xp), np.int64(k)
-            launch_each(gpu_members.build_look(threads, limits), threads, nodes, *arguments)
+            look = gpu_members.build_look(threads, limits)
+            launch_each(look, threads, nodes, members, batch.hubs.known, *arguments[1:])
             core = gpu_members.build_core(threads, gpu_lazy.LANES, limits)
             launch_together(core, blocks, threads, *arguments)
             removed = state.removed

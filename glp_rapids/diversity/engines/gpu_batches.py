@@ -56,6 +56,7 @@ class BatchingEngine(GpuEngine):
         super().__init__(indptr, indices, number=number)
         self._memory_limit = memory_limit
         self._highest: Array | None = None  # the vertices of highest degree, if they are hubs
+        self._least_of_hubs = 0  # degree
 
     def hubs_for(self, vertices: Array, model: str, *, every: bool = False) -> gpu_hubs.Hubs:
         """Note for everybody which hubs they know; none where that would spare nothing.
@@ -74,6 +75,7 @@ class BatchingEngine(GpuEngine):
             highest = xp.argsort(-degree)[: gpu_hubs.NUMBER]
             known = int(degree[highest].sum()) / max(everybody, 1)
             self._highest = highest[: highest.size if known >= gpu_hubs.LEAST_KNOWN else 0].copy()
+            self._least_of_hubs = int(degree[highest[-1:]].sum())
         if not self._highest.size:
             return nobody
         if int((self.indptr[vertices + 1] - self.indptr[vertices]).sum()) < everybody:
@@ -136,8 +138,9 @@ class BatchingEngine(GpuEngine):
         """Describe the nodes of a batch to kernels."""
         rows = batch.rows
         return gpu_members.Members(
-            self.indptr, self.indices, rows.vertices, rows.offsets, batch.ego_of
-        )
+            self.indptr, self.indices, rows.vertices, rows.offsets, batch.ego_of,
+            np.int64(self._least_of_hubs),
+        )  # fmt: skip
 
     def row_of_places(self, offsets: Array, number: int) -> Array:
         """Find the row of every place of rows that begin at ``offsets``, ``number`` in all."""

@@ -41,6 +41,7 @@ LANES = 32  # threads that go on with one item together
 NEVER = np.int32((1 << 31) - 1)
 GONE, GONE_LONG, TODO, HEAVY = range(4)
 COUNTS = 4  # of a round
+UNSEEN = np.int32(-1)  # the position of an item that has enough, as is known without a look at any
 
 
 class Limits(NamedTuple):
@@ -57,8 +58,8 @@ LIMITS = Limits(32, 512, 1024)
 class State(NamedTuple):
     """What is known of every item, and lists of them."""
 
-    position: Array  # how many of its candidates were looked at
-    found: Array  # how many of these are there and were hits
+    position: Array  # how many of its candidates were looked at; UNSEEN
+    found: Array  # how many of these are there and were hits; UNSEEN: as many as it has at least
     removed: Array  # the round in which it went; NEVER
     gone: Array  # in this round: from the front, and those of many candidates from behind
     todo: Array  # that have less than they need now
@@ -133,6 +134,8 @@ def build_look(
         rows = candidates(graph, item, row)
         position = np.int64(state.position[item])
         count = state.found[item]
+        if position < 0:  # none was looked at, and those that were known without have got too few
+            position, count = np.int64(0), np.int32(0)
         budget = min(alone_at_least * (1 + need), np.int64(alone_at_most))
         last = min(rows[0], position + budget)
         while position < last and count < need:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.diversity.kernels import gpu_lazy
-from glp_rapids.diversity.kernels.gpu_lazy import NEVER, Limits, count_off
+from glp_rapids.diversity.kernels.gpu_lazy import NEVER, UNSEEN, Limits, count_off
 from glp_rapids.jit.cuda import cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import find_root, grid_barrier, lower_bound, union, upper_bound
 
@@ -35,6 +35,7 @@ class Members(NamedTuple):
     vertices: Array
     offsets: Array
     ego_of: Array
+    least_of_hubs: np.int64  # degree; less has none of the hubs of `gpu_hubs`
 
 
 @cuda.jit(device=True)
@@ -83,9 +84,14 @@ def remove(graph, removed, node, rows, turn):
 
 @cuda.jit(device=True)
 def was_looked_at(graph, state, rows, node, place):
-    """Tell whether one member of an ego-network was looked at by another, at ``place``."""
-    _, base, start, size, _, _ = rows
+    """Tell whether one member of an ego-network was looked at by another, at ``place``.
+
+    Whoever has not looked counts hubs; a few others of the least hub's degree may be taken for one.
+    """
+    _, base, start, size, _, degree = rows
     position = state.position[base + place]
+    if position == UNSEEN:
+        return degree >= graph.least_of_hubs
     w = graph.indices[start + place]
     other = graph.indptr[w]
     if size < graph.indptr[w + 1] - other:
@@ -109,6 +115,28 @@ def take(graph, state, control, node, lane, lanes, need, turn):
             count_off(state, control, rows[1] + place, need, turn)
 
 
+@cuda.jit(device=True)
+def count_hubs(graph, known, node, enough):
+    """Count the hubs that a node knows in its ego-network, up to ``enough``; it may be one more.
+
+    Member and vertex have the bits of themselves, too, which are no common neighbours.
+    """
+    ego = graph.ego_of[node]
+    u = np.int64(graph.vertices[ego])
+    start = np.int64(graph.indptr[u])
+    v = np.int64(graph.indices[start + node - graph.offsets[ego]])
+    count = np.int32(0)
+    if graph.indptr[u + 1] - start >= graph.least_of_hubs:
+        count -= np.int32(1)
+    if graph.indptr[v + 1] - graph.indptr[v] >= graph.least_of_hubs:
+        count -= np.int32(1)
+    word = 0
+    while word < known.shape[0] and count < enough:
+        count += np.int32(cuda.popc(known[word, u] & known[word, v]))
+        word += 1
+    return count
+
+
 @functools.cache
 def build_look(threads: int, limits: Limits) -> Any:
     """Make the kernel that takes the first look at all members; see `gpu_lazy`.
@@ -117,10 +145,17 @@ def build_look(threads: int, limits: Limits) -> Any:
     """
     alone, _ = gpu_lazy.build_look(limits, candidates, is_hit, remove)
 
-    def look_at_members(graph, state, control, need):
+    def look_at_members(graph, known, state, control, need):
         node = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         if node < state.removed.size:
-            alone(graph, state, control, node, np.int64(-1), need, np.int64(0))
+            count = np.int32(0)
+            if known.size > 0:
+                count = count_hubs(graph, known, node, need)
+            if count >= need:
+                state.position[node] = UNSEEN
+                state.found[node] = count
+            else:
+                alone(graph, state, control, node, np.int64(-1), need, np.int64(0))
 
     return kernel(look_at_members, f"{threads} {limits}")
 
