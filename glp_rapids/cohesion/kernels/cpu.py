@@ -14,6 +14,9 @@ logarithm of the levels, and cost less than the buckets in which decompositions 
 
 Vertex numbers are unsigned where 32 bits hold them: that spares a test of each for being negative.
 What may take long returns early once ``stop[0]`` is not 0, and what it returns then means nothing.
+
+Arrays are copied and filled by loops: Numba takes longer to compile what NumPy has for that (a slice
+assigned to a slice brings the text of its error with it, 1.8 s) than all else here.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ def orient(indptr, indices, stop):
 def number_entries(indptr, indices, edge, stop):
     """Fill in ``edge``: the number that `orient` gave to the edge of every entry."""
     # The rows ascend: vertex v meets its neighbours in the order in which their rows are walked.
-    cursor = indptr[:-1].copy()
+    cursor = first_of(indptr, indptr.size - 1)
     e = 0
     for u in range(indptr.size - 1):
         if stop[0]:
@@ -89,7 +92,7 @@ def symmetric(starts, ends):
     # First in any order, then once more row by row, which lets every row ascend.
     mixed = np.empty(2 * ends.size, ends.dtype)
     mixed_edge = np.empty(2 * ends.size, np.uint32)
-    cursor = indptr[:-1].copy()
+    cursor = first_of(indptr, n)
     for u in range(n):
         for e in range(starts[u], starts[u + 1]):
             v = ends[e]
@@ -99,8 +102,9 @@ def symmetric(starts, ends):
             mixed[cursor[v]] = u
             mixed_edge[cursor[v]] = e
             cursor[v] += 1
-    indices, edge = np.empty_like(mixed), np.empty_like(mixed_edge)
-    cursor[:] = indptr[:-1]
+    indices, edge = np.empty(mixed.size, ends.dtype), np.empty(mixed.size, np.uint32)
+    for u in range(n):
+        cursor[u] = indptr[u]
     for u in range(n):
         for p in range(indptr[u], indptr[u + 1]):
             v = mixed[p]
@@ -140,10 +144,38 @@ def triangles_of_edges(starts, ends, stop):
 @jit
 def tails(starts, ends):
     """Name the first end of every edge of an oriented graph."""
-    tail = np.empty_like(ends)
+    tail = np.empty(ends.size, ends.dtype)
     for u in range(starts.size - 1):
-        tail[starts[u] : starts[u + 1]] = u
+        for e in range(starts[u], starts[u + 1]):
+            tail[e] = u
     return tail
+
+
+@jit
+def first_of(values, number):
+    """Copy the first so many values."""
+    copied = np.empty(number, values.dtype)
+    for i in range(number):
+        copied[i] = values[i]
+    return copied
+
+
+@jit
+def numbered(size, dtype):
+    """List the numbers from 0 on."""
+    numbers = np.empty(size, dtype)
+    for i in range(size):
+        numbers[i] = i
+    return numbers
+
+
+@jit
+def all_same(size, value):
+    """List a number so many times."""
+    values = np.empty(size, np.int32)
+    for i in range(size):
+        values[i] = value
+    return values
 
 
 @jit
@@ -156,8 +188,8 @@ def core(indptr, indices, k, stop):
     degree = np.empty(n, np.int32)
     for v in range(n):
         degree[v] = indptr[v + 1] - indptr[v]
-    number = np.full(n, k, np.int32)
-    order, left = np.empty(n, indices.dtype), np.arange(n).astype(indices.dtype)
+    number = all_same(n, k)
+    order, left = np.empty(n, indices.dtype), numbered(n, indices.dtype)
     size, level, head, tail = n, 0, 0, 0
     while size:
         size, level, tail = queue_below(degree, left, size, level, k, order, tail)

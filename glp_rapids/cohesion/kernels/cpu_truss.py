@@ -22,7 +22,10 @@ import numpy as np
 from glp_rapids.cohesion.kernels.cpu import (
     ALL,
     LOPSIDED,
+    all_same,
+    first_of,
     jit,
+    numbered,
     queue_below,
     tails,
     triangles_of_edges,
@@ -43,11 +46,16 @@ def truss(starts, ends, rows, k, stop):
     indptr, indices, edge = rows
     first = tails(starts, ends)
     support = triangles_of_edges(starts, ends, stop)
-    last, left = indptr[1:].copy(), np.diff(indptr).astype(np.int32)
-    waiting, place = left.copy(), np.zeros(left.size, edge.dtype)
-    number = np.full(ends.size, k, np.int32)
-    order = np.empty(ends.size, edge.dtype)
-    others = np.empty(2 * left.max() if left.size else 0, edge.dtype)
+    n = indptr.size - 1
+    last, left, place = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, edge.dtype)
+    most = 0
+    for v in range(n):
+        last[v] = indptr[v + 1]
+        left[v] = indptr[v + 1] - indptr[v]
+        place[v] = 0
+        most = max(most, left[v])
+    waiting, number = first_of(left, n), all_same(ends.size, k)
+    order, others = np.empty(ends.size, edge.dtype), np.empty(2 * most, edge.dtype)
     unpeeled = _by_end(first, indptr, indices, edge)
     wanted = ALL if k == ALL else k - 2
     size, level, head, noted, tail, marked = ends.size, 0, 0, 0, 0, np.int64(-1)
@@ -143,11 +151,14 @@ def _by_end(first, indptr, indices, edge):
 def truss_of_matrix(starts, ends, matrix, k, stop):
     """Do what `truss` does for a graph in the form of `as_matrix`, which is used up."""
     bits, number_of = matrix
-    waiting = bits.copy()
+    waiting = np.empty(bits.shape, np.uint64)
+    for v in range(bits.shape[0]):
+        for word in range(bits.shape[1]):
+            waiting[v, word] = bits[v, word]
     first = tails(starts, ends)
     support = _common_bits(first, ends, bits)
-    number = np.full(ends.size, k, np.int32)
-    order, unpeeled = np.empty(ends.size, np.uint32), np.arange(ends.size).astype(np.uint32)
+    number = all_same(ends.size, k)
+    order, unpeeled = np.empty(ends.size, np.uint32), numbered(ends.size, np.uint32)
     wanted = ALL if k == ALL else k - 2
     size, level, head, tail = ends.size, 0, 0, 0
     while size:

@@ -108,8 +108,8 @@ def members(vertices, graph, mark, k, model, result, stop):
             return
         u = vertices[i]
         context = _contexts(u, graph, mark, k, model, stop)
-        result[at : at + context.size] = context
-        result[at + context.size : at + graph[0][u + 1] - graph[0][u]] = -1
+        for j in range(graph[0][u + 1] - graph[0][u]):
+            result[at + j] = context[j] if j < context.size else -1
         at += graph[0][u + 1] - graph[0][u]
 
 
@@ -131,7 +131,7 @@ def _contexts(u, graph, mark, k, model, stop):
         return first
     if ends.size < fewest * (fewest - 1) // 2:
         return nothing
-    first = np.full(degree, -1, np.int32)
+    first = cpu.all_same(degree, -1)
     if model == CORE:
         indptr, indices, _ = cpu.symmetric(starts, ends)
         number, _ = cpu.core(indptr, indices, k, stop)
@@ -164,7 +164,7 @@ def _truss(starts, ends, k, stop):
 @jit
 def _components(starts, ends):
     """Name every member's component by its first member."""
-    first = np.arange(starts.size - 1).astype(np.int32)
+    first = cpu.numbered(starts.size - 1, np.int32)
     for j in range(first.size):
         for e in range(starts[j], starts[j + 1]):
             _union(first, j, ends[e])
@@ -189,7 +189,8 @@ def every_score(vertices, graph, mark, model, offsets, result, stop):
         if stop[0]:
             return
         row = result[offsets[i] : offsets[i + 1]]
-        row[:] = 0
+        for j in range(row.size):
+            row[j] = 0
         starts, ends = ego_network(vertices[i], graph, mark, stop)
         if model == COMPONENT:
             for size in _sizes(_components(starts, ends)):
@@ -212,7 +213,7 @@ def _count_cores(starts, ends, row, stop):
     number, order = cpu.core(indptr, indices, cpu.ALL, stop)
     if stop[0]:  # the order is not whole
         return
-    first = np.full(order.size, -1, np.int32)
+    first = cpu.all_same(order.size, -1)
     for i in range(order.size - 1, -1, -1):
         j = order[i]
         if number[j] == 0:
@@ -230,7 +231,7 @@ def _count_trusses(starts, ends, row, stop):
     number, order = _truss(starts, ends, cpu.ALL, stop)
     if stop[0]:  # the order is not whole
         return
-    first = np.full(starts.size - 1, -1, np.int32)
+    first = cpu.all_same(starts.size - 1, -1)
     tail = cpu.tails(starts, ends)
     for i in range(order.size - 1, -1, -1):
         e = order[i]
