@@ -39,9 +39,9 @@ def orient(indptr, indices, stop):
 
     No row is then longer than the square root of twice the edges, not even a hub's.
     """
-    starts = np.zeros(indptr.size, np.int64)
+    starts = np.empty(indptr.size, np.int64)
     ends = np.empty(indices.size // 2, indices.dtype)
-    e = 0
+    starts[0] = e = 0
     for u in range(indptr.size - 1):
         if stop[0]:
             break
@@ -82,7 +82,8 @@ def _comes_first(u, v, indptr):
 def symmetric(starts, ends):
     """Return indptr, indices and edge of an oriented graph."""
     n = starts.size - 1
-    indptr = np.zeros(n + 1, np.int64)
+    indptr = np.empty(n + 1, np.int64)
+    indptr[0] = 0
     for u in range(n):
         indptr[u + 1] = starts[u + 1] - starts[u]
     for e in range(ends.size):
@@ -118,8 +119,7 @@ def symmetric(starts, ends):
 def triangles_of_edges(starts, ends, stop):
     """Count the triangles of every edge of an oriented graph."""
     n = starts.size - 1
-    support = np.zeros(ends.size, np.int32)
-    place = np.zeros(n, np.int32)
+    support, place = all_same(ends.size, 0), all_same(n, 0)
     for u in range(n):
         begin, end = starts[u], starts[u + 1]
         if end - begin < 2:

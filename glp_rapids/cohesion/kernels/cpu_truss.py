@@ -197,7 +197,10 @@ def truss_of_matrix(starts, ends, matrix, k, stop):
 def as_matrix(starts, ends):
     """Turn a graph into a matrix of bits and one of the numbers of the edges."""
     n = starts.size - 1
-    bits = np.zeros((n, (n + 63) >> 6), np.uint64)
+    bits = np.empty((n, (n + 63) >> 6), np.uint64)
+    for u in range(n):
+        for word in range(bits.shape[1]):
+            bits[u, word] = 0
     number = np.empty((n, n), np.uint32)
     for u in range(n):
         for e in range(starts[u], starts[u + 1]):

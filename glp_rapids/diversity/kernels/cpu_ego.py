@@ -116,7 +116,7 @@ def members(vertices, graph, mark, k, model, result, stop):
 @jit
 def _contexts(u, graph, mark, k, model, stop):
     """Name every member's context by its first member, or -1; empty where there cannot be any."""
-    nothing = np.empty(0, np.int32)
+    nothing = cpu.all_same(0, 0)
     degree = graph[0][u + 1] - graph[0][u]
     fewest = k + 1 if model == CORE else k
     if degree < max(fewest, 1):
@@ -176,7 +176,7 @@ def _components(starts, ends):
 @jit
 def _sizes(first):
     """Count the members of every component, at the place of its first member."""
-    sizes = np.zeros(first.size, np.int32)
+    sizes = cpu.all_same(first.size, 0)
     for j in range(first.size):
         sizes[first[j]] += 1
     return sizes
