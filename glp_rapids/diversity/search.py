@@ -68,8 +68,8 @@ def structural_diversity(
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
     memory_limit : int, optional
         Bytes to work in, on each GPU, besides the graph and the result; None: what is free, of a
-        GPU half of it. The less there is, the more batches; on a GPU of the ego-networks of more
-        than 512 members, since smaller ones need no memory but the multiprocessors' own.
+        GPU half of it. The less there is, the more batches; on a GPU of large ego-networks, since
+        small ones need no memory but the multiprocessors' own.
     devices : list, optional
         Numbers of the GPUs to work on; None: the current one. On a CPU a list of anything, an item
         for each thread; None: as many threads as Numba uses.

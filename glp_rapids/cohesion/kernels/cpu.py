@@ -15,8 +15,8 @@ logarithm of the levels, and cost less than the buckets in which decompositions 
 Vertex numbers are unsigned where 32 bits hold them: that spares a test of each for being negative.
 What may take long returns early once ``stop[0]`` is not 0, and what it returns then means nothing.
 
-Arrays are copied and filled by loops: Numba takes longer to compile what NumPy has for that (a slice
-assigned to a slice brings the text of its error with it, 1.8 s) than all else here.
+Arrays are copied and filled by loops: to compile what NumPy has for that takes Numba as long as all
+else here (a slice assigned to a slice brings the text of its error with it: 1.8 s).
 """
 
 from __future__ import annotations
