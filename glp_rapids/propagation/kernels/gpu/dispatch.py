@@ -92,8 +92,9 @@ def build(
         thread, block, blocks = cuda.threadIdx.x, cuda.blockIdx.x, np.int64(cuda.gridDim.x)
         batch = groups[group + FIRST_BATCH]
         # The first ticket of a warp is given, which saves small classes a round trip; but blocks
-        # that have a long row to read leave the first tickets to the others. Neighbouring tickets,
-        # of rows that may all be deferred to the block, are given to different blocks.
+        # that have a long row to read leave the first tickets to the others. Those of one block are
+        # served by one path, and its code is fetched once; but where the first rows may have too
+        # many labels and be deferred to the block, they are given to different blocks.
         ticket, given = np.int64(-1), np.int64(0)
         stage = LONG_ROWS
         while stage != DONE:
@@ -119,7 +120,9 @@ def build(
             if stage == LONG_ROWS and with_rows:
                 given = max(blocks - items, 0) * WARPS
                 if block >= items:
-                    ticket = (thread // LANES) * (blocks - items) + block - items
+                    ticket = (block - items) * WARPS + thread // LANES
+                    if groups[group + sweep[SWEEP.layout] + FIRST_TICKETS + 1] > 0:
+                        ticket = (thread // LANES) * (blocks - items) + block - items
             while item < items:
                 if drawing and thread == 0:
                     queue.drawn[0] = blocks + cuda.atomic.add(
