@@ -18,6 +18,7 @@ import numpy as np
 from numba import cuda
 from numba.core import config
 
+from glp_rapids.jit import shipped_kernels
 from glp_rapids.jit.cache import KeptCode, keep_on_disk
 from glp_rapids.jit.target import Target, made_of
 
@@ -223,7 +224,7 @@ def compiling() -> Iterator[None]:
 
 
 def kernel(function: Callable, digest: str, program: Any = None, **options: Any) -> Any:
-    """Make a kernel, to be launched, whose compiled form is kept on disk.
+    """Make a kernel, to be launched, whose compiled form is kept on disk or comes with the package.
 
     ``digest`` says what its code does not. ``program``: of whose functions it is made, to name it
     where they do not compile. ``options``: Numba's, as ``launch_bounds``.
@@ -238,10 +239,19 @@ def kernel(function: Callable, digest: str, program: Any = None, **options: Any)
             capability = cuda.get_current_device().compute_capability
             return (str(sig), codegen.magic_tuple(), capability, digest)
 
+        def _load_overload(self, sig: Any, target_context: Any) -> Any:
+            found = super()._load_overload(sig, target_context)
+            if found is None:
+                found = shipped_kernels.load(recipe, sig, target_context)
+                if found is not None:  # assembled for this GPU, which the next process is spared
+                    self._save_overload(sig, found)
+            return found
+
+    recipe = shipped_kernels.Recipe(function, digest, program, options)
     digest = made_of(function, digest, numba_cuda.__version__, "-fma=0", sorted(options.items()))
     # Link-time optimisation would decide about contraction anew, after NVVM.
     compiled = keep_on_disk(cuda.jit(function, lto=False, **options), DigestCache, function)
-    compiled.program, compiled.loaded = program, {}
+    compiled.program, compiled.recipe, compiled.loaded = program, recipe, {}
     return compiled
 
 

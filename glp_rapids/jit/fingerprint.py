@@ -15,6 +15,7 @@ import functools
 import hashlib
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,13 @@ PLAIN = (
     bool | int | float | complex | str | bytes | range | slice | np.generic | np.dtype
     | types.EllipsisType | None
 )  # fmt: skip
+
+PACKAGE = Path(__file__).parents[1]
+
+
+class Elsewhere(Exception):
+    """A function's source is not a file of this package that can be read."""
+
 
 _settled: dict[Callable, str] = {}
 
@@ -38,18 +46,53 @@ def fingerprint(function: Callable) -> str:
     """Return a digest of what a function computes: its bytecode and the values it can read."""
     if (known := _settled.get(function)) is not None:
         return known
-    # A module may be handed on to another function, so it counts by all names looked up anywhere.
-    names: frozenset[str] = frozenset()
-    while True:
-        walk = _Walk(names)
-        digest = walk.function(function)
-        if not walk.looked_inside or walk.names <= names:
-            break
-        names = names.union(walk.names)
+    digest = _digest_by(bytecode, function)
     # Constants of a caller's module may change between two runs; those of this package do not.
     if function.__closure__ is None and of_package(function):
         _settled[function] = digest
     return digest
+
+
+def source_fingerprint(function: Callable) -> str | None:
+    """Return a digest as `fingerprint` does, on which all versions of Python agree.
+
+    In the place of bytecode it names files of this package by their content, and the line where a
+    function begins. None: something that it calls is not this package's own.
+    """
+    try:
+        return _digest_by(_source, function)
+    except Elsewhere:
+        return None
+
+
+def _digest_by(text_of: Callable[[Callable], str], function: Callable) -> str:
+    # A module may be handed on to another function, so it counts by all names looked up anywhere.
+    names: frozenset[str] = frozenset()
+    while True:
+        walk = _Walk(names, text_of)
+        digest = walk.function(function)
+        if not walk.looked_inside or walk.names <= names:
+            return digest
+        names = names.union(walk.names)
+
+
+def _source(function: Callable) -> str:
+    code = function.__code__
+    file = Path(code.co_filename)
+    # A line may hold two lambdas, of which nothing here would tell one from the other.
+    if not of_package(function) or PACKAGE not in file.parents or code.co_name == "<lambda>":
+        raise Elsewhere(f"{function.__qualname__} is not a named function of this package")
+    place = file.relative_to(PACKAGE).as_posix()
+    return f"{place} {file_digest(file)} {code.co_qualname} {code.co_firstlineno}"
+
+
+@functools.cache
+def file_digest(file: Path) -> str:
+    """Return the digest of a file of this package."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise Elsewhere(f"{file}: {error.strerror}") from error
 
 
 def of_package(function: Callable) -> bool:
@@ -115,8 +158,8 @@ def _bytecode(code: types.CodeType) -> tuple[str, tuple[str, ...]]:
 class _Walk:
     """One way through all that a function can reach, each thing once."""
 
-    def __init__(self, names: frozenset[str]):
-        self._given, self.names = names, set()
+    def __init__(self, names: frozenset[str], text_of: Callable[[Callable], str]):
+        self._given, self.names, self._text_of = names, set(), text_of
         self.looked_inside = False  # of a module or class, where names count
         self._known: dict[int, str] = {}
         self._open: list[Any] = []
@@ -130,9 +173,8 @@ class _Walk:
         code, names = function.__code__, function.__globals__
         self.names |= names_of(code)
         self._open.append(function)
-        bytecode, global_names = _bytecode(code)
-        text = [bytecode]
-        for name in global_names:
+        text = [self._text_of(function)]
+        for name in global_names(code):
             if name in names:
                 text.append(f"{name} = {self.meaning(names[name], name)}")
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):

@@ -1,0 +1,151 @@
+"""``python -m glp_rapids.cli.ship``: compile what first calls need, into the package itself.
+
+It is run before a wheel is built, on any machine with numba-cuda, and takes some minutes. `KERNELS`
+says what is compiled: what a call without a GPU would launch, were there one. The rest is left to
+`glp_rapids.cli.warmup`, or to first calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+# Machine code is for the GPUs of data centres and workstations; on others PTX is assembled.
+MACHINES = ((7, 5, ""), (8, 0, ""), (8, 6, ""), (8, 9, ""), (9, 0, "a"), (10, 0, "a"), (12, 0, "a"))
+
+
+def _classic(graph: Any) -> None:
+    from glp_rapids import label_propagation
+
+    label_propagation(graph, max_iter=1)
+
+
+def _seeded(graph: Any) -> None:
+    from glp_rapids import seeded_label_propagation
+
+    seeded_label_propagation(graph, {0: "a"}, max_iter=1)
+
+
+def _layered(graph: Any) -> None:
+    from glp_rapids import layered_label_propagation
+
+    layered_label_propagation(graph, gammas=[1], max_iter=1)
+
+
+def _speaker_listener(graph: Any) -> None:
+    from glp_rapids import speaker_listener
+
+    speaker_listener(graph, max_iter=1)
+
+
+class Shipped(NamedTuple):
+    """What a call launches is shipped, for a graph with weights of a type (None: without)."""
+
+    call: Callable[[Any], None]
+    weights: Any
+    machines: tuple[tuple, ...] = ()
+
+
+KERNELS: dict[str, Shipped] = {
+    "classic": Shipped(_classic, None, MACHINES),
+    "classic, float64": Shipped(_classic, np.float64, MACHINES),
+    "classic, int64": Shipped(_classic, np.int64),
+    "classic, float32": Shipped(_classic, np.float32),
+    "seeded": Shipped(_seeded, None),
+    "seeded, float64": Shipped(_seeded, np.float64),
+    "layered": Shipped(_layered, None),
+    "speaker-listener": Shipped(_speaker_listener, None),
+}
+
+
+class Launched(NamedTuple):
+    """A kernel, and the types of the arguments that it was to be launched with."""
+
+    kernel: Any
+    signature: tuple
+
+
+class _Enough(Exception):
+    """A run got to its last kernel."""
+
+
+def launches(shipped: Shipped) -> list[Launched]:
+    """Return what a call would launch on a GPU: it runs on host arrays until the last kernel."""
+    from glp_rapids import as_graph
+    from glp_rapids.jit import parallel_for
+    from glp_rapids.propagation import engines
+    from glp_rapids.propagation.engines import gpu
+    from glp_rapids.propagation.kernels.gpu import plan
+
+    found: list[Launched] = []
+
+    def note(kernel: Any, *arguments: Any) -> None:
+        found.append(Launched(kernel, tuple(map(kernel.typeof_pyval, arguments))))
+
+    def launch(kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
+        note(kernel, *arguments)
+
+    def launch_together(kernel: Any, wanted: int, threads: int, *arguments: Any) -> None:
+        note(kernel, *arguments)
+        raise _Enough
+
+    def each(functions: Any, scheme: str, name: str, items: int, work: Any, device: str) -> None:
+        note(parallel_for._kernel(functions, scheme, name), np.int64(items), work)
+        parallel_for.each(functions, scheme, name, items, work, device)
+
+    engine_of = engines.engine_of
+    ends = np.array([0, 1, 2]), np.array([1, 2, 0])
+    weights = () if shipped.weights is None else (np.ones(3, shipped.weights),)
+    graph = as_graph((*ends, *weights), device="cpu")
+    with ExitStack() as stack:
+        for module, name, instead in (
+            (engines, "engine_of", lambda device, *choice: engine_of("gpu", *choice)),
+            (gpu, "bound", lambda value: value),
+            (gpu, "multiprocessors", lambda: 1),
+            (gpu, "launch", launch),
+            (gpu, "launch_together", launch_together),
+            (plan, "each", each),
+        ):
+            stack.enter_context(mock.patch.object(module, name, instead))
+        try:
+            shipped.call(graph)
+        except _Enough:
+            return found
+    raise RuntimeError("the call launched no last kernel")
+
+
+def ship_all(kernels: dict[str, Shipped], say: Callable[[str], Any]) -> list[Path]:
+    """Compile what is not there yet, and remove what is stale."""
+    from glp_rapids.jit.ship import forget_others, ship
+
+    paths: list[Path] = []
+    for title, shipped in kernels.items():
+        begin = time.perf_counter()
+        before = len(paths)
+        for kernel, signature in launches(shipped):
+            paths += ship(kernel, signature, shipped.machines)
+        size = sum(path.stat().st_size for path in set(paths[before:]))
+        say(f"{title:<20}{time.perf_counter() - begin:7.1f} s{size / 1000:9.1f} KB")
+    forget_others(paths, say)
+    return paths
+
+
+def main() -> None:
+    """Compile all kernels of the table into the package, and say where."""
+    argparse.ArgumentParser(prog="python -m glp_rapids.cli.ship", description=__doc__).parse_args()
+    from glp_rapids.jit.shipped_kernels import FOLDER
+
+    paths = set(ship_all(KERNELS, lambda line: print(line, flush=True)))
+    size = sum(path.stat().st_size for path in paths)
+    print(f"{len(paths)} files of {size / 1e6:.2f} MB in {FOLDER}")
+
+
+if __name__ == "__main__":
+    main()
