@@ -122,7 +122,7 @@ def launches(shipped: Shipped) -> list[Launched]:
 
 
 def ship_all(kernels: dict[str, Shipped], say: Callable[[str], Any]) -> list[Path]:
-    """Compile what is not there yet, and remove what is stale."""
+    """Compile what is not there yet, and remove what else is there, as what is stale."""
     from glp_rapids.jit.ship import forget_others, ship
 
     paths: list[Path] = []
@@ -138,11 +138,17 @@ def ship_all(kernels: dict[str, Shipped], say: Callable[[str], Any]) -> list[Pat
 
 
 def main() -> None:
-    """Compile all kernels of the table into the package, and say where."""
-    argparse.ArgumentParser(prog="python -m glp_rapids.cli.ship", description=__doc__).parse_args()
+    """Compile kernels of the table into the package, and say where."""
+    parser = argparse.ArgumentParser(prog="python -m glp_rapids.cli.ship", description=__doc__)
+    names = ", ".join(map(repr, KERNELS))
+    parser.add_argument("what", nargs="*", help=f"of {names} (default: all)", metavar="WHAT")
+    what = parser.parse_args().what or list(KERNELS)
+    if unknown := set(what) - set(KERNELS):
+        parser.error(f"WHAT must be some of {names}, not {', '.join(map(repr, sorted(unknown)))}")
     from glp_rapids.jit.shipped_kernels import FOLDER
 
-    paths = set(ship_all(KERNELS, lambda line: print(line, flush=True)))
+    chosen = {name: KERNELS[name] for name in what}
+    paths = set(ship_all(chosen, lambda line: print(line, flush=True)))
     size = sum(path.stat().st_size for path in paths)
     print(f"{len(paths)} files of {size / 1e6:.2f} MB in {FOLDER}")
 

@@ -16,12 +16,13 @@ from unittest import mock
 
 from glp_rapids.jit import shipped_kernels
 from glp_rapids.jit.cuda import compiling
-from glp_rapids.jit.shipped_kernels import FAMILIES, HEADER, Texts, machine, name_of
+from glp_rapids.jit.shipped_kernels import FAMILIES, HEADER, Texts, machine, name_of, rebuilt
 
-# By family: two GPUs whose texts must be the same, or no text serves them all.
+# By family: the GPUs to compile for; where there are two, their texts must be the same.
 MEMBERS: dict[tuple[int, int], tuple[tuple, ...]] = {
     (7, 5): ((7, 5, ""), (9, 0, "a")),
-    (10, 0): ((10, 0, "a"), (12, 0, "a")),
+    (10, 0): ((10, 0, "a"),),
+    (11, 0): ((12, 0, "a"),),
 }
 OLDEST = min(FAMILIES)
 
@@ -101,19 +102,30 @@ def ship(kernel: Any, signature: tuple, machines: tuple[tuple, ...] = ()) -> lis
         return [text, *paths.values()]
     made = compiled(kernel, signature)
     library = made._codelibrary
-    if library._linking_files or library._setup_functions or made.launch_config_sensitive:
-        raise ValueError(f"{name}: only a kernel that is linked with nothing can be shipped")
     library._ptx_cache = texts = texts_of(made)
     kept = {
         "name": library.name, "entry_name": made.entry_name, "cooperative": made.cooperative,
         "needs_cudadevrt": library.needs_cudadevrt, "nvvm_options": library._nvvm_options,
         "ptx": {str(first): text for first, text in texts.items()},
     }  # fmt: skip
+    if library._setup_functions or _states(made) != _states(rebuilt(kept, signature)):
+        raise ValueError(f"{name}: numba-cuda made a kernel of more than what is kept of it")
     for one, path in paths.items():
         _write(path, bytes(library.get_cubin(cc=one).code))
     # Last, as nothing looks for machine code without a text.
     _write(text, json.dumps(kept).encode())
     return [text, *paths.values()]
+
+
+def _states(kernel: Any) -> dict[str, Any]:
+    """Return what numba-cuda would keep of a kernel, less what the folder has in another form."""
+    states = kernel._reduce_states()
+    states.update({f"library {key}": value for key, value in
+                   states.pop("codelibrary")._reduce_states().items()})  # fmt: skip
+    for name in ("call_helper", "library llvm_strs", "library cubin_cache",
+                 "library linkerinfo_cache"):  # fmt: skip
+        states.pop(name, None)
+    return {**states, "signature": str(states["signature"])}
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -38,8 +38,8 @@ FOLDER = Path(__file__).with_name("shipped")
 
 Capability = tuple[int, int]
 
-# The least compute capability of each family, the newest first. Blackwell has an NVVM of its own.
-FAMILIES: tuple[Capability, ...] = ((10, 0), (7, 5))
+# The least compute capability of each family, the newest first. From Blackwell on NVVM is another.
+FAMILIES: tuple[Capability, ...] = ((11, 0), (10, 0), (7, 5))
 
 # The version of PTX by least compute capability, the newest first: the oldest that knows all GPUs
 # from there on (8.0 came with CUDA 12.0, 8.8 with 12.9, 9.0 with 13.0).

@@ -1,0 +1,453 @@
+"""Kernels that come with the package: found where all agrees, and never where anything differs."""
+
+import os
+import pickle
+import subprocess
+import sys
+import tomllib
+import warnings
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import glp_rapids
+from glp_rapids.cli import ship as shipping
+
+numba_cuda = pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")
+
+from glp_rapids.jit import cuda as cuda_target  # noqa: E402
+from glp_rapids.jit import fingerprint, ship, shipped_kernels  # noqa: E402
+from glp_rapids.jit.shipped_kernels import HEADER, Texts, name_of  # noqa: E402
+
+ROOT = Path(__file__).parents[1]
+H100 = 9, 0, "a"
+GPUS = (7, 5, ""), (8, 6, ""), H100, (10, 0, "a"), (12, 0, "a")
+
+
+@pytest.fixture(scope="module")
+def classic():
+    """What a call launches: two small kernels, and a large one."""
+    return shipping.launches(shipping.KERNELS["classic"])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped_kernels, "FOLDER", tmp_path / "shipped")
+    return tmp_path / "shipped"
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU that takes whatever it is given; give the list of what that was."""
+    from numba.cuda import codegen, dispatcher
+
+    def chosen(library, capability=None):
+        return capability or H100
+
+    def get_cufunc(library):
+        # As on a GPU; what a test put in the place of code is not loaded.
+        taken.append(library.get_cubin().code)
+        if b"refused" in taken[-1]:
+            raise RuntimeError("no kernel image is available")
+        return SimpleNamespace(module=SimpleNamespace(initialized=True))
+
+    taken = []
+    device = SimpleNamespace(compute_capability=H100[:2])
+    monkeypatch.setattr(codegen.CUDACodeLibrary, "_ensure_cc", chosen)
+    monkeypatch.setattr(codegen.CUDACodeLibrary, "get_cufunc", get_cufunc)
+    monkeypatch.setattr(codegen.JITCUDACodegen, "magic_tuple", lambda self: ())
+    monkeypatch.setattr(cuda_target.cuda, "get_current_device", lambda: device)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
+    return taken
+
+
+def fresh(launched):
+    """Give the same kernel anew, as another process has it."""
+    recipe = launched.kernel.recipe
+    return cuda_target.kernel(recipe.function, recipe.digest, recipe.program, **recipe.options)
+
+
+@pytest.fixture(scope="module")
+def numbas(classic):
+    """The small kernel as Numba compiles it: itself, its texts, its machine code."""
+    made = ship.compiled(classic[1].kernel, classic[1].signature)
+    library = made._codelibrary
+    texts = {one: library.get_asm_strs(one)[0] for one in GPUS}
+    code = {one: bytes(library.get_cubin(one).code) for one in GPUS}
+    library._ptx_cache, library._cubin_cache = {}, {}
+    return SimpleNamespace(kernel=made, texts=texts, code=code)
+
+
+@pytest.fixture
+def once(numbas, monkeypatch):
+    """Ship what was compiled: Numba counts functions, and would give another a name of its own."""
+    numbas.kernel._codelibrary._cubin_cache = {}
+    numbas.kernel._codelibrary._ptx_cache = {one: [text] for one, text in numbas.texts.items()}
+    monkeypatch.setattr(ship, "compiled", lambda kernel, signature: numbas.kernel)
+    return numbas
+
+
+def load(launched):
+    return shipped_kernels.load(launched.kernel.recipe, launched.signature, None)
+
+
+def test_what_is_shipped_is_what_numba_would_compile(classic, folder, gpu, once):
+    small = classic[1]
+    (text,) = ship.ship(small.kernel, small.signature)
+    made, found = once.kernel, load(small)
+    for one in GPUS:
+        (code,) = found._codelibrary.get_asm_strs(one)
+        assert HEADER.sub("", code) == HEADER.sub("", once.texts[one])
+        assert f".target sm_{''.join(map(str, one))}\n" in code
+        # of an older version of PTX, which makes no difference
+        assert code != once.texts[one]
+        assert found._codelibrary.get_cubin(one).code == once.code[one]
+    for name in ("cooperative", "entry_name", "debug", "lineinfo", "extensions"):
+        assert getattr(found, name) == getattr(made, name), name
+    assert tuple(found.argument_types) == tuple(made.argument_types)
+    # what was there is not made anew
+    before = text.stat().st_mtime_ns
+    assert ship.ship(small.kernel, small.signature) == [text]
+    assert text.stat().st_mtime_ns == before
+
+
+def test_a_kernel_is_loaded_and_kept(classic, folder, gpu, once, monkeypatch, tmp_path):
+    from numba.core import config
+    from numba.cuda import dispatcher
+
+    small = classic[1]
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    text, code = ship.ship(small.kernel, small.signature, (H100,))
+    assert code.name == f"{text.name.removesuffix('.ptx.xz')}.sm_90a.xz"
+
+    def refuse(*arguments, **options):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(dispatcher._Kernel, "__init__", refuse)
+    fresh(small).compile(small.signature)
+    linked = once.code[H100]
+    assert gpu == [linked]
+    # Another process finds it in its cache, whatever became of the package's folder; a further
+    # GPU of its has code of its own.
+    text.unlink()
+    code.unlink()
+    again = fresh(small).compile(small.signature)
+    library = again._codelibrary
+    assert bytes(library.get_cubin().code) == linked
+    assert ".target sm_80\n" in library.get_asm_strs((8, 0, ""))[0]
+    other = next(iter(tmp_path.rglob("*.nbc")))
+    other.unlink()
+    with pytest.raises(AssertionError, match="compiled"):
+        fresh(small).compile(small.signature)
+
+
+def test_machine_code_that_a_driver_refuses_is_assembled_anew(classic, folder, gpu):
+    small = classic[1]
+    _, code = ship.ship(small.kernel, small.signature, (H100,))
+    ship._write(code, b"refused")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = load(small)
+    assert gpu[0] == b"refused"
+    assert bytes(found._codelibrary.get_cubin().code) == bytes(gpu[1]) != b"refused"
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage" * 100, None])
+@pytest.mark.parametrize("kind", ["text", "code"])
+def test_a_damaged_file_is_a_warning(classic, folder, gpu, kind, damage):
+    small = classic[1]
+    text, code = ship.ship(small.kernel, small.signature, (H100,))
+    path = text if kind == "text" else code
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] if damage is None else damage)
+    with pytest.warns(RuntimeWarning, match="came with glp_rapids and cannot be used"):
+        found = load(small)
+    # without its text a kernel is compiled, without code its text is assembled
+    assert (found is None) == (kind == "text")
+
+
+def test_an_assembler_that_refuses_a_text_is_a_warning(classic, folder, gpu, monkeypatch):
+    small = classic[1]
+    ship.ship(small.kernel, small.signature)
+    monkeypatch.setattr(shipped_kernels, "VERSIONS", {(7, 5): "99.0"})
+    with pytest.warns(RuntimeWarning, match="the first call takes some seconds longer"):
+        assert load(small) is None
+
+
+def test_nothing_is_said_where_nothing_was_shipped(classic, folder, gpu):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load(classic[1]) is None
+        folder.mkdir()
+        assert load(classic[1]) is None
+
+
+# ---------------------------------------------------------------- what a name says
+
+
+def names(launched):
+    return [name_of(one.kernel.recipe, one.signature) for one in launched]
+
+
+def test_every_kernel_of_the_table_can_be_shipped_and_has_a_name_of_its_own():
+    last = [names(shipping.launches(shipped))[-1] for shipped in shipping.KERNELS.values()]
+    assert None not in last
+    assert len(set(last)) == len(shipping.KERNELS)
+
+
+def test_names_are_the_same_in_every_process(classic):
+    script = (
+        "from glp_rapids.cli import ship; from glp_rapids.jit.shipped_kernels import name_of\n"
+        "for one in ship.launches(ship.KERNELS['classic']):\n"
+        "    print(name_of(one.kernel.recipe, one.signature))"
+    )
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.stdout.split() == names(classic)
+
+
+def rebuilt_names():
+    from glp_rapids.propagation.engines import gpu as engine
+
+    engine._built.clear()
+    return names(shipping.launches(shipping.KERNELS["classic"]))
+
+
+# Of the large kernel: a global of its own, of a function that it calls, a closure's value.
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        ("persistent", "LANES", 16),
+        ("persistent", "MOMENTS", 6),
+        ("update", "LANES", 16),
+        ("shared_memory", "CLOCKED", 7),
+        ("shared_memory", "TABLE_SLOTS", 2048),
+    ],
+)
+def test_another_value_is_another_name(classic, monkeypatch, module, name, value):
+    from importlib import import_module
+
+    module = import_module(f"glp_rapids.propagation.kernels.gpu.{module}")
+    assert getattr(module, name) != value
+    before = rebuilt_names()
+    assert before == names(classic)
+    monkeypatch.setattr(module, name, value)
+    assert rebuilt_names()[-1] != before[-1]
+    monkeypatch.undo()
+    assert rebuilt_names() == before
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "propagation/kernels/gpu/persistent.py", "propagation/kernels/gpu/votes.py",
+        "propagation/program.py", "jit/cuda.py", "jit/launch.py", "common/hashing.py",
+    ],
+)  # fmt: skip
+def test_another_source_is_another_name(classic, monkeypatch, file):
+    digest = fingerprint.file_digest
+    before = names(classic)
+
+    def edited(path):
+        return "edited" if path.as_posix().endswith(f"glp_rapids/{file}") else digest(path)
+
+    for module in (fingerprint, shipped_kernels):
+        monkeypatch.setattr(module, "file_digest", edited)
+    assert names(classic)[-1] != before[-1]
+
+
+def test_options_and_versions_are_in_the_name(classic, monkeypatch):
+    large = classic[-1]
+    recipe = large.kernel.recipe
+    before = name_of(recipe, large.signature)
+    assert "launch_bounds" in recipe.options
+    assert name_of(recipe._replace(options={}), large.signature) != before
+    assert name_of(recipe._replace(digest=f"{recipe.digest} 1"), large.signature) != before
+    assert name_of(recipe, large.signature[:-1]) != before
+    monkeypatch.setattr(numba_cuda, "__version__", "99.0.0")
+    assert name_of(recipe, large.signature) != before
+
+
+def test_a_program_of_the_users_is_not_looked_for(classic):
+    class Own(glp_rapids.Program):
+        def label_score(v, label, freq, state):
+            return freq * 2
+
+    def call(graph):
+        glp_rapids.propagate(graph, Own(), max_iter=1)
+
+    found = shipping.launches(shipping.Shipped(call, None))
+    assert names(found)[-1] is None
+    assert names(found)[:-1] == names(classic)[:-1]
+    with pytest.raises(ValueError, match="not this package's own"):
+        ship.ship(found[-1].kernel, found[-1].signature)
+
+
+def test_lambdas_and_unreadable_files_have_no_name(monkeypatch):
+    def nothing():
+        pass
+
+    nothing = fingerprint.source_fingerprint(nothing)
+    assert nothing is None  # of this test
+    own = fingerprint.digest_of
+    assert fingerprint.source_fingerprint(own) is not None
+    moved = own.__code__.replace(co_filename=str(fingerprint.PACKAGE / "gone.py"))
+    copy = type(own)(moved, own.__globals__, own.__name__)
+    assert fingerprint.source_fingerprint(copy) is None
+    unnamed = type(own)(own.__code__.replace(co_name="<lambda>"), own.__globals__)
+    assert fingerprint.source_fingerprint(unnamed) is None
+
+
+# ---------------------------------------------------------------- texts and files
+
+
+def test_a_text_is_of_the_nearest_family():
+    texts = Texts({(7, 5): "old\n.version 0\n.target 0\n", (10, 0): "new\n.version 0\n.target 0\n"})
+    assert texts.get((7, 0, "")) is None
+    assert texts.get((8, 9, "")) == ["old\n.version 8.0\n.target sm_89\n"]
+    assert texts.get((9, 0, "a")) == ["old\n.version 8.0\n.target sm_90a\n"]
+    assert texts.get((12, 0, "a")) == ["new\n.version 8.8\n.target sm_120a\n"]
+    assert texts.get((11, 0)) == ["new\n.version 9.0\n.target sm_110\n"]
+    assert pickle.loads(pickle.dumps(texts)).get((8, 0, "")) == texts.get((8, 0, ""))
+
+
+def test_a_family_has_one_text_or_is_refused():
+    from numba.cuda import codegen
+
+    def library(other):
+        texts = {one: f"{'x' if one == other else 'y'}\n.version 9\n.target {one}\n"
+                 for members in ship.MEMBERS.values() for one in members}  # fmt: skip
+        library = codegen.CUDACodeLibrary._rebuild(
+            None, "name", "name", [], {one: [text] for one, text in texts.items()}, {}, {}, None,
+            {}, False, False, False, False,
+        )  # fmt: skip
+        return SimpleNamespace(_codelibrary=library, entry_name="name")
+
+    assert set(ship.texts_of(library(None))) == set(shipped_kernels.FAMILIES)
+    with pytest.raises(ValueError, match="differs within the family"):
+        ship.texts_of(library(H100))
+
+
+def test_what_cannot_be_made_again_is_refused(classic, folder, once):
+    small = classic[1]
+    once.kernel._codelibrary._max_registers = 32
+    try:
+        with pytest.raises(ValueError, match="more than what is kept of it"):
+            ship.ship(small.kernel, small.signature)
+    finally:
+        once.kernel._codelibrary._max_registers = None
+    assert not folder.exists()
+
+
+@pytest.mark.exhaustive
+def test_the_large_kernel_is_shipped(classic, folder, gpu):
+    large = classic[-1]
+    text, code = ship.ship(large.kernel, large.signature, (H100,))
+    assert text.stat().st_size < 200_000
+    assert code.stat().st_size < 100_000
+    found = load(large)
+    assert found.cooperative
+    library = found._codelibrary
+    shipped = bytes(library.get_cubin().code)
+    library._cubin_cache.clear()
+    assert bytes(library.get_cubin().code) == shipped
+
+
+def test_all_is_shipped_and_what_is_stale_is_removed(classic, folder, monkeypatch):
+    folder.mkdir()
+    stale = folder / "propagate.0.ptx.xz"
+    stale.touch()
+    monkeypatch.setattr(shipping, "launches", lambda shipped: classic[:2])
+    said = []
+    paths = shipping.ship_all({"small": shipping.KERNELS["classic, int64"]}, said.append)
+    assert sorted(paths) == sorted(folder.iterdir())
+    assert len(paths) == 2
+    assert said[0].startswith("small")
+    assert said[1:] == ["removed propagate.0.ptx.xz, which is stale"]
+
+
+def test_unknown_kernels_are_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["ship", "classic", "louvain"])
+    with pytest.raises(SystemExit):
+        shipping.main()
+    assert "not 'louvain'" in capsys.readouterr().err
+
+
+def test_wheel_and_sdist_take_what_git_ignores():
+    assert "/glp_rapids/jit/shipped/" in (ROOT / ".gitignore").read_text().splitlines()
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    for target in ("wheel", "sdist"):
+        (pattern,) = targets["targets"][target]["artifacts"]
+        example = shipped_kernels.FOLDER.relative_to(ROOT) / "propagate.0.sm_90a.xz"
+        assert example.match(pattern)
+
+
+def test_a_wheel_holds_them(tmp_path):
+    pytest.importorskip("hatchling", reason="hatchling, which builds wheels, is not installed")
+    copy = tmp_path / "copy"
+    shipped = copy / "glp_rapids" / "jit" / "shipped"
+    shipped.mkdir(parents=True)
+    for name in ("pyproject.toml", ".gitignore", "README.md", "LICENSE"):
+        (copy / name).write_bytes((ROOT / name).read_bytes())
+    (copy / "glp_rapids" / "__init__.py").touch()
+    (shipped / "propagate.0.ptx.xz").touch()
+    (shipped / "propagate.0.ptx.xz.tmp").touch()
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
+    subprocess.run(command, cwd=copy, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    held = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in held if "shipped" in name] == [
+        "glp_rapids/jit/shipped/propagate.0.ptx.xz"
+    ]
+
+
+@pytest.mark.gpu
+def test_labels_are_the_same_with_what_was_shipped(folder, monkeypatch, tmp_path):
+    """All three ways to a kernel: compiled, assembled from a text, loaded as machine code."""
+    from numba.core import config
+    from numba.cuda import dispatcher
+
+    from glp_rapids.jit import launch, parallel_for
+    from glp_rapids.propagation.engines import gpu as engine
+
+    ends = np.random.default_rng(0).integers(0, 3_000, (2, 40_000))
+    major, minor = cuda_target.cuda.get_current_device().compute_capability
+    machine = major, minor, "a" if major >= 9 else ""
+    launched, compiled = {}, []
+    of_launch, of_numba = launch._loaded, dispatcher._Kernel.__init__
+
+    def loaded(kernel, arguments):
+        signature = tuple(map(kernel.typeof_pyval, arguments))
+        launched[name_of(kernel.recipe, signature)] = kernel, signature
+        return of_launch(kernel, arguments)
+
+    def counted(self, *arguments, **options):
+        compiled.append(self)
+        of_numba(self, *arguments, **options)
+
+    monkeypatch.setattr(launch, "_loaded", loaded)
+    monkeypatch.setattr(dispatcher._Kernel, "__init__", counted)
+
+    def run(way):
+        engine._built.clear()
+        parallel_for._kernel.cache_clear()
+        monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / way))
+        graph = glp_rapids.as_graph(tuple(ends), device="gpu")
+        return glp_rapids.label_propagation(graph, max_iter=5)["partition"].to_numpy()
+
+    expected = run("compiled")
+    assert len(compiled) == len(launched) == 3
+    wanted = list(launched.values())
+    for machines, way in (((), "text"), ((machine,), "code")):
+        for kernel, signature in wanted:
+            ship.ship(kernel, signature, machines)
+        compiled.clear()
+        np.testing.assert_array_equal(run(way), expected)
+        assert not compiled
