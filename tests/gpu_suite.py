@@ -21,7 +21,8 @@ PARTS = {
         "synthetic",
     ],
     "programs": [
-        "program", "program_bounds", "program_errors", "raising", "gpu_safety", "streams_gpu",
+        "program", "program_bounds", "program_errors", "raising", "gpu_safety", "shipped",
+        "streams_gpu",
     ],
     "strategies": ["strategies", "real_graphs"],
     "compressed": [

@@ -1,7 +1,8 @@
 """``glp-rapids warmup``: compile before the first call, into the cache, as for a container's image.
 
 `WORK` names the kinds of work; each is done once on small graphs, with and without weights where
-that is compiled apart. What is cached belongs to this kind of processor and to these versions.
+that is compiled apart. What is cached belongs to this kind of processor and to these versions. Some
+of a GPU's kernels may have come with the package (see `glp_rapids.cli.ship`); they are cached, too.
 """
 
 from __future__ import annotations
@@ -25,27 +26,30 @@ In a Dockerfile:
   ENV NUMBA_CACHE_DIR=/opt/kernels
   RUN glp-rapids warmup && chmod -R a+rX /opt/kernels
 
-The image must be built on the kind of processor that it runs on; elsewhere it compiles anew.
+The image must be built on the kind of processor that it runs on; elsewhere it compiles anew. Where
+images are built without the GPU that they are for, this compiles what first calls of label
+propagation need, into the package, in some minutes:
+  RUN python -m glp_rapids.cli.ship
 """
 VERTICES, EDGES = 5_000, 60_000  # enough for the kernels of many entries
 
 
-def _graph(device: Device, weighted: bool = False) -> Any:
+def _graph(device: Device, weights: str | None = None) -> Any:
     import numpy as np
 
     from glp_rapids import as_graph
 
     random = np.random.default_rng(0)
     edges = [random.integers(0, VERTICES, EDGES) for _ in range(2)]
-    weights = [1.0 + random.random(EDGES)] if weighted else []
-    return as_graph((*edges, *weights), device=device)
+    column = [] if weights is None else [random.integers(1, 9, EDGES).astype(weights)]
+    return as_graph((*edges, *column), device=device)
 
 
 def _label_propagation(device: Device) -> None:
     from glp_rapids import label_propagation
 
-    for weighted in (False, True):
-        label_propagation(_graph(device, weighted), max_iter=3)
+    for weights in (None, "int64", "float64"):
+        label_propagation(_graph(device, weights), max_iter=3)
 
 
 def _layered(device: Device) -> None:
@@ -63,8 +67,8 @@ def _speaker_listener(device: Device) -> None:
 def _seeded(device: Device) -> None:
     from glp_rapids import seeded_label_propagation
 
-    for weighted in (False, True):
-        seeded_label_propagation(_graph(device, weighted), {0: "a", 1: "b"}, max_iter=3)
+    for weights in (None, "float64"):
+        seeded_label_propagation(_graph(device, weights), {0: "a", 1: "b"}, max_iter=3)
 
 
 def _compress(device: Device) -> None:
