@@ -7,6 +7,7 @@ import sys
 import tomllib
 import warnings
 import zipfile
+from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +22,9 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not in
 
 from glp_rapids.jit import cuda as cuda_target  # noqa: E402
 from glp_rapids.jit import fingerprint, ship, shipped_kernels  # noqa: E402
+from glp_rapids.jit.cache import text_of_types  # noqa: E402
 from glp_rapids.jit.shipped_kernels import HEADER, Texts, name_of  # noqa: E402
+from glp_rapids.propagation.kernels.gpu.arguments import Rows  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 H100 = 9, 0, "a"
@@ -273,6 +276,25 @@ def test_options_and_versions_are_in_the_name(classic, monkeypatch):
     assert name_of(recipe, large.signature[:-1]) != before
     monkeypatch.setattr(numba_cuda, "__version__", "99.0.0")
     assert name_of(recipe, large.signature) != before
+
+
+def test_the_order_of_fields_is_in_the_name(classic):
+    """Numba's text of a named tuple leaves their names out, and a kernel reads them by name."""
+    from numba import typeof
+
+    def text(*fields):
+        pair = namedtuple("Pair", fields)
+        return str(kind := typeof((pair(1, 2), pair(pair(1, 2), 2.0)))), text_of_types((kind,))
+
+    first, second = text("a", "b"), text("b", "a")
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+    large = classic[-1]
+    rows = next(kind for kind in large.signature if getattr(kind, "instance_class", None) is Rows)
+    swapped = type(rows)(rows.types, namedtuple("Rows", ["indices", "indptr", "weights"]))
+    assert str(swapped) == str(rows)
+    signature = tuple(swapped if kind is rows else kind for kind in large.signature)
+    assert name_of(large.kernel.recipe, signature) != names(classic)[-1]
 
 
 def test_a_program_of_the_users_is_not_looked_for(classic):

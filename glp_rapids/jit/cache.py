@@ -171,6 +171,20 @@ def _files_beside(function: Callable) -> KeptFiles | None:
     return KeptFiles(cache._cache_path, cache._impl.filename_base)
 
 
+def text_of_types(sig: Any) -> str:
+    """Return a text of arguments' types with the names of fields, which Numba's own leaves out.
+
+    Two named tuples may have one name and the same types in another order of fields.
+    """
+    types = list(getattr(sig, "args", sig))
+    fields = []
+    while types:
+        kind = types.pop()
+        fields.append(getattr(kind, "fields", ()))
+        types.extend(getattr(kind, "types", ()))
+    return f"{sig} {[list(names) for names in fields if names]}"
+
+
 class SourceCache(KeptCode, FunctionCache):
     """Keeps a function of this package under the text of its file and of those that it uses."""
 
@@ -180,7 +194,7 @@ class SourceCache(KeptCode, FunctionCache):
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         _, *rest = super()._index_key(sig, codegen)
-        return (str(sig), *rest, self._form, _digest_of_files(self._py_func.__module__))
+        return (text_of_types(sig), *rest, self._form, _digest_of_files(self._py_func.__module__))
 
 
 def kept(function: Callable | None = None, **options: Any) -> Any:

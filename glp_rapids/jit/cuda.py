@@ -19,7 +19,7 @@ from numba import cuda
 from numba.core import config
 
 from glp_rapids.jit import shipped_kernels
-from glp_rapids.jit.cache import KeptCode, keep_on_disk
+from glp_rapids.jit.cache import KeptCode, keep_on_disk, text_of_types
 from glp_rapids.jit.target import Target, made_of
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -237,7 +237,7 @@ def kernel(function: Callable, digest: str, program: Any = None, **options: Any)
     class DigestCache(KeptCode, CUDACache):
         def _index_key(self, sig: Any, codegen: Any) -> tuple:
             capability = cuda.get_current_device().compute_capability
-            return (str(sig), codegen.magic_tuple(), capability, digest)
+            return (text_of_types(sig), codegen.magic_tuple(), capability, digest)
 
         def _load_overload(self, sig: Any, target_context: Any) -> Any:
             found = super()._load_overload(sig, target_context)

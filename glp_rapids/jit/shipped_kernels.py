@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from numba.core import config
 
+from glp_rapids.jit.cache import text_of_types
 from glp_rapids.jit.fingerprint import (
     Elsewhere,
     digest_of,
@@ -96,7 +97,7 @@ def name_of(recipe: Recipe, signature: Any) -> str | None:
     # A number of numba-cuda's that changes more often says nothing of how kernels take arguments.
     version = numba_cuda.__version__.split(".")[:2]
     options = sorted(recipe.options.items())
-    parts = [source, digest, str(signature), str(options), *machinery, *version]
+    parts = [source, digest, text_of_types(signature), str(options), *machinery, *version]
     parts += [str(config.BOUNDSCHECK), str(sys.flags.optimize)]
     return f"{recipe.function.__name__}.{digest_of(parts)[:32]}"
 

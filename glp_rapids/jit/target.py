@@ -18,7 +18,7 @@ from numba.core import config
 from numba.core.caching import FunctionCache
 
 from glp_rapids.common import fixed_point
-from glp_rapids.jit.cache import KeptCode
+from glp_rapids.jit.cache import KeptCode, text_of_types
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.fingerprint import (
     content_of,
@@ -45,7 +45,7 @@ class DigestCache(KeptCode, FunctionCache):
         self._digest = f"{digest} {form}"
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
-        return (str(sig), codegen.magic_tuple(), self._digest)
+        return (text_of_types(sig), codegen.magic_tuple(), self._digest)
 
 
 @dataclass(frozen=True)
