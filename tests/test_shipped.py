@@ -181,6 +181,21 @@ def test_an_assembler_that_refuses_a_text_is_a_warning(classic, folder, gpu, mon
         assert load(small) is None
 
 
+def test_nothing_is_said_of_a_gpu_of_no_family(classic, folder, gpu, once, monkeypatch):
+    from numba.cuda import codegen
+
+    small = classic[1]
+    ship.ship(small.kernel, small.signature)
+    volta = 7, 0, ""
+    monkeypatch.setattr(
+        codegen.CUDACodeLibrary, "_ensure_cc", lambda library, one=None: one or volta
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load(small) is None
+    assert gpu == []
+
+
 def test_nothing_is_said_where_nothing_was_shipped(classic, folder, gpu):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -130,7 +130,11 @@ def load(recipe: Recipe, signature: Any, target_context: Any) -> Any:
     try:
         kernel = rebuilt(json.loads(_content(text)), signature)
         kernel.target_context = target_context
-        _loaded(kernel, name)
+        library = kernel._codelibrary
+        capability = library._ensure_cc(None)
+        if library._ptx_cache.get(capability) is None:  # older than all families
+            return None
+        _put_on_gpu(library, name, capability)
     except Exception as error:
         _complain(text, error)
         return None
@@ -157,12 +161,10 @@ def rebuilt(kept: dict[str, Any], signature: Any) -> Any:
     )  # fmt: skip
 
 
-def _loaded(kernel: Any, name: str) -> None:
+def _put_on_gpu(library: Any, name: str, capability: tuple) -> None:
     """Load a kernel's machine code, if it came with the package, or else assemble its text."""
     from numba.cuda.cudadrv.driver import ObjectCode
 
-    library = kernel._codelibrary
-    capability = library._ensure_cc(None)
     path = FOLDER / f"{name}.{machine(capability)}.xz"
     if path.exists():
         try:
