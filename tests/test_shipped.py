@@ -397,17 +397,33 @@ def test_the_large_kernel_is_shipped(classic, folder, gpu):
     assert bytes(library.get_cubin().code) == shipped
 
 
-def test_all_is_shipped_and_what_is_stale_is_removed(classic, folder, monkeypatch):
+def test_some_are_shipped_and_what_is_stale_is_removed(classic, folder, monkeypatch):
     folder.mkdir()
-    stale = folder / "propagate.0.ptx.xz"
-    stale.touch()
-    monkeypatch.setattr(shipping, "launches", lambda shipped: classic[:2])
-    said = []
-    paths = shipping.ship_all({"small": shipping.KERNELS["classic, int64"]}, said.append)
-    assert sorted(paths) == sorted(folder.iterdir())
+    (folder / "propagate.0.ptx.xz").touch()
+    (folder / "propagate.0.sm_90a.xz").touch()
+    other = folder / f"{names(classic)[-1]}.ptx.xz"  # of the table, though not asked for now
+    other.touch()
+    monkeypatch.setitem(shipping.KERNELS, "classic", shipping.Shipped(shipping._classic, None))
+    launches = shipping.launches
+    monkeypatch.setattr(
+        shipping, "launches", lambda shipped: launches(shipped)[: 2 if shipped is small else 3]
+    )
+    small, said = shipping.Shipped(shipping._classic, np.int64), []
+    paths = shipping.ship_all({"small": small}, said.append)
+    assert sorted([*paths, other]) == sorted(folder.iterdir())
     assert len(paths) == 2
     assert said[0].startswith("small")
-    assert said[1:] == ["removed propagate.0.ptx.xz, which is stale"]
+    assert said[1:] == ["removed 2 files of older sources"]
+
+
+def test_code_and_text_are_of_one_time(classic, folder):
+    small = classic[1]
+    text, old = ship.ship(small.kernel, small.signature, (H100,))
+    before = text.read_bytes()
+    new = ship.ship(small.kernel, small.signature, (GPUS[0],))
+    assert text.read_bytes() != before
+    assert not old.exists()
+    assert sorted(new) == sorted(folder.iterdir())
 
 
 def test_unknown_kernels_are_refused(monkeypatch, capsys):

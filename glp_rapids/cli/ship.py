@@ -122,8 +122,9 @@ def launches(shipped: Shipped) -> list[Launched]:
 
 
 def ship_all(kernels: dict[str, Shipped], say: Callable[[str], Any]) -> list[Path]:
-    """Compile what is not there yet, and remove what else is there, as what is stale."""
+    """Compile what is not there yet, and remove what is stale."""
     from glp_rapids.jit.ship import forget_others, ship
+    from glp_rapids.jit.shipped_kernels import name_of
 
     paths: list[Path] = []
     for title, shipped in kernels.items():
@@ -133,7 +134,12 @@ def ship_all(kernels: dict[str, Shipped], say: Callable[[str], Any]) -> list[Pat
             paths += ship(kernel, signature, shipped.machines)
         size = sum(path.stat().st_size for path in set(paths[before:]))
         say(f"{title:<20}{time.perf_counter() - begin:7.1f} s{size / 1000:9.1f} KB")
-    forget_others(paths, say)
+    current = [launches(shipped) for shipped in {**KERNELS, **kernels}.values()]
+    stale = forget_others(
+        {name_of(one.kernel.recipe, one.signature) for found in current for one in found}
+    )
+    if stale:
+        say(f"removed {stale} files of older sources")
     return paths
 
 

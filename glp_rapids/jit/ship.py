@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import lzma
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -110,6 +110,9 @@ def ship(kernel: Any, signature: tuple, machines: tuple[tuple, ...] = ()) -> lis
     }  # fmt: skip
     if library._setup_functions or _states(made) != _states(rebuilt(kept, signature)):
         raise ValueError(f"{name}: numba-cuda made a kernel of more than what is kept of it")
+    # Numba gives a kernel another name every time, so code and text must be of one time.
+    for path in shipped_kernels.FOLDER.glob(f"{name}.*"):
+        path.unlink()
     for one, path in paths.items():
         _write(path, bytes(library.get_cubin(cc=one).code))
     # Last, as nothing looks for machine code without a text.
@@ -135,8 +138,16 @@ def _write(path: Path, content: bytes) -> None:
     beside.replace(path)
 
 
-def forget_others(kept: list[Path], say: Callable[[str], Any]) -> None:
-    """Remove what is in the folder beside these files: of older sources, so never loaded."""
-    for path in set(shipped_kernels.FOLDER.glob("*.xz*")) - set(kept):
+def forget_others(names: set[str]) -> int:
+    """Remove kernels of other names: of older sources, so never loaded. Return their files' number.
+
+    Names are as `name_of` gives them.
+    """
+    stale = [
+        path
+        for path in shipped_kernels.FOLDER.glob("*.xz*")
+        if ".".join(path.name.split(".")[:2]) not in names
+    ]
+    for path in stale:
         path.unlink()
-        say(f"removed {path.name}, which is stale")
+    return len(stale)
