@@ -35,7 +35,9 @@ class SpeakerListener(Program):
         """Start every memory with the vertex itself."""
         xp = module_on(graph.device)
         shape = (graph.number_of_vertices, self.sweeps + 1)
-        memory = xp.full(shape, -1, dtype=graph.index_dtype)
+        # Column by column: what is heard in one sweep lies side by side, and writing it takes whole
+        # lines.
+        memory = xp.full(shape, -1, dtype=graph.index_dtype, order="F")
         memory[:, 0] = xp.arange(shape[0], dtype=memory.dtype)
         return {"memory": memory, "heard": xp.ones(shape[0], dtype=np.int32)}
 

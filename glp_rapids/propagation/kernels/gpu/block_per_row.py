@@ -4,7 +4,8 @@ A row has more than 128 entries, in large classes more than 4096; see `hub_merge
 begin.
 
 Votes go into a table in shared memory. What the current label gets is counted by ballots and never
-enters it: once communities have formed, that is most of it, and the rest has few labels.
+enters it: once communities have formed, that is most of it, and the rest has few labels. In the
+table all threads would add to one slot in turn.
 
 A label for which there is no room is counted in a sketch instead, a few counters that labels share
 by hash, so a counter is a bound (GLP, section 4.1, a count-min sketch of one row). If no counter
@@ -91,18 +92,17 @@ def build(
             for k in range(STEP):
                 if first + further * k >= length:
                     labels[k] = index_type(-1)
-                if growing:
-                    is_own = labels[k] >= 0 and labels[k] == current
-                    if is_own:
-                        labels[k] = index_type(-1)
-                    if again:
-                        is_own = False  # it was counted the first time
-                    if unit:
-                        holders = cuda.popc(cuda.ballot_sync(ALL, is_own))
-                        own = vote_type(own + vote_type(holders))
-                    elif is_own:
-                        own = vote_type(own + amounts[k])
-                    has_own = has_own or is_own
+                is_own = labels[k] >= 0 and labels[k] == current
+                if is_own:
+                    labels[k] = index_type(-1)
+                if again:
+                    is_own = False  # it was counted the first time
+                if unit:
+                    holders = cuda.popc(cuda.ballot_sync(ALL, is_own))
+                    own = vote_type(own + vote_type(holders))
+                elif is_own:
+                    own = vote_type(own + amounts[k])
+                has_own = has_own or is_own
             k = np.int32(0)
             while k < STEP:
                 label = labels[0]
@@ -268,11 +268,11 @@ def build(
             )  # fmt: skip
             spills = cuda.syncthreads_or(np.int32(spills)) != 0
             sketch_most = vote_type(0)
-            if growing and not again:
+            if not again:
                 if unit and thread % LANES != 0:
                     own = vote_type(0)  # all lanes of a warp have the same count
                 has_own = cuda.syncthreads_or(np.int32(has_own)) != 0
-                if not unit:
+                if growing and not unit:
                     bits = claimed(shared.claims)
                     while bits != 0:
                         most = max(most, votes_in(shared.table, slot_of(bits)))
@@ -282,8 +282,8 @@ def build(
                 lower_bound = max(most, own)
                 if not unit:
                     lower_bound = max(lower_bound, left_out)
-                sketched = spills
-                if spills:
+                sketched = growing and spills
+                if sketched:
                     for i in range(thread, SKETCH_COUNTERS, THREADS):
                         sketch_most = max(sketch_most, shared.sketch[i])
                     _, sketch_most = sum_and_max_of_block(
@@ -325,8 +325,8 @@ def build(
         if hub < 0 or all_distinct:
             if has_own and thread == 0:
                 best, score, tied = combine(
-                    best, score, tied, current, score_type(own), False, current, shared.sweep,
-                    numbers,
+                    best, score, tied, current, score_of(v, current, own, state, numbers), False,
+                    current, shared.sweep, numbers,
                 )  # fmt: skip
             best, score, tied = best_of_block(best, score, tied, current, shared, numbers)
         else:

@@ -86,7 +86,7 @@ END_OF_BATCHES = FIRST_BATCH + 1
 FIRST_CHUNKS = END_OF_BATCHES + 1  # that warps update, of each range, and the number of all
 COLUMNS = FIRST_CHUNKS + RANGES + 1
 
-# The columns of the table of pieces in `Plan.hubs`: the number of the hub, its position in the list,
+# The columns of the pieces in `Plan.hubs`: the number of the hub, its position in the list,
 # where its table begins and how many slots that has, its first piece and the one behind its last.
 HUB_NUMBER, HUB_POSITION, HUB_BASE, HUB_SLOTS, FIRST_PIECE, END_PIECE = range(6)
 

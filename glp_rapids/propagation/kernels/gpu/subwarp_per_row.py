@@ -31,13 +31,23 @@ def build(functions: VoteFunctions) -> Any:
     @cuda.jit(device=True)
     def one_row(v, degree, label, votes, current, rank, lead, width, state, sweep, numbers):
         """Evaluate a row of which each lane has an entry."""
-        if unit and growing:
+        group = np.uint32((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+        if growing:
             same = cuda.ballot_sync(ALL, label >= 0 and label == current)
-            group = np.uint32((np.uint64(1) << np.uint64(width)) - np.uint64(1))
             count = np.int32(cuda.popc((same >> np.uint32(lead)) & group))
             if cuda.all_sync(ALL, 2 * count > degree or degree == 0):
-                return current, score_type(count), False
-        group = np.uint32((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+                if unit:
+                    return current, score_type(count), False
+                # More than half of the entries mostly have more than half of the votes.
+                own = votes if label >= 0 and label == current else vote_type(0)
+                others = votes if label >= 0 and label != current else vote_type(0)
+                distance = width >> 1
+                while distance > 0:
+                    own = vote_type(own + cuda.shfl_xor_sync(ALL, own, distance))
+                    others = vote_type(others + cuda.shfl_xor_sync(ALL, others, distance))
+                    distance >>= 1
+                if cuda.all_sync(ALL, own > others or degree == 0):
+                    return current, score_type(own), False
         equal = (np.uint32(cuda.match_any_sync(ALL, label)) >> np.uint32(lead)) & group
         repeated = np.int32(cuda.ffs(np.uint32(equal)) - 1) != rank
         if unit:

@@ -41,18 +41,29 @@ def build(functions: VoteFunctions, read_row: Any) -> Any:
                 labels[k], votes[k] = index_type(-1), vote_type(0)
         best, score, tied = index_type(-1), score_type(0), False
         own, has_own = vote_type(0), False
-        if unit and growing:
+        if growing:
             count = np.int32(0)
             for k in range(STEP):
                 is_own = labels[k] >= 0 and labels[k] == current
                 count += np.int32(cuda.popc(cuda.ballot_sync(ALL, is_own)))
             if 2 * count > degree:
-                return current, score_type(count), False
+                if unit:
+                    return current, score_type(count), False
+                total = vote_type(0)
+                for k in range(STEP):
+                    if labels[k] >= 0:
+                        total = vote_type(total + votes[k])
+                        if labels[k] == current:
+                            own = vote_type(own + votes[k])
+                own, total = sum_of_warp(own), sum_of_warp(total)
+                if own > total - own:
+                    return current, score_type(own), False
+                own = vote_type(0)
         k = np.int32(0)
         while k < STEP:
             label, place = labels[0], np.int32(-1)
             if label >= 0:
-                if growing and label == current:
+                if label == current:
                     own, has_own = vote_type(own + votes[0]), True
                 elif growing and all_distinct:
                     best, score, tied = combine(
@@ -85,9 +96,10 @@ def build(functions: VoteFunctions, read_row: Any) -> Any:
         best, score, tied = best_of_subwarp(
             best, score, tied, LANES, current, shared.sweep, numbers
         )
-        if growing and cuda.any_sync(ALL, has_own):
+        if cuda.any_sync(ALL, has_own):
             best, score, tied = combine(
-                best, score, tied, current, score_type(sum_of_warp(own)), False, current,
+                best, score, tied, current,
+                score_of(v, current, sum_of_warp(own), state, numbers), False, current,
                 shared.sweep, numbers,
             )  # fmt: skip
         return best, score, tied

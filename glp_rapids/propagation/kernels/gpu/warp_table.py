@@ -60,16 +60,15 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
             for k in range(STEP):
                 if offset + LANES * k > last:
                     labels[k] = index_type(-1)
-                if growing:
-                    is_own = labels[k] >= 0 and labels[k] == current
-                    if unit:
-                        count = cuda.popc(cuda.ballot_sync(ALL, is_own))
-                        own = vote_type(own + vote_type(count))
-                    elif is_own:
-                        own = vote_type(own + amounts[k])
-                        has_own = True
-                    if is_own:
-                        labels[k] = index_type(-1)
+                is_own = labels[k] >= 0 and labels[k] == current
+                if unit:
+                    count = cuda.popc(cuda.ballot_sync(ALL, is_own))
+                    own = vote_type(own + vote_type(count))
+                elif is_own:
+                    own = vote_type(own + amounts[k])
+                    has_own = True
+                if is_own:
+                    labels[k] = index_type(-1)
             k = np.int32(0)
             while k < STEP:
                 label = labels[0]
@@ -112,7 +111,7 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
                     offset = np.int32(lane)
         cuda.syncwarp()
         failed = cuda.any_sync(ALL, failed)
-        if growing and not unit:
+        if not unit:
             own = sum_of_warp(own)
         if cuda.any_sync(ALL, inserted):
             only_one = False
@@ -163,13 +162,12 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
         best, score, tied = best_of_subwarp(
             best, score, tied, LANES, current, shared.sweep, numbers
         )
-        if growing:
-            has_own = cuda.any_sync(ALL, has_own) if not unit else own > 0
-            if has_own:
-                best, score, tied = combine(
-                    best, score, tied, current, score_type(own), False, current, shared.sweep,
-                    numbers,
-                )  # fmt: skip
+        has_own = cuda.any_sync(ALL, has_own) if not unit else own > 0
+        if has_own:
+            best, score, tied = combine(
+                best, score, tied, current, score_of(v, current, own, state, numbers), False,
+                current, shared.sweep, numbers,
+            )  # fmt: skip
         return best, score, tied, False
 
     return warp_row
