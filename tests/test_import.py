@@ -33,14 +33,21 @@ def test_import_loads_nothing_heavy(statement):
     assert not loaded_after(statement) & set(HEAVY)
 
 
-def test_a_run_loads_no_optional_library():
-    run = """
+RUN = """
 import pandas as pd, glp_rapids
 edges = pd.DataFrame({"src": [0], "dst": [1]})
 glp_rapids.label_propagation(edges, device="cpu")
 """
+
+
+def test_a_run_loads_no_optional_library():
     heavy = set(HEAVY) - {"numba", "pandas", "scipy"}
-    assert not loaded_after(run) & heavy
+    assert not loaded_after(RUN) & heavy
+
+
+def test_a_run_whose_code_is_kept_does_not_load_what_only_compiling_needs():
+    loaded_after(RUN)
+    assert not loaded_after(RUN) & {"scipy.linalg", "numba.np.arraymath"}
 
 
 @pytest.mark.parametrize("name", glp_rapids.__all__)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib
+import io
 import itertools
 import pickle
 import secrets
@@ -24,9 +26,11 @@ from typing import Any
 
 import llvmlite
 import numba
+from numba.core import environment
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from glp_rapids.jit import forks
@@ -71,6 +75,29 @@ def _complain(problem: str) -> None:
     )
 
 
+def _environment(module: str, constants: list, name: str) -> environment.Environment:
+    """Return a function's environment as Numba does, but leave a module of Numba's unimported.
+
+    Its names are for code that calls Python, which nothing here does; SciPy would come with it.
+    """
+    known = environment.lookup_environment(name)
+    if known is None:
+        own = module.partition(".")[0] == "numba" and module not in sys.modules
+        names = {"__name__": module} if own else vars(importlib.import_module(module))
+        known = environment.Environment(names)
+        known.consts[:] = constants
+        known.env_name = name
+        environment.Environment._memo[name] = known
+    return known
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == (environment.__name__, environment._rebuild_env.__name__):
+            return _environment
+        return super().find_class(module, name)
+
+
 class KeptFiles:
     """Values on disk, a file each; one that cannot be read counts as missing."""
 
@@ -92,7 +119,7 @@ class KeptFiles:
             _complain(f"{path} is damaged and is compiled anew")
             return None
         try:
-            return pickle.loads(value)
+            return _Unpickler(io.BytesIO(value)).load()
         # Written whole, so it names what is elsewhere or gone: any error can come of looking.
         except Exception as error:
             _complain(f"{path} cannot be loaded ({type(error).__name__}: {error})")
@@ -140,6 +167,19 @@ class KeptCode:
         """Do nothing: a file's name says what it holds, so none is ever stale."""
 
 
+class KeptCpuCode(KeptCode, FunctionCache):
+    """Loads code of a CPU without what only compiling needs.
+
+    Numba makes all that it can compile known before it loads anything, and imports SciPy for that:
+    0.4 of the 0.8 seconds of a first call whose code was kept. What compiles later does so then.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code of a signature, or None."""
+        rtsys.initialize(target_context)  # what counts references, which code calls
+        return self._load_overload(sig, target_context)
+
+
 def keep_on_disk(dispatcher: Any, kind: Callable, *arguments: Any) -> Any:
     """Let a dispatcher's code be kept by a cache, ``kind(*arguments)``, if there is a place."""
     try:
@@ -185,7 +225,7 @@ def text_of_types(sig: Any) -> str:
     return f"{sig} {[list(names) for names in fields if names]}"
 
 
-class SourceCache(KeptCode, FunctionCache):
+class SourceCache(KeptCpuCode):
     """Keeps a function of this package under the text of its file and of those that it uses."""
 
     def __init__(self, function: Callable, form: str = "") -> None:

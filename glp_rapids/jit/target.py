@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 from numba.core import config
-from numba.core.caching import FunctionCache
 
 from glp_rapids.common import fixed_point
-from glp_rapids.jit.cache import KeptCode, text_of_types
+from glp_rapids.jit.cache import KeptCpuCode, text_of_types
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.fingerprint import (
     content_of,
@@ -37,7 +36,7 @@ def made_of(function: Callable, *further: Any) -> str:
     return digest_of([fingerprint(function), str(config.BOUNDSCHECK), *map(str, further)])
 
 
-class DigestCache(KeptCode, FunctionCache):
+class DigestCache(KeptCpuCode):
     """Numba's cache on disk, keyed by a digest of our own instead of pickled closures."""
 
     def __init__(self, function: Callable, digest: str, form: str = ""):
