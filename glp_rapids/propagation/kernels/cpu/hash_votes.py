@@ -95,16 +95,19 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     update_vertex, say = compiled.update_vertex, _say(compiled)
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
     preferred, bears = compiled.preferred, traits.bears_changes
-    jit = compiled_for_cpu(error_model="numpy")
+    # Arrays are lent, none is made: references to them, which cost more than most rows, don't count.
+    jit = compiled_for_cpu(error_model="numpy", _nrt=False)
 
-    @jit
+    inlined = compiled_for_cpu(error_model="numpy", _nrt=False, forceinline=True)
+
+    @inlined
     def slot_of(label, mask, direct):
         """Return a label's first slot: itself if the table has one for every label."""
         if direct:
             return np.int64(label)
         return np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
-    @jit
+    @inlined
     def evaluate(v, start, end, indices, weights, state, rule, scratch, errors):
         """Return (winner, score, tied); the winner is negative where nobody votes."""
         scale, limit, ties = rule.scale, rule.limit, rule.ties

@@ -17,18 +17,32 @@ import numpy as np
 
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, together
+from glp_rapids.jit.target import cpu_target
 from glp_rapids.propagation import slack as slack_rule
+from glp_rapids.propagation import ties as tie_rules
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.kernels.cpu.short_rows import (
+    LONGEST,
+    SHORTEST,
+    longest_leaders,
+    shortest_leaders,
+)
 from glp_rapids.propagation.ties import TIE_HASH, TIE_MAX
 
 BUFFER = 4096  # labels gathered before they are counted: 16 KB, half of a first cache
+STEP = 8  # labels gathered at once
 LARGEST_TABLE = 1 << 25  # vertices: 256 MB a thread; larger graphs take the table of slots
 
+# A call of a function that takes arrays costs more than most rows do: dozens of arguments, and counts
+# of references, which are only left out within one function.
+inlined = compiled_for_cpu(error_model="numpy", forceinline=True, _nrt=False)
 slack_of = compiled_for_cpu(error_model="numpy")(slack_rule.slack_of)
+order_key = cpu_target().compile(tie_rules.order_key)
 
 LOW = np.uint64(0xFFFFFFFF)
 WORD = np.uint64(32)
 ONE = np.uint64(1)
+NEVER, NOBODY = np.uint64(0xFFFFFFFFFFFFFFFF), np.int64(0x7FFFFFFFFFFFFFFF)  # after all others
 
 
 @compiled_for_cpu(error_model="numpy")
@@ -66,27 +80,140 @@ def rows_in_order(
     return starts, *copies
 
 
+@inlined
+def find_active(low, high, vertices, flags, slack, tied, active):
+    """List which of the places from low to high are those of active vertices; return how many."""
+    skip, revisit_tied = flags
+    if not skip:
+        for place in range(high - low):
+            active[np.uint64(place)] = low + place
+        return high - low
+    found = 0
+    for place in range(low, high):
+        v = np.uint64(vertices[np.uint64(place)])
+        active[np.uint64(found)] = place
+        found += np.int64((slack[v] < 0) | (revisit_tied & (tied[v] != 0)))
+    return found
+
+
+@inlined
+def gather_all(low, row, rows, indptr, indices, labels, buffer, ends):
+    """Gather the labels of neighbours for many rows, one after the other in memory, as one.
+
+    Returns the row after them, and whether any neighbour is silent.
+    """
+    start = indptr[np.uint64(low + row)]
+    size = 0
+    while row < rows and size < BUFFER:
+        size = indptr[np.uint64(low + row + 1)] - start
+        ends[np.uint64(row)] = size
+        row += 1
+    signs = np.int64(0)
+    for j in range(size):
+        label = labels[np.uint64(indices[np.uint64(start + j)])]
+        buffer[np.uint64(j)] = label
+        signs |= label
+    return row, signs < 0
+
+
+@inlined
+def gather(active, row, rows, indptr, indices, labels, buffer, ends):
+    """Do the same for rows here and there: ``STEP`` labels at once, beyond the end of the row.
+
+    What is beyond is written over by the next row. A row that ends somewhere else than the one
+    before costs a wrong guess of the processor; most rows end within one step or two.
+    """
+    filled = 0
+    signs = np.int64(0)
+    while row < rows and filled < BUFFER:
+        place = active[np.uint64(row)]
+        j, end = indptr[np.uint64(place)], indptr[np.uint64(place + 1)]
+        offset = filled
+        filled += end - j
+        ends[np.uint64(row)] = filled
+        row += 1
+        while j < end and j + STEP <= indices.size:
+            for k in range(STEP):
+                label = labels[np.uint64(indices[np.uint64(j + k)])]
+                buffer[np.uint64(offset + k)] = label
+                signs |= label
+            j += STEP
+            offset += STEP
+        while j < end:
+            label = labels[np.uint64(indices[np.uint64(j)])]
+            buffer[np.uint64(offset)] = label
+            signs |= label
+            j += 1
+            offset += 1
+    return row, signs < 0
+
+
+@inlined
+def leave_out_silent(first, beyond, buffer, ends):
+    """Close the gaps that silent neighbours make in the gathered rows."""
+    begin = filled = 0
+    for row in range(first, beyond):
+        end = ends[np.uint64(row)]
+        for j in range(begin, end):
+            label = buffer[np.uint64(j)]
+            buffer[np.uint64(filled)] = label
+            filled += np.int64(label >= 0)
+        begin = end
+        ends[np.uint64(row)] = filled
+
+
 def build(compiled: Compiled, chunk: int) -> Callable:
     """Make ``evaluate_chunk`` for programs whose votes all count one and whose score is the sum."""
     plain, bears = compiled.traits.plain, compiled.traits.bears_changes
-    preferred = compiled.preferred
 
-    @compiled_for_cpu(error_model="numpy")
-    def chosen_of(buffer, begin, end, table, best, current, ties):
-        """Return the label that settles a tie between those with ``best`` in the table."""
-        winner = np.int64(-1)
+    @inlined
+    def first_of(buffer, begin, end, leaders, ties):
+        """Return which label comes first of those that ``leaders`` has a bit for."""
+        _, tie_break, seed, first, words = ties
+        winner = NOBODY
+        earliest = NEVER
         for j in range(begin, end):
             label = np.int64(buffer[np.uint64(j)])
-            if (
-                table[np.uint64(label)] == best
-                and label != winner
-                and (winner < 0 or preferred(label, winner, current, *ties))
-            ):
+            key = order_key(label, tie_break, seed, first, words)
+            leads = (leaders >> np.uint64(j - begin)) & ONE != 0
+            if leads & ((key < earliest) | ((key == earliest) & (label < winner))):
                 winner = label
+                earliest = key
         return winner
 
-    @compiled_for_cpu(error_model="numpy")
-    def count(buffer, begin, end, table, stamp, current, rule):
+    @inlined
+    def first_counted(buffer, begin, end, table, best, ties):
+        """Return which label comes first of those with ``best`` in the table."""
+        _, tie_break, seed, first, words = ties
+        winner = NOBODY
+        earliest = NEVER
+        for j in range(begin, end):
+            label = np.int64(buffer[np.uint64(j)])
+            if table[np.uint64(label)] == best and label != winner:
+                key = order_key(label, tie_break, seed, first, words)
+                if key < earliest or (key == earliest and label < winner):
+                    winner = label
+                    earliest = key
+        return winner
+
+    @inlined
+    def count_short(buffer, begin, end, current, rule):
+        """Return (winner, votes, tied) of at most ``LONGEST`` labels, at least one."""
+        retain, tie_break, _, _, _ = rule.ties
+        place, size, largest = np.uint64(begin), np.int64(end - begin), tie_break == TIE_MAX
+        if size <= SHORTEST:
+            found = shortest_leaders(buffer, place, size, current, largest)
+        else:
+            found = longest_leaders(buffer, place, size, current, largest)
+        votes, winner, leaders, holders, own_leads = found
+        if retain and current >= 0 and own_leads != 0:
+            return np.int64(current), votes, False
+        if tie_break == TIE_HASH and holders != votes:
+            return first_of(buffer, begin, end, np.uint64(leaders), rule.ties), votes, True
+        return winner, votes, False
+
+    @inlined
+    def count_long(buffer, begin, end, table, stamp, current, rule):
         """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
         retain, tie_break, _, _, _ = rule.ties
         own = np.int64(0)
@@ -112,21 +239,30 @@ def build(compiled: Compiled, chunk: int) -> Callable:
             if this > key:
                 key = this
             j += 1
-        votes = key >> WORD
+        votes = np.int64(key >> WORD)
         winner = np.int64((key & LOW) ^ flip)
         tied = False
-        if retain and current >= 0 and table[np.uint64(current)] == none + votes:
-            return np.int64(current), np.int64(votes), False
+        if retain and current >= 0 and own == votes:
+            return np.int64(current), votes, False
         if tie_break == TIE_HASH:
-            holders = np.uint64(0)
+            best = none + np.uint64(votes)
+            holders = np.int64(0)
             for j in range(begin, end):
-                holders += np.uint64(table[np.uint64(buffer[np.uint64(j)])] == none + votes)
+                holders += np.int64(table[np.uint64(buffer[np.uint64(j)])] == best)
             if holders != votes:
                 tied = True
-                winner = chosen_of(buffer, begin, end, table, none + votes, current, rule.ties)
-        return winner, np.int64(votes), tied
+                winner = first_counted(buffer, begin, end, table, best, rule.ties)
+        return winner, votes, tied
 
-    @compiled_for_cpu(error_model="numpy")
+    @inlined
+    def count(buffer, begin, end, table, stamps, current, rule):
+        """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
+        if end - begin <= LONGEST:
+            return count_short(buffer, begin, end, current, rule)
+        stamps[0] += 1
+        return count_long(buffer, begin, end, table, stamps[0], current, rule)
+
+    @compiled_for_cpu(error_model="numpy", _nrt=False)
     def evaluate_chunk(
         low, high, vertices, indptr, indices, weights, state, flags, rule, scratch,
         slack, tied, winners, errors,
@@ -135,57 +271,48 @@ def build(compiled: Compiled, chunk: int) -> Callable:
 
         ``indptr`` and ``indices`` are in the order of ``vertices``.
         """
-        skip, revisit_tied = flags
+        skip, _ = flags
         _, tie_break, _, _, _ = rule.ties
         exploring = tie_break == TIE_HASH
         winner_vertex, winner_label, winner_score = winners
-        table, stamps, buffer, ends, gathered = scratch
+        table, stamps, buffer, ends, active = scratch
         labels = state.labels
         if stamps[0] + chunk >= 1 << 32:
             table[:] = 0
             stamps[0] = 0
+        rows = find_active(low, high, vertices, flags, slack, tied, active)
         listed = low
-        position = low
-        while position < high:
-            filled = 0
-            rows = 0
-            while position < high and (rows == 0 or filled < BUFFER):
-                v = np.uint64(vertices[np.uint64(position)])
-                j = indptr[np.uint64(position)]
-                position += 1
-                end = indptr[np.uint64(position)]
-                if skip:
-                    if slack[v] >= 0 and not (revisit_tied and tied[v] != 0):
-                        continue
-                    slack[v] = 0
-                while j < end:
-                    label = labels[np.uint64(indices[np.uint64(j)])]
-                    buffer[np.uint64(filled)] = label
-                    filled += np.int64(label >= 0)  # the next one overwrites a silent one
-                    j += 1
-                gathered[rows] = v
-                ends[rows] = filled
-                rows += 1
+        row = 0
+        while row < rows:
+            first = row
+            if rows == high - low:
+                row, silent = gather_all(low, row, rows, indptr, indices, labels, buffer, ends)
+            else:
+                row, silent = gather(active, row, rows, indptr, indices, labels, buffer, ends)
+            if silent:
+                leave_out_silent(first, row, buffer, ends)
             begin = 0
-            for row in range(rows):
-                end = ends[row]
+            for place in range(first, row):
+                end = ends[np.uint64(place)]
+                v = np.uint64(vertices[np.uint64(active[np.uint64(place)])])
                 if end == begin:
+                    if skip:
+                        slack[v] = 0
                     continue
-                v = np.uint64(gathered[row])
                 current = labels[v]
-                stamps[0] += 1
-                label, votes, was_tied = count(buffer, begin, end, table, stamps[0], current, rule)
-                if skip and bears:
-                    slack[v] = slack_of(votes, end - begin, np.int64(1))
+                label, votes, was_tied = count(buffer, begin, end, table, stamps, current, rule)
+                if skip:
+                    left = np.int32(0)
+                    if bears:
+                        left = slack_of(votes, end - begin, np.int64(1))
+                    slack[v] = left
                 begin = end
                 if exploring:
                     tied[v] = was_tied
-                if plain and label == current:
-                    continue
-                winner_vertex[listed] = v
-                winner_label[listed] = label
-                winner_score[listed] = votes
-                listed += 1
+                winner_vertex[np.uint64(listed)] = v
+                winner_label[np.uint64(listed)] = label
+                winner_score[np.uint64(listed)] = votes
+                listed += np.int64(not plain or label != current)
         return listed - low
 
     return evaluate_chunk
