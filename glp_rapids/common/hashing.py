@@ -25,10 +25,13 @@ def mix(value, seed):
 
 def mix_array(values: Any, seed: int) -> Any:
     """Hash a whole array of NumPy or CuPy as ``mix`` does one value."""
-    z = values.astype(np.uint64) + np.uint64(((seed + 1) * _WEYL) & _WORD)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
-    return z ^ (z >> np.uint64(31))
+    z = values.astype(np.uint64)  # a copy, so that all the rest may be done in place
+    z += np.uint64(((seed + 1) * _WEYL) & _WORD)
+    for shift, factor in ((30, _FIRST), (27, _SECOND)):
+        z ^= z >> np.uint64(shift)
+        z *= np.uint64(factor)
+    z ^= z >> np.uint64(31)
+    return z
 
 
 def sweep_seed(seed, sweep):

@@ -276,7 +276,9 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                 changed += 1
                 if skip:
                     for j in range(readers_indptr[v], readers_indptr[v + 1]):
-                        take_one(slack, np.uint64(readers[np.uint64(j)]))
+                        reader = np.uint64(readers[np.uint64(j)])
+                        if slack[reader] >= 0:  # else it is active, which no change can undo
+                            take_one(slack, reader)
         return changed
 
     @jit

@@ -1,8 +1,8 @@
 """Votes of a short row counted in vector registers: each label is compared with all the others.
 
-A row of up to ``LONGEST`` labels takes as many comparisons of whole vectors as it has places, and no
-branch that depends on what the labels are; a table costs a miss of the first cache for a label, and
-some wrong guesses of the processor for a row. Rows of up to ``SHORTEST`` have half the vectors.
+A row takes as many comparisons of whole vectors as the vectors have places, and no branch that
+depends on what the labels are; a table costs a miss of the first cache for a label, or a store that
+the next load waits for, and some wrong guesses of the processor for a row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
-SHORTEST, LONGEST = 8, 16
+STEP = 8  # elements that are moved or gathered at once
+FEW, SOME, MANY = 8, 16, 32  # labels that a row may have: places of the vectors
 
 
 def _leaders(lanes: int) -> Callable:
@@ -88,12 +89,38 @@ def _to(builder: Any, value: Any, kind: Any) -> Any:
     return value if value.type == kind else builder.zext(value, kind)
 
 
-shortest_leaders, longest_leaders = _leaders(SHORTEST), _leaders(LONGEST)
+leaders_of_few, leaders_of_some, leaders_of_many = map(_leaders, (FEW, SOME, MANY))
+
+
+@intrinsic
+def move(typingctx: Any, source: Any, place: Any, destination: Any, other: Any):
+    """Copy ``STEP`` elements from one place to another, of arrays that share no memory."""
+
+    def generate(context, builder, signature, arguments):
+        element = context.get_data_type(signature.args[0].dtype)
+        lanes = ir.VectorType(element, STEP).as_pointer()
+
+        def pointer(kind, value, position):
+            array = context.make_array(kind)(context, builder, value=value)
+            return builder.bitcast(builder.gep(array.data, [position]), lanes)
+
+        first = pointer(signature.args[0], *arguments[:2])
+        second = pointer(signature.args[2], *arguments[2:])
+        align = context.get_abi_sizeof(element)
+        builder.store(builder.load(first, align=align), second, align=align)
+        return context.get_dummy_value()
+
+    return types.void(source, types.uint64, destination, types.uint64), generate
 
 
 if config.DISABLE_JIT:
 
-    def shortest_leaders(buffer, begin, size, current, largest):
+    def move(source, place, destination, other):
+        """Do the same as compiled code does."""
+        place, other = int(place), int(other)
+        destination[other : other + STEP] = source[place : place + STEP]
+
+    def leaders_of_few(buffer, begin, size, current, largest):
         """Return the same as compiled code does."""
         labels = buffer[int(begin) : int(begin) + int(size)].tolist()
         votes = [labels.count(label) for label in labels]
@@ -103,4 +130,4 @@ if config.DISABLE_JIT:
         winner = max(best) if largest else min(best)
         return most, winner, leaders, len(best), int(current in best)
 
-    longest_leaders = shortest_leaders
+    leaders_of_some = leaders_of_many = leaders_of_few

@@ -8,7 +8,7 @@ import numpy as np
 
 from glp_rapids.propagation.kernels.cpu import unit_votes
 from glp_rapids.propagation.kernels.cpu.hash_votes import CHUNK
-from glp_rapids.propagation.kernels.cpu.short_rows import LONGEST
+from glp_rapids.propagation.kernels.cpu.short_rows import MANY
 
 
 def tables_for(
@@ -19,7 +19,7 @@ def tables_for(
     if stamped:
         return (
             np.zeros((threads, number_of_vertices), np.uint64), np.zeros((threads, 16), np.int64),
-            np.empty((threads, unit_votes.BUFFER + degree + LONGEST + unit_votes.STEP), index_type),
+            np.empty((threads, unit_votes.BUFFER + degree + MANY + unit_votes.STEP), index_type),
             np.empty((threads, CHUNK), np.int64), np.empty((threads, CHUNK), np.int64),
         )  # fmt: skip
     slots = 1 << max(2 * min(degree, number_of_vertices) - 1, 15).bit_length()

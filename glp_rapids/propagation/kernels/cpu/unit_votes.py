@@ -22,15 +22,19 @@ from glp_rapids.propagation import slack as slack_rule
 from glp_rapids.propagation import ties as tie_rules
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.cpu.short_rows import (
-    LONGEST,
-    SHORTEST,
-    longest_leaders,
-    shortest_leaders,
+    FEW,
+    MANY,
+    SOME,
+    STEP,
+    leaders_of_few,
+    leaders_of_many,
+    leaders_of_some,
+    move,
 )
 from glp_rapids.propagation.ties import TIE_HASH, TIE_MAX
 
 BUFFER = 4096  # labels gathered before they are counted: 16 KB, half of a first cache
-STEP = 8  # labels gathered at once
+WORTH_COMPILING = 1 << 16  # entries to copy
 LARGEST_TABLE = 1 << 25  # vertices: 256 MB a thread; larger graphs take the table of slots
 
 # A call of a function that takes arrays costs more than most rows do: dozens of arguments, and counts
@@ -45,14 +49,19 @@ ONE = np.uint64(1)
 NEVER, NOBODY = np.uint64(0xFFFFFFFFFFFFFFFF), np.int64(0x7FFFFFFFFFFFFFFF)  # after all others
 
 
-@compiled_for_cpu(error_model="numpy")
+@compiled_for_cpu(error_model="numpy", _nrt=False)
 def _copy_some_rows(thread, threads, vertices, indptr, entries, starts, copy):
     first = vertices.size * thread // threads
     last = vertices.size * (thread + 1) // threads
+    beyond = starts[np.uint64(last)]  # where the next thread writes
     for position in range(first, last):
         k = starts[np.uint64(position)]
         j = indptr[np.uint64(vertices[np.uint64(position)])]
         end = starts[np.uint64(position + 1)]
+        while k < end and k + STEP <= beyond and j + STEP <= entries.size:
+            move(entries, np.uint64(j), copy, np.uint64(k))  # the next row writes over the rest
+            k += STEP
+            j += STEP
         while k < end:
             copy[np.uint64(k)] = entries[np.uint64(j)]
             k += 1
@@ -70,7 +79,7 @@ def rows_in_order(
     """Copy the rows of ``vertices``, in their order: where they start, then each of ``entries``."""
     degrees = np.diff(indptr)[vertices]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
-    if threads == 1:  # a small graph is not worth compiled code
+    if starts[-1] < WORTH_COMPILING:
         moved = np.repeat(indptr[vertices] - starts[:-1], degrees)
         moved += np.arange(moved.size)
         return starts, *(array[moved] for array in entries)
@@ -197,14 +206,9 @@ def build(compiled: Compiled, chunk: int) -> Callable:
         return winner
 
     @inlined
-    def count_short(buffer, begin, end, current, rule):
-        """Return (winner, votes, tied) of at most ``LONGEST`` labels, at least one."""
+    def winner_of(found, buffer, begin, end, current, rule):
+        """Return (winner, votes, tied) of a row whose leaders were found."""
         retain, tie_break, _, _, _ = rule.ties
-        place, size, largest = np.uint64(begin), np.int64(end - begin), tie_break == TIE_MAX
-        if size <= SHORTEST:
-            found = shortest_leaders(buffer, place, size, current, largest)
-        else:
-            found = longest_leaders(buffer, place, size, current, largest)
         votes, winner, leaders, holders, own_leads = found
         if retain and current >= 0 and own_leads != 0:
             return np.int64(current), votes, False
@@ -223,6 +227,11 @@ def build(compiled: Compiled, chunk: int) -> Callable:
             j += 1
         if 2 * own > end - begin:
             return np.int64(current), own, False
+        if end - begin <= MANY:
+            found = leaders_of_many(
+                buffer, np.uint64(begin), end - begin, current, tie_break == TIE_MAX
+            )
+            return winner_of(found, buffer, begin, end, current, rule)
         # The higher key has more votes, or as many for a label that comes first.
         flip = np.uint64(0) if tie_break == TIE_MAX else LOW
         none = np.uint64(stamp) << WORD
@@ -257,8 +266,14 @@ def build(compiled: Compiled, chunk: int) -> Callable:
     @inlined
     def count(buffer, begin, end, table, stamps, current, rule):
         """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
-        if end - begin <= LONGEST:
-            return count_short(buffer, begin, end, current, rule)
+        _, tie_break, _, _, _ = rule.ties
+        place, size, largest = np.uint64(begin), end - begin, tie_break == TIE_MAX
+        if size <= FEW:
+            found = leaders_of_few(buffer, place, size, current, largest)
+            return winner_of(found, buffer, begin, end, current, rule)
+        if size <= SOME:
+            found = leaders_of_some(buffer, place, size, current, largest)
+            return winner_of(found, buffer, begin, end, current, rule)
         stamps[0] += 1
         return count_long(buffer, begin, end, table, stamps[0], current, rule)
 
