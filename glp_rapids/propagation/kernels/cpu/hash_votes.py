@@ -95,7 +95,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     update_vertex, say = compiled.update_vertex, _say(compiled)
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
     preferred, bears = compiled.preferred, traits.bears_changes
-    # Arrays are lent, none is made: references to them, which cost more than most rows, don't count.
+    # Arrays are lent and none is made, so nobody counts references: that cost more than most rows.
     jit = compiled_for_cpu(error_model="numpy", _nrt=False)
 
     inlined = compiled_for_cpu(error_model="numpy", _nrt=False, forceinline=True)
