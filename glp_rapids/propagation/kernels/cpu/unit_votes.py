@@ -4,9 +4,10 @@ The loop that reads rows and labels does nothing else, so the processor runs far
 misses; a loop full of branches could not, and took three times as long on com-dblp in 16 classes.
 The rows are copied into the order in which they are read, class after class: 32 classes would
 otherwise touch 32 times as many cache lines of offsets, and sweeps took twice as long.
-The counting loop then works on what is in the first cache, and on a table with an entry of
-``stamp << 32 | votes`` a label: an older stamp means no votes yet, so nothing is ever cleared. A
-label that more than half of the neighbours hold has won, and the current label is tried first.
+What is counted then is in the first cache. Short rows are counted in vector registers, see
+`short_rows`, others on a table with an entry of ``stamp << 32 | votes`` a label: an older stamp
+means no votes yet, so nothing is ever cleared. There a label that more than half of the neighbours
+hold has won, and the current label is tried first.
 """
 
 from __future__ import annotations
@@ -206,32 +207,9 @@ def build(compiled: Compiled, chunk: int) -> Callable:
         return winner
 
     @inlined
-    def winner_of(found, buffer, begin, end, current, rule):
-        """Return (winner, votes, tied) of a row whose leaders were found."""
+    def count_in_table(buffer, begin, end, table, stamp, current, own, rule):
+        """Return (winner, votes, tied) of a long row, of whose labels ``own`` are the current."""
         retain, tie_break, _, _, _ = rule.ties
-        votes, winner, leaders, holders, own_leads = found
-        if retain and current >= 0 and own_leads != 0:
-            return np.int64(current), votes, False
-        if tie_break == TIE_HASH and holders != votes:
-            return first_of(buffer, begin, end, np.uint64(leaders), rule.ties), votes, True
-        return winner, votes, False
-
-    @inlined
-    def count_long(buffer, begin, end, table, stamp, current, rule):
-        """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
-        retain, tie_break, _, _, _ = rule.ties
-        own = np.int64(0)
-        j = begin
-        while j < end:
-            own += np.int64(buffer[np.uint64(j)] == current)
-            j += 1
-        if 2 * own > end - begin:
-            return np.int64(current), own, False
-        if end - begin <= MANY:
-            found = leaders_of_many(
-                buffer, np.uint64(begin), end - begin, current, tie_break == TIE_MAX
-            )
-            return winner_of(found, buffer, begin, end, current, rule)
         # The higher key has more votes, or as many for a label that comes first.
         flip = np.uint64(0) if tie_break == TIE_MAX else LOW
         none = np.uint64(stamp) << WORD
@@ -250,7 +228,6 @@ def build(compiled: Compiled, chunk: int) -> Callable:
             j += 1
         votes = np.int64(key >> WORD)
         winner = np.int64((key & LOW) ^ flip)
-        tied = False
         if retain and current >= 0 and own == votes:
             return np.int64(current), votes, False
         if tie_break == TIE_HASH:
@@ -259,23 +236,36 @@ def build(compiled: Compiled, chunk: int) -> Callable:
             for j in range(begin, end):
                 holders += np.int64(table[np.uint64(buffer[np.uint64(j)])] == best)
             if holders != votes:
-                tied = True
-                winner = first_counted(buffer, begin, end, table, best, rule.ties)
-        return winner, votes, tied
+                return first_counted(buffer, begin, end, table, best, rule.ties), votes, True
+        return winner, votes, False
 
     @inlined
     def count(buffer, begin, end, table, stamps, current, rule):
         """Return (winner, votes, tied) of the labels in ``buffer[begin:end]``, not empty."""
-        _, tie_break, _, _, _ = rule.ties
+        retain, tie_break, _, _, _ = rule.ties
         place, size, largest = np.uint64(begin), end - begin, tie_break == TIE_MAX
-        if size <= FEW:
-            found = leaders_of_few(buffer, place, size, current, largest)
-            return winner_of(found, buffer, begin, end, current, rule)
-        if size <= SOME:
+        if size > SOME:
+            own = np.int64(0)
+            j = begin
+            while j < end:
+                own += np.int64(buffer[np.uint64(j)] == current)
+                j += 1
+            if 2 * own > size:
+                return np.int64(current), own, False
+            if size > MANY:
+                stamps[0] += 1
+                return count_in_table(buffer, begin, end, table, stamps[0], current, own, rule)
+            found = leaders_of_many(buffer, place, size, current, largest)
+        elif size > FEW:
             found = leaders_of_some(buffer, place, size, current, largest)
-            return winner_of(found, buffer, begin, end, current, rule)
-        stamps[0] += 1
-        return count_long(buffer, begin, end, table, stamps[0], current, rule)
+        else:
+            found = leaders_of_few(buffer, place, size, current, largest)
+        votes, winner, leaders, holders, own_leads = found
+        if retain and current >= 0 and own_leads != 0:
+            return np.int64(current), votes, False
+        if tie_break == TIE_HASH and holders != votes:
+            return first_of(buffer, begin, end, np.uint64(leaders), rule.ties), votes, True
+        return winner, votes, False
 
     @compiled_for_cpu(error_model="numpy", _nrt=False)
     def evaluate_chunk(
