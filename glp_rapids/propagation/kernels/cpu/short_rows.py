@@ -63,11 +63,20 @@ def _leaders(lanes: int) -> Callable:
         nobody = ir.Constant(labels, [-1] * lanes)
         held = builder.select(filled, held, nobody)
         votes = ir.Constant(counts, [0] * lanes)
-        for place in range(lanes):
-            here = ir.Constant(counts, [place] * lanes)
-            other = builder.shuffle_vector(held, held, here)
-            same = builder.icmp_signed("==", held, other)
-            votes = builder.sub(votes, builder.sext(same, counts))
+        if lanes <= SOME:
+            for place in range(lanes):
+                here = ir.Constant(counts, [place] * lanes)
+                other = builder.shuffle_vector(held, held, here)
+                same = builder.icmp_signed("==", held, other)
+                votes = builder.sub(votes, builder.sext(same, counts))
+        else:  # the code of as many steps would take long to compile
+            so_far = cgutils.alloca_once_value(builder, votes)
+            with cgutils.for_range(builder, size, intp=wide) as loop:
+                other = builder.load(builder.gep(array.data, [builder.add(begin, loop.index)]))
+                same = builder.icmp_signed("==", held, everywhere(other, labels))
+                votes = builder.sub(builder.load(so_far), builder.sext(same, counts))
+                builder.store(votes, so_far)
+            votes = builder.load(so_far)
         votes = builder.select(filled, votes, ir.Constant(counts, [0] * lanes))
         most = reduced("umax", votes, count)
         leads = builder.icmp_unsigned("==", votes, everywhere(most, counts))

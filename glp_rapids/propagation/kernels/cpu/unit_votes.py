@@ -91,57 +91,26 @@ def rows_in_order(
 
 
 @inlined
-def find_active(low, high, vertices, flags, slack, tied, active):
-    """List which of the places from low to high are those of active vertices; return how many."""
-    skip, revisit_tied = flags
-    if not skip:
-        for place in range(high - low):
-            active[np.uint64(place)] = low + place
-        return high - low
-    found = 0
-    for place in range(low, high):
-        v = np.uint64(vertices[np.uint64(place)])
-        active[np.uint64(found)] = place
-        found += np.int64((slack[v] < 0) | (revisit_tied & (tied[v] != 0)))
-    return found
+def gather(active, row, rows, adjacent, indptr, indices, labels, buffer, ends):
+    """Gather the labels of neighbours for many rows, from one on; return the row after them.
 
-
-@inlined
-def gather_all(low, row, rows, indptr, indices, labels, buffer, ends):
-    """Gather the labels of neighbours for many rows, one after the other in memory, as one.
-
-    Returns the row after them, and whether any neighbour is silent.
-    """
-    start = indptr[np.uint64(low + row)]
-    size = 0
-    while row < rows and size < BUFFER:
-        size = indptr[np.uint64(low + row + 1)] - start
-        ends[np.uint64(row)] = size
-        row += 1
-    signs = np.int64(0)
-    for j in range(size):
-        label = labels[np.uint64(indices[np.uint64(start + j)])]
-        buffer[np.uint64(j)] = label
-        signs |= label
-    return row, signs < 0
-
-
-@inlined
-def gather(active, row, rows, indptr, indices, labels, buffer, ends):
-    """Do the same for rows here and there: ``STEP`` labels at once, beyond the end of the row.
-
-    What is beyond is written over by the next row. A row that ends somewhere else than the one
-    before costs a wrong guess of the processor; most rows end within one step or two.
+    Returns, too, whether any neighbour is silent. Rows that are ``adjacent`` are read as if they
+    were one. Of others ``STEP`` labels are gathered at once, beyond the end of a row, where the
+    next one is written: most rows end within a step or two, so the processor knows when.
     """
     filled = 0
     signs = np.int64(0)
     while row < rows and filled < BUFFER:
         place = active[np.uint64(row)]
-        j, end = indptr[np.uint64(place)], indptr[np.uint64(place + 1)]
-        offset = filled
-        filled += end - j
-        ends[np.uint64(row)] = filled
-        row += 1
+        j, end, offset = indptr[np.uint64(place)], indptr[np.uint64(place + 1)], filled
+        while True:
+            filled = offset + end - j
+            ends[np.uint64(row)] = filled
+            row += 1
+            place += 1
+            if not adjacent or row == rows or filled >= BUFFER:
+                break
+            end = indptr[np.uint64(place + 1)]
         while j < end and j + STEP <= indices.size:
             for k in range(STEP):
                 label = labels[np.uint64(indices[np.uint64(j + k)])]
@@ -177,33 +146,24 @@ def build(compiled: Compiled, chunk: int) -> Callable:
     plain, bears = compiled.traits.plain, compiled.traits.bears_changes
 
     @inlined
-    def first_of(buffer, begin, end, leaders, ties):
-        """Return which label comes first of those that ``leaders`` has a bit for."""
+    def first_of(buffer, begin, end, leaders, table, best, ties):
+        """Return which label comes first of those that lead: that is what settles a tie.
+
+        ``leaders`` has a bit for the place of each; if it is 0 they have ``best`` in the table.
+        """
         _, tie_break, seed, first, words = ties
         winner = NOBODY
         earliest = NEVER
         for j in range(begin, end):
             label = np.int64(buffer[np.uint64(j)])
+            if leaders == 0:
+                leads = table[np.uint64(label)] == best
+            else:
+                leads = (leaders >> np.uint64(j - begin)) & ONE != 0
             key = order_key(label, tie_break, seed, first, words)
-            leads = (leaders >> np.uint64(j - begin)) & ONE != 0
             if leads & ((key < earliest) | ((key == earliest) & (label < winner))):
                 winner = label
                 earliest = key
-        return winner
-
-    @inlined
-    def first_counted(buffer, begin, end, table, best, ties):
-        """Return which label comes first of those with ``best`` in the table."""
-        _, tie_break, seed, first, words = ties
-        winner = NOBODY
-        earliest = NEVER
-        for j in range(begin, end):
-            label = np.int64(buffer[np.uint64(j)])
-            if table[np.uint64(label)] == best and label != winner:
-                key = order_key(label, tie_break, seed, first, words)
-                if key < earliest or (key == earliest and label < winner):
-                    winner = label
-                    earliest = key
         return winner
 
     @inlined
@@ -236,7 +196,8 @@ def build(compiled: Compiled, chunk: int) -> Callable:
             for j in range(begin, end):
                 holders += np.int64(table[np.uint64(buffer[np.uint64(j)])] == best)
             if holders != votes:
-                return first_counted(buffer, begin, end, table, best, rule.ties), votes, True
+                winner = first_of(buffer, begin, end, np.uint64(0), table, best, rule.ties)
+                return winner, votes, True
         return winner, votes, False
 
     @inlined
@@ -264,7 +225,8 @@ def build(compiled: Compiled, chunk: int) -> Callable:
         if retain and current >= 0 and own_leads != 0:
             return np.int64(current), votes, False
         if tie_break == TIE_HASH and holders != votes:
-            return first_of(buffer, begin, end, np.uint64(leaders), rule.ties), votes, True
+            places, none = np.uint64(leaders), np.uint64(0)
+            return first_of(buffer, begin, end, places, table, none, rule.ties), votes, True
         return winner, votes, False
 
     @compiled_for_cpu(error_model="numpy", _nrt=False)
@@ -276,7 +238,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
 
         ``indptr`` and ``indices`` are in the order of ``vertices``.
         """
-        skip, _ = flags
+        skip, revisit_tied = flags
         _, tie_break, _, _, _ = rule.ties
         exploring = tie_break == TIE_HASH
         winner_vertex, winner_label, winner_score = winners
@@ -285,15 +247,19 @@ def build(compiled: Compiled, chunk: int) -> Callable:
         if stamps[0] + chunk >= 1 << 32:
             table[:] = 0
             stamps[0] = 0
-        rows = find_active(low, high, vertices, flags, slack, tied, active)
+        rows = 0
+        for place in range(low, high):
+            v = np.uint64(vertices[np.uint64(place)])
+            active[np.uint64(rows)] = place
+            wanted = (slack[v] < 0) | (revisit_tied & (tied[v] != 0))
+            rows += np.int64(wanted | (not skip))
         listed = low
         row = 0
         while row < rows:
             first = row
-            if rows == high - low:
-                row, silent = gather_all(low, row, rows, indptr, indices, labels, buffer, ends)
-            else:
-                row, silent = gather(active, row, rows, indptr, indices, labels, buffer, ends)
+            row, silent = gather(
+                active, row, rows, rows == high - low, indptr, indices, labels, buffer, ends
+            )
             if silent:
                 leave_out_silent(first, row, buffer, ends)
             begin = 0
