@@ -98,6 +98,7 @@ def gather(active, row, rows, adjacent, indptr, indices, labels, buffer, ends):
     were one. Of others ``STEP`` labels are gathered at once, beyond the end of a row, where the
     next one is written: most rows end within a step or two, so the processor knows when.
     """
+    known = indptr[np.uint64(indptr.size - 1)]  # beyond, a buffer of decoded rows holds anything
     filled = 0
     signs = np.int64(0)
     while row < rows and filled < BUFFER:
@@ -111,7 +112,7 @@ def gather(active, row, rows, adjacent, indptr, indices, labels, buffer, ends):
             if not adjacent or row == rows or filled >= BUFFER:
                 break
             end = indptr[np.uint64(place + 1)]
-        while j < end and j + STEP <= indices.size:
+        while j < end and j + STEP <= known:
             for k in range(STEP):
                 label = labels[np.uint64(indices[np.uint64(j + k)])]
                 buffer[np.uint64(offset + k)] = label
