@@ -35,9 +35,7 @@ class SpeakerListener(Program):
         """Start every memory with the vertex itself."""
         xp = module_on(graph.device)
         shape = (graph.number_of_vertices, self.sweeps + 1)
-        # Column by column: what is heard in one sweep lies side by side, and writing it takes whole
-        # lines.
-        memory = xp.full(shape, -1, dtype=graph.index_dtype, order="F")
+        memory = xp.full(shape, -1, dtype=graph.index_dtype)
         memory[:, 0] = xp.arange(shape[0], dtype=memory.dtype)
         return {"memory": memory, "heard": xp.ones(shape[0], dtype=np.int32)}
 
