@@ -225,27 +225,38 @@ def _listed(indptr, dtype, degrees, ranges, id_words, shape, strip, xp):
     place = [range * coarse * finer + fine for range, fine in zip(ranges, within, strict=True)]
     bits = max(number_of_vertices - 1, 1).bit_length()
     keys = -(-classes // coarse) * strips * RANGES * coarse * finer
+    device = device_of(indptr)
+    small = _moved_together(
+        {
+            "degrees": np.array(degrees),
+            "place": np.array([0, *place]),
+            "shape": np.array([classes, coarse, strips, finer, bits, keys]),
+            "bounds": np.arange(1, keys + 1) << bits,
+        },
+        device,
+    )
+    bounds = small.pop("bounds")
     work = Listing(
+        **small,
         indptr=indptr,
-        strip=xp.zeros(1, np.uint16) if strip is None else strip,
-        degrees=xp.asarray(np.array(degrees)),
-        place=xp.asarray(np.array([0, *place])),
+        strip=small["shape"].view(np.uint16)[:1] if strip is None else strip,
         id_words=id_words,
-        shape=xp.asarray(np.array([classes, coarse, strips, finer, bits, keys])),
         words=xp.empty(number_of_vertices, np.int64),
         vertices=xp.empty(0, dtype),
         starts=xp.empty(0, np.int64),
         listed_degrees=xp.empty(0, dtype),
     )
-    device = device_of(indptr)
     each(functions, "", "make_word", number_of_vertices, work, device)
     work.words.sort()
-    ends = to_host(xp.searchsorted(work.words, xp.arange(1, keys + 1) << bits))
-    number = int(ends[-1]) if keys else 0
+    ends = to_host(xp.searchsorted(work.words, bounds))
+    number = int(ends[-1])
+    # One allocation, for the sake of those who keep no pool.
+    starts, vertices = 8 * number, np.dtype(dtype).itemsize * number
+    memory = xp.empty(starts + 2 * vertices, np.uint8)
     work = work._replace(
-        vertices=xp.empty(number, dtype),
-        starts=xp.empty(number, np.int64),
-        listed_degrees=xp.empty(number, dtype),
+        starts=memory[:starts].view(np.int64),
+        vertices=memory[starts : starts + vertices].view(dtype),
+        listed_degrees=memory[starts + vertices :].view(dtype),
     )
     each(functions, "", "list_word", number, work, device)
     ends = ends.reshape(-(-classes // coarse), strips, RANGES, coarse, finer)
@@ -294,9 +305,10 @@ def _hubs(
         for first, last in zip(begins[-1][:, HUBS], ends[-1][:, HUBS], strict=True)
     ]
     position = np.concatenate(spans).astype(np.int64)
-    degrees = position
-    if position.size:
-        degrees = to_host(degree[xp.asarray(position)]).astype(np.int64)
+    if position.size == 0:
+        none, groups = np.zeros((0, 6), np.int64), sum(map(len, begins))
+        return {"of_piece": none, "batch_pieces": none[:, 0]}, np.zeros((groups, 2), np.int64), 0, 1
+    degrees = to_host(degree[xp.asarray(position)]).astype(np.int64)
     stretches = -(-degrees // THREADS)
     if limits.handed_over is None:
         # All labels of a piece must fit the block's table.
@@ -332,7 +344,7 @@ def _hubs(
         "of_piece": np.repeat(hubs, pieces, axis=0),
         "batch_pieces": np.concatenate(batch_pieces),
     }
-    table_slots = int(max((base + slots).max(initial=1), 1))
+    table_slots = int((base + slots).max())
     return arrays, np.concatenate(group_batches), position.size, table_slots
 
 
