@@ -28,7 +28,7 @@ from glp_rapids.propagation.kernels.gpu.arguments import Rows  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 H100 = 9, 0, "a"
-GPUS = (7, 5, ""), (8, 6, ""), H100, (10, 0, "a"), (12, 0, "a")
+GPUS = (8, 0, ""), (8, 6, ""), H100, (10, 0, "a"), (12, 0, "a")
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_a_damaged_file_is_a_warning(classic, folder, gpu, kind, damage):
 def test_an_assembler_that_refuses_a_text_is_a_warning(classic, folder, gpu, monkeypatch):
     small = classic[1]
     ship.ship(small.kernel, small.signature)
-    monkeypatch.setattr(shipped_kernels, "VERSIONS", {(7, 5): "99.0"})
+    monkeypatch.setattr(shipped_kernels, "VERSIONS", {(8, 0): "99.0"})
     with pytest.warns(RuntimeWarning, match="the first call takes some seconds longer"):
         assert load(small) is None
 
@@ -243,7 +243,7 @@ def rebuilt_names():
     ("module", "name", "value"),
     [
         ("persistent", "LANES", 16),
-        ("persistent", "MOMENTS", 6),
+        ("persistent", "MOMENTS", 7),
         ("update", "LANES", 16),
         ("shared_memory", "CLOCKED", 7),
         ("shared_memory", "TABLE_SLOTS", 2048),
@@ -346,8 +346,8 @@ def test_lambdas_and_unreadable_files_have_no_name(monkeypatch):
 
 
 def test_a_text_is_of_the_nearest_family():
-    texts = Texts({(7, 5): "old\n.version 0\n.target 0\n", (10, 0): "new\n.version 0\n.target 0\n"})
-    assert texts.get((7, 0, "")) is None
+    texts = Texts({(8, 0): "old\n.version 0\n.target 0\n", (10, 0): "new\n.version 0\n.target 0\n"})
+    assert texts.get((7, 5, "")) is None
     assert texts.get((8, 9, "")) == ["old\n.version 8.0\n.target sm_89\n"]
     assert texts.get((9, 0, "a")) == ["old\n.version 8.0\n.target sm_90a\n"]
     assert texts.get((12, 0, "a")) == ["new\n.version 8.8\n.target sm_120a\n"]

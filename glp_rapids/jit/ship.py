@@ -20,7 +20,7 @@ from glp_rapids.jit.shipped_kernels import FAMILIES, HEADER, Texts, machine, nam
 
 # By family: the GPUs to compile for; where there are two, their texts must be the same.
 MEMBERS: dict[tuple[int, int], tuple[tuple, ...]] = {
-    (7, 5): ((7, 5, ""), (9, 0, "a")),
+    (8, 0): ((8, 0, ""), (9, 0, "a")),
     (10, 0): ((10, 0, "a"),),
     (11, 0): ((12, 0, "a"),),
 }
@@ -28,16 +28,25 @@ OLDEST = min(FAMILIES)
 
 
 @contextlib.contextmanager
+def oldest_gpu() -> Iterator[None]:
+    """Say inside the block that the current GPU is the oldest that kernels are shipped for."""
+    from numba.cuda import dispatcher
+
+    device = SimpleNamespace(compute_capability=OLDEST)
+    with mock.patch.object(dispatcher, "get_current_device", return_value=device):
+        yield
+
+
+@contextlib.contextmanager
 def without_gpu() -> Iterator[None]:
     """Let numba-cuda compile for the oldest GPU inside the block, whether there is one or not."""
-    from numba.cuda import codegen, dispatcher
+    from numba.cuda import codegen
 
     def chosen(library: Any, capability: tuple | None = None) -> tuple:
         return (*OLDEST, "") if capability is None else capability
 
-    device = SimpleNamespace(compute_capability=OLDEST)
     with (
-        mock.patch.object(dispatcher, "get_current_device", return_value=device),
+        oldest_gpu(),
         mock.patch.object(codegen.CUDACodeLibrary, "_ensure_cc", chosen),
         compiling(),
     ):

@@ -39,12 +39,13 @@ FOLDER = Path(__file__).with_name("shipped")
 
 Capability = tuple[int, int]
 
-# The least compute capability of each family, the newest first. From Blackwell on NVVM is another.
-FAMILIES: tuple[Capability, ...] = ((11, 0), (10, 0), (7, 5))
+# The least compute capability of each family, the newest first. From Blackwell on NVVM is another;
+# older GPUs than Ampere have no instructions that reduce over lanes, and compile for themselves.
+FAMILIES: tuple[Capability, ...] = ((11, 0), (10, 0), (8, 0))
 
 # The version of PTX by least compute capability, the newest first: the oldest that knows all GPUs
 # from there on (8.0 came with CUDA 12.0, 8.8 with 12.9, 9.0 with 13.0).
-VERSIONS: dict[Capability, str] = {(12, 0): "8.8", (11, 0): "9.0", (10, 0): "8.8", (7, 5): "8.0"}
+VERSIONS: dict[Capability, str] = {(12, 0): "8.8", (11, 0): "9.0", (10, 0): "8.8", (8, 0): "8.0"}
 
 # What decides about any kernel's code and how it is launched, and is called by none.
 MACHINERY = ("cuda.py", "launch.py", "shipped_kernels.py")
