@@ -16,7 +16,7 @@ import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
 from glp_rapids.propagation.engines import gpu, gpu_compressed
-from glp_rapids.propagation.kernels.gpu import plan
+from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
 
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
 
@@ -115,8 +115,8 @@ def take(path):
     degrees, hub = path
     bins = zip(degrees, plan.WARP_BINS, strict=True)
     plan.WARP_BINS = tuple(bin._replace(largest_degree=degree) for degree, bin in bins)
-    plan.HUB, plan.SHARE_OF_WARP, plan.SMALL_PIECE = hub, 1, 1
-    plan.PIECE = 1 if hub < 4096 else 8
+    plan.HUB, plan.SHARE_OF_WARP, hub_pieces.SMALL_PIECE = hub, 1, 1
+    hub_pieces.PIECE = 1 if hub < 4096 else 8
 
 
 def main(strategy, *programs):

@@ -12,9 +12,7 @@ def moments(blocks, number, late):
     """Each step takes 10 us: 1 and 3 of evaluation, 1, 3 of update, 1, 1; one block is ``late``."""
     clock = np.zeros((steps.MOST, blocks, 6), np.int64)
     for step in range(number):
-        clock[step] = 1_000_000 + 10_000 * step + np.array(
-            [0, 1_000, 4_000, 5_000, 8_000, 9_000]
-        )
+        clock[step] = 1_000_000 + 10_000 * step + np.array([0, 1_000, 4_000, 5_000, 8_000, 9_000])
         clock[step, -1, 2] += late
     return clock
 

@@ -12,6 +12,7 @@ from glp_rapids.propagation.schedule import class_lists, merged, spans_of
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
+from glp_rapids.propagation.kernels.gpu import hub_pieces
 from glp_rapids.propagation.kernels.gpu import plan as plans
 from glp_rapids.propagation.kernels.gpu.plan import (
     BINS,
@@ -49,8 +50,8 @@ TINY = {
     "WARP_ENTRIES": 4,
     "SHARE_OF_WARP": 3,
     "HUB": 7,
-    "BATCH_SLOTS": 256,
 }
+TINY_BATCH = 256
 
 
 def hubs_of_many_sizes():
@@ -177,13 +178,13 @@ def check_hubs(plan, groups, limits):
     if number == 0:
         assert (groups[:, FIRST_BATCH] == groups[:, END_OF_BATCHES]).all()
         return
-    hubs, piece_hub = np.unique(of_piece, axis=0), of_piece[:, plans.HUB_NUMBER]
-    assert np.array_equal(hubs[:, plans.HUB_NUMBER], np.arange(number))
-    assert np.array_equal(hubs[:, plans.HUB_POSITION], positions)
-    pieces = hubs[:, plans.END_PIECE] - hubs[:, plans.FIRST_PIECE]
+    hubs, piece_hub = np.unique(of_piece, axis=0), of_piece[:, hub_pieces.HUB_NUMBER]
+    assert np.array_equal(hubs[:, hub_pieces.HUB_NUMBER], np.arange(number))
+    assert np.array_equal(hubs[:, hub_pieces.HUB_POSITION], positions)
+    pieces = hubs[:, hub_pieces.END_PIECE] - hubs[:, hub_pieces.FIRST_PIECE]
     assert (pieces > 0).all()
     assert np.array_equal(piece_hub, np.repeat(np.arange(number), pieces))
-    assert np.array_equal(hubs[:, plans.END_PIECE], np.cumsum(pieces))
+    assert np.array_equal(hubs[:, hub_pieces.END_PIECE], np.cumsum(pieces))
     stretches = -(-plan.degrees[positions] // THREADS)
     assert (pieces <= stretches).all()
     # What the pieces of a hub may leave there finds room in its table.
@@ -192,7 +193,7 @@ def check_hubs(plan, groups, limits):
         labels = plan.degrees[positions]
     else:
         labels = 2 * pieces * (limits.handed_over + 1)
-    all_slots = hubs[:, plans.HUB_SLOTS]
+    all_slots = hubs[:, hub_pieces.HUB_SLOTS]
     assert (all_slots >= labels).all()
     assert (all_slots & (all_slots - 1) == 0).all()
     # Batches cut the pieces between hubs; those of a class follow one another.
@@ -209,13 +210,13 @@ def check_hubs(plan, groups, limits):
             assert members.size
             assert pieces[members].sum() == end - begin
             assert (of_class[members] == c).all()
-            base, slots = hubs[members, plans.HUB_BASE], all_slots[members]
+            base, slots = hubs[members, hub_pieces.HUB_BASE], all_slots[members]
             order = np.argsort(base)
             ends = (base + slots)[order]
             assert base.min() >= 0
             assert (base[order][1:] >= ends[:-1]).all()
             assert ends[-1] <= plan.table_slots
-            assert members.size == 1 or ends[-1] <= plans.BATCH_SLOTS
+            assert members.size == 1 or ends[-1] <= hub_pieces.BATCH_SLOTS
             seen += members.size
     assert seen == number
 
@@ -235,8 +236,8 @@ def test_awkward_graphs(name, classes):
 @pytest.mark.parametrize("batch_slots", [1, 1 << 12, 1 << 22])
 def test_hubs(monkeypatch, classes, limits, batch_slots):
     monkeypatch.setattr(plans, "HUB", 200)
-    monkeypatch.setattr(plans, "PIECE", 1)
-    monkeypatch.setattr(plans, "BATCH_SLOTS", batch_slots)
+    monkeypatch.setattr(hub_pieces, "PIECE", 1)
+    monkeypatch.setattr(hub_pieces, "BATCH_SLOTS", batch_slots)
     graph = glp_rapids.as_graph(hubs_of_many_sizes(), device="cpu")
     plan = check(graph.rows(), classes, limits)
     groups = plan.groups[:classes]
@@ -273,4 +274,5 @@ def test_drawn_graphs_with_small_limits(frame, classes, limits):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in TINY.items():
             patch.setattr(plans, name, value)
+        patch.setattr(hub_pieces, "BATCH_SLOTS", TINY_BATCH)
         check(graph.rows(), classes, limits)

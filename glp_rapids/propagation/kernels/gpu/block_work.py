@@ -10,7 +10,7 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.propagation.kernels.gpu import block_per_row, hub_merge
 from glp_rapids.propagation.kernels.gpu.active_set import needed
-from glp_rapids.propagation.kernels.gpu.plan import (
+from glp_rapids.propagation.kernels.gpu.hub_pieces import (
     END_PIECE,
     FIRST_PIECE,
     HUB_BASE,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.cuda import add_in_order, cuda
-from glp_rapids.propagation.kernels.gpu.plan import (
+from glp_rapids.propagation.kernels.gpu.hub_pieces import (
     END_PIECE,
     FIRST_PIECE,
     HUB_BASE,

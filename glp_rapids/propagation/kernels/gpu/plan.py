@@ -27,6 +27,7 @@ from glp_rapids.graph.id_words import IdWords
 from glp_rapids.jit.parallel_for import each
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation import ties
+from glp_rapids.propagation.kernels.gpu import hub_pieces
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, THREADS
 from glp_rapids.propagation.kernels.gpu.votes import WARP_ENTRIES
 from glp_rapids.propagation.schedule import spans_of
@@ -36,10 +37,6 @@ from glp_rapids.propagation.schedule import spans_of
 SHARE_OF_WARP = 4096
 HUB = 4096  # entries at least in a row that several blocks share
 PARTS = 16  # the vertices are looked at in so many parts, for the sake of memory
-PIECE = 8  # stretches of a block's threads, one entry a thread, in a piece of a hub
-SMALL_PIECE = 5  # where all labels are handed over, which takes longer
-# Slots of the hubs' tables at one time, unless one hub needs more: they stay in the second level.
-BATCH_SLOTS = 1 << 22
 
 
 class Bin(NamedTuple):
@@ -85,10 +82,6 @@ FIRST_BATCH = TICKET_SIZES + BINS + SPARSE
 END_OF_BATCHES = FIRST_BATCH + 1
 FIRST_CHUNKS = END_OF_BATCHES + 1  # that warps update, of each range, and the number of all
 COLUMNS = FIRST_CHUNKS + RANGES + 1
-
-# The columns of the pieces in `Plan.hubs`: the number of the hub, its position in the list,
-# where its table begins and how many slots that has, its first piece and the one behind its last.
-HUB_NUMBER, HUB_POSITION, HUB_BASE, HUB_SLOTS, FIRST_PIECE, END_PIECE = range(6)
 
 # The columns of `Plan.levels`: how many classes are one, the first row of `Plan.groups` and the one
 # behind the last, and how many rows make one class.
@@ -163,7 +156,8 @@ def make_plan(
         indptr, dtype, degrees, ranges, id_words, (classes, coarse, strips), strip, xp
     )
     begins, ends = _range_ends(ends, spans if merges else [1], classes)
-    hubs, batches, number_of_hubs, table_slots = _hubs(degree, begins, ends, limits, xp)
+    of_hubs = ([bound[:, HUBS] for bound in bounds] for bounds in (begins, ends))
+    cut = hub_pieces.cut(degree, *of_hubs, limits.slots, limits.handed_over)
     rows = np.cumsum([0, *map(len, begins)])
     begins, ends = np.concatenate(begins), np.concatenate(ends)
     if merges:
@@ -173,8 +167,8 @@ def make_plan(
     tickets = _tickets((ends - begins)[:, WARP_ROWS:], limits)
     chunks = -(-(ends - begins) // np.array(UPDATED_TOGETHER))
     first_chunks = np.column_stack([np.zeros(len(chunks), np.int64), np.cumsum(chunks, axis=1)])
-    columns = np.column_stack([begins, ends, tickets, batches, first_chunks])
-    arrays = {"groups": columns, "levels": np.array(levels), **hubs}
+    columns = np.column_stack([begins, ends, tickets, cut.batches, first_chunks])
+    arrays = {"groups": columns, "levels": np.array(levels), **cut.arrays}
     on_device = _moved_together(arrays, device_of(indptr))
     return Plan(
         vertices=vertices,
@@ -183,8 +177,8 @@ def make_plan(
         groups=on_device.pop("groups"),
         levels=on_device.pop("levels"),
         hubs=on_device,
-        number_of_hubs=number_of_hubs,
-        table_slots=table_slots,
+        number_of_hubs=cut.hubs,
+        table_slots=cut.table_slots,
         entries_a_group=entries,
         strips=strips,
     )
@@ -290,62 +284,6 @@ def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
         number = -(-counts // sizes)
         columns += [np.zeros((len(counts), 1), np.int64), np.cumsum(number, axis=1), sizes]
     return np.column_stack(columns)
-
-
-def _hubs(
-    degree: Any, begins: list[np.ndarray], ends: list[np.ndarray], limits: Limits, xp: Any
-) -> tuple[dict[str, np.ndarray], np.ndarray, int, int]:
-    """Cut hubs into pieces, and pack their tables into batches, never across groups.
-
-    Tables are packed for the groups of the last level, where most classes are one; a batch of a
-    finer level is what of it lies in one of its groups.
-    """
-    spans = [
-        np.arange(first, last)
-        for first, last in zip(begins[-1][:, HUBS], ends[-1][:, HUBS], strict=True)
-    ]
-    position = np.concatenate(spans).astype(np.int64)
-    if position.size == 0:
-        none, groups = np.zeros((0, 6), np.int64), sum(map(len, begins))
-        return {"of_piece": none, "batch_pieces": none[:, 0]}, np.zeros((groups, 2), np.int64), 0, 1
-    degrees = to_host(degree[xp.asarray(position)]).astype(np.int64)
-    stretches = -(-degrees // THREADS)
-    if limits.handed_over is None:
-        # All labels of a piece must fit the block's table.
-        pieces = -(-stretches // min(limits.slots * 3 // 4 // THREADS - 1, SMALL_PIECE))
-        labels = degrees + degrees // 2  # a full table is a slow one
-    else:
-        pieces = -(-stretches // PIECE)
-        labels = 2 * pieces * (limits.handed_over + 1)
-    slots = np.int64(1) << np.ceil(np.log2(np.maximum(labels, 2))).astype(np.int64)
-    before = np.concatenate([[0], np.cumsum(slots)])
-    cuts, first = [], 0  # the hubs with which a batch begins
-    for span in spans:
-        last = first + span.size
-        while first < last:
-            cuts.append(first)
-            fitting = np.searchsorted(before, before[first] + BATCH_SLOTS, side="right") - 1
-            first = min(max(int(fitting), first + 1), last)
-    cuts = np.array(cuts, np.int64)
-    base = before[:-1] - before[cuts[np.searchsorted(cuts, np.arange(position.size), "right") - 1]]
-    first_piece = np.concatenate([[0], np.cumsum(pieces)])
-    batch_pieces, group_batches, numbered = [], [], 0
-    for of_level in zip(begins, ends, strict=True):
-        first, last = (np.searchsorted(position, bound[:, HUBS]) for bound in of_level)
-        of_level = np.unique(np.concatenate([cuts, first[first < last]]))
-        group_batches.append(numbered + np.searchsorted(of_level, np.column_stack([first, last])))
-        batch_pieces.append(first_piece[np.append(of_level, position.size)])
-        numbered += of_level.size + 1
-    hubs = np.column_stack(
-        [np.arange(position.size), position, base, slots, first_piece[:-1], first_piece[1:]]
-    )
-    arrays = {
-        # a row a piece: what else would be looked up one after the other
-        "of_piece": np.repeat(hubs, pieces, axis=0),
-        "batch_pieces": np.concatenate(batch_pieces),
-    }
-    table_slots = int((base + slots).max())
-    return arrays, np.concatenate(group_batches), position.size, table_slots
 
 
 def _moved_together(arrays: dict[str, np.ndarray], device: Any) -> dict[str, Any]:
