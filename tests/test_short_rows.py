@@ -1,11 +1,13 @@
 """Rows counted in vector registers, beside the same in plain Python; and rows copied by steps."""
 
+import dataclasses
 from collections import Counter
 
 import numba
 import numpy as np
 import pytest
 
+import glp_rapids
 from glp_rapids.propagation.kernels.cpu import short_rows
 from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
 
@@ -63,3 +65,17 @@ def test_rows_are_copied_in_any_order(threads, dtype):
     rows = [entries[indptr[v] : indptr[v + 1]] for v in order]
     np.testing.assert_array_equal(copy, np.concatenate(rows))
     np.testing.assert_array_equal(np.diff(starts), degrees[order])
+
+
+def test_rows_of_arrays_with_gaps():
+    """A graph may be put together of views; copying knows no strides."""
+    rng = np.random.default_rng(3)
+    graph = glp_rapids.as_graph(tuple(rng.integers(0, 4000, (2, 60_000))), device="cpu")
+    assert graph.indices.size > 1 << 16
+    apart = np.empty((graph.indices.size, 2), graph.indices.dtype)[:, 0]
+    apart[:] = graph.indices
+    found, expected = (
+        glp_rapids.label_propagation(one, max_iter=4)["partition"].to_numpy()
+        for one in (dataclasses.replace(graph, indices=apart, _derived={}), graph)
+    )
+    assert np.array_equal(found, expected)

@@ -9,7 +9,8 @@ import pytest
 from programs import Counting
 
 import glp_rapids
-from glp_rapids import as_graph, label_propagation
+from glp_rapids import Program, as_graph, label_propagation, propagate
+from glp_rapids.device import to_host
 from glp_rapids.propagation.engines import ENGINES
 
 PAIRS = graphs.power_law_pairs(3000, 60000, 6)
@@ -136,3 +137,48 @@ def test_every_path_of_the_persistent_kernel_agrees(name, path, monkeypatch):
     monkeypatch.setattr(hub_pieces, "PIECE", 1 if hub < 4096 else hub_pieces.PIECE)
     monkeypatch.setattr(shared_memory, "TABLE_SLOTS", slots)
     assert_as_on_the_cpu(name, "auto")
+
+
+class BeginsWith(Program):
+    """The classic, from other first labels."""
+
+    def __init__(self, labels):
+        self.labels = labels
+
+    def initial_state(self, graph):
+        """Return the labels."""
+        return {"labels": self.labels}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ahead", [1, 0])
+@pytest.mark.parametrize("settings", [{"retain": True}, {"retain": False, "tie_break": "hash"}])
+def test_few_labels_that_may_win_are_counted_again(weighted, ahead, settings, monkeypatch):
+    """Two pieces of a hub hold back what the other says most of, so no bound decides."""
+    from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
+
+    monkeypatch.setattr(plan, "HUB", 16)
+    monkeypatch.setattr(hub_pieces, "PIECE", 1)  # of 256 entries
+    leaves = np.arange(1, 513)
+    one, other, first_single = 600, 601, 602
+    labels = np.arange(1000)
+    labels[1:257] = np.r_[[one] * 200, [other] * 5, first_single : first_single + 51]
+    labels[257:513] = np.r_[[other] * 200, [one] * (5 + ahead), 700 : 751 - ahead]
+    edges = {"source": np.zeros_like(leaves), "destination": leaves}
+    if weighted:
+        edges["weight"] = np.full(leaves.size, 0.75)
+    frame = pd.DataFrame(edges)
+    found = []
+    for device in ("gpu", "cpu"):
+        graph = as_graph(frame, vertices=np.arange(1000), device=device,
+                         source="source", destination="destination",
+                         weight="weight" if weighted else None)  # fmt: skip
+        found.append(propagate(graph, BeginsWith(labels), update="sync", explore=0, max_iter=1,
+                               renumber=False, device=device, **settings))  # fmt: skip
+    on_gpu, on_cpu = (to_host(frame["partition"].values) for frame in found)
+    assert np.array_equal(on_gpu, on_cpu)
+    if ahead:
+        assert on_cpu[0] == one
+    else:
+        assert on_cpu[0] in (one, other)

@@ -248,7 +248,7 @@ def kept(function: Callable | None = None, **options: Any) -> Any:
 
 @functools.cache
 def _digest_of_files(module: str) -> str:
-    """Digest the file of a module and those of the modules whose compiled functions it calls."""
+    """Digest the file of a module and those of the modules whose compiled code it calls."""
     package = __name__.partition(".")[0]
     files, ahead = set(), [vars(sys.modules[module])]
     while ahead:
@@ -261,4 +261,6 @@ def _digest_of_files(module: str) -> str:
                 ahead.append(vars(value))
             elif isinstance(value, Dispatcher):
                 ahead.append(value.py_func.__globals__)
+            elif isinstance(made := getattr(value, "_defn", None), types.FunctionType):
+                ahead.append(made.__globals__)  # an intrinsic
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()

@@ -49,7 +49,10 @@ class GpuEgoEngine(BatchingEngine):
 
     @property
     def most_alone(self) -> int:
-        """The members of the largest ego-network that is not worked on with others."""
+        """The members of the largest ego-network that is not worked on with others.
+
+        Where hubs are known to many, component and core take only smaller ones by themselves.
+        """
         return max((largest for _, largest, _ in gpu_bitmap.SIZES), default=0)
 
     @on_its_gpu

@@ -1,11 +1,11 @@
-"""Ego-networks of up to 512 members: one block each, its adjacency as bits in shared memory.
+"""Ego-networks of up to 512 members, or 64 (see `gpu_hubs`): one block each, its adjacency as bits.
 
-A row of bits holds whom a member knows. So a degree is a population count, the triangles over an
-edge are the population count of two rows' intersection, and peeling to a core or a truss is looking
-through the bits until nothing is cleared any more: nothing is sorted, queued or kept in global
-memory. For a truss of one level an edge is counted up to what it needs, and looked at again only if
-the row of one of its ends lost something. Components need no bits: members are united as they are
-found to know each other, and those that already are together are not looked up.
+A row of bits in shared memory holds whom a member knows. So a degree is a population count, the
+triangles over an edge are the population count of two rows' intersection, and peeling to a core or
+a truss is looking through the bits until nothing is cleared any more: nothing is sorted, queued or
+kept in global memory. For a truss of one level an edge is counted up to what it needs, and looked
+at again only if the row of one of its ends lost something. Components need no bits: members are
+united as they are found to know each other, and those that already are together are not looked up.
 
 The contexts are those of Huang, Cheng, Li, Qin and Yu, "Top-k structural diversity search in large
 networks", VLDB Journal 24 (2015), and of Huang, Huang and Xu, "Truss-based structural diversity

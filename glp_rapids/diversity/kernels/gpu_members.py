@@ -4,6 +4,9 @@ A member of an ego-network is a node: an entry of the row of a vertex. Whom it k
 row and that of the vertex have in common, and the entries of the shorter of the two are its
 candidates, each looked up in the other. No edge of an ego-network is ever written down.
 
+A core counts whom a node knows until there are enough; hubs that it knows (see `gpu_hubs`) are
+counted by bits, without a look at a candidate.
+
 Components: after Sutton, Ben-Nun and Barak, "Optimizing parallel graph connectivity computation via
 subgraph sampling" (IPDPS 2018): those of common hubs are united (see `gpu_hubs`), or where these
 are few a few candidates of each; whoever is then with most of its ego-network needs nothing more,
@@ -117,9 +120,10 @@ def take(graph, state, control, node, lane, lanes, need, turn):
 
 @cuda.jit(device=True)
 def count_hubs(graph, known, node, enough):
-    """Count the hubs that a node knows in its ego-network, up to ``enough``; it may be one more.
+    """Count hubs that a node knows in its ego-network, until there are ``enough``; never too many.
 
-    Member and vertex have the bits of themselves, too, which are no common neighbours.
+    A word is counted as a whole, so there may be more than enough. Member and vertex have the bits
+    of themselves, too, which are no common neighbours.
     """
     ego = graph.ego_of[node]
     u = np.int64(graph.vertices[ego])

@@ -63,6 +63,8 @@ class CompressedPersistentEngine(PersistentEngine):
             and int(settings.raw_below) <= LANES
             and int(settings.min_interval) != 1  # then a part may have more numbers than entries
             and packed_numbers.fits(rows.lists.tables, rows.index_dtype)
+            # both with 64 bits take more shared memory than there is
+            and (rows.index_dtype.itemsize == 4 or compiled.traits.unit_votes)
         )
         super().__init__(workload, compiled, fields)
         self._buffer_entries = self._workspace.plan.buffer

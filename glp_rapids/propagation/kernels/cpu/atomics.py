@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import config
 from numba.extending import intrinsic
 
 
@@ -20,3 +21,10 @@ def take_one(typingctx: Any, slack: Any, place: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(slack, types.uint64), generate
+
+
+if config.DISABLE_JIT:
+
+    def take_one(slack, place):
+        """Do the same as compiled code does; one thread does."""
+        slack[int(place)] -= 1

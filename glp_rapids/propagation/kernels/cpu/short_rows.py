@@ -1,8 +1,9 @@
 """Votes of a short row counted in vector registers: each label is compared with all the others.
 
-A row takes as many comparisons of whole vectors as the vectors have places, and no branch that
-depends on what the labels are; a table costs a miss of the first cache for a label, or a store that
-the next load waits for, and some wrong guesses of the processor for a row.
+A row takes as many comparisons of whole vectors as the vectors have places (the widest, as the row
+has labels), and no branch that depends on what the labels are; a table costs a miss of the first
+cache for a label, or a store that the next load waits for, and some wrong guesses of the processor
+for a row.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ leaders_of_few, leaders_of_some, leaders_of_many = map(_leaders, (FEW, SOME, MAN
 @intrinsic
 def move(typingctx: Any, source: Any, place: Any, destination: Any, other: Any):
     """Copy ``STEP`` elements from one place to another, of arrays that share no memory."""
+    if source.layout != "C" or destination.layout != "C":
+        raise TypeError("move copies between arrays without gaps")
 
     def generate(context, builder, signature, arguments):
         element = context.get_data_type(signature.args[0].dtype)

@@ -6,8 +6,8 @@ The rows are copied into the order in which they are read, class after class: 32
 otherwise touch 32 times as many cache lines of offsets, and sweeps took twice as long.
 What is counted then is in the first cache. Short rows are counted in vector registers, see
 `short_rows`, others on a table with an entry of ``stamp << 32 | votes`` a label: an older stamp
-means no votes yet, so nothing is ever cleared. There a label that more than half of the neighbours
-hold has won, and the current label is tried first.
+means no votes yet, so nothing is ever cleared. In rows of more than 16 the current label is tried
+first: if more than half of the neighbours hold it, it has won.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def rows_in_order(
         moved = np.repeat(indptr[vertices] - starts[:-1], degrees)
         moved += np.arange(moved.size)
         return starts, *(array[moved] for array in entries)
-    copies = tuple(np.empty_like(array) for array in entries)
+    entries = tuple(map(np.ascontiguousarray, entries))  # `move` knows no strides
+    copies = tuple(map(np.empty_like, entries))
     for array, copy in zip(entries, copies, strict=True):
         _copy_rows(threads, vertices, indptr, array, starts, copy)
     return starts, *copies

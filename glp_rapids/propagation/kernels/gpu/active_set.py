@@ -33,7 +33,7 @@ def build_note(traits: Traits, target: Target) -> Any:
             run.tied[np.uint64(position)] = tied
         if sweep[SWEEP.activates] != 0:
             left = np.int32(0)
-            if bears:
+            if bears and label >= 0:
                 left = slack_of(np.int64(score), np.int64(degree), numbers.largest_vote)
             run.slack[np.uint64(v)] = left
         if label >= 0 and not (plain and label == current):

@@ -3,9 +3,9 @@
 A row has more than 128 entries, in large classes more than 4096; see `hub_merge` for where hubs
 begin.
 
-Votes go into a table in shared memory. What the current label gets is counted by ballots and never
-enters it: once communities have formed, that is most of it, and the rest has few labels. In the
-table all threads would add to one slot in turn.
+Votes go into a table in shared memory. What the current label gets is counted beside it, by ballots
+where votes are one: once communities have formed, that is most of it, and the rest has few labels.
+In the table all threads would add to one slot in turn.
 
 A label for which there is no room is counted in a sketch instead, a few counters that labels share
 by hash, so a counter is a bound (GLP, section 4.1, a count-min sketch of one row). If no counter
@@ -35,6 +35,7 @@ from glp_rapids.propagation.kernels.gpu.hub_merge import HubFunctions
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
     BLOCK_PROBES,
     LANES,
+    PROBES,
     SKETCH_COUNTERS,
     SWEEP,
     THREADS,
@@ -249,7 +250,8 @@ def build(
             slots = np.int32(2 * slots)
         # A share is at most one stretch of THREADS entries longer than the others.
         fits_all = length <= (slots * 3 // 4 - THREADS) * shares or length <= slots // 2
-        probes = slots if fits_all else np.int32(BLOCK_PROBES)
+        # A piece holds back what finds no slot, and its upper bound must be tight.
+        probes = slots if fits_all else np.int32(BLOCK_PROBES if hub < 0 else PROBES)
         best, score, tied = index_type(-1), score_type(0), False
         own, lower_bound = vote_type(0), vote_type(0)
         has_own, sketched = False, False
@@ -313,8 +315,11 @@ def build(
                     best, score, tied, current, rows, state, shared, numbers,
                 )  # fmt: skip
             if anew:
-                # Few labels pass the sketch, and one part has room for them. Where there is none, a
-                # table and a half is read in two parts; how much of more is needed is not known.
+                # Few labels pass the sketch, and one part has room for them, if a slot is looked
+                # for in earnest: one label without makes all parts be read anew. Where there is no
+                # sketch, a table and a half is read in two parts; how much of more is needed is not
+                # known.
+                probes = np.int32(PROBES)
                 if again or not sketched:
                     parts = np.int32((2 if length < 2 * slots else 4) * parts)
                 part, again = np.int32(0), True

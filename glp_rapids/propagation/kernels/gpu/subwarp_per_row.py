@@ -4,7 +4,8 @@ All lanes of a warp call this together. A lane stands for one vertex: its row's 
 (0: not to be evaluated) and its current label; the outcome comes back to that lane.
 
 A lane learns who says the same by one instruction. Where more than half of a row says the current
-label, one ballot is enough; most rows do after a few sweeps. No shared memory.
+label, one ballot is enough, and two sums where votes are not one; most rows do after a few sweeps.
+No shared memory.
 
 Loads come first and without branches, several of them before the first is used: the time of a
 sweep is the time of its loads, and a warp that waits for one at a time never fills the memory.
