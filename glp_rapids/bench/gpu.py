@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 GRAPHS = ("kron-22-16", "kron-24-16", "web", "road")
 STRATEGIES = tuple(ENGINES["gpu", "plain"])
 VARIANTS = ("classic", "weighted", "layered", "user-defined", "speaker-listener")
-WANTED_RATIO = {"weighted": 1.5, "layered": 2.0, "word for word": 1.1, "reworded": 1.6,
+WANTED_RATIO = {"weighted": 1.5, "layered": 1.3, "word for word": 1.1, "reworded": 1.1,
                 "speaker-listener": 2.0}  # fmt: skip
 WANTED_OF_CEILING, WANTED_FIRST = 0.75, 2.0
 

@@ -2,9 +2,9 @@
 
 A step is one class of one sweep. Every block writes down when it began, when it had evaluated the
 rows that take a whole block, all its rows, and when it had updated its share; a grid barrier
-follows each of the last two. "median block" is what half of
-the blocks took at the most, "last block" what the barrier waited for. The kernel is compiled anew,
-with clocks in it. All numbers but the sweep's are microseconds a step.
+follows each of the last two. "median block" is what half of the blocks took at the most, "last
+block" what the barrier waited for. The kernel is compiled anew, with clocks in it. All numbers but
+the sweep's are microseconds a step.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class PlanArrays(NamedTuple):
 class Hubs(NamedTuple):
     """Rows that several blocks share; int64."""
 
-    of_piece: Any  # [pieces, 6]: all about the hub of a piece, the columns of `plan`
+    of_piece: Any  # [pieces, 6]: all about the hub of a piece, the columns of `hub_pieces`
     batch_pieces: Any  # the first piece of each batch of hubs whose tables lie side by side
 
 

@@ -14,8 +14,8 @@ SMALL_PIECE = 5  # where all labels are handed over, which takes longer
 # Slots of the hubs' tables at one time, unless one hub needs more: they stay in the second level.
 BATCH_SLOTS = 1 << 22
 
-# The columns of the table of pieces: the number of the hub, its position in the list,
-# where its table begins and how many slots that has, its first piece and the one behind its last.
+# The columns of the table of pieces: the number of the hub, its position in the list, where its
+# table begins and how many slots that has, its first piece and the one behind its last.
 HUB_NUMBER, HUB_POSITION, HUB_BASE, HUB_SLOTS, FIRST_PIECE, END_PIECE = range(6)
 
 
@@ -38,8 +38,8 @@ def cut(
     """Cut the hubs of every group, by level, into pieces, and pack their tables into batches.
 
     ``degree``: by position in the list, on the device. No batch goes across groups. Tables are
-    packed for the groups of the last level, where most classes are one; a batch of a
-    finer level is what of it lies in one of its groups.
+    packed for the groups of the last level, where most classes are one; a batch of a finer level is
+    what of it lies in one of its groups.
     """
     spans = [np.arange(first, last) for first, last in zip(begins[-1], ends[-1], strict=True)]
     position = np.concatenate(spans).astype(np.int64)

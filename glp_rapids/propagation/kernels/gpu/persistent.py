@@ -58,8 +58,8 @@ def build(
     """Make the kernels of one program: ``propagate``, and ``start`` for the first labels.
 
     Launch of ``propagate``: blocks of 256, as many as the device holds at once (three a
-    multiprocessor), together. Shared memory: 43 KB, 48 for packed lists. Registers: 80, and 200 to
-    520 bytes of local memory a thread, by program. Any degree; see `dispatch` for who serves it.
+    multiprocessor), together. Shared memory: 43 KB, 48 for packed lists. Registers: 80, and 150 to
+    640 bytes of local memory a thread, by program. Any degree; see `dispatch` for who serves it.
 
     Launch of ``start``: a thread a vertex. No shared memory.
     """

@@ -41,7 +41,7 @@ def build(target: Target) -> ScheduleFunctions:
         """Wait for all blocks of the grid; what they wrote is then seen by all."""
         cuda.syncthreads()
         if cuda.threadIdx.x == 0:
-            # In shared memory, since in a register it would be for ever, or be spilled.
+            # Kept in shared memory: as a register it would be taken for the whole run, or spilled.
             now[SWEEP.goal] += cuda.gridDim.x
             wait_for_blocks(run.barrier, now[SWEEP.goal])
         cuda.syncthreads()

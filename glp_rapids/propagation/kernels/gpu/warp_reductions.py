@@ -1,8 +1,8 @@
 """Reductions over the lanes of a warp: one instruction for 32 bits where the device has it.
 
 A row's best label takes a maximum of scores and, in a tie, a minimum of keys. By shuffles that is
-five rounds of two or three instructions each, one after the other, and most of what a row of few
-entries computes; from capability 8.0 on a word is reduced by one instruction, 64 bits by two.
+five rounds of two or three instructions each, one after the other; from capability 8.0 on a word is
+reduced by one instruction, 64 bits by two.
 """
 
 from __future__ import annotations
