@@ -35,15 +35,33 @@ def printed(folder, *command):
 def numbers_of(notebook):
     """Give what the cells of a notebook put out as text, but for those tagged "varies".
 
-    The tag is for what is no promise of this library: times, the device, what others compute.
+    The tag is for what is no promise of this library: times, the device, what others compute. What
+    a cell prints arrives in as many parts as the kernel happens to send, so it counts as one text.
     """
     return [
-        output.get("text") or output["data"]["text/plain"]
+        text
         for cell in notebook.cells
         if cell.cell_type == "code" and "varies" not in cell.metadata.get("tags", [])
-        for output in cell.outputs
-        if output.output_type != "stream" or output.name == "stdout"
+        for text in texts_of(cell.outputs)
     ]
+
+
+def texts_of(outputs):
+    shown = [one for one in outputs if one.output_type != "stream"]
+    printed = (one.text for one in outputs if one.output_type == "stream" and one.name == "stdout")
+    return ["".join(printed), *(one["data"]["text/plain"] for one in shown)]
+
+
+def test_what_is_printed_is_one_text_however_many_parts_it_came_in():
+    def cell(*parts):
+        table = nbformat.v4.new_output("display_data", {"text/plain": "a table"})
+        printed = [nbformat.v4.new_output("stream", name="stdout", text=part) for part in parts]
+        noise = nbformat.v4.new_output("stream", name="stderr", text="a bar")
+        return [*printed[:1], table, noise, *printed[1:]]
+
+    assert texts_of(cell("423 communities\n")) == ["423 communities\n", "a table"]
+    assert texts_of(cell("423 communities", "\n")) == ["423 communities\n", "a table"]
+    assert texts_of(cell("424 communities\n")) != texts_of(cell("423 communities\n"))
 
 
 @pytest.mark.exhaustive
