@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from glp_rapids import bench
+from glp_rapids import as_graph, bench, label_propagation
 from glp_rapids.bench import diversity, large, overlap, quality, subjects, table
 from glp_rapids.bench.large_graph import large_graph
-from glp_rapids.metrics import cover_f1
+from glp_rapids.metrics import cover_f1, modularity
 
 
 def tables_of(*arguments):
@@ -39,6 +39,41 @@ def test_quality_compares_with_networkit(data):
     for row in rows:
         assert {"modularity", "NMI", "sweeps", "NetworKit modularity", "verdict"} <= row.keys()
     assert rows[0]["modularity"] > 0.4
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shuffled_ids_leave_the_graph_as_it_is(directed, weighted):
+    random = np.random.default_rng(0)
+    edges = (*random.integers(0, 30, (2, 99)), *([random.integers(1, 9, 99)] if weighted else []))
+    graph = as_graph(edges, directed=directed, vertices=range(33), device="cpu")
+    shuffled, number = subjects.with_shuffled_ids(graph, 1)
+    assert shuffled.directed == directed
+    assert sorted(number) == list(range(33)) != list(number)
+    matrix, other = (
+        sparse.csr_array(
+            (np.ones(one.indices.size) if one.weights is None else one.weights, one.indices,
+             one.indptr),
+            shape=(33, 33),
+        ).toarray()
+        for one in (graph, shuffled)
+    )  # fmt: skip
+    np.testing.assert_array_equal(other[np.ix_(number, number)], matrix)
+
+
+def test_quality_draws_classes():
+    [[row]] = tables_of("quality", "--graphs", "web-300", "--seeds", "1", "--draws", "3",
+                        "--alone").values()  # fmt: skip
+    graph = subjects.load("web-300")
+    found = []
+    for seed in range(3):
+        shuffled, number = subjects.with_shuffled_ids(graph, seed)
+        labels = label_propagation(shuffled, seed=seed)["partition"].to_numpy()
+        found.append(modularity(graph, graph.frame({"partition": labels[number]})))
+    assert len(set(found)) == 3
+    assert row["drawn median"] == sorted(found)[1]
+    assert row["drawn mean"] == pytest.approx(np.mean(found))
+    assert row["deviation"] == pytest.approx(np.std(found))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +262,7 @@ def test_what_is_too_large_fits_nowhere():
 def test_a_large_graph_is_a_graph_and_the_same_again():
     graph = large_graph(10, 3, "cpu")
     arrays = np.ones(graph.number_of_edges), graph.indices, graph.indptr
-    matrix = sparse.csr_array(arrays, shape=(1024, 1024))
+    matrix = sparse.sparse.csr_array(arrays, shape=(1024, 1024))
     assert matrix.has_canonical_format  # rows ascend, nothing twice
     assert (matrix != matrix.T).nnz == 0
     assert not matrix.diagonal().any()

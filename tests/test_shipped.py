@@ -24,11 +24,16 @@ from glp_rapids.jit import cuda as cuda_target  # noqa: E402
 from glp_rapids.jit import fingerprint, ship, shipped_kernels  # noqa: E402
 from glp_rapids.jit.cache import text_of_types  # noqa: E402
 from glp_rapids.jit.shipped_kernels import HEADER, Texts, name_of  # noqa: E402
+from glp_rapids.jit.target import made_of  # noqa: E402
 from glp_rapids.propagation.kernels.gpu.arguments import Rows  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 H100 = 9, 0, "a"
-GPUS = (8, 0, ""), (8, 6, ""), H100, (10, 0, "a"), (12, 0, "a")
+GPUS = (
+    *((8, minor, "") for minor in (0, 6, 7, 8, 9)),
+    H100,
+    *((*capability, "a") for capability in ((10, 0), (10, 3), (11, 0), (12, 0), (12, 1))),
+)
 
 
 @pytest.fixture(scope="module")
@@ -291,6 +296,18 @@ def test_options_and_versions_are_in_the_name(classic, monkeypatch):
     assert name_of(recipe, large.signature[:-1]) != before
     monkeypatch.setattr(numba_cuda, "__version__", "99.0.0")
     assert name_of(recipe, large.signature) != before
+
+
+@pytest.mark.parametrize("switch", ["BOUNDSCHECK", "CUDA_DEBUGINFO_DEFAULT"])
+def test_what_a_developer_switches_on_is_in_the_name_and_in_caches(classic, monkeypatch, switch):
+    from numba.core import config
+
+    large = classic[-1]
+    before = name_of(large.kernel.recipe, large.signature), made_of(ship.texts_of)
+    monkeypatch.setattr(config, switch, 1)
+    after = name_of(large.kernel.recipe, large.signature), made_of(ship.texts_of)
+    assert before[0] != after[0]
+    assert before[1] != after[1]
 
 
 def test_the_order_of_fields_is_in_the_name(classic):

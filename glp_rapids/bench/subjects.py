@@ -18,7 +18,7 @@ from tqdm import tqdm
 from glp_rapids import datasets
 from glp_rapids.bench import memory
 from glp_rapids.bench.table import Tables
-from glp_rapids.device import DeviceName, array_module, choose, to_host
+from glp_rapids.device import DeviceName, array_module, choose, to_device, to_host
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.ingest.webgraph.read import read_webgraph
@@ -106,6 +106,19 @@ def load(name: str, device: DeviceName | None = None) -> Graph:
     else:
         known = None if vertices is None else np.arange(vertices)
     return as_graph(edges, vertices=known, device=device)
+
+
+def with_shuffled_ids(graph: Graph, seed: int) -> tuple[Graph, np.ndarray]:
+    """Return the graph with its vertices numbered anew at random, and every vertex's new number."""
+    number = np.random.default_rng(seed).permutation(graph.number_of_vertices)
+    there = to_device(number.astype(graph.index_dtype), graph.device)
+    rows = graph.row_indices()
+    once = slice(None) if graph.directed else rows <= graph.indices
+    parts = (there[rows], there[graph.indices], graph.weights)
+    edges = tuple(part[once] for part in parts if part is not None)
+    known = np.arange(number.size)
+    shuffled = as_graph(edges, directed=graph.directed, vertices=known, device=graph.device)
+    return shuffled, number
 
 
 # By a pattern of names: a function of the device and the numbers, for two arrays of ends and the

@@ -44,8 +44,10 @@ Capability = tuple[int, int]
 FAMILIES: tuple[Capability, ...] = ((11, 0), (10, 0), (8, 0))
 
 # The version of PTX by least compute capability, the newest first: the oldest that knows all GPUs
-# from there on (8.0 came with CUDA 12.0, 8.8 with 12.9, 9.0 with 13.0).
-VERSIONS: dict[Capability, str] = {(12, 0): "8.8", (11, 0): "9.0", (10, 0): "8.8", (8, 0): "8.0"}
+# from there on (8.0 came with CUDA 12.0, 8.8 with 12.9, 9.0 with 13.0; capability 8.8 is that new).
+VERSIONS: dict[Capability, str] = {
+    (12, 0): "8.8", (11, 0): "9.0", (10, 0): "8.8", (8, 9): "8.0", (8, 8): "9.0", (8, 0): "8.0",
+}  # fmt: skip
 
 # What decides about any kernel's code and how it is launched, and is called by none.
 MACHINERY = ("cuda.py", "launch.py", "shipped_kernels.py")
@@ -99,7 +101,7 @@ def name_of(recipe: Recipe, signature: Any) -> str | None:
     version = numba_cuda.__version__.split(".")[:2]
     options = sorted(recipe.options.items())
     parts = [source, digest, text_of_types(signature), str(options), *machinery, *version]
-    parts += [str(config.BOUNDSCHECK), str(sys.flags.optimize)]
+    parts += map(str, (config.BOUNDSCHECK, config.CUDA_DEBUGINFO_DEFAULT, sys.flags.optimize))
     return f"{recipe.function.__name__}.{digest_of(parts)[:32]}"
 
 

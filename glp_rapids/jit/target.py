@@ -33,7 +33,8 @@ from glp_rapids.jit.fingerprint import (
 
 def made_of(function: Callable, *further: Any) -> str:
     """Return the digest of a kernel: of all that it is compiled from, and of ``further`` texts."""
-    return digest_of([fingerprint(function), str(config.BOUNDSCHECK), *map(str, further)])
+    switches = str(config.BOUNDSCHECK), str(config.CUDA_DEBUGINFO_DEFAULT)
+    return digest_of([fingerprint(function), *switches, *map(str, further)])
 
 
 class DigestCache(KeptCpuCode):
