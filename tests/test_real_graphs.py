@@ -2,42 +2,12 @@
 
 import functools
 
-import numpy as np
 import pandas as pd
 import pytest
 
-import glp_rapids
 from glp_rapids import as_graph, datasets
+from glp_rapids.bench.agreement import RUNS
 from glp_rapids.bench.gpu import weighted
-from glp_rapids.bench.programs import Reworded
-
-FEW = {"max_iter": 6}
-SYNC = {"update": "sync", "explore": 0, "tol": 0.0, "max_iter": 4}
-
-
-def seeded(graph, **options):
-    seeds = dict.fromkeys(np.asarray(graph.external())[:: max(len(graph.vertices) // 50, 1)], "a")
-    return glp_rapids.seeded_label_propagation(graph, seeds, max_iter=4, **options)
-
-
-# What runs, and whether on weights of our own where the graph has none.
-RUNS = {
-    "defaults": (glp_rapids.label_propagation, False),
-    "synchronous": (functools.partial(glp_rapids.label_propagation, **SYNC), False),
-    "weighted": (functools.partial(glp_rapids.label_propagation, **FEW), True),
-    "weighted, synchronous": (functools.partial(glp_rapids.label_propagation, **SYNC), True),
-    "layered": (
-        functools.partial(glp_rapids.layered_label_propagation, gammas=[1], **FEW),
-        False,
-    ),
-    "speaker-listener": (functools.partial(glp_rapids.speaker_listener, max_iter=4), False),
-    "seeded": (seeded, False),
-    "reworded": (functools.partial(glp_rapids.propagate, program=Reworded(), **FEW), False),
-    "reworded, weighted": (
-        functools.partial(glp_rapids.propagate, program=Reworded(), **FEW),
-        True,
-    ),
-}
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from glp_rapids.bench.table import as_json, as_markdown
 
 BENCHES = {
+    "agreement": "the same labels on CPU and GPU, plain and compressed, in any order: digests",
     "quality": "modularity and NMI of the defaults, NetworKit's PLP beside them",
     "parameters": "quality and time over a grid of classes, explore and tol",
     "overlap": "planted overlapping communities found by SLPA; LLP's partitions gamma by gamma",
