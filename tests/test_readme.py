@@ -28,6 +28,20 @@ def test_python_blocks_run_in_order(tmp_path):
     assert "0    ann          0" in done.stdout
 
 
+def test_digests_are_those_of_this_version():
+    from glp_rapids.bench import agreement, subjects
+
+    section = README.read_text().split("\n## The same result, every time\n")[1].split("\n## ")[0]
+    names, _, digests = (
+        line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")
+    )
+    assert tuple(names) == agreement.GRAPHS
+    call, _ = agreement.RUNS["defaults"]
+    for name, known in zip(names, digests, strict=True):
+        found = call(subjects.load(name, "cpu"), device="cpu")
+        assert f"`{agreement.digest(found)}`" == known, name
+
+
 def test_every_block_says_its_language():
     assert {kind for kind, _ in FENCE.findall(README.read_text())} == {"bash", "python", "text"}
 
