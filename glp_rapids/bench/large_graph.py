@@ -17,7 +17,7 @@ import numpy as np
 from glp_rapids.common import hashing
 from glp_rapids.device import DeviceName, to_device
 from glp_rapids.graph.graph import Graph
-from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
+from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.jit.target import DigestCache, Target, cpu_target
 
 DIGEST = "rows of a large graph 1"  # another number for other rows
@@ -129,5 +129,4 @@ def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:
     xp.cumsum(indptr, out=indptr)
     indices = xp.empty(int(indptr[-1]), dtype)
     run(indptr, masks, np.int64(seed), indices, np.bool_(True))
-    ids = IdColumn(xp.arange(vertices, dtype=np.int64), "integer", None)
-    return Graph(indptr, indices, None, False, VertexIds((ids,), "pandas"))
+    return Graph(indptr, indices, None, False, VertexIds.numbers(vertices, device))

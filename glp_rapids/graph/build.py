@@ -113,19 +113,23 @@ def _integer_sums(several: Array, duplicates: _Duplicates) -> Array:
         low = integer_sums(several & 0xFFFFFFFF, duplicates.offsets)
         high = integer_sums(several >> 32, duplicates.offsets) + (low >> 32)
         if int(high.max()) >= 2**31:
-            raise ValueError(
-                "weight: the integer weights of the duplicates of an edge add up to more than "
-                "2**63 - 1; scale them down or pass them as float64"
-            )
+            raise sum_too_large(several.dtype)
     return integer_sums(several, duplicates.offsets)
 
 
 def _float_sums(several: Array, duplicates: _Duplicates) -> Array:
     sums = segment_sums(several, duplicates.offsets)
     if float(sums.max()) > float(np.finfo(several.dtype).max):
-        raise ValueError(
-            f"weight: the {several.dtype} weights of the duplicates of an edge add up to more than "
-            f"{several.dtype} can hold; scale them down"
-            + (" or pass them as float64" if several.dtype == np.float32 else "")
-        )
+        raise sum_too_large(several.dtype)
     return sums.astype(several.dtype)
+
+
+def sum_too_large(dtype: np.dtype) -> ValueError:
+    """Say that the weights of an edge are too large together."""
+    integer = dtype.kind == "i"
+    kind, most = ("integer", "2**63 - 1") if integer else (dtype, f"{dtype} can hold")
+    mend = "" if dtype == np.float64 else " or pass them as float64"
+    return ValueError(
+        f"weight: the {kind} weights of the duplicates of an edge add up to more than {most}; "
+        f"scale them down{mend}"
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named
-from glp_rapids.device import DeviceName, array_module, device_of, to_device, to_host
+from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column, Kind
 from glp_rapids.graph import id_types
@@ -78,6 +78,11 @@ class VertexIds:
 
     columns: tuple[IdColumn, ...]
     kind: Kind
+
+    @classmethod
+    def numbers(cls, n: int, device: DeviceName, kind: Kind = "pandas") -> VertexIds:
+        """Return the ids 0 to n - 1, for results of a kind."""
+        return cls((IdColumn(module_on(device).arange(n, dtype=np.int64), "integer", None),), kind)
 
     def __len__(self) -> int:
         return len(self.columns[0])

@@ -41,6 +41,11 @@ class Edges:
     weight_label: str = "weight"
     vertices_labels: tuple[str, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.source[0])
+
 
 def refuse(options: Options, what: str, argument: str, reason: str) -> None:
     """Raise if an option is given that has no meaning for such a graph."""

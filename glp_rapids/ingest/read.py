@@ -10,26 +10,23 @@ import inspect
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
-import numpy as np
-import pandas as pd
-
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_truth, errors_named
 from glp_rapids.device import (
     DeviceName,
     LackOfMemory,
-    array_module,
     choose,
     memory_free,
     refuse_elsewhere,
     settle_with_default_stream,
     to_device,
 )
-from glp_rapids.frames import kinds
 from glp_rapids.graph import build, id_types
 from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric
 from glp_rapids.ingest import rank, readers
+from glp_rapids.ingest.matrices import Adjacency, graph_of
 from glp_rapids.ingest.options import ColumnNames, EdgeOptions
+from glp_rapids.ingest.weights import checked_weights
 
 Array = Any
 
@@ -146,13 +143,18 @@ def _converted(graph, source, destination, weight, directed, vertices, multigrap
         settle_with_default_stream()
         edges = readers.read(graph, options)
         settle_with_default_stream()  # where cuDF and cuGraph made what was read
+        if isinstance(edges, Adjacency):
+            taken = graph_of(edges, multigraph == "keep", device)
+            if taken is not None:
+                return taken
+            edges = edges.edges()
         return _build(edges, options, multigraph == "keep", device)
     except MemoryError as error:
         raise LackOfMemory(_lack_of_memory(edges, device, error)) from error
 
 
 def _lack_of_memory(edges, device, error):
-    what = f"its {len(edges.source[0]):,} edges" if edges else "its edges"
+    what = f"its {edges.size:,} edges" if edges else "its edges"
     place, mend = {
         "gpu": ("GPU", "free some, or build the graph in host memory with device='cpu'"),
         "cpu": ("host", "free some, or use ids of a narrower dtype"),
@@ -173,7 +175,7 @@ def _build(edges, options, count_duplicates, device):
     weights = None
     if edges.weight is not None:
         with errors_named(edges.weight_label):
-            weights = _checked_weights(edges.weight, edges.weight_label)
+            weights = checked_weights(edges.weight, edges.weight_label)
         weights = to_device(weights, device)
     source, destination, vertices = _ranked(edges, options, device)
     arrays = build.csr_of_pairs(
@@ -212,40 +214,3 @@ def _ranked(edges, options, device):
     complete = edges.complete and options.vertices is None
     codes, vertices = rank.rank_ids(ends, labels, edges.kind, device, complete)
     return codes[0], codes[1], vertices
-
-
-def _checked_weights(column, label):
-    """Turn weights into int64, float32 or float64, finite and not negative."""
-    mend = "cast them with astype('float64')"
-    if nulls := kinds.null_count(column):
-        raise ValueError(
-            f"{label} holds {nulls} null(s) or NaN; drop those rows with dropna, or fill them"
-        )
-    dtype = column.dtype
-    # those of Arrow and cuDF count as numeric
-    decimal = not isinstance(dtype, np.dtype) and str(getattr(dtype, "name", "")).startswith("dec")
-    if decimal or pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
-        raise TypeError(f"{label} holds {dtype}, not numbers; {mend}")
-    weights = kinds.to_array(column)
-    if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:
-        raise TypeError(f"{label} holds {dtype}, not real numbers of at most 64 bits; {mend}")
-    _refuse_where(weights < 0, weights, label, "negative", "weights are how much an edge counts")
-    if weights.dtype.kind == "f":
-        xp = array_module(weights)
-        _refuse_where(~xp.isfinite(weights), weights, label, "infinite", "drop or cap them")
-        return weights.astype(np.float32) if weights.dtype == np.float16 else weights
-    if weights.dtype == np.uint64:
-        beyond = weights > np.uint64(2**63 - 1)
-        _refuse_where(
-            beyond, weights, label, "too large", "the limit is 2**63 - 1; cast to float64"
-        )
-    return weights.astype(np.int64, copy=False)
-
-
-def _refuse_where(bad: Array, weights: Array, label: str, what: str, mend: str) -> None:
-    if bool(bad.any()):
-        row = int(bad.argmax())
-        raise ValueError(
-            f"{label} holds {int(bad.sum())} {what} weight(s), the first {weights[row].item()} at "
-            f"row {row}; {mend}"
-        )

@@ -1,4 +1,5 @@
-"""Readers: what a caller may bring as a graph, each turned into the same `Edges`.
+"""Readers: what a caller may bring as a graph, each turned into the same `Edges`,
+but for a sparse matrix that is a CSR already.
 
 A reader finds the columns and says what to call them in messages; it checks and converts nothing
 else. Foreign graph libraries are recognized only if the caller has imported them.
@@ -14,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, shown
-from glp_rapids.device import array_module
 from glp_rapids.frames import foreign, kinds
 from glp_rapids.frames.foreign import instance_of
-from glp_rapids.ingest import cugraph
+from glp_rapids.ingest import cugraph, matrices
 from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_direction
+from glp_rapids.ingest.matrices import Adjacency
 
 ACCEPTED = (
     "a pandas, cuDF, polars, pyarrow or dask edge frame, a tuple of arrays (src, dst) or (src, "
@@ -27,7 +28,7 @@ ACCEPTED = (
 )
 
 
-def read(graph: Any, options: Options) -> Edges:
+def read(graph: Any, options: Options) -> Edges | Adjacency:
     """Find the reader for ``graph`` and run it."""
     graph, proxy = kinds.cudf_inside(graph)
     for recognized, reader in _READERS:
@@ -165,27 +166,6 @@ def _read_arrays(arrays, options):
     )
 
 
-def _read_matrix(matrix, options):
-    refuse(options, "a sparse matrix", "vertices", "its rows are the vertices")
-    refuse(options, "a sparse matrix", "weight", "its values are the weights")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"graph: an adjacency matrix must be square, not {matrix.shape}")
-    entries = matrix.tocoo()
-    xp, values = array_module(entries.data), "the values of the matrix"
-    return Edges(
-        [entries.row],
-        [entries.col],
-        None if entries.data.dtype == bool else kinds.as_column(entries.data, values),
-        options.directed,
-        kinds.kind_of(entries.data),
-        [xp.arange(matrix.shape[0], dtype=np.int64)],
-        positional=True,
-        maybe_symmetric=not options.directed,
-        vertices_labels=("the rows of the matrix",),
-        weight_label=values,
-    )
-
-
 def _read_networkx(graph, options):
     refuse(options, "a networkx graph", "vertices", "its nodes are the vertices")
     refuse_direction(graph.is_directed(), options)
@@ -220,13 +200,13 @@ def _read_networkx(graph, options):
     )
 
 
-_READERS: list[tuple[Callable[[Any], bool], Callable[[Any, Options], Edges]]] = [
+_READERS: list[tuple[Callable[[Any], bool], Callable[[Any, Options], Edges | Adjacency]]] = [
     (lambda graph: isinstance(graph, tuple), _read_arrays),
     (lambda graph: isinstance(graph, pd.DataFrame), _read_frame),
     (instance_of("cudf", "DataFrame"), _read_frame),
     (lambda graph: foreign.library_of_frame(graph) is not None, _read_foreign),
     (instance_of("networkx", "Graph"), _read_networkx),
-    (instance_of("scipy.sparse", "spmatrix", "sparray"), _read_matrix),
-    (instance_of("cupyx.scipy.sparse", "spmatrix"), _read_matrix),
+    (instance_of("scipy.sparse", "spmatrix", "sparray"), matrices.read),
+    (instance_of("cupyx.scipy.sparse", "spmatrix"), matrices.read),
     (instance_of("cugraph", "Graph"), cugraph.read),
 ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import mmap
 import os
 import struct
 import zlib
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 
 from glp_rapids.common import atomic_file
+from glp_rapids.common.mapping import mapped_bytes
 from glp_rapids.device import to_host
 
 Array = Any
@@ -180,13 +180,7 @@ class _Mapped:
     """Views of a file that is mapped into memory."""
 
     def __init__(self, file: BinaryIO) -> None:
-        # A private mapping can be written to, as arrays of graphs are declared to compiled code;
-        # where that much memory could never be had, the system refuses it.
-        try:
-            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        except OSError:
-            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self.bytes = np.frombuffer(pages, dtype=np.uint8)
+        self.bytes = mapped_bytes(file)
 
     def bytes_at(self, offset: int, length: int) -> np.ndarray:
         return self.bytes[offset : offset + length]

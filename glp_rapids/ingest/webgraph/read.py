@@ -16,12 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import DeviceName, LackOfMemory, choose, to_device
-from glp_rapids.graph import build
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.sort_gpu import index_dtype
-from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
+from glp_rapids.graph.symmetrize import symmetrized
+from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest.webgraph import decode as bv
 from glp_rapids.jit.interrupts import A_CALL
 
@@ -34,6 +33,7 @@ _FIELDS = {
     "RESIDUALS": (bv.RESIDUAL, bv.ZETA),
 }
 _CODES = {"GAMMA": bv.GAMMA, "DELTA": bv.DELTA, "UNARY": bv.UNARY, "ZETA": bv.ZETA}
+PIECE = 1 << 20  # bytes of a file that are read at once; a multiple of 8
 _PADDING = 128  # writers fill up a byte, or a machine word or two
 _PROBLEMS = {
     bv.TRUNCATED: "the file ends in the middle of its list",
@@ -137,20 +137,16 @@ def read_webgraph(
 def _graph(indptr: np.ndarray, indices: np.ndarray, directed: bool, device: DeviceName) -> Graph:
     nodes = indptr.size - 1
     if not directed:
-        ends = segment_ids(indptr, indices.dtype), indices
-        source, destination = (to_device(end, device) for end in ends)
-        indptr, indices, _ = build.csr_of_pairs(
-            source, destination, None, nodes, symmetric=True, count_duplicates=False
-        )
-    column = IdColumn(to_device(np.arange(nodes), device), "integer", None)
+        indptr, indices, _ = symmetrized(indptr, indices, in_place=True)
     arrays = to_device(indptr, device), to_device(indices, device)
-    return Graph(*arrays, None, directed, VertexIds((column,), "pandas"))
+    return Graph(*arrays, None, directed, VertexIds.numbers(nodes, device))
 
 
 def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.ndarray, np.ndarray]:
     """Decode indptr and indices of the file, checked against the properties."""
     nodes, arcs = properties.nodes, properties.arcs
-    words, bits = _read_words(file)
+    content = _Bits(file, PIECE)
+    bits = 8 * content.size
     if nodes > bits:
         raise ValueError(
             f"{file} has {bits:,} bits, too few for the {nodes:,} nodes that {described.name} "
@@ -163,11 +159,18 @@ def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.n
     window, shortest = min(properties.window, nodes), min(properties.min_interval, nodes + 1)
     settings = (properties.codes, properties.zeta, window, shortest, arcs)
     given = min(indices.size, A_CALL)  # of the room, a part at a time: a Ctrl-C need not wait long
-    while (outcome := bv.decode(words, bits, *settings, indptr, indices[:given], state)) == bv.FULL:
-        if given == indices.size:
-            # room for one more list at least
-            indices.resize(min(arcs, 2 * indices.size + nodes), refcheck=False)
-        given = min(indices.size, given + A_CALL)
+    while True:
+        read = content.words, content.bits
+        outcome = bv.decode(*read, *settings, indptr, indices[:given], state)
+        if outcome == bv.FULL:
+            if given == indices.size:
+                # room for one more list at least
+                indices.resize(min(arcs, 2 * indices.size + nodes), refcheck=False)
+            given = min(indices.size, given + A_CALL)
+        elif outcome != bv.TRUNCATED or content.ends:
+            break
+        else:
+            state[bv.POSITION] = content.go_on(int(state[bv.POSITION]))
     node, position = state.tolist()
     if outcome != bv.DONE:
         problem = _PROBLEMS[outcome].format(nodes=nodes, arcs=arcs, window=properties.window)
@@ -181,7 +184,7 @@ def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.n
             f"{file} has {filled:,} arcs up to its last node {nodes - 1:,}, but {described.name} "
             f"says {arcs:,}: one of the two is corrupted, or belongs to another"
         )
-    if bits - position > _PADDING or _any_set(words, position):
+    if content.goes_on(position):
         raise ValueError(
             f"{file} goes on behind the list of its last node {nodes - 1:,}: it is corrupted, or "
             f"{described.name} belongs to another"
@@ -189,20 +192,48 @@ def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.n
     return indptr, indices
 
 
-def _read_words(file: Path) -> tuple[np.ndarray, int]:
-    """Read the bits of a file as 64-bit words, two of zeros behind them, and their number."""
-    size = file.stat().st_size
-    words = np.zeros((size + 7) // 8 + 2, dtype=np.uint64)
-    with file.open("rb") as stream:
-        read = stream.readinto(memoryview(words).cast("B")[:size])
-    if sys.byteorder == "little":
-        words.byteswap(inplace=True)
-    return words, 8 * read
+class _Bits:
+    """The bits of a file as 64-bit words, a piece at a time, two words of zeros behind it."""
 
+    def __init__(self, file: Path, piece: int) -> None:
+        self.file, self.size = file, file.stat().st_size
+        self._begin, self._piece = 0, piece
+        self._read()
 
-def _any_set(words: np.ndarray, position: int) -> bool:
-    word, offset = divmod(position, 64)
-    return bool(words[word + 1 :].any() or words[word] << np.uint64(offset))
+    @property
+    def ends(self) -> bool:
+        """Whether the piece is the last."""
+        return self._begin + self.bits // 8 >= self.size
+
+    def go_on(self, position: int) -> int:
+        """Read on from the word of a bit; return where that bit is then."""
+        whole = position // 64
+        if not whole:
+            self._piece *= 2  # what begins here is longer
+        self._begin += 8 * whole
+        self._read()
+        return position - 64 * whole
+
+    def goes_on(self, position: int) -> bool:
+        """Tell whether behind a bit there is more than the zeros that fill up the file."""
+        if 8 * (self.size - self._begin) - position > _PADDING:
+            return True
+        while not self.ends:
+            position = self.go_on(position)
+        word, offset = divmod(position, 64)
+        return bool(self.words[word + 1 :].any() or self.words[word] << np.uint64(offset))
+
+    def _read(self) -> None:
+        size = min(self._piece, self.size - self._begin)
+        self.words = np.zeros((size + 7) // 8 + 2, dtype=np.uint64)
+        with self.file.open("rb") as stream:
+            stream.seek(self._begin)
+            read = stream.readinto(memoryview(self.words).cast("B")[:size])
+        if read < size:  # someone cut the file off meanwhile
+            self.size = self._begin + read
+        if sys.byteorder == "little":
+            self.words.byteswap(inplace=True)
+        self.bits = 8 * read
 
 
 def _read_properties(file: Path) -> _Properties:
