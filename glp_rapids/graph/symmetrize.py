@@ -7,6 +7,8 @@ them, and the two ascending parts of a row are merged.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from glp_rapids.graph.build import sum_too_large
@@ -70,9 +72,9 @@ def symmetrized(
             _move_apart(first, last, indptr, wider, heavy if in_place else weights, heavy)
     if weights is not None:
         position[:] = 0
-        limit = np.inf if heavy.dtype.kind == "i" else np.float64(np.finfo(heavy.dtype).max)
+        limits = _limits(heavy.dtype)
         for first, last in parts_of_rows(indptr):
-            if _add_weights(first, last, indptr, wider, placed, heavy, position, limit):
+            if _add_weights(first, last, indptr, wider, placed, heavy, position, *limits):
                 raise sum_too_large(heavy.dtype)
     np.subtract(indptr[1:], indptr[:-1], out=position, casting="unsafe")
     for first, last in parts_of_rows(indptr):
@@ -88,6 +90,13 @@ def _with_room(array: np.ndarray, size: int, in_place: bool) -> np.ndarray:
         return np.empty(size, dtype=array.dtype)
     array.resize(size, refcheck=False)
     return array
+
+
+def _limits(dtype: np.dtype) -> tuple[Any, float]:
+    """Return the largest sum of integers, in their dtype, and of floats, as float64."""
+    if dtype.kind == "i":
+        return dtype.type(np.iinfo(dtype).max), np.inf
+    return dtype.type(np.inf), float(np.finfo(dtype).max)
 
 
 @kept
@@ -138,7 +147,7 @@ def _move_apart(first, last, indptr, wider, before, after):
 
 
 @kept
-def _add_weights(first, last, indptr, wider, indices, weights, position, limit):
+def _add_weights(first, last, indptr, wider, indices, weights, position, most, limit):
     """Let (u, v) and (v, u) each weigh as much as both; tell if that is too large."""
     for row in range(first, last):
         begin = wider[row]
@@ -151,11 +160,10 @@ def _add_weights(first, last, indptr, wider, indices, weights, position, limit):
             other = _find(row, start, end, indices, position, column)
             if other >= 0:
                 one, two = weights[i], weights[other]
-                total = one + two
-                if total < one or np.float64(one) + np.float64(two) > limit:
+                if two > most - one or np.float64(one) + np.float64(two) > limit:
                     return True
-                weights[i] = total
-                weights[other] = total
+                weights[i] = one + two
+                weights[other] = one + two
     return False
 
 
