@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -26,8 +27,8 @@ HEADERS = {
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 PROBLEMS = (
-    zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, IndexError, TypeError,
-    ValueError, NotImplementedError, RuntimeError,
+    zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, SyntaxError, EOFError,
+    AttributeError, LookupError, TypeError, ValueError, NotImplementedError, RuntimeError,
 )  # fmt: skip
 
 

@@ -1,0 +1,403 @@
+"""Graphs whose arrays lie in files: the same results, and the files stay as they were."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from graphs import GRAPHS, edges, power_law_pairs, random_pairs
+from numba import types
+
+import glp_rapids
+from glp_rapids import as_graph, compress
+from glp_rapids.common import mapping
+from glp_rapids.common.mapping import for_kernels, is_mapped
+from glp_rapids.graph import check_rows
+from glp_rapids.ingest.npz import open_npz
+
+ARRAYS = ("indptr", "indices", "data")
+OURS = ("indptr", "indices", "weights")
+
+
+def matrix_of(graph):
+    """The matrix of a graph; without weights of truth values."""
+    matrix = sp.csr_array((graph.number_of_vertices,) * 2)
+    data = np.ones(graph.number_of_edges, bool) if graph.weights is None else graph.weights
+    matrix.indptr, matrix.indices, matrix.data = graph.indptr, graph.indices, data
+    return matrix
+
+
+def saved(matrix, folder):
+    """A file for each array."""
+    for name in ARRAYS:
+        np.save(folder / f"{name}.npy", getattr(matrix, name))
+    return folder
+
+
+def opened(folder, mode="r"):
+    """A matrix whose arrays are memory maps."""
+    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode=mode) for name in ARRAYS}
+    matrix = sp.csr_array((arrays["indptr"].size - 1,) * 2)
+    for name, array in arrays.items():
+        setattr(matrix, name, array)
+    return matrix
+
+
+def through_npy(matrix, folder):
+    return opened(saved(matrix, folder))
+
+
+def through_npz(matrix, folder):
+    for name in ("indptr", "indices"):  # SciPy writes one dtype for both
+        setattr(matrix, name, getattr(matrix, name).astype(np.int32))
+    sp.save_npz(folder / "matrix.npz", matrix, compressed=False)
+    return open_npz(folder / "matrix.npz")
+
+
+WAYS = {"npy": through_npy, "npz": through_npz}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS)
+def way(request):
+    return request.param
+
+
+SUBJECTS = {
+    "power law": GRAPHS["power law"],
+    "weighted": lambda: edges(random_pairs(80, 500, 1), [0.5 * (i % 7) for i in range(500)]),
+    "integers": lambda: edges(power_law_pairs(90, 600, 2), [i % 9 for i in range(600)]),
+    "directed": lambda: edges(random_pairs(60, 300, 3), directed=True),
+}
+
+
+class Fading(glp_rapids.Program):
+    """A neighbour's vote counts less, the more neighbours it has."""
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], weight / state.degree[u]
+
+    def initial_state(self, graph):
+        return {"degree": graph.degree + 1}
+
+
+FUNCTIONS = {
+    "label_propagation": glp_rapids.label_propagation,
+    "synchronous": lambda graph: glp_rapids.label_propagation(graph, update="sync", max_iter=5),
+    "layered_label_propagation": lambda graph: glp_rapids.layered_label_propagation(
+        graph, gammas=[0, 1]
+    ),
+    "ordering": lambda graph: glp_rapids.layered_label_propagation(graph, order=True),
+    "speaker_listener": glp_rapids.speaker_listener,
+    "seeded_label_propagation": lambda graph: glp_rapids.seeded_label_propagation(graph, [0, 7]),
+    "propagate": lambda graph: glp_rapids.propagate(graph, Fading()),
+    "both directions": lambda graph: glp_rapids.label_propagation(graph, direction="both"),
+    "modularity": lambda graph: glp_rapids.modularity(graph, glp_rapids.label_propagation(graph)),
+    "coverage": lambda graph: glp_rapids.coverage(graph, glp_rapids.label_propagation(graph)),
+    "to_graph": lambda graph: compress(graph, order="bfs").to_graph().frame({"d": graph.degree}),
+    "compress": lambda graph: compress(graph, for_="size").stats(),
+    "compressed run": lambda graph: glp_rapids.label_propagation(compress(graph)),
+    "ego_networks": lambda graph: glp_rapids.ego_networks(graph, symmetrize=True),
+    "structural_diversity": lambda graph: pd.concat(
+        glp_rapids.structural_diversity(graph, 3, model, symmetrize=True)
+        for model in ("component", "core", "truss")
+    ),
+    "top_structural_diversity": lambda graph: pd.concat(
+        glp_rapids.top_structural_diversity(graph, 5, 2, symmetrize=True)
+    ),
+    "core_number": lambda graph: glp_rapids.core_number(graph, symmetrize=True),
+    "k_core": lambda graph: glp_rapids.k_core(graph, 2, symmetrize=True),
+    "trussness": lambda graph: glp_rapids.trussness(graph, symmetrize=True),
+    "k_truss": lambda graph: glp_rapids.k_truss(graph, 3, symmetrize=True),
+    "triangle_count": lambda graph: glp_rapids.triangle_count(graph, symmetrize=True),
+}
+
+
+def equal(one, other):
+    return one.equals(other) if isinstance(one, pd.DataFrame) else one == other
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_every_function_gives_the_same_and_writes_nothing(name, way, tmp_path):
+    plain = as_graph(**SUBJECTS[name](), device="cpu")
+    # ids as the rows of a matrix have them
+    plain = as_graph(matrix_of(plain), directed=plain.directed, device="cpu")
+    matrix = way(matrix_of(plain), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    graph = as_graph(matrix, directed=plain.directed, device="cpu")
+    assert is_mapped(graph.indices)
+    assert graph.weights is None or is_mapped(graph.weights)
+    for function in FUNCTIONS.values():
+        assert equal(function(graph), function(plain)), function
+    for array in OURS:
+        mine, its = getattr(graph, array), getattr(plain, array)
+        assert (mine is None and its is None) or mine.tobytes() == its.tobytes()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_nothing_is_compiled_anew_for_read_only_arrays(way, tmp_path):
+    matrix = matrix_of(as_graph(**SUBJECTS["weighted"](), device="cpu"))
+    graph = as_graph(way(matrix, tmp_path), device="cpu")
+    for name in OURS:
+        flags = getattr(graph, name).flags
+        assert flags.writeable
+        assert flags.c_contiguous
+    for kernel in (check_rows._worst, check_rows._is_symmetric):
+        for signature in kernel.signatures:
+            arrays = [kind for kind in signature if isinstance(kind, types.Array)]
+            assert len(arrays) >= 2
+            assert all(kind.mutable for kind in arrays)
+
+
+@pytest.mark.parametrize(
+    "made", [lambda g: pickle.loads(pickle.dumps(g)), copy.copy, copy.deepcopy]
+)
+def test_copies_of_a_mapped_graph(made, way, tmp_path):
+    graph = as_graph(way(matrix_of(as_graph(**SUBJECTS["integers"]())), tmp_path), device="cpu")
+    expected = glp_rapids.label_propagation(graph)
+    assert glp_rapids.label_propagation(made(graph)).equals(expected)
+    assert graph.to("cpu") is graph
+    assert as_graph(graph, device="cpu") is graph
+
+
+def test_a_mapped_graph_on_any_device(way, tmp_path, device):
+    plain = as_graph(**SUBJECTS["integers"](), device="cpu")
+    graph = as_graph(way(matrix_of(plain), tmp_path), device=device)
+    assert graph.device == device
+    expected = glp_rapids.label_propagation(plain)["partition"].to_numpy()
+    assert np.array_equal(glp_rapids.label_propagation(graph)["partition"].to_numpy(), expected)
+
+
+FORKED = """
+import multiprocessing, sys
+import glp_rapids
+from glp_rapids.ingest.npz import open_npz
+
+graph = glp_rapids.as_graph(open_npz(sys.argv[1]), device="cpu")
+expected = glp_rapids.label_propagation(graph)
+
+def same(_):
+    return glp_rapids.label_propagation(graph).equals(expected)
+
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(same, range(2)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forked_processes_share_a_mapped_graph(tmp_path):
+    matrix = matrix_of(as_graph(**SUBJECTS["power law"](), device="cpu"))
+    through_npz(matrix, tmp_path)
+    command = [sys.executable, "-c", FORKED, tmp_path / "matrix.npz"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[True, True]", done.stderr
+
+
+def large(folder, weights=None):
+    """A mapped graph of 3000 vertices with neighbour lists of some hundreds."""
+    pairs = np.array(random_pairs(3000, 400_000, 4))
+    graph = as_graph((pairs[:, 0], pairs[:, 1]), device="cpu")
+    matrix = matrix_of(graph)
+    if weights is not None:
+        matrix.data = np.full(graph.number_of_edges, 2, weights)
+    return opened(saved(matrix, folder))
+
+
+def peak_of(call):
+    call()  # compiled by now
+    tracemalloc.start()
+    try:
+        made = call()
+        return made, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("weights", [None, np.float64])
+def test_a_mapped_matrix_takes_memory_for_its_vertices_only(tmp_path, weights):
+    matrix = large(tmp_path, weights)
+    graph, peak = peak_of(lambda: as_graph(matrix, device="cpu"))
+    assert graph.indices.nbytes > 3_000_000
+    assert peak < 100_000 + 40 * 3000 + 2 * mapping.PART  # a part of each mapping is compared
+
+
+def test_compressing_a_mapped_graph_takes_no_second_one(tmp_path):
+    n = 20_000
+    ends = np.random.default_rng(1).integers(0, n, (2, 4_000_000))
+    graph = as_graph((ends[0], ends[1]), device="cpu")
+    graph = as_graph(opened(saved(matrix_of(graph), tmp_path)), device="cpu")
+    # "entropy" looks at no sample, but counts in several copies of a table: 15 MB for any graph
+    made, peak = peak_of(lambda: compress(graph, "entropy"))
+    parts = graph.number_of_edges // 128 + n
+    assert peak < 16_000_000 + made.stats()["bytes"] + 16 * (n + parts) < graph.indices.nbytes
+
+
+# ---------------------------------------------------------------- mapping
+
+
+def test_what_is_mapped(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(9))
+    for mode in ("r", "c", "r+"):
+        array = np.load(tmp_path / "a.npy", mmap_mode=mode)
+        assert is_mapped(array)
+        assert is_mapped(np.asarray(array)[2:].view(np.uint8))
+    assert not is_mapped(np.load(tmp_path / "a.npy"))
+    assert not is_mapped(np.arange(9)[3:])
+    assert not is_mapped(None)
+
+
+def test_a_read_only_map_is_mapped_again(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(100))
+    whole = np.load(tmp_path / "a.npy", mmap_mode="r")
+    for array in (whole, whole[7:90], np.asarray(whole)[3:], whole.view(np.int32)[5:9], whole[4:5]):
+        again = for_kernels(array)
+        assert again.tolist() == array.tolist()
+        assert again.dtype == array.dtype
+        assert is_mapped(again)
+        again[0] = -1  # goes nowhere
+    assert whole.tolist() == list(range(100))
+    assert np.load(tmp_path / "a.npy").tolist() == list(range(100))
+    writable = np.load(tmp_path / "a.npy", mmap_mode="c")
+    assert np.shares_memory(for_kernels(writable), writable)
+
+
+def test_a_map_whose_file_is_another_by_now_is_copied(tmp_path):
+    path = tmp_path / "a.npy"
+    for change in (
+        lambda: path.unlink(),
+        lambda: np.save(path, np.arange(100)[::-1]),
+        lambda: np.save(path, np.arange(50)),
+        lambda: path.write_bytes(b""),
+    ):
+        np.save(path, np.arange(100))
+        whole = np.load(path, mmap_mode="r")
+        path.rename(tmp_path / "b.npy")  # the map stays of this one
+        path.touch()
+        change()
+        again = for_kernels(whole)
+        assert again.tolist() == list(range(100))
+        assert not is_mapped(again)
+
+
+def test_processors_that_read_no_unaligned_numbers_get_copies(tmp_path, monkeypatch):
+    monkeypatch.setattr(mapping, "READS_UNALIGNED", False)
+    plain = as_graph(**SUBJECTS["weighted"](), device="cpu")
+    graph = as_graph(through_npz(matrix_of(plain), tmp_path), device="cpu")
+    for name in OURS:
+        assert getattr(graph, name).flags.aligned
+        assert getattr(graph, name).tobytes() == getattr(plain, name).tobytes()
+
+
+# ---------------------------------------------------------------- .npz
+
+
+FORMATS = ("csr", "csc", "coo", "bsr", "dia")
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix])
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_any_matrix_that_scipy_saved(form, compressed, make, tmp_path):
+    rng = np.random.default_rng(2)
+    matrix = make((rng.random((9, 9)) < 0.3) * rng.integers(1, 9, (9, 9))).asformat(form)
+    sp.save_npz(tmp_path / "m.npz", matrix, compressed=compressed)
+    found = open_npz(tmp_path / "m.npz")
+    assert type(found) is type(matrix)
+    assert found.dtype == matrix.dtype
+    assert (found.toarray() == matrix.toarray()).all()
+    assert is_mapped(found.data) == (form in ("csr", "csc") and not compressed)
+    for directed in (False, True):
+        one, other = (as_graph(m, directed=directed, device="cpu") for m in (found, matrix))
+        for name in OURS:
+            assert getattr(one, name).tolist() == getattr(other, name).tolist()
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (4, 4)])
+def test_empty_matrices_in_files(shape, tmp_path):
+    sp.save_npz(tmp_path / "m.npz", sp.csr_array(shape), compressed=False)
+    graph = as_graph(open_npz(str(tmp_path / "m.npz")), device="cpu")
+    assert (graph.number_of_vertices, graph.number_of_edges) == (shape[0], 0)
+
+
+def write_members(path, **members):
+    """An archive of members, each the bytes of a file or an array."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, value in members.items():
+            with archive.open(f"{name}.npy", "w") as stream:
+                if isinstance(value, bytes):
+                    stream.write(value)
+                else:
+                    np.lib.format.write_array(stream, np.asarray(value), allow_pickle=True)
+
+
+GOOD = {
+    "format": np.array(b"csr"), "shape": np.array([2, 2]), "data": np.ones(2),
+    "indices": np.array([1, 0], np.int32), "indptr": np.array([0, 1, 2], np.int32),
+}  # fmt: skip
+BAD = {
+    "no format": (GOOD | {"format": None}, "no format"),
+    "another archive": ({"indptr": GOOD["indptr"]}, r"no format and no shape, only \['indptr'\]"),
+    "unknown format": (GOOD | {"format": np.array(b"xyz")}, "xyz"),
+    "no indices": (GOOD | {"indices": None}, "indices"),
+    "objects": (GOOD | {"indices": np.array([1, None])}, "object"),
+    "no array": (GOOD | {"indices": b"nothing of the kind" * 9}, "magic"),
+    "two dimensions": (GOOD | {"indices": np.array([[1, 0]])}, r"shape \(1, 2\)"),
+    "three sides": (GOOD | {"shape": np.array([2, 2, 2])}, r"shape is \[2, 2, 2\]"),
+    "negative": (GOOD | {"shape": np.array([-2, 2])}, r"shape is \[-2, 2\]"),
+    "other shape": (GOOD | {"shape": np.array([3, 3])}, r"lengths .* shape \[3, 3\]"),
+    "other length": (GOOD | {"data": np.ones(3)}, "lengths"),
+    "long format": (GOOD | {"format": np.array(b"x" * 5000)}, "format.npy takes"),
+}
+
+
+@pytest.mark.parametrize(("members", "message"), BAD.values(), ids=BAD)
+def test_other_archives_are_refused(members, message, tmp_path):
+    path = tmp_path / "m.npz"
+    write_members(path, **{name: value for name, value in members.items() if value is not None})
+    with pytest.raises(ValueError, match=message) as error:
+        open_npz(path)
+    assert str(path) in str(error.value)
+
+
+def test_files_that_are_no_archives(tmp_path):
+    path = tmp_path / "m.npz"
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        open_npz(path)
+    with pytest.raises(FileNotFoundError, match="is no file"):
+        open_npz(tmp_path)
+    for content in (b"", b"PK\x03\x04", b"nothing" * 99):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="cannot be read as a sparse matrix of SciPy"):
+            open_npz(path)
+
+
+def test_cut_and_changed_files_are_refused_or_are_matrices(tmp_path):
+    plain = as_graph(**SUBJECTS["weighted"](), device="cpu")
+    sp.save_npz(tmp_path / "m.npz", matrix_of(plain), compressed=False)
+    whole = np.frombuffer((tmp_path / "m.npz").read_bytes(), np.uint8)
+    rng, path, outcomes = np.random.default_rng(8), tmp_path / "changed.npz", set()
+    for case in range(600):
+        content = whole.copy()
+        if case % 3 == 0:
+            content = content[: rng.integers(content.size)]
+        else:
+            places = rng.integers(content.size, size=1 if case % 3 == 1 else 4)
+            content[places] ^= rng.integers(1, 256, places.size).astype(np.uint8)
+        path.write_bytes(content.tobytes())
+        try:
+            graph = as_graph(open_npz(path), device="cpu")
+        except (ValueError, TypeError) as error:
+            outcomes.add(type(error))
+            continue
+        outcomes.add(None)
+        assert case % 3, "it was cut off"
+        n, indices = graph.number_of_vertices, graph.indices
+        assert graph.indptr[-1] == indices.size
+        assert ((indices >= 0) & (indices < n)).all()
+    assert {None, ValueError} <= outcomes
