@@ -1,10 +1,13 @@
 """`read_webgraph` against an obvious encoder of bit strings, by hand, and on broken files."""
 
 import os
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
+from cases import some
+from graphs import random_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 from webgraph_twin import DEFAULTS, Encoder, delta, gamma, packed, unary, write, zeta
@@ -12,6 +15,7 @@ from webgraph_twin import DEFAULTS, Encoder, delta, gamma, packed, unary, write,
 from glp_rapids import as_graph, datasets, read_webgraph
 from glp_rapids.bench import subjects
 from glp_rapids.cli import main
+from glp_rapids.ingest.webgraph import read
 
 
 def lists_of(graph):
@@ -184,6 +188,58 @@ def test_undirected(folder, device):
     assert graph.indptr.tolist() == other.indptr.tolist()
     assert graph.indices.tolist() == other.indices.tolist()
     assert graph.external().to_list() == list(range(10))
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_undirected_is_as_any_graph(folder, share):
+    """Whatever share of the arcs goes both ways."""
+    pairs = np.array(random_pairs(60, 500, 7))
+    pairs = np.concatenate([pairs, pairs[: int(share * len(pairs)), ::-1]])
+    lists = [sorted(set(pairs[pairs[:, 0] == v, 1].tolist())) for v in range(60)]
+    encoder = Encoder(lists)
+    base = write(folder / "random", encoder.properties(), packed(encoder.bits()))
+    graph = read_webgraph(base, directed=False, device="cpu")
+    other = as_graph((pairs[:, 0], pairs[:, 1]), vertices=np.arange(60), device="cpu")
+    for name in ("indptr", "indices"):
+        mine, its = getattr(graph, name), getattr(other, name)
+        assert mine.dtype == its.dtype
+        assert mine.tobytes() == its.tobytes()
+
+
+def test_reading_takes_little_more_than_the_graph(folder):
+    rng = np.random.default_rng(3)
+    starts = rng.integers(0, 3000, 4000)
+    lists = [list(range(start, start + 300)) for start in starts.tolist()]
+    encoder = Encoder(lists, window=1)
+    base = write(folder / "runs", encoder.properties(), packed(encoder.bits()))
+    for directed in (True, False):
+        options = {"directed": directed, "device": "cpu"}
+        read_webgraph(base, **options)  # so that all is compiled
+        tracemalloc.start()
+        try:
+            graph = read_webgraph(base, **options)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        kept = graph.indptr.nbytes + graph.indices.nbytes
+        assert kept > 4_500_000
+        assert peak < kept + kept // 30 + 40 * 4000 + 100_000
+
+
+@pytest.mark.parametrize("piece", [8, 16, 72])
+def test_a_file_is_read_in_pieces_of_any_size(folder, web, piece, monkeypatch):
+    monkeypatch.setattr(read, "PIECE", piece)
+    test_by_hand(folder)
+    test_long_gaps(folder, 3)
+    near = [[vertex for vertex in row if vertex < 300] for row in web[:300]]
+    check_round_trip(folder, near, window=7, min_interval=4)
+    assert lists_of(read_webgraph(hand(folder), device="cpu")) == HAND_LISTS
+
+
+@pytest.mark.parametrize("piece", some([8, 40], 40))
+def test_bad_files_in_pieces(folder, piece, monkeypatch):
+    monkeypatch.setattr(read, "PIECE", piece)
+    test_mutated_files_are_refused_or_are_graphs(folder)
 
 
 def test_directed_is_as_any_graph(folder, device):

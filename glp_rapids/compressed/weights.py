@@ -16,7 +16,7 @@ from glp_rapids.device import DeviceName, array_module, device_of, module_on, to
 
 Array = Any
 
-CHUNK = 1 << 24  # entries looked at together
+CHUNK = 1 << 22  # entries looked at together
 MOST = 1 << 16  # values that 16 bits can number
 
 

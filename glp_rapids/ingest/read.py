@@ -52,10 +52,10 @@ def as_graph(
         dask-cuDF frame, of which only the columns named are computed and converted; as arrays
         ``(src, dst)`` or ``(src, dst, weight)`` of one length; as a square SciPy or CuPy sparse
         matrix, whose rows are the vertices 0..n-1 and whose stored values, unless boolean, are the
-        weights; or a graph of networkx, cuGraph (with its weights, if it has any; a MultiGraph
-        with its duplicates) or this library, where a `CompressedGraph` is decoded. A dask frame
-        and a cugraph.Graph over several GPUs are gathered: on the caller's one GPU if they are of
-        cuDF, else in host memory.
+        weights (a CSR of SciPy is shared and may lie in files: see the notes); or a graph of
+        networkx, cuGraph (with its weights, if it has any; a MultiGraph with its duplicates) or
+        this library, where a `CompressedGraph` is decoded. A dask frame and a cugraph.Graph over
+        several GPUs are gathered: on the caller's one GPU if they are of cuDF, else in host memory.
     source, destination : str or list of str
         The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
         strings, dates, categories, or any one type that can be sorted.
@@ -98,6 +98,22 @@ def as_graph(
     integers cost a hash table more. Weights are added in 64-bit fixed point, scaled by a power of
     two taken from the largest weight and the largest multiplicity, so a sum depends neither on the
     order nor on the device; the weight of an edge without duplicates is kept to the bit.
+
+    A SciPy matrix in CSR format (CSC too, if undirected) whose rows ascend without duplicates, and
+    which is symmetric or ``directed=True``, is a graph already. On the CPU the graph then shares
+    its arrays, which must stay as they are: ``indices`` of int32 (int64 where there are more than
+    2**31 - 1 rows) and values of int64, uint64, float32 or float64; boolean values are not read.
+    Other dtypes are cast. It is looked through for 12 to 28 bytes a row. One that is not symmetric
+    is added to its transpose in the memory of the result; one whose rows do not ascend takes
+    several times that: call its ``sum_duplicates()`` before.
+
+    The arrays may be memory maps, as of ``numpy.load(file, mmap_mode="r")``, which are never copied
+    whole nor written to; the files must stay as they are. Put them into a matrix by its attributes,
+    ``matrix = scipy.sparse.csr_array((n, n)); matrix.indptr, matrix.indices, matrix.data = ...``,
+    since its constructor copies int32 ``indices`` under an int64 ``indptr`` to int64. Without
+    weights, ``data`` may be ``numpy.broadcast_to(True, m)``. Symmetry is checked by reads all over
+    the file, so it is slow where the file exceeds the memory. Read-only arrays that are no maps of
+    files are copied.
 
     Examples
     --------

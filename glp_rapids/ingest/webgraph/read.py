@@ -93,8 +93,10 @@ def read_webgraph(
     -----
     Codes gamma, delta, zeta_k and unary for every field, any window, any minimum interval; as
     written by WebGraph (Java) and its big version, and by webgraph-rs in big-endian files. Not:
-    Golomb and nibble codes, labels on arcs. O(n + m) on the CPU, in one thread; the memory is that
-    of the graph, at most twice if it has more arcs than its file has bits, and of the file.
+    Golomb and nibble codes, labels on arcs. O(n + m) on the CPU, in one thread. At its peak it
+    takes, beside the graph: directed, one MiB; undirected, 16 bytes a vertex and a bit an arc. If
+    the graph has more arcs than its file has bits, memory is asked for again as it grows, which
+    may take twice as much for the time of a copy. For a GPU it is made in host memory, then moved.
 
     Examples
     --------
