@@ -1,7 +1,8 @@
 """Anything that is a graph -> `Graph`.
 
 The steps: one of `readers` finds the columns; here they are checked; `rank` ranks the external
-ids; `graph.build` builds the CSR from the ranks. The caller's data is only ever read.
+ids; `graph.build` builds the CSR from the ranks. A sparse matrix that is a CSR already needs none
+of this (`matrices`). The caller's data is only ever read.
 """
 
 from __future__ import annotations
