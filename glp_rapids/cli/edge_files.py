@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glp_rapids.frames import files
+from glp_rapids.ingest import paths
 
 if TYPE_CHECKING:
-    from glp_rapids.compressed.graph import CompressedGraph
-    from glp_rapids.graph.graph import BaseGraph, Graph
+    from glp_rapids.graph.graph import BaseGraph
 
 HEAD = 10
 
@@ -19,8 +19,7 @@ HEAD = 10
 def add_options(parser: argparse.ArgumentParser) -> Any:
     """Add the file and its columns; return their group, for what only one command has."""
     parser.add_argument("edges", type=Path, metavar="EDGES",
-                        help=f"{files.FORMATS}; also *.gz; or *.graph, of WebGraph; or what "
-                        "`glp-rapids compress` wrote")  # fmt: skip
+                        help="; ".join(format.words for format in paths.FORMATS))  # fmt: skip
     columns = parser.add_argument_group("the file")
     columns.add_argument("--source", default="src", metavar="COLUMN", help="default: src")
     columns.add_argument("--destination", default="dst", metavar="COLUMN", help="default: dst")
@@ -64,61 +63,38 @@ def check_outputs(options: argparse.Namespace, **more: Path | None) -> None:
 
 def inputs(options: argparse.Namespace) -> dict[str, Path]:
     """Return the files that a graph is read from, by what a message calls them."""
-    edges = options.edges
-    if edges.suffix != ".graph":
-        return {"EDGES": edges}
-    return {"EDGES": edges, "the properties of EDGES": edges.with_suffix(".properties")}
+    return paths.inputs(options.edges)
 
 
 def read_graph(
     options: argparse.Namespace, *, weight: str | None = None, directed: bool = False
 ) -> BaseGraph:
     """Read the file as the options say, and print what is in it."""
-    from glp_rapids.compressed.file.container import is_container
+    from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.ingest.read import as_any_graph
 
-    files.check_input(options.edges)
-    if is_container(options.edges):
-        graph = _read_compressed(options, weight, directed)
-    elif options.edges.suffix == ".graph":
-        graph = _read_webgraph(options, weight, directed)
-    else:
-        graph = _read_table(options, weight, directed)
+    path, ends = options.edges, [options.source, options.destination]
+    if not path.is_dir():
+        files.check_input(path)
+    named = {"source": options.source, "destination": options.destination, "weight": weight}
+    header = None
+    if getattr(options, "no_header", False):
+        header = [name for name in named.values() if name is not None]
+    subject = paths.opened(path, paths.Asked(ends, directed, options.device, header, named))
+    if isinstance(subject, BaseGraph):
+        if weight is not None:
+            raise ValueError(f"{path} has its own weights, if any; leave --weight out")
+        if directed and not subject.directed:
+            raise ValueError(f"{path} holds an undirected graph; leave --directed out")
+    with files.naming(path):
+        graph = as_any_graph(
+            subject, **named, directed=directed, device=options.device,
+            progress=sys.stderr.isatty(),
+        )  # fmt: skip
     say(
         f"graph       {graph.number_of_vertices:,} vertices, {_edges(graph)}, on the {graph.device}"
     )
     return graph
-
-
-def _read_compressed(
-    options: argparse.Namespace, weight: str | None, directed: bool
-) -> CompressedGraph:
-    from glp_rapids import CompressedGraph
-
-    graph = CompressedGraph.open(options.edges, device=options.device)
-    if weight is not None:
-        raise ValueError(f"{options.edges} has its own weights, if any; leave --weight out")
-    if directed and not graph.directed:
-        raise ValueError(f"{options.edges} holds an undirected graph; leave --directed out")
-    return graph
-
-
-def _read_webgraph(options: argparse.Namespace, weight: str | None, directed: bool) -> Graph:
-    from glp_rapids import read_webgraph
-
-    if weight is not None:
-        raise ValueError(f"{options.edges} holds no weights; leave --weight out")
-    return read_webgraph(options.edges, directed=directed, device=options.device)
-
-
-def _read_table(options: argparse.Namespace, weight: str | None, directed: bool) -> Graph:
-    from glp_rapids import as_graph
-
-    ends, named = [options.source, options.destination], [weight] if weight else []
-    header = ends + named if options.no_header else None
-    named = {"source": options.source, "destination": options.destination, "weight": weight}
-    frame = files.read_table(options.edges, ends, header=header, **named)
-    with files.naming(options.edges):
-        return as_graph(frame, **named, directed=directed, device=options.device)
 
 
 def put_out(frame: Any, path: Path | None) -> None:

@@ -35,7 +35,7 @@ def read_table(
 
     ids, ending = list(ids), checked_ending(path)
     check_input(path)
-    _check_different(path, columns)
+    check_different(path, columns)
     if ending in PARQUET:
         frame = read_parquet(path)
         check_columns(list(frame.columns), path, columns)
@@ -67,8 +67,8 @@ def read_parquet(path: Path, **how: Any) -> pd.DataFrame:
     import pandas as pd
 
     check_input(path)
-    _need_pyarrow(f"{path} cannot be read")
-    with _readable(path):
+    need_pyarrow(f"{path} cannot be read")
+    with readable(path):
         return pd.read_parquet(path, **how)
 
 
@@ -128,7 +128,7 @@ def write_table(frame: Any, path: Path) -> None:
     """Write a frame as the ending of the path says; all of it, or the file stays as it is."""
     ending = checked_ending(path)
     if ending in PARQUET:
-        _need_pyarrow(f"{path} cannot be written")
+        need_pyarrow(f"{path} cannot be written")
     if hasattr(frame, "to_pandas"):
         frame = frame.to_pandas()
     with streams.replacing(path) as file:
@@ -154,12 +154,15 @@ def write_stdout(frame: Any) -> None:
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: Path | str) -> Iterator[None]:
     """Say of which file it is that what was read cannot be worked with."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from error
+        if str(path) in str(error):
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{path}: {error}") from error
 
 
 def checked_ending(path: Path) -> str:
@@ -189,7 +192,7 @@ def _parsed(path: Path, *, comments: bool = False, **how: Any) -> pd.DataFrame:
 
     how["keep_default_na"], how["na_values"] = False, [""]  # an account may well be called NA
     how["skipinitialspace"] = how["sep"] == ","
-    with warnings.catch_warnings(), _readable(path):
+    with warnings.catch_warnings(), readable(path):
         warnings.simplefilter("error", pd.errors.ParserWarning)  # fields would be lost
         warnings.simplefilter("error", pd.errors.DtypeWarning)
         try:
@@ -201,7 +204,7 @@ def _parsed(path: Path, *, comments: bool = False, **how: Any) -> pd.DataFrame:
 
 
 @contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
     """Say of which file it is, whatever a library of its format raises on one that is not right."""
     try:
         yield
@@ -221,7 +224,8 @@ def _readable(path: Path) -> Iterator[None]:
         raise ValueError(said) from error
 
 
-def _check_different(path: Path, columns: Mapping[str, str | None]) -> None:
+def check_different(path: Path, columns: Mapping[str, str | None]) -> None:
+    """See that no two options name one column."""
     named: dict[str, str] = {}
     for option, name in columns.items():
         if name in named:
@@ -246,6 +250,7 @@ def check_columns(there: list[Any], path: Path, columns: Mapping[str, str | None
             raise ValueError(f"{path}: has {times} columns named {name!r}; rename all but one")
 
 
-def _need_pyarrow(what: str) -> None:
+def need_pyarrow(what: str) -> None:
+    """Raise if there is no pyarrow; ``what`` cannot be done without."""
     if not has_pyarrow():
         raise ImportError(f"{what} without pyarrow: pip install pyarrow, or use CSV")

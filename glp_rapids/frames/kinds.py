@@ -184,6 +184,11 @@ def null_count(column: Column) -> int:
     return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
 
 
+def is_null(column: Column) -> Any:
+    """Flag the nulls of a column; NaN counts as one."""
+    return column.isna() if hasattr(column, "isna") else array_module(column).isnan(column)
+
+
 def to_array(column: Column) -> Any:
     """Take the array behind a column of numbers that has no nulls, without a copy if it can."""
     if not hasattr(column, "isna"):

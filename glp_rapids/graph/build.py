@@ -38,25 +38,38 @@ def csr_of_pairs(
     pairs = source, destination, number_of_vertices, symmetric
     if weights is None and not count_duplicates:
         return *order_pairs.merged_entries(*pairs), None
-    indptr, indices, edge = order_pairs.sorted_entries(*pairs)
+    return merge_duplicates(*order_pairs.sorted_entries(*pairs), weights)
+
+
+def merge_duplicates(
+    indptr: Array, indices: Array, edge: Array | None, weights: Array | None
+) -> tuple[Array, Array, Array]:
+    """Make one entry of equal ones in a row, with the sum of their weights; None: their number.
+
+    ``edge``: where the weight of every entry is; None: they are in the order of the entries.
+    """
     fresh = _first_of_its_kind(indptr, indices)
     duplicates = _Duplicates(fresh)
     if weights is None:
         weights = array_module(indices).ones(indices.size - duplicates.removed.size, dtype=np.int64)
         weights[duplicates.group] = duplicates.multiplicity
     elif duplicates.removed.size:
-        several = weights[edge[duplicates.members]]
-        weights = weights[edge[fresh]]
+        several = _of_entries(duplicates.members, edge, weights)
+        weights = _of_entries(fresh, edge, weights)
         if several.dtype.kind == "i":
             weights[duplicates.group] = _integer_sums(several, duplicates)
         else:
             weights[duplicates.group] = _float_sums(several, duplicates)
-    else:
+    elif edge is not None:
         weights = weights[edge]
     if duplicates.removed.size:
         indptr = indptr - array_module(indptr).searchsorted(duplicates.removed, indptr)
         indices = indices[fresh]
     return indptr, indices, weights
+
+
+def _of_entries(which: Array, edge: Array | None, weights: Array) -> Array:
+    return weights[which if edge is None else edge[which]]
 
 
 def transpose(

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, is_sequence, shown
-from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column
 
@@ -41,20 +40,22 @@ def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
     return [kinds.as_column([row[i] for row in rows], argument) for i in range(number)]
 
 
-def id_family(column: Column, label: str) -> str | None:
-    """Say what sort of ids a column holds (None if it is empty), or raise why it holds none."""
+def id_family(column: Column, label: str, first_row: int = 0) -> str | None:
+    """Say what sort of ids a column holds (None if it is empty), or raise why it holds none.
+
+    ``first_row``: what messages add to the number of a row.
+    """
     if not len(column):
         return None
     with errors_named(label):
-        return _family(column, label)
+        return _family(column, label, first_row)
 
 
-def _family(column, label):
+def _family(column, label, first_row):
     dtype = column.dtype
     cast = "cast them, as with astype('int64')"
     if nulls := kinds.null_count(column):
-        missing = column.isna() if hasattr(column, "isna") else array_module(column).isnan(column)
-        row = int(kinds.to_array(missing).argmax())
+        row = first_row + int(kinds.to_array(kinds.is_null(column)).argmax())
         if is_float(dtype):
             cast = "then " + cast + " (nulls turn integers into floats)"
         raise ValueError(
@@ -62,7 +63,7 @@ def _family(column, label):
             f"those rows with dropna{', ' + cast if is_float(dtype) else ''}"
         )
     if is_categorical(dtype):
-        return id_family(_some_plain(column), label)
+        return id_family(_some_plain(column), label, first_row)
     # before pandas is asked, which takes cuDF's dtype of lists for a class
     nested = str(getattr(dtype, "name", dtype)).lower()
     if nested.startswith(("list", "struct")):  # of cuDF or Arrow
@@ -133,16 +134,21 @@ def of_one_dtype(arrays: list[Array], labels: list[str]) -> list[Array]:
     filled = [array for array in arrays if array.size] or arrays[:1]
     dtype = np.result_type(*(array.dtype for array in filled))
     if dtype.kind == "f":  # int64 beside uint64
-        if all(array.dtype.kind == "u" or int(array.min()) >= 0 for array in filled):
-            dtype = np.dtype(np.uint64)
-        elif all(array.dtype.kind == "i" or int(array.max()) < 2**63 for array in filled):
-            dtype = np.dtype(np.int64)
-        else:
-            raise TypeError(
-                f"{' and '.join(labels)} mix uint64 ids from 2**63 up with negative ids; no "
-                "integer dtype holds both: cast them to strings"
-            )
+        least = min(int(array.min()) for array in filled)
+        dtype = of_64_bits(least, max(int(array.max()) for array in filled), labels)
     return [array.astype(dtype, copy=False) for array in arrays]
+
+
+def of_64_bits(least: int, largest: int, labels: list[str]) -> np.dtype:
+    """Choose uint64 or int64 for integers of both; ``labels`` are what they are of."""
+    if least >= 0:
+        return np.dtype(np.uint64)
+    if largest < 2**63:
+        return np.dtype(np.int64)
+    raise TypeError(
+        f"{' and '.join(labels)} mix uint64 ids from 2**63 up with negative ids; no integer dtype "
+        "holds both: cast them to strings"
+    )
 
 
 def plain(column: Column) -> tuple[Any, bool]:
@@ -172,6 +178,16 @@ def _some_plain(column: Column) -> Any:
 def all_numeric(parts: list[Column]) -> bool:
     """Tell whether all columns are of numbers."""
     return all(pd.api.types.is_numeric_dtype(part.dtype) for part in parts)
+
+
+def refuse_several(families: dict[str, str]) -> None:
+    """Raise if ids are of several families; ``families`` has a label for each."""
+    if len(families) > 1:
+        (one, one_label), (other, other_label) = list(families.items())[:2]
+        raise TypeError(
+            f"{one_label} holds {one} ids and {other_label} {other} ids; the ids of a graph must "
+            "be of one type: cast one of them with astype"
+        )
 
 
 def shown_type(column: Column) -> str:

@@ -32,7 +32,6 @@ def rank_ids(
     A part (the sources, the destinations, the further vertices) is a list of id columns, and a
     label names a column in the error messages. ``complete``: the last part has all ids.
     """
-    lengths = [len(part[0]) for part in parts]
     encoded = [
         _rank_column(list(column), list(names), kind, device, complete)
         for column, names in zip(zip(*parts, strict=True), zip(*labels, strict=True), strict=True)
@@ -40,43 +39,49 @@ def rank_ids(
     if len(encoded) == 1:
         codes, column = encoded[0]
         return codes, VertexIds((column,), kind)
-    return _rank_tuples(encoded, lengths, kind)
+    return _rank_tuples(encoded, kind)
 
 
-def _rank_tuples(encoded, lengths, kind):
+def _rank_tuples(encoded, kind):
     keys = encoded[0][0]
-    sizes = [len(column.values) for _, column in encoded]
+    sizes = sizes_of_tuples([column for _, column in encoded])
+    keys = [key.astype(np.int64) for key in keys]
+    for (codes, _), size in zip(encoded[1:], sizes[1:], strict=True):
+        keys = [key * size + code for key, code in zip(keys, codes, strict=True)]
+    codes, distinct = rank_integers(keys)
+    return codes, VertexIds(columns_of_keys(distinct, [column for _, column in encoded]), kind)
+
+
+def sizes_of_tuples(columns: list[IdColumn]) -> list[int]:
+    """Count the ids of every column, whose tuples must have keys of 63 bits."""
+    sizes = [len(column) for column in columns]
     if np.prod([float(max(size, 1)) for size in sizes]) >= 2**63:
         raise ValueError(
             f"source, destination: the id columns have {sizes} distinct values; their product "
             "must stay below 2**63; number the vertices by fewer columns"
         )
-    keys = [key.astype(np.int64) for key in keys]
-    for (codes, _), size in zip(encoded[1:], sizes[1:], strict=True):
-        keys = [key * size + code for key, code in zip(keys, codes, strict=True)]
-    codes, distinct = rank_integers(keys)
-    columns = []
-    for (_, column), size in zip(reversed(encoded), reversed(sizes), strict=True):
-        digit = distinct % max(size, 1)
-        distinct = distinct // max(size, 1)
+    return sizes
+
+
+def columns_of_keys(keys: Array, columns: list[IdColumn]) -> tuple[IdColumn, ...]:
+    """Turn keys of tuples back: for each the id in every column."""
+    taken = []
+    for column in reversed(columns):
+        digit = keys % max(len(column), 1)
+        keys = keys // max(len(column), 1)
         if column.family == "integer":
             values = column.values[digit]
         else:
             digit = to_device(digit, device_of_column(column.values))
             values = kinds.taken(column.values, digit)
-        columns.append(IdColumn(values, column.family, column.dtype))
-    return codes, VertexIds(tuple(reversed(columns)), kind)
+        taken.append(IdColumn(values, column.family, column.dtype))
+    return tuple(reversed(taken))
 
 
 def _rank_column(parts, labels, kind, device, complete):
     families = [id_types.id_family(part, label) for part, label in zip(parts, labels, strict=True)]
     known = {family: label for family, label in zip(families, labels, strict=True) if family}
-    if len(known) > 1:
-        (one, one_label), (other, other_label) = list(known.items())[:2]
-        raise TypeError(
-            f"{one_label} holds {one} ids and {other_label} {other} ids; the ids of a graph must "
-            "be of one type: cast one of them with astype"
-        )
+    id_types.refuse_several(known)
     family = next(iter(known), None)
     dtypes = []  # a list, since a categorical dtype of cuDF has no hash
     for part in parts:
@@ -89,9 +94,8 @@ def _rank_column(parts, labels, kind, device, complete):
         ]
         arrays = id_types.of_one_dtype(arrays, labels)
         codes, values = rank_integers(arrays, complete)
-        dtype = dtypes[0] if len(dtypes) == 1 and dtypes[0] != values.dtype else None
-        return codes, IdColumn(values, "integer", None if id_types.is_float(dtype) else dtype)
-    columns, categorical = zip(*(id_types.plain(part) for part in parts), strict=True)
+        return codes, column_of(values, "integer", dtypes)
+    columns = [id_types.plain(part)[0] for part in parts]
     filled = [column for column in columns if len(column)] or [columns[0]]
     joined = kinds.library(kind).concat(
         [kinds.to_series(column, kind) for column in filled], ignore_index=True
@@ -102,8 +106,22 @@ def _rank_column(parts, labels, kind, device, complete):
         to_device(codes[end - len(part) : end], device)
         for part, end in zip(parts, ends.tolist(), strict=True)
     ]
-    dtype = dtypes[0] if len(dtypes) == 1 else "category" if all(categorical) else None
-    return codes, IdColumn(values, family or "empty", None if dtype == values.dtype else dtype)
+    return codes, column_of(values, family or "empty", dtypes)
+
+
+def column_of(values: Column, family: str, dtypes: list[Any]) -> IdColumn:
+    """Make a column of sorted ids; ``dtypes``: all that the caller's columns of them have."""
+    dtype = dtypes[0] if len(dtypes) == 1 else None
+    if family == "integer":
+        dtype = None if id_types.is_float(dtype) else dtype
+    elif len(dtypes) > 1 and all(map(id_types.is_categorical, dtypes)):
+        dtype = "category"
+    return IdColumn(values, family, None if dtype == values.dtype else dtype)
+
+
+def sorted_ids(column: Column, labels: list[str]) -> Column:
+    """Sort ids that are not integers, each once."""
+    return _factorize(column, labels)[1]
 
 
 def _factorize(column, labels):

@@ -8,11 +8,13 @@ of this (`matrices`). The caller's data is only ever read.
 from __future__ import annotations
 
 import inspect
+import os
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_choice, check_truth, errors_named
+from glp_rapids.common.checks import check_choice, check_progress, check_truth
+from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.device import (
     DeviceName,
     LackOfMemory,
@@ -22,9 +24,10 @@ from glp_rapids.device import (
     settle_with_default_stream,
     to_device,
 )
+from glp_rapids.frames import chunks, files
 from glp_rapids.graph import build, id_types
 from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric
-from glp_rapids.ingest import rank, readers
+from glp_rapids.ingest import paths, rank, readers
 from glp_rapids.ingest.matrices import Adjacency, graph_of
 from glp_rapids.ingest.options import ColumnNames, EdgeOptions
 from glp_rapids.ingest.weights import checked_weights
@@ -43,6 +46,7 @@ def as_graph(
     vertices: Any = None,
     multigraph: Literal["merge", "keep"] = "merge",
     device: DeviceName | None = None,
+    progress: Progress = False,
 ) -> Graph:
     """Turn edges in any of the usual forms into a `Graph`.
 
@@ -132,22 +136,38 @@ def as_graph(
     2     cy       1
     3    dan       0
     """
-    options = source, destination, weight, directed, vertices, multigraph, device
+    options = source, destination, weight, directed, vertices, multigraph, device, progress
     return _converted(graph, *options).to_graph()
 
 
-def as_any_graph(graph: Any, **edges: Unpack[EdgeOptions]) -> BaseGraph:
+def as_any_graph(
+    graph: Any, *, progress: Progress = False, **edges: Unpack[EdgeOptions]
+) -> BaseGraph:
     """Do what `as_graph` does, but leave a `CompressedGraph` compressed."""
-    arguments = inspect.signature(as_graph).bind(graph, **edges)
+    arguments = inspect.signature(as_graph).bind(graph, progress=progress, **edges)
     arguments.apply_defaults()
     return _converted(*arguments.args, **arguments.kwargs)
 
 
-def _converted(graph, source, destination, weight, directed, vertices, multigraph, device):
+def _converted(
+    graph, source, destination, weight, directed, vertices, multigraph, device, progress
+):
     check_choice("multigraph", multigraph, ("merge", "keep"), "'merge' or 'keep'")
     check_truth(directed=directed)
+    check_progress(progress)
     device = choose(device)
     options = readers.Options(source, destination, weight, bool(directed), vertices)
+    keep = multigraph == "keep"
+    if isinstance(graph, str | os.PathLike):
+        path = paths.checked(graph)
+        ends = [*readers.names_of(source, "source"), *readers.names_of(destination, "destination")]
+        graph = paths.opened(path, paths.Asked(ends, bool(directed), device))
+        with files.naming(path):
+            return _of_data(graph, options, keep, device, progress)
+    return _of_data(graph, options, keep, device, progress)
+
+
+def _of_data(graph, options, count_duplicates, device, progress):
     if isinstance(graph, BaseGraph):
         name = f"a glp_rapids.{type(graph).__name__}"
         readers.refuse(options, name, "vertices", "it has its own")
@@ -157,17 +177,42 @@ def _converted(graph, source, destination, weight, directed, vertices, multigrap
         return graph.to(device)
     edges = None
     try:
+        table = graph if isinstance(graph, chunks.Table) else chunks.table_of(graph)
+        if table is not None:
+            with files.naming(table.place):
+                return _of_table(table, options, count_duplicates, device, progress)
         settle_with_default_stream()
         edges = readers.read(graph, options)
         settle_with_default_stream()  # where cuDF and cuGraph made what was read
         if isinstance(edges, Adjacency):
-            taken = graph_of(edges, multigraph == "keep", device)
+            taken = graph_of(edges, count_duplicates, device)
             if taken is not None:
                 return taken
             edges = edges.edges()
-        return _build(edges, options, multigraph == "keep", device)
+        return _build(edges, options, count_duplicates, device)
     except MemoryError as error:
         raise LackOfMemory(_lack_of_memory(edges, device, error)) from error
+
+
+def _of_table(table, options, count_duplicates, device, progress):
+    columns = readers.column_names(table.names, options)
+    frame = table.small(columns.names)
+    if frame is None:
+        # Numba comes with it, which a small frame need not wait for
+        from glp_rapids.ingest import chunked
+
+        bar = {"desc": "as_graph", "bar_format": "{desc}: {postfix} {elapsed}"}
+        with reporting(progress, _show, **bar) as report:
+            graph = chunked.graph_of(table, columns, options, count_duplicates, report)
+        if graph is not None:
+            return graph.to(device)
+        frame = table.empty(columns.names)
+    return _build(readers.read(frame, options), options, count_duplicates, device)
+
+
+def _show(bar, facts):
+    of = f" of {facts['of']:,}" if facts["of"] else ""
+    bar.set_postfix_str(f"pass {facts['pass']}, {facts['step']}: {facts['rows']:,}{of} rows")
 
 
 def _lack_of_memory(edges, device, error):
@@ -191,9 +236,7 @@ def _build(edges, options, count_duplicates, device):
             refuse_elsewhere(column, label)
     weights = None
     if edges.weight is not None:
-        with errors_named(edges.weight_label):
-            weights = checked_weights(edges.weight, edges.weight_label)
-        weights = to_device(weights, device)
+        weights = to_device(checked_weights(edges.weight, edges.weight_label), device)
     source, destination, vertices = _ranked(edges, options, device)
     arrays = build.csr_of_pairs(
         source,

@@ -8,8 +8,8 @@ else. Foreign graph libraries are recognized only if the caller has imported the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,8 @@ from glp_rapids.ingest.matrices import Adjacency
 
 ACCEPTED = (
     "a pandas, cuDF, polars, pyarrow or dask edge frame, a tuple of arrays (src, dst) or (src, "
-    "dst, weight), a SciPy or CuPy sparse matrix, a networkx.Graph, a cugraph.Graph or a "
-    "glp_rapids.Graph"
+    "dst, weight), a SciPy or CuPy sparse matrix, a networkx.Graph, a cugraph.Graph, a "
+    "glp_rapids.Graph, a pyarrow dataset or a path"
 )
 
 
@@ -48,35 +48,61 @@ def _describe(graph):
         return f"an array of shape {graph.shape}; pass its columns as (array[:, 0], array[:, 1])"
     if isinstance(graph, list):
         return "a list; for a list of pairs, pass tuple(zip(*pairs))"
+    if _is_read_once(graph):
+        return (
+            f"{name}, which can be read only once, while a graph takes several passes; write it to "
+            "Parquet files and pass their folder, or bring it into one frame"
+        )
+    if instance_of("pyarrow.parquet", "ParquetDataset")(graph):
+        return f"{name}; pass its path, or pyarrow.dataset.dataset(path)"
     if "dask" in name:
         return f"{name}; bring it into one frame with .compute()"
     return name
 
 
+def _is_read_once(graph):
+    once = (
+        instance_of("pyarrow", "RecordBatchReader"), instance_of("pyarrow.dataset", "Scanner"),
+        lambda graph: isinstance(graph, Iterator),
+    )  # fmt: skip
+    return any(recognized(graph) for recognized in once)
+
+
 def _read_frame(frame, options):
-    return _edges_of(frame, _column_names(list(frame.columns), options), options)
+    return _edges_of(frame, column_names(list(frame.columns), options), options)
 
 
 def _read_foreign(frame, options):
     library = foreign.library_of_frame(frame)
-    wanted = _column_names(library.names(frame), options)
-    # source and destination may be one column
-    names = list(dict.fromkeys(name for names in wanted for name in names))
+    wanted = column_names(library.names(frame), options)
     with errors_named("graph"):
-        frame = library.native(library.select(frame, names))
+        frame = library.native(library.select(frame, wanted.names))
     return _edges_of(frame, wanted, options)
 
 
-def _column_names(there, options):
+class Columns(NamedTuple):
+    """Which columns of a frame hold what; ``weights``: one or none."""
+
+    sources: list[Any]
+    destinations: list[Any]
+    weights: list[Any]
+
+    @property
+    def names(self) -> list[Any]:
+        """All of them, each once: source and destination may be one column."""
+        return list(dict.fromkeys(name for names in self for name in names))
+
+
+def column_names(there: list[Any], options: Options) -> Columns:
     """Name the source, destination and weight columns, all of which are there."""
-    sources = _names(options.source, "source")
-    destinations = _names(options.destination, "destination")
+    sources = names_of(options.source, "source")
+    destinations = names_of(options.destination, "destination")
     if len(sources) != len(destinations):
         raise ValueError(
             f"source names {len(sources)} column(s) and destination {len(destinations)}: "
             f"{sources} and {destinations}; a vertex id has as many columns on both ends"
         )
-    weights = [] if options.weight is None else _names(options.weight, "weight")
+    weights = [] if options.weight is None else names_of(options.weight, "weight")
     number_of = Counter(there)
     for argument, names in (
         ("source", sources),
@@ -93,7 +119,7 @@ def _column_names(there, options):
                 raise ValueError(f"{argument}: the frame has several columns named {name!r}")
     if len(weights) > 1:
         raise ValueError(f"weight must be one column, not {weights}")
-    return sources, destinations, weights
+    return Columns(sources, destinations, weights)
 
 
 def _edges_of(frame, names, options):
@@ -118,7 +144,8 @@ def _edges_of(frame, names, options):
     )
 
 
-def _names(names, argument):
+def names_of(names: Any, argument: str) -> list[Any]:
+    """Return the columns that an argument names, one or a list of them."""
     several = isinstance(names, list | tuple)
     if several and not names:
         raise ValueError(f"{argument} must name at least one column")

@@ -1,4 +1,4 @@
-"""Weights as a caller has them to weights as a graph has them."""
+"""The weights of edges: which numbers may be some, and one clear error for what may not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.checks import errors_named
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column
@@ -14,12 +15,22 @@ from glp_rapids.frames.kinds import Column
 Array = Any
 
 
-def checked_weights(column: Column, label: str) -> Array:
-    """Turn weights into int64, float32 or float64, finite and not negative."""
+def checked_weights(column: Column, label: str, first_row: int = 0) -> Array:
+    """Turn weights into int64, float32 or float64, finite and not negative.
+
+    ``first_row``: what messages add to the number of a row.
+    """
+    with errors_named(label):
+        return _checked(column, label, first_row)
+
+
+def _checked(column, label, first_row):
     mend = "cast them with astype('float64')"
     if nulls := kinds.null_count(column):
+        row = first_row + int(kinds.to_array(kinds.is_null(column)).argmax())
         raise ValueError(
-            f"{label} holds {nulls} null(s) or NaN; drop those rows with dropna, or fill them"
+            f"{label} holds {nulls} null(s) or NaN, the first at row {row}; drop those rows with "
+            "dropna, or fill them"
         )
     dtype = column.dtype
     # those of Arrow and cuDF count as numeric
@@ -29,23 +40,20 @@ def checked_weights(column: Column, label: str) -> Array:
     weights = kinds.to_array(column)
     if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:
         raise TypeError(f"{label} holds {dtype}, not real numbers of at most 64 bits; {mend}")
-    _refuse_where(weights < 0, weights, label, "negative", "weights are how much an edge counts")
+
+    def refuse_where(bad, what, mend):
+        if bool(bad.any()):
+            row = int(bad.argmax())
+            raise ValueError(
+                f"{label} holds {int(bad.sum())} {what} weight(s), the first "
+                f"{weights[row].item()} at row {first_row + row}; {mend}"
+            )
+
+    refuse_where(weights < 0, "negative", "weights are how much an edge counts")
     if weights.dtype.kind == "f":
-        xp = array_module(weights)
-        _refuse_where(~xp.isfinite(weights), weights, label, "infinite", "drop or cap them")
+        refuse_where(~array_module(weights).isfinite(weights), "infinite", "drop or cap them")
         return weights.astype(np.float32) if weights.dtype == np.float16 else weights
     if weights.dtype == np.uint64:
         beyond = weights > np.uint64(2**63 - 1)
-        _refuse_where(
-            beyond, weights, label, "too large", "the limit is 2**63 - 1; cast to float64"
-        )
+        refuse_where(beyond, "too large", "the limit is 2**63 - 1; cast to float64")
     return weights.astype(np.int64, copy=False)
-
-
-def _refuse_where(bad: Array, weights: Array, label: str, what: str, mend: str) -> None:
-    if bool(bad.any()):
-        row = int(bad.argmax())
-        raise ValueError(
-            f"{label} holds {int(bad.sum())} {what} weight(s), the first {weights[row].item()} at "
-            f"row {row}; {mend}"
-        )

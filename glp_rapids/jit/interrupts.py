@@ -30,7 +30,7 @@ def parts(size: int) -> Iterator[tuple[int, int]]:
 
 def parts_of_rows(starts: np.ndarray) -> Iterator[tuple[int, int]]:
     """Cut rows into runs of few entries, or a row of many."""
-    cuts = np.searchsorted(starts, np.arange(A_CALL, starts[-1], A_CALL))
+    cuts = np.searchsorted(starts, np.arange(starts[0] + A_CALL, starts[-1], A_CALL))
     yield from pairwise([0, *cuts.tolist(), starts.size - 1])
 
 

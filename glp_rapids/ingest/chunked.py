@@ -1,0 +1,174 @@
+"""A graph of a table that is read in chunks, several times, since it does not fit twice in memory.
+
+The passes over the table: the distinct ids are collected (`distinct`; for ids of several columns
+one pass more, for the tuples), then the entries of every row are counted, then each is put into its
+place (`graph.in_place`). At its peak that takes, beside the ids and a chunk of some 100 bytes a
+row: 8 bytes a vertex for ``indptr``, 1 to 4 a vertex to look up integer ids, and 4 an entry (8
+from 2^31 vertices on), with weights 8 to 12, for at most 1.25 times the entries that the graph will
+have; so at most 1.3 times the finished CSR where it has four or more entries a vertex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.common.progress import Report
+from glp_rapids.frames import kinds
+from glp_rapids.frames.chunks import Chunk, Table
+from glp_rapids.frames.kinds import Column
+from glp_rapids.graph import id_types
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.vertex_ids import VertexIds
+from glp_rapids.ingest import rank
+from glp_rapids.ingest.distinct import DistinctIds, DistinctIntegers
+from glp_rapids.ingest.edges import Options
+from glp_rapids.ingest.lookup import IntegerLookup, Lookup, TupleLookup, lookup_of
+from glp_rapids.ingest.readers import Columns
+from glp_rapids.ingest.weights import checked_weights
+
+
+def graph_of(
+    table: Table, columns: Columns, options: Options, count_duplicates: bool, report: Report | None
+) -> Graph | None:
+    """Build the graph of a table in host memory; None: it has no rows."""
+    table.check(columns.names)
+    reading = _Reading(table, columns, report)
+    further = None
+    if options.vertices is not None:
+        width = len(columns.sources)
+        further = id_types.split_columns(options.vertices, width, "vertices")
+    found = reading.ids(further)
+    if found is None:
+        return None
+    vertices, find, weights = found
+    return _filled(reading, vertices, find, weights, options.directed, count_duplicates)
+
+
+class _Reading:
+    """Reads a table pass after pass, and says how far it has come."""
+
+    def __init__(self, table: Table, columns: Columns, report: Report | None) -> None:
+        self.table, self.columns = table, columns
+        self._report, self._rows = report, table.rows
+        self._pass = 0
+
+    def chunks(self, step: str, names: list[Any]) -> Iterator[Chunk]:
+        """Yield the chunks that hold rows."""
+        rows = 0
+        self._pass += 1
+        for chunk in self.table.chunks(list(dict.fromkeys(names))):
+            if not len(chunk.frame):
+                continue
+            rows += len(chunk.frame)
+            yield chunk
+            if self._report is not None:
+                facts = {"step": step, "pass": self._pass, "rows": rows, "of": self._rows}
+                self._report(facts)
+        self._rows = rows
+
+    def ids(self, further: list[Column] | None) -> Any:
+        """Read and check all ids and weights: the ids, what ranks them, the dtype of weights."""
+        ends, weight_types, rows = self.columns, set(), 0
+        expected = None if self._rows is None else 2 * self._rows
+        distinct = [DistinctIds(expected) for _ in ends.sources]
+        for chunk in self.chunks("ids", ends.names):
+            rows += len(chunk.frame)
+            for end, names in (("source", ends.sources), ("destination", ends.destinations)):
+                for ids, name in zip(distinct, names, strict=True):
+                    column, label = _column(chunk, end, name)
+                    ids.add(column, label, end, chunk.first_row)
+            for name in ends.weights:
+                weight_types.add(_weights(chunk, name).dtype)
+        if not rows:
+            return None
+        for ids, column in zip(distinct, further or [], strict=bool(further)):
+            ids.add(column, "vertices", "vertices")
+        columns = []
+        while distinct:
+            columns.append(distinct.pop(0).column())
+        dtype = np.result_type(*weight_types) if weight_types else None
+        if len(columns) == 1:
+            vertices, find = columns, _first_of(lookup_of(columns[0]))
+        else:
+            vertices, find = self._tuples(columns, further)
+        return VertexIds(tuple(vertices), "pandas"), find, dtype
+
+    def _tuples(self, columns, further):
+        """Read the ids of several columns again: which tuples of them there are."""
+        ends, distinct = self.columns, DistinctIntegers()
+        find = TupleLookup([lookup_of(column) for column in columns], rank.sizes_of_tuples(columns))
+        for chunk in self.chunks("ids", [*ends.sources, *ends.destinations]):
+            for end, names in (("source", ends.sources), ("destination", ends.destinations)):
+                keys = find.keys_of(*_of_end(chunk, end, names))
+                self.refuse_absent(keys, chunk)
+                distinct.add(keys, end)
+        if further is not None and len(further[0]):
+            distinct.add(find.keys_of(further, ["vertices"] * len(further)), "vertices")
+        keys = distinct.sorted()
+        vertices = rank.columns_of_keys(keys, columns)
+        find.keys = IntegerLookup(keys)
+        return vertices, find
+
+    def ranks(self, step: str, find: Lookup, weights: Any = None) -> Iterator[tuple]:
+        """Yield the ranks of both ends of the edges, and the weights if there is a dtype."""
+        ends = self.columns
+        names = [*ends.sources, *ends.destinations, *(ends.weights if weights else [])]
+        for chunk in self.chunks(step, names):
+            found = []
+            for end, of_end in (("source", ends.sources), ("destination", ends.destinations)):
+                found.append(find(*_of_end(chunk, end, of_end)))
+                self.refuse_absent(found[-1], chunk)
+            yield *found, _weights(chunk, ends.weights[0]).astype(weights) if weights else None
+
+    def refuse_absent(self, ranks: np.ndarray, chunk: Chunk) -> None:
+        """Raise if an id was not there when the ids were collected."""
+        if (ranks < 0).any():
+            row = chunk.first_row + int((ranks < 0).argmax())
+            raise self.changed(f"{chunk.place} has another id at row {row}")
+
+    def changed(self, how: str) -> ValueError:
+        """Return the error that the table is not the same in each reading."""
+        return ValueError(
+            f"graph: {self.table.place} changed while it was read, which takes several passes "
+            f"({how}); write the edges to Parquet files that nobody changes, or pass one frame"
+        )
+
+
+def _filled(reading, vertices, find, weights, directed, count_duplicates):
+    from glp_rapids.graph.in_place import Changed, Filling
+
+    filling = Filling(
+        len(vertices), symmetric=not directed, weights=weights, count_duplicates=count_duplicates
+    )
+    for source, destination, _ in reading.ranks("degrees", find):
+        filling.count(source, destination)
+    for strip in filling.strips():
+        filling.begin(*strip)
+        for pairs in reading.ranks("rows", find, weights):
+            filling.place(*pairs)
+        try:
+            filling.close()
+        except Changed as error:
+            raise reading.changed(str(error)) from None
+    return Graph(*filling.arrays(), directed, vertices)
+
+
+def _column(chunk, end, name):
+    label = chunk.label(f"{end} column {name!r}")
+    return kinds.as_column(chunk.frame[name], label), label
+
+
+def _of_end(chunk, end, names):
+    return zip(*(_column(chunk, end, name) for name in names), strict=True)
+
+
+def _weights(chunk, name):
+    return checked_weights(*_column(chunk, "weight", name), chunk.first_row)
+
+
+def _first_of(lookup):
+    """Look up ids of one column as `TupleLookup` does those of several."""
+    return lambda columns, labels: lookup(*columns, *labels)
