@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import mmap
 import os
 import sys
 from types import ModuleType
@@ -172,6 +173,20 @@ def settle_with_default_stream() -> None:
         cupy.cuda.Stream.null.synchronize()
 
 
+def is_mapped(array: Any) -> bool:
+    """Tell whether an array lies in a mapped file, which the system drops and reads as it likes."""
+    while array is not None:
+        if isinstance(array, mmap.mmap):
+            return True
+        array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
+    return False
+
+
+def memory_taken(*arrays: Any) -> int:
+    """Add up the bytes of arrays that are in memory; those in mapped files take none."""
+    return sum(array.nbytes for array in arrays if array is not None and not is_mapped(array))
+
+
 class LackOfMemory(MemoryError):
     """There is too little memory; the message says for what, how much is free, and what to do."""
 
@@ -194,6 +209,15 @@ def memory_in_use(device: DeviceName) -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def memory_total(device: DeviceName) -> int:
+    """Return the bytes that a device has: the current GPU, or the host."""
+    if device == "gpu":
+        import cupy
+
+        return cupy.cuda.runtime.memGetInfo()[1]
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def memory_free(device: DeviceName) -> int:

@@ -1,5 +1,6 @@
 """Label propagation on compressed graphs gives what it gives on plain ones, to the last bit."""
 
+import dataclasses
 from functools import partial
 
 import graphs
@@ -16,7 +17,7 @@ from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.fraud import account_scores
 from glp_rapids.graph.rows import CSR
-from glp_rapids.propagation.engines import cpu_compressed
+from glp_rapids.propagation.engines import cpu_arrays, cpu_streamed
 from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.run import run
@@ -35,14 +36,14 @@ SELECTED = [
 @pytest.fixture(autouse=True)
 def no_small_graphs(monkeypatch):
     """Let the engine that decodes classes do the small graphs too."""
-    monkeypatch.setattr(cpu_compressed, "SMALL", 0)
+    monkeypatch.setattr(cpu_arrays, "SMALL", 0)
 
 
 @pytest.fixture
 def no_room(monkeypatch):
     """Let the buffer be so small that classes are cut into pieces."""
-    monkeypatch.setattr(cpu_compressed, "BUFFER", 3)
-    monkeypatch.setattr(cpu_compressed, "BUFFER_A_VERTEX", 0)
+    monkeypatch.setattr(cpu_arrays, "BUFFER", 3)
+    monkeypatch.setattr(cpu_arrays, "BUFFER_A_VERTEX", 0)
 
 
 def directions(graph):
@@ -112,8 +113,8 @@ def test_drawn_graphs(edges, ordered, cut, seed):
     plain = as_graph(**edges, device="cpu")
     compressed = compress(plain, "cgr", order=shuffled(plain) if ordered else None, device="cpu")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu_compressed, "BUFFER", 3 if cut else 1 << 22)
-        patch.setattr(cpu_compressed, "BUFFER_A_VERTEX", 0)
+        patch.setattr(cpu_arrays, "BUFFER", 3 if cut else 1 << 22)
+        patch.setattr(cpu_arrays, "BUFFER_A_VERTEX", 0)
         for direction in directions(plain):
             options = {"direction": direction, "seed": seed, "classes": 3}
             assert_same(
@@ -149,8 +150,8 @@ def test_weights_by_way_of_a_table_or_not(dtype, values):
 
 def test_small_graphs_are_decoded_once(monkeypatch):
     monkeypatch.undo()
-    assert cpu_compressed.SMALL > 1000
-    monkeypatch.setattr(cpu_compressed, "CompressedCpuEngine", None)
+    assert cpu_arrays.SMALL > 1000
+    monkeypatch.setattr(cpu_streamed, "StreamedCpuEngine", None)
     for name in ("power law", "uneven weights", "directed weighted"):
         plain = as_graph(**graphs.GRAPHS[name](), device="cpu")
         for order in (None, shuffled(plain)):
@@ -200,13 +201,14 @@ def test_the_report_names_the_scheme_where_lists_were_read():
 
 def test_who_sleeps_is_left_out(monkeypatch):
     read = []
-    read_lists = cpu_compressed.read_lists
+    of_form = cpu_streamed.FORMS["compressed"]
 
     def counted(rows, vertices, *others):
         read.append(vertices.size)
-        read_lists(rows, vertices, *others)
+        of_form.read(rows, vertices, *others)
 
-    monkeypatch.setattr(cpu_compressed, "read_lists", counted)
+    counting = dataclasses.replace(of_form, read=counted)
+    monkeypatch.setitem(cpu_streamed.FORMS, "compressed", counting)
     for directed in (False, True):
         edges = graphs.edges(graphs.power_law_pairs(400, 2500, 2), directed=directed)
         graph = compress(as_graph(**edges, device="cpu"), "cgr", device="cpu")
@@ -300,14 +302,14 @@ def test_memory_is_that_of_one_class():
     plain = as_graph(**graphs.edges(graphs.random_pairs(n, m, 4)), device="cpu")
     graph = compress(plain, "cgr", device="cpu")
     engines = []
-    compressed_engine = cpu_compressed.compressed_engine
     with pytest.MonkeyPatch.context() as patch:
+        start = cpu_streamed.StreamedCpuEngine.start
         patch.setattr(
-            cpu_compressed,
-            "compressed_engine",
-            lambda *arguments: engines.append(compressed_engine(*arguments)) or engines[-1],
+            cpu_streamed.StreamedCpuEngine,
+            "start",
+            lambda engine: engines.append(engine) or start(engine),
         )
-        patch.setattr(cpu_compressed, "BUFFER", 1000)
+        patch.setattr(cpu_arrays, "BUFFER", 1000)
         patch.setattr(hash_votes, "threads_for", lambda entries: 1)
         run(graph, Classic(), Options(max_iter=2))
     sizes = {

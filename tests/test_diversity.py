@@ -308,7 +308,7 @@ def test_cudf_in_cudf_out(model):
         ({"model": ["core"]}, (ValueError, TypeError), "model must"),
         ({"memory_limit": 0}, ValueError, "memory_limit must.*not 0"),
         ({"memory_limit": -1}, ValueError, "memory_limit must.*-1"),
-        ({"memory_limit": "1GB"}, TypeError, "memory_limit must.*'1GB'"),
+        ({"memory_limit": "1XB"}, ValueError, "memory_limit must.*'1XB'"),
         ({"devices": []}, ValueError, r"devices must.*\[\]"),
         ({"devices": 2}, TypeError, "devices must.*2"),
         ({"device": "tpu"}, ValueError, "device must.*'tpu'"),

@@ -172,7 +172,7 @@ def test_the_result_says_how_it_came(device):
         ({"vertices": [None]}, (ValueError, TypeError), "vertices"),
         ({"vertices": [0, 1, 0]}, ValueError, "vertices.*0"),
         ({"memory_limit": 0}, ValueError, "memory_limit must.*not 0"),
-        ({"memory_limit": "big"}, TypeError, "memory_limit must.*'big'"),
+        ({"memory_limit": "big"}, ValueError, "memory_limit must.*'big'"),
         ({"directed": True}, ValueError, "directed.*symmetrize=True"),
         ({"device": "tpu"}, ValueError, "device must.*'tpu'"),
         ({"graph": None}, TypeError, "graph"),

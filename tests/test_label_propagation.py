@@ -26,8 +26,7 @@ from glp_rapids.bench.overlap import planted_cover, random_cover
 from glp_rapids.device import to_device, to_host
 from glp_rapids.metrics import cover_f1
 from glp_rapids.propagation import run
-from glp_rapids.propagation.engines import cpu as cpu_engine
-from glp_rapids.propagation.kernels.cpu import hash_votes
+from glp_rapids.propagation.kernels.cpu import hash_votes, tables
 from glp_rapids.propagation.results import renumbered
 from glp_rapids.propagation.variants.classic import Classic
 from glp_rapids.propagation.variants.layered import Layered
@@ -372,16 +371,7 @@ def test_labels_beyond_a_direct_table_are_hashed(monkeypatch):
     edges = graphs.GRAPHS["power law"]()
     direct = every_variant(edges, "cpu")
     calls = []
-    tables_for = cpu_engine.tables_for
-
-    def hashed(*arguments):
-        *entries, slots, _ = tables_for(*arguments)
-        calls.append(slots.shape)
-        size = 1 << entries[0].shape[1].bit_length() + 1
-        return *entries, np.zeros((slots.shape[0], size), slots.dtype), False
-
-    monkeypatch.setattr(cpu_engine, "LARGEST_TABLE", 0)
-    monkeypatch.setattr(cpu_engine, "tables_for", hashed)
+    monkeypatch.setattr(tables, "kinds_for", lambda *sizes: calls.append(sizes) or [tables.HASHED])
     assert_all_equal(direct, every_variant(edges, "cpu"))
     assert calls
 
@@ -504,8 +494,11 @@ def test_report_of_a_run(device):
     report = label_propagation(**edges, device=device, explore=2).attrs["glp"]
     assert set(report) == {
         "sweeps", "explored", "changed", "converged", "seconds", "device", "memory_in_use",
+        "way", "memory_limit", "predicted",
     }  # fmt: skip
     assert report["device"] == device
+    assert report["way"] == "plain"
+    assert report["predicted"] > 0
     assert report["explored"] == 2
     assert report["converged"] is True
     assert report["sweeps"] == len(report["changed"])

@@ -89,7 +89,7 @@ def test_kept_code_depends_on_the_files_of_intrinsics(monkeypatch):
 
     monkeypatch.setattr(Path, "read_bytes", noted)
     for module, needed in (("kernels.cpu.unit_votes", "short_rows.py"),
-                           ("engines.cpu_compressed", "atomics.py")):  # fmt: skip
+                           ("kernels.cpu.strips", "atomics.py")):  # fmt: skip
         seen.clear()
         name = f"glp_rapids.propagation.{module}"
         importlib.import_module(name)

@@ -9,7 +9,7 @@ import pytest
 
 import glp_rapids
 from glp_rapids.propagation.kernels.cpu import short_rows
-from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
+from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order, starts_in_order
 
 KINDS = {
     short_rows.FEW: short_rows.leaders_of_few,
@@ -61,7 +61,9 @@ def test_rows_are_copied_in_any_order(threads, dtype):
     indptr = np.concatenate([[0], np.cumsum(degrees)])
     entries = rng.integers(0, 1 << 30, indptr[-1]).astype(dtype)
     order = rng.permutation(5000).astype(np.int32)
-    starts, copy = rows_in_order(order, indptr, (entries,), threads)
+    starts, copy = np.empty(order.size + 1, np.int64), np.empty_like(entries)
+    starts_in_order(order, indptr, starts)
+    rows_in_order(order, indptr, starts, entries, copy, threads)
     rows = [entries[indptr[v] : indptr[v + 1]] for v in order]
     np.testing.assert_array_equal(copy, np.concatenate(rows))
     np.testing.assert_array_equal(np.diff(starts), degrees[order])

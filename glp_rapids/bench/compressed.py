@@ -22,7 +22,7 @@ from glp_rapids.propagation.engines import ENGINES
 
 GRAPHS = ("web", "cnr-2000", "uk-2007-100k")
 SCHEMES = ("cgr", "packed", "entropy")
-STRATEGIES = tuple(ENGINES["gpu", "compressed"])
+STRATEGIES = tuple(ENGINES["gpu", "packed"])
 WANTED_SHARE = {"packed": 0.6, "cgr": 0.25}  # of the plain sweep's rate
 WANTED_OVER_DECODE = 1.4
 WANTED_ENCODING = 1.0  # G entries a second

@@ -44,7 +44,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="numbers of the GPUs to share the work; default: the current one",
     )  # fmt: skip
     run.add_argument(
-        "--memory-limit", type=int, metavar="BYTES", help="default: what is free; more is batched"
+        "--memory-limit",
+        metavar="BYTES",
+        help="such as 8GB; default: what is free; more is batched",
     )
     edge_files.add_device_and_output(run)
 

@@ -98,9 +98,3 @@ def errors_named(name: str) -> Iterator[None]:
             raise
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(f"{name}: {_WORKED_WITH} ({type(error).__name__}: {error!s:.200})") from error
-
-
-def check_memory_limit(memory_limit: Any) -> None:
-    """Raise unless ``memory_limit`` is None or a number of bytes."""
-    if memory_limit is not None:
-        check_integer("memory_limit", memory_limit, 1, " byte")

@@ -49,7 +49,7 @@ def read_lists(
         entries, values = given.codes, given.values.view(word)
     else:
         entries, values = given.view(word), None
-    _copy(threads, places, rows.entry_starts, entries, values, starts, copy)
+    copy_entries(threads, places, rows.entry_starts, entries, values, starts, copy)
 
 
 @functools.cache
@@ -143,7 +143,7 @@ def _copy_some(thread, threads, places, from_starts, entries, values, starts, co
 
 
 @ParallelKernel
-def _copy(team, places, from_starts, entries, values, starts, copy):
+def copy_entries(team, places, from_starts, entries, values, starts, copy):
     """Copy the entries of some places; with ``values`` they are codes of those."""
     arguments = team.threads, places, from_starts, entries, values, starts, copy
     together(team, _copy_some, arguments)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_memory_limit, check_truth
+from glp_rapids.common.checks import check_truth
 from glp_rapids.common.segments import integer_sums, segment_ids
+from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
 from glp_rapids.diversity.costs import entries_read
 from glp_rapids.diversity.engines import engine_for
@@ -69,7 +70,7 @@ def ego_networks(
     *,
     symmetrize: bool = False,
     arrays: bool = False,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     **edges: Any,
 ) -> Frame | EgoNetworks:
     """Extract ego-networks: for each vertex the edges among its neighbours, without itself.
@@ -86,8 +87,9 @@ def ego_networks(
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
     arrays : bool, default False
         Return an `EgoNetworks` of arrays instead of a frame.
-    memory_limit : int, optional
-        Bytes to work in, besides the result; None: half of what is free. The less there is, the
+    memory_limit : int or str, optional
+        Bytes to work in, or a text such as "8GB", besides the result; None: half of what is free.
+        The less there is, the
         more batches.
     **edges
         How to read ``graph``; see `as_graph`.
@@ -130,7 +132,7 @@ def ego_networks(
     ([0, 1, 2], [0, 1, 3, 4], [1, 0, 2, 1])
     """
     check_truth(arrays=arrays)
-    check_memory_limit(memory_limit)
+    memory_limit = as_bytes("memory_limit", memory_limit)
     graph = as_graph(graph, **edges)
     begin = time.perf_counter()
     csr = simple(graph, symmetrize)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_integer, check_memory_limit, check_progress, check_truth
+from glp_rapids.common.checks import check_integer, check_progress, check_truth
 from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets
+from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import array_module
 from glp_rapids.diversity.models import Model, model_of
 from glp_rapids.diversity.team import DiversityTeam
@@ -43,7 +44,7 @@ def structural_diversity(
     model: str = "component",
     *,
     symmetrize: bool = False,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     devices: list | None = None,
     progress: Progress = False,
     **edges: Unpack[EdgeOptions],
@@ -66,8 +67,9 @@ def structural_diversity(
         least ``k - 2`` triangles of it; a vertex without an edge is none.
     symmetrize : bool, default False
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
-    memory_limit : int, optional
-        Bytes to work in, on each GPU, besides the graph and the result; None: what is free, of a
+    memory_limit : int or str, optional
+        Bytes to work in, or a text such as "8GB", on each GPU, besides the graph and the result;
+        None: what is free, of a
         GPU half of it. The less there is, the more batches; on a GPU of large ego-networks, since
         small ones need no memory but the multiprocessors' own.
     devices : list, optional
@@ -128,7 +130,7 @@ def structural_diversity(
     if k is not None:
         check_integer("k", k, about.least_k, f" for model={model!r}")
         k = int(k)
-    check_memory_limit(memory_limit)
+    memory_limit = as_bytes("memory_limit", memory_limit)
     check_progress(progress)
     graph = as_graph(graph, **edges)
     begin = time.perf_counter()
@@ -164,7 +166,7 @@ def top_structural_diversity(
     contexts: bool = True,
     prune: bool = True,
     symmetrize: bool = False,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     devices: list | None = None,
     progress: Progress = False,
     **edges: Unpack[EdgeOptions],
@@ -240,7 +242,7 @@ def top_structural_diversity(
     check_integer("t", t, 1)
     k, t = int(k), int(t)
     check_truth(contexts=contexts, prune=prune)
-    check_memory_limit(memory_limit)
+    memory_limit = as_bytes("memory_limit", memory_limit)
     check_progress(progress)
     graph = as_graph(graph, **edges)
     begin = time.perf_counter()

@@ -12,7 +12,7 @@ from glp_rapids.common.segments import segment_ids, segment_ranges, segment_sums
 from glp_rapids.device import DeviceName, array_module, device_of, module_on
 
 Array = Any
-ENTRIES_AT_ONCE = 1 << 24  # of a chunk
+ENTRIES_AT_ONCE, FEWEST_AT_ONCE = 1 << 24, 1 << 14  # of a chunk
 
 
 class Rows(Protocol):
@@ -64,6 +64,9 @@ class Rows(Protocol):
     def chunks(self, entries: int | None = None) -> Iterator[Chunk]:
         """Read all rows that have entries, about so many entries at a time, a longer row alone."""
 
+    def arrays(self) -> list[Array]:
+        """List the arrays that hold the rows, and those that were made of them and are kept."""
+
     def by_place(self, values: Array) -> Array:
         """Put values of the vertices in the order of the places."""
         return values
@@ -85,7 +88,9 @@ class Rows(Protocol):
     def row_weights(self) -> Array:
         """Sum the weights of each row without its self-loop: exact, then rounded once."""
         sums = module_on(self.device).zeros(self.number_of_vertices, np.float64)
-        for first, last, rows in self.chunks():
+        # On a host a chunk takes less memory than the sums of all vertices do.
+        few = max(FEWEST_AT_ONCE, self.number_of_vertices // 8)
+        for first, last, rows in self.chunks(few if self.device == "cpu" else None):
             xp = array_module(rows.indices)
             owner = rows.row_indices()
             if first:
@@ -141,6 +146,10 @@ class CSR(Rows):
     @property
     def ascends(self) -> bool:
         return True
+
+    def arrays(self) -> list[Array]:
+        held = self.indptr, self.indices, self.weights
+        return [array for array in held if array is not None]
 
     def row_indices(self) -> Array:
         """Return the row of every entry, of the type of ``indices``: with these a COO matrix."""

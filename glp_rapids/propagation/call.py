@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from glp_rapids.device import choose
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.propagation.options import Options, SweepOptions
 
@@ -30,6 +31,8 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
         known = ", ".join(sorted(SweepOptions.__annotations__))
         raise TypeError(f"unknown option {unknown[0]!r}; there are {known}")
     run_options = Options(**{**defaults, **others})
+    if run_options.memory_limit is not None:
+        run_options.check_limit(choose(edges.get("device")))
     return as_any_graph(graph, **edges), run_options
 
 

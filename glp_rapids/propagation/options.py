@@ -15,6 +15,8 @@ from glp_rapids.common.checks import (
     is_number,
     shown,
 )
+from glp_rapids.common.sizes import as_bytes
+from glp_rapids.device import DeviceName, memory_total
 from glp_rapids.ingest.options import EdgeOptions
 
 Update = Literal["semi", "sync"]
@@ -22,6 +24,8 @@ TieBreak = Literal["min", "max", "hash"]
 Direction = Literal["in", "out", "both"]
 # "auto" everywhere; the baselines for plain graphs on a GPU; "decode" for compressed ones there.
 Strategy = Literal["auto", "shared+warp", "shared", "global", "sort", "decode"]
+# How a run holds the neighbour lists, see `ways`; "auto": the fastest that fits.
+WayName = Literal["auto", "plain", "packed", "streamed packed", "streamed plain"]
 
 
 class SweepOptions(EdgeOptions, total=False):
@@ -38,6 +42,8 @@ class SweepOptions(EdgeOptions, total=False):
     seed: int
     skip_inactive: bool
     strategy: Strategy
+    memory_limit: int | str | None
+    way: WayName
     progress: bool | Callable[[dict], None]
 
 
@@ -60,6 +66,8 @@ class Options:
     seed: int = 0
     skip_inactive: bool = True
     strategy: Strategy = "auto"
+    memory_limit: int | None = None  # bytes; a text such as "40GB" becomes those
+    way: WayName = "auto"
     progress: bool | Callable[[dict], None] = False
     stops: bool = True  # by its own criterion, before max_iter
     merges: bool = True  # neighbouring classes once little changes
@@ -69,6 +77,8 @@ class Options:
         check_choice("tie_break", self.tie_break, get_args(TieBreak))
         check_choice("direction", self.direction, get_args(Direction))
         check_choice("strategy", self.strategy, get_args(Strategy))
+        check_choice("way", self.way, get_args(WayName))
+        object.__setattr__(self, "memory_limit", as_bytes("memory_limit", self.memory_limit))
         check_integer("classes", self.classes, 1, most=65536)
         check_integer("explore", self.explore, 0)
         check_integer("max_iter", self.max_iter, 0, most=(1 << 31) - 1)
@@ -80,3 +90,11 @@ class Options:
             raise TypeError(f"tol must be a number or None, not {shown(self.tol)}")
         check_share("tol", self.tol, "a share of the vertices in [0, 1]")
         check_progress(self.progress)
+
+    def check_limit(self, device: DeviceName) -> None:
+        """Raise if the limit is more than the device has."""
+        if self.memory_limit is not None and self.memory_limit > (most := memory_total(device)):
+            raise ValueError(
+                f"memory_limit must be at most the {most:,} bytes that the {device} has, not "
+                f"{self.memory_limit:,}; None stands for what is free"
+            )

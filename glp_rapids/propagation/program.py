@@ -92,6 +92,9 @@ class Program:
     largest_amount: float | None = None
     # Not checked: the most that all amounts a vertex hears add up to, where that is known.
     _largest_sum: ClassVar[float | None] = None
+    # `initial_state` makes all its arrays, and keeps none: they need not be copied.
+    _gives_state: ClassVar[bool] = False
+    _asks_for_readers: ClassVar[bool] = False  # `initial_state` does
     result_columns: ClassVar[tuple[str, ...]] = ()
 
     def initial_state(self, graph: BaseGraph) -> Mapping[str, Any]:
@@ -102,6 +105,10 @@ class Program:
         lists themselves takes them from ``graph.to_graph()``.
         """
         return {}
+
+    def _bytes_a_vertex(self, index_dtype: Any) -> int:
+        """Return what the state takes, where that is known before it is made."""
+        return 0
 
     @staticmethod
     def pick_label(v, sweep, state):
@@ -249,8 +256,9 @@ def initial_state(program: Program, graph: BaseGraph, to_device: Callable[[Any],
             f"{name_of}.initial_state must return a dict of arrays and numbers, "
             f"not {type(given).__name__}"
         )
-    state = {}
-    for name, value in given.items():
+    state, names, given = {}, list(given), dict(given)
+    for name in names:
+        value = given.pop(name)  # once it is copied nobody needs it here
         if not (isinstance(name, str) and name.isidentifier()) or name in RESERVED:
             raise ValueError(
                 f"{name_of}.initial_state names a field {name!r}; choose an identifier other "
@@ -265,7 +273,8 @@ def initial_state(program: Program, graph: BaseGraph, to_device: Callable[[Any],
             state[name] = np.float64(value)
         elif hasattr(value, "shape") and len(value.shape) >= 1:
             with errors_named(label):
-                state[name] = to_device(_numbers(value, label)).copy()
+                array = to_device(_numbers(value, label))
+                state[name] = array if program._gives_state else array.copy()
             # Labels have a check of their own.
             if value.shape[0] != graph.number_of_vertices and name != "labels":
                 raise ValueError(

@@ -23,9 +23,11 @@ import numpy as np
 from glp_rapids.common.progress import reporting
 from glp_rapids.device import LackOfMemory, memory_free, memory_in_use, module_on, to_device
 from glp_rapids.propagation.failures import LOWEST, explain_failure
+from glp_rapids.propagation.memory import budget_of, gpu_bytes_of
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, initial_state
 from glp_rapids.propagation.schedule import Schedule
+from glp_rapids.propagation.ways import decoded_for_good
 from glp_rapids.propagation.workload import workload_of
 
 if TYPE_CHECKING:
@@ -46,8 +48,10 @@ def run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     """Run a program on a graph, on the device where the graph lives."""
     try:
         return _run(graph, program, options)
+    except LackOfMemory:
+        raise
     except MemoryError as error:
-        device, needed = graph.device, _bytes_needed(graph)
+        device, needed = graph.device, gpu_bytes_of(graph)
         raise LackOfMemory(
             f"graph: there is too little memory to propagate labels over its "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
@@ -57,24 +61,13 @@ def run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
         ) from error
 
 
-def _bytes_needed(graph: BaseGraph) -> int:
-    """Estimate the peak of a run, as `glp-rapids bench gpu` and `bench compressed` measure it.
-
-    Of plain graphs of 0.3 to 17 M vertices that was 43 to 59 bytes a vertex.
-    """
-    if graph.scheme:
-        return graph.nbytes + 60 * graph.number_of_vertices
-    arrays = [array for array in (graph.indices, graph.weights) if array is not None]
-    entries = sum(array.nbytes for array in arrays) * (2 if graph.directed else 1)
-    return entries + 59 * graph.number_of_vertices
-
-
 def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     begin = time.perf_counter()
     # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compile_program import compile_program
     from glp_rapids.propagation.engines import ENGINES, engine_of
 
+    budget = budget_of(graph, program, options)
     xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
     state = initial_state(program, graph, lambda array: to_device(array, graph.device))
@@ -85,24 +78,28 @@ def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
     else:
         labels = _first_labels(labels, number_of_vertices, graph.index_dtype)
     fields = {"labels": labels, "sweep": np.int64(0), "seed": np.int64(options.seed)}
-    if program.count_volumes:
+    if program.count_volumes and singletons:
+        fields["volume"] = xp.ones(max(number_of_vertices, 1), np.int64)
+        fields["volume"][number_of_vertices:] = 0
+    elif program.count_volumes:
         said = labels[labels >= 0]
         volume = xp.bincount(said, minlength=max(number_of_vertices, 1)).astype(np.int64)
         fields["volume"] = volume
     fields.update(state)
 
-    rows = graph.rows(options.direction)
-    compressed = rows.scheme is not None
-    decoded = graph.device == "gpu" and graph.scheme and not compressed
-    if decoded and options.strategy == "decode":
+    source = budget.source()
+    rows = source.rows(options.direction)
+    if graph.device == "gpu" and decoded_for_good(graph, options) and options.strategy == "decode":
         choices = ", ".join(map(repr, ENGINES["gpu", "plain"]))
         raise ValueError(
             f"direction={options.direction!r} of a directed compressed graph decodes it for good; "
             f"strategy must then be one of {choices}, not 'decode'"
         )
-    engine_class, target = engine_of(graph.device, rows.form, options.strategy)
+    _, target = engine_of(graph.device, budget.ways[0], options.strategy)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
-    workload = workload_of(graph, rows, program, compiled.traits, options, singletons)
+    workload = workload_of(source, rows, program, compiled.traits, options, singletons)
+    way, workload, predicted = budget.choose(workload, compiled.traits, fields)
+    engine_class, _ = engine_of(graph.device, way, options.strategy)
     schedule = Schedule(options, number_of_vertices)
 
     def check(failure: int) -> None:
@@ -132,8 +129,11 @@ def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
         "seconds": time.perf_counter() - begin,
         "device": graph.device,
         "memory_in_use": memory_in_use(graph.device),
+        "way": way,
+        "memory_limit": budget.limit,
+        "predicted": predicted,
     }
-    if compressed:
+    if rows.scheme is not None:
         report["compressed"] = rows.scheme
     return Outcome(graph, fields["labels"], {**state, **fields}, report)
 

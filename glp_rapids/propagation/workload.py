@@ -27,7 +27,8 @@ class Workload:
     ``once``: a row ascends and holds a neighbour once, whose vote is for its label. ``distinct``:
     in the first class of the first sweep no label occurs twice around a vertex. ``id_words``: what
     is hashed in the place of a vertex. In ``kept``, which
-    stays on the graph, an engine may leave what the next run on the same rows can use.
+    stays on the graph, an engine may leave what the next run on the same rows can use. ``memory``:
+    the bytes that an engine which streams may take for arrays of its own; None: as it likes.
     """
 
     graph: BaseGraph
@@ -43,6 +44,7 @@ class Workload:
     distinct: bool
     id_words: IdWords
     kept: dict[tuple, Any]
+    memory: int | None = None
 
 
 def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:

@@ -1,10 +1,12 @@
-"""The engines by device, form of rows and strategy: the same calls, the same results."""
+"""The engines by device, way and strategy: the same calls, the same results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+from glp_rapids.propagation.ways import WAYS
 
 Build = Callable[..., Any]  # what makes an engine of a workload, a compiled program and the state
 
@@ -15,10 +17,16 @@ def _cpu() -> Build:
     return CpuEngine
 
 
-def _cpu_compressed() -> Build:
-    from glp_rapids.propagation.engines.cpu_compressed import compressed_engine
+def _cpu_packed() -> Build:
+    from glp_rapids.propagation.engines.cpu_streamed import packed_engine
 
-    return compressed_engine
+    return packed_engine
+
+
+def _cpu_streamed() -> Build:
+    from glp_rapids.propagation.engines.cpu_streamed import StreamedCpuEngine
+
+    return StreamedCpuEngine
 
 
 def _gpu() -> Build:
@@ -47,29 +55,31 @@ def _baseline(strategy: str) -> Build:
 
 BASELINES = ("shared+warp", "shared", "global", "sort")
 
-# By device and form of rows; nothing is imported before it is asked for. A CPU has one engine for
-# each form, whatever the strategy.
+# By device and way (`ways`); nothing is imported before it is asked for. A CPU has one engine for
+# each way, whatever the strategy.
 ENGINES: dict[tuple[str, str], dict[str, Callable[[], Build]]] = {
     ("cpu", "plain"): {"auto": _cpu},
-    ("cpu", "compressed"): {"auto": _cpu_compressed},
+    ("cpu", "packed"): {"auto": _cpu_packed},
+    ("cpu", "streamed packed"): {"auto": _cpu_streamed},
+    ("cpu", "streamed plain"): {"auto": _cpu_streamed},
     ("gpu", "plain"): {"auto": _gpu, **{name: partial(_baseline, name) for name in BASELINES}},
-    ("gpu", "compressed"): {"auto": _gpu_compressed, "decode": _decode_first},
+    ("gpu", "packed"): {"auto": _gpu_compressed, "decode": _decode_first},
 }
 
 
-def engine_of(device: str, form: str, strategy: str = "auto") -> tuple[Build, Any]:
-    """Return what makes a device's engine for rows of a form, and the target that compiles for it.
+def engine_of(device: str, way: str, strategy: str = "auto") -> tuple[Build, Any]:
+    """Return what makes a device's engine for a way, and the target that compiles for it.
 
     Raises
     ------
     ValueError
-        There is no such strategy for this form of rows on a GPU.
+        There is no such strategy for this way on a GPU.
     """
-    engines = ENGINES[device, form]
+    engines = ENGINES[device, way]
     if device == "cpu":
         strategy = "auto"
     if strategy not in engines:
-        choices = ", ".join(repr(choice) for choice in engines)
+        choices, form = ", ".join(repr(choice) for choice in engines), WAYS[way].form
         raise ValueError(f"strategy of a {form} graph must be one of {choices}, not {strategy!r}")
     if device == "cpu":
         from glp_rapids.jit.target import cpu_target as target

@@ -10,46 +10,42 @@ import numpy as np
 
 from glp_rapids.jit.interrupts import A_CALL
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines import cpu_arrays
+from glp_rapids.propagation.engines.cpu_arrays import Layout, Sizes
 from glp_rapids.propagation.engines.stepped import SweptEngine
-from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels.cpu import hash_votes
-from glp_rapids.propagation.kernels.cpu.tables import tables_for
-from glp_rapids.propagation.kernels.cpu.unit_votes import LARGEST_TABLE, rows_in_order
-from glp_rapids.propagation.schedule import Rule, class_lists, merged
+from glp_rapids.propagation.kernels.cpu.class_lists import vertices_by_class
+from glp_rapids.propagation.kernels.cpu.tables import DIRECT, STAMPED
+from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order, starts_in_order
+from glp_rapids.propagation.schedule import Rule, merged
 from glp_rapids.propagation.workload import Workload
 
 
 class CpuArrays:
-    """The arrays of a run on a CPU, on plain and on compressed rows."""
+    """The arrays of a run on a CPU, which both engines have; `cpu_arrays` plans them."""
 
-    def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
-        rows = workload.rows
-        number_of_vertices, self._index_type = rows.number_of_vertices, rows.index_dtype
+    def __init__(
+        self, workload: Workload, compiled: Compiled, fields: dict[str, Any], sizes: Sizes,
+        layout: Layout,
+    ):  # fmt: skip
         self._workload, self._compiled, self._fields = workload, compiled, fields
-        self._threads = hash_votes.threads_for(rows.number_of_edges)
-        stamped = (
-            compiled.traits.unit_votes
-            and compiled.traits.default_score
-            and number_of_vertices <= LARGEST_TABLE
-        )
-        self._kernel = hash_votes.sweep_kernel(compiled, stamped)
-        self._tables = tables_for(
-            number_of_vertices, workload.largest_degree, self._threads, self._index_type, stamped
-        )
-        self._slack = np.full(number_of_vertices, -1, np.int32)
-        self._tied = np.zeros(number_of_vertices, np.uint8)
-        self._errors = np.zeros((self._threads, WORDS), np.int64)
+        self._index_type, self._threads = workload.rows.index_dtype, layout.threads
+        self._kernel = hash_votes.sweep_kernel(compiled, layout.tables == STAMPED)
+        made = [planned.made() for planned in cpu_arrays.tables_of(sizes, layout).values()]
+        self._tables = (*made, *([] if layout.tables == STAMPED else [layout.tables == DIRECT]))
+        arrays = cpu_arrays.state_arrays(sizes, layout)
+        self._slack, self._tied = arrays["slack"].made(), arrays["tied"].made()
+        self._errors = arrays["errors"].made()
+        self._class_indptr = cpu_arrays.class_offsets_of(workload)
+        self._vertices = arrays["vertices"].made()
+        vertices_by_class(workload.id_words, self._class_indptr, self._vertices)
 
     def _make_lists(self, size: int) -> None:
         """Make room for the winners of so many vertices, and for their labels before."""
         score_type = np.float64 if self._compiled.traits.real_scores else np.int64
-        self._winners = (
-            np.empty(size, self._index_type),
-            np.empty(size, self._index_type),
-            np.empty(size, score_type),
-        )
-        self._old = np.empty(size, self._index_type)
-        self._counts = np.empty(size // hash_votes.CHUNK + 1, np.int64)
+        planned = cpu_arrays.winner_arrays(size, self._index_type, score_type)
+        *self._winners, self._old, self._counts = (array.made() for array in planned.values())
+        self._winners = tuple(self._winners)
 
     def start(self) -> None:
         """Write the first label of every vertex."""
@@ -83,23 +79,21 @@ class CpuEngine(CpuArrays, SweptEngine):
     """The engine of plain rows: all classes of a sweep in one call, or in a few."""
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
-        super().__init__(workload, compiled, fields)
+        sizes = cpu_arrays.sizes_of(workload, compiled.traits)
+        super().__init__(workload, compiled, fields, sizes, cpu_arrays.resident_layout(sizes))
         rows, readers = workload.rows, workload.readers
-        number_of_vertices = rows.number_of_vertices
-        self._class_indptr, vertices = class_lists(
-            workload.id_words, number_of_vertices, workload.classes
-        )
-        vertices = vertices.astype(self._index_type)
-        weights = rows.weights
-        if weights is None:
-            weights = np.empty(0, np.int64)
-        indptr, indices = rows.indptr, rows.indices
+        indptr, entries = rows.indptr, [rows.indices]
+        if rows.weights is not None:
+            entries.append(rows.weights)
         if workload.classes > 1:
-            entries = (indices, weights)[: 1 if rows.weights is None else 2]
-            indptr, *entries = rows_in_order(vertices, indptr, entries, self._threads)
-            indices, weights = (*entries, weights)[:2]
-        self._csr = vertices, indptr, indices, weights, readers.indptr, readers.indices
-        self._make_lists(number_of_vertices)
+            starts, *copies = (one.made() for one in cpu_arrays.rows_by_class(sizes).values())
+            starts_in_order(self._vertices, indptr, starts)
+            for given, copy in zip(entries, copies, strict=True):
+                rows_in_order(self._vertices, indptr, starts, given, copy, self._threads)
+            indptr, entries = starts, copies
+        indices, weights = (*entries, np.empty(0, np.int64))[:2]
+        self._csr = self._vertices, indptr, indices, weights, readers.indptr, readers.indices
+        self._make_lists(rows.number_of_vertices)
         self._entries_a_call = A_CALL // 2 if compiled.traits.plain else A_CALL // 4
         self._calls: dict[int, list] = {}
 

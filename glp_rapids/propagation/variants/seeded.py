@@ -11,7 +11,7 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.device import device_of, module_on
 from glp_rapids.propagation.call import prepare, refuse, results
-from glp_rapids.propagation.options import SweepOptions
+from glp_rapids.propagation.options import Direction, SweepOptions
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.run import run
 
@@ -33,25 +33,38 @@ class Seeded(Program):
     result_columns = ("strength", "hop")
     largest_amount = _largest_sum = 1.0 + 2.0**-20  # in units; rounding may exceed 1
 
+    _gives_state = _asks_for_readers = True
+
     def __init__(
-        self, labels: Any, heard_weight: Any, said_weight: Any, damping: float, max_hops: int,
-        steps: int,
-    ):  # fmt: skip
-        self.labels, self.heard_weight, self.said_weight = labels, heard_weight, said_weight
+        self, labels: Any, direction: Direction, damping: float, max_hops: int, steps: int
+    ):
+        self.labels, self.direction = labels, direction
         self.damping, self.max_hops, self.steps = float(damping), int(max_hops), int(steps)
+
+    def _bytes_a_vertex(self, index_dtype: Any) -> int:
+        return 5 * 8 + 4
 
     def initial_state(self, graph: BaseGraph) -> Mapping[str, Any]:
         """Return a state where seeds have strength 1 and hop 0, and all others are silent."""
         xp = module_on(graph.device)
+        rows, readers = graph.rows(self.direction), graph.readers(self.direction)
         is_seed = self.labels >= 0
+        heard = rows.row_weights()
+        said = heard if readers is rows else readers.row_weights()
+        spoken = said > 0
         # Where nothing is heard, or said, the norm is never used; 1 avoids a division by 0.
-        heard_norm = xp.sqrt(xp.where(self.heard_weight > 0, self.heard_weight, 1.0))
-        said_norm = xp.sqrt(xp.where(self.said_weight > 0, self.said_weight, 1.0))
-        exponent = xp.frexp(self._most(is_seed, heard_norm, said_norm, graph.directed))[1]
+        heard_norm = xp.sqrt(xp.where(heard > 0, heard, 1.0))
+        said_norm = heard_norm if said is heard else xp.sqrt(xp.where(spoken, said, 1.0))
+        del heard, said
+        most = self._most(is_seed, heard_norm, said_norm, spoken, graph.directed)
+        exponent = xp.frexp(most)[1]
+        del most, spoken
+        gain = xp.ldexp(1.0 / heard_norm, -exponent)
+        del heard_norm
         return {
             "labels": self.labels,
-            "gain": xp.ldexp(1.0 / heard_norm, -exponent),
-            "unit": xp.ldexp(xp.ones(heard_norm.size), exponent),
+            "gain": gain,
+            "unit": xp.ldexp(xp.ones(said_norm.size), exponent),
             "said_norm": said_norm,
             "spoken": xp.where(is_seed, 1.0 / said_norm, 0.0),
             "strength": is_seed.astype(np.float64),
@@ -60,7 +73,9 @@ class Seeded(Program):
             "max_hops": self.max_hops,
         }
 
-    def _most(self, is_seed: Any, heard_norm: Any, said_norm: Any, directed: bool) -> Any:
+    def _most(
+        self, is_seed: Any, heard_norm: Any, said_norm: Any, spoken: Any, directed: bool
+    ) -> Any:
         """Bound what each vertex can hear, whatever the weights and the order of updates.
 
         The normalized matrix has norm 1, so all strengths together stay below a geometric series.
@@ -72,7 +87,7 @@ class Seeded(Program):
         if self.damping < 1:
             growth = min(growth, 1 / (1 - self.damping))
         most = xp.full(is_seed.size, np.sqrt(max(float(is_seed.sum()), 1.0)) * growth)
-        heard = is_seed & (self.said_weight > 0)
+        heard = is_seed & spoken
         if not directed and bool(heard.any()):
             most = xp.minimum(most, heard_norm / said_norm[heard].min())
         return most
@@ -172,12 +187,8 @@ def seeded_label_propagation(
     labels, names = results().seed_labels(prepared, seeds)
     # no label gets farther than there are sweeps
     reach = max_iter if max_hops is None else min(int(max_hops), int(max_iter))
-    rows = prepared.rows(run_options.direction)
-    readers = prepared.readers(run_options.direction)
-    heard = rows.row_weights()
-    said = heard if readers is rows else readers.row_weights()
     # whatever the order of updates, no label gets further in a class than by a step
     steps = max_iter * (run_options.classes if run_options.update == "semi" else 1)
-    program = Seeded(labels, heard, said, damping, reach, steps)
+    program = Seeded(labels, run_options.direction, damping, reach, steps)
     outcome = run(prepared, program, run_options)
     return results().reached(outcome, names)

@@ -28,8 +28,13 @@ class SpeakerListener(Program):
     at a random place, and remembering is one write.
     """
 
+    _gives_state = True
+
     def __init__(self, sweeps: int):
         self.sweeps = int(sweeps)
+
+    def _bytes_a_vertex(self, index_dtype: Any) -> int:
+        return index_dtype.itemsize * (self.sweeps + 1) + 4
 
     def initial_state(self, graph: BaseGraph) -> Mapping[str, Any]:
         """Start every memory with the vertex itself."""

@@ -70,25 +70,33 @@ def _copy_some_rows(thread, threads, vertices, indptr, entries, starts, copy):
 
 
 @ParallelKernel
-def _copy_rows(team, vertices, indptr, entries, starts, copy):
+def copy_rows(team, vertices, indptr, entries, starts, copy):
+    """Copy the rows of ``vertices``, row i to ``copy[starts[i]:starts[i + 1]]``, one after another.
+
+    ``entries`` and ``copy`` are arrays without gaps.
+    """
     together(team, _copy_some_rows, (team.threads, vertices, indptr, entries, starts, copy))
 
 
+def starts_in_order(vertices: np.ndarray, indptr: np.ndarray, starts: np.ndarray) -> None:
+    """Write where rows start when they follow one another in the order of ``vertices``."""
+    starts[0], degrees = 0, starts[1:]
+    np.take(indptr[1:], vertices, out=degrees, mode="clip")
+    degrees -= indptr[vertices]
+    np.cumsum(degrees, out=degrees)
+
+
 def rows_in_order(
-    vertices: np.ndarray, indptr: np.ndarray, entries: tuple[np.ndarray, ...], threads: int
-) -> tuple[np.ndarray, ...]:
-    """Copy the rows of ``vertices``, in their order: where they start, then each of ``entries``."""
-    degrees = np.diff(indptr)[vertices]
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
+    vertices: np.ndarray, indptr: np.ndarray, starts: np.ndarray, entries: np.ndarray,
+    copy: np.ndarray, threads: int,
+) -> None:  # fmt: skip
+    """Copy the rows of ``vertices``, which start at ``starts`` then."""
     if starts[-1] < WORTH_COMPILING:
-        moved = np.repeat(indptr[vertices] - starts[:-1], degrees)
+        moved = np.repeat(indptr[vertices] - starts[:-1], np.diff(starts))
         moved += np.arange(moved.size)
-        return starts, *(array[moved] for array in entries)
-    entries = tuple(map(np.ascontiguousarray, entries))  # `move` knows no strides
-    copies = tuple(map(np.empty_like, entries))
-    for array, copy in zip(entries, copies, strict=True):
-        _copy_rows(threads, vertices, indptr, array, starts, copy)
-    return starts, *copies
+        np.take(entries, moved, out=copy, mode="clip")
+        return
+    copy_rows(threads, vertices, indptr, np.ascontiguousarray(entries), starts, copy)
 
 
 @inlined

@@ -1,0 +1,247 @@
+"""How much memory a run may take, how much it will, and which way it goes by that.
+
+All that a run holds counts: the graph and what is made of it, labels and state, the engine's
+arrays. What lies in mapped files does not: the system can drop it at any time. On a CPU the
+engine's share is that of the very plan its arrays are made of (`engines.cpu_arrays`); on a GPU it
+is a figure from above, measured by `glp-rapids bench gpu` and `bench compressed`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.common.sizes import UNITS
+from glp_rapids.device import LackOfMemory, memory_free, memory_taken
+from glp_rapids.propagation.ways import WAYS, in_form, ways_of
+
+if TYPE_CHECKING:
+    from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.rows import Rows
+    from glp_rapids.propagation.options import Options
+    from glp_rapids.propagation.program import Program, Traits
+    from glp_rapids.propagation.workload import Workload
+
+# A run that takes less does not look how much is free, which takes as long as a small run's sweep.
+LITTLE = 64 * UNITS["MIB"]
+# Bytes beside the graph, rounded up: a look at what is free is all that depends on them.
+AN_ENTRY, A_VERTEX = 48, 256
+# On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
+GPU_PLAIN, GPU_PACKED = 59, 60
+PACKED_BITS = 10  # an entry, where no lists can be looked at: between a crawl and a random graph
+
+
+class Chosen(NamedTuple):
+    """What was decided about a run."""
+
+    way: str
+    workload: Workload
+    predicted: int  # bytes, the graph included
+
+
+@dataclass
+class Budget:
+    """The memory of one run: `limit` bytes, the graph included; None: more than it will take."""
+
+    graph: BaseGraph
+    options: Options
+    ways: tuple[str, ...]
+    limit: int | None
+    making: int = 0  # bytes while rows are made of the graph, and before there is an engine
+
+    @property
+    def form(self) -> str:
+        """The form of the rows that the run reads: all ways that are tried have it."""
+        return WAYS[self.ways[0]].form
+
+    def source(self) -> BaseGraph:
+        """Return the graph in the form that the run reads."""
+        return in_form(self.graph, self.form, self.options)
+
+    def choose(self, workload: Workload, traits: Traits, fields: dict[str, Any]) -> Chosen:
+        """Choose the first way that fits; raise if none does."""
+        if self.graph.device == "gpu":
+            return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
+        # Numba waits for the first run: `import glp_rapids` stays light.
+        from glp_rapids.propagation.engines.cpu_arrays import largest_class_of, need_of, sizes_of
+
+        sizes = sizes_of(workload, traits)
+        lists = _taken(self.graph, workload)
+        state = sum(getattr(value, "nbytes", 0) for value in fields.values())
+        memory = None if self.limit is None else self.limit - lists - state
+        for way in self.ways:
+            need = need_of(way, sizes, partial(largest_class_of, workload), memory)
+            if memory is None or need.least <= memory:
+                predicted = max(lists + state + need.taken, self.making)
+                return Chosen(way, replace(workload, memory=memory), predicted)
+        parts = {
+            "the graph, what is made of it included": lists,
+            "labels and state": state + need.least - sizes.longest_row * sizes.bytes_an_entry,
+            f"the longest row ({sizes.longest_row:,} entries)":
+                sizes.longest_row * sizes.bytes_an_entry,
+        } if WAYS[way].streamed else {
+            "the graph, what is made of it included": lists,
+            "labels, state and lists class by class": state + need.least,
+        }  # fmt: skip
+        raise self._lack(lists + state + need.least, way, parts)
+
+    def _lack(self, least: int, way: str, parts: dict[str, int]) -> LackOfMemory:
+        """Return the error that says by how much the limit is too low, and what to do."""
+        graph, given = self.graph, self.options.memory_limit is not None
+        limit = f"memory_limit={self.limit:,} bytes is" if given else (
+            f"the {self.limit:,} bytes that are free, or held by the graph, are"
+        )  # fmt: skip
+        taken = "; ".join(f"{name}: {size:,}" for name, size in parts.items())
+        mend = "raise memory_limit" if given else "free some"
+        if memory_taken(*graph.rows("out").arrays()):
+            mend += ", let the graph lie in a mapped file (CompressedGraph.open), which takes none"
+        if self.options.way != "auto":
+            mend += ", leave way='auto'"
+        if self.options.update == "sync":
+            mend += ", update='semi' (less is held of a class)"
+        return LackOfMemory(
+            f"graph: {limit} {least - self.limit:,} too little to propagate labels over its "
+            f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
+            f"{graph.device}: {way!r} takes {least:,} at the least ({taken}); {mend}"
+        )
+
+
+def budget_of(graph: BaseGraph, program: Program, options: Options) -> Budget:
+    """Say how much memory a run may take; raise if it is clear that it is too little.
+
+    Raises
+    ------
+    ValueError
+        The way asked for is none that the graph can go.
+    LackOfMemory
+        Labels and state, or what has to be made of the graph first, do not fit.
+    """
+    budget = Budget(graph, options, ways_of(graph, options), options.memory_limit)
+    if graph.device == "gpu":
+        needed = gpu_bytes_of(graph)
+        if budget.limit is not None and needed > budget.limit:
+            raise budget._lack(needed, budget.ways[0], {"measured of others, from above": needed})
+        return budget
+    entries, vertices = graph.number_of_edges, graph.number_of_vertices
+    a_vertex = program._bytes_a_vertex(graph.index_dtype)
+    if budget.limit is None and entries * AN_ENTRY + vertices * (A_VERTEX + a_vertex) < LITTLE:
+        return budget
+    taken = memory_taken(*graph.rows("out").arrays())
+    if budget.limit is None:
+        budget.limit = memory_free("cpu") + taken
+    made = bytes_to_make(graph, options, budget.form, _wants_readers(program, options))
+    state = vertices * (graph.index_dtype.itemsize + a_vertex)
+    budget.making = taken + made + state
+    if budget.making > budget.limit:
+        parts = {"the graph": taken, "rows in another form or direction, while they are made": made,
+                 "labels and state": state}  # fmt: skip
+        raise budget._lack(budget.making, budget.ways[-1], parts)
+    return budget
+
+
+def gpu_bytes(
+    vertices: int, entries: int, bytes_an_entry: int, directed: bool, packed: int | None = None
+) -> int:
+    """Estimate the peak of a run on a GPU, the graph included; ``packed``: bytes of its lists."""
+    if packed is not None:
+        return packed + GPU_PACKED * vertices
+    return entries * bytes_an_entry * (2 if directed else 1) + GPU_PLAIN * vertices
+
+
+def gpu_bytes_of(graph: BaseGraph) -> int:
+    """Estimate the peak of a run of a graph on a GPU, see `gpu_bytes`."""
+    wide = 0 if graph.scheme else _bytes_an_entry(graph)
+    packed = graph.nbytes if graph.scheme else None
+    return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
+
+
+def _bytes_an_entry(graph: BaseGraph) -> int:
+    return graph.index_dtype.itemsize + (
+        0 if graph.weights is None else graph.weights.dtype.itemsize
+    )
+
+
+def _wants_readers(program: Program, options: Options) -> bool:
+    """Tell whether the readers of a vertex are asked for, whose rows may have to be made."""
+    return (program.skip_inactive and options.skip_inactive) or program._asks_for_readers
+
+
+def _taken(graph: BaseGraph, workload: Workload) -> int:
+    """Add up what is in memory of the graph, and of what the run has made of it."""
+    every: list[Rows] = [graph.rows("out"), workload.rows, workload.readers]
+    if workload.rows.form == "compressed" and isinstance(
+        getattr(workload.rows.weights, "codes", workload.rows.weights), np.ndarray
+    ):
+        _ = workload.rows.entry_starts  # which the first weights that are read would make
+    arrays = {id(array): array for rows in every for array in rows.arrays()}
+    words = workload.id_words.words
+    if not any(words is getattr(column, "values", None) for column in graph.vertices.columns):
+        arrays[id(words)] = words
+    return memory_taken(*arrays.values())
+
+
+# ---------------------------------------------------------------- rows that have to be made
+
+
+def bytes_to_make(graph: BaseGraph, options: Options, form: str, readers: bool) -> int:
+    """Bound the bytes that are taken while a run's rows are made of a graph on the CPU."""
+    made = 0
+    compressed, direction = bool(graph.scheme), options.direction
+    if compressed:
+        made += _bytes_of_places(graph)
+    if compressed and form == "plain" and "plain" not in graph._derived:
+        made += _bytes_of_csr(graph)
+    if form == "compressed" and not compressed and "packed" not in graph._derived:
+        made += bytes_to_encode(graph) + _bytes_of_places(graph)
+    if not graph.directed or (direction == "out" and not readers):
+        return made
+    if direction == "both":
+        return made + (0 if "both" in graph._derived else _bytes_to_join(graph))
+    if "transpose" in graph._derived and compressed == (form == "compressed"):
+        return made
+    if form == "compressed":  # by way of the plain graph
+        made += _bytes_of_csr(graph) + bytes_to_encode(graph)
+    return made + _bytes_to_transpose(graph)
+
+
+def _bytes_of_csr(graph: BaseGraph) -> int:
+    entries = graph.number_of_edges * _bytes_an_entry(graph)
+    return 8 * (graph.number_of_vertices + 1) + entries
+
+
+def _bytes_of_places(graph: BaseGraph) -> int:
+    """Count what tells where each list and its weights begin, and how long it is."""
+    item = graph.index_dtype.itemsize
+    order = 2 * item if getattr(graph, "order", None) is not None else 0
+    return graph.number_of_vertices * (8 + item + order + 8 * (graph.weights is not None))
+
+
+def _bytes_of_an_edge_number(entries: int) -> int:
+    return 4 if entries <= np.iinfo(np.int32).max else 8
+
+
+def _bytes_to_transpose(graph: BaseGraph) -> int:
+    """Count the transpose, a cursor a row, and where each entry was."""
+    entries = graph.number_of_edges
+    number = entries * _bytes_of_an_edge_number(entries)
+    return _bytes_of_csr(graph) + 8 * graph.number_of_vertices + number
+
+
+def _bytes_to_join(graph: BaseGraph) -> int:
+    """Count what sorting both directions into rows takes, see `sort_cpu.sorted_entries`."""
+    entries, item = graph.number_of_edges, graph.index_dtype.itemsize
+    number = _bytes_of_an_edge_number(2 * entries)
+    weights = 0 if graph.weights is None else graph.weights.dtype.itemsize
+    while_sorting = entries * (5 * item + 4 * number) + 24 * (graph.number_of_vertices + 1)
+    sorted_already = entries * 2 * (item + number + weights) + 16 * (graph.number_of_vertices + 1)
+    return max(while_sorting, sorted_already)
+
+
+def bytes_to_encode(graph: BaseGraph) -> int:
+    """Bound what `compressed.encode` takes: counting the numbers of a sample is the most of it."""
+    entries, vertices = graph.number_of_edges, graph.number_of_vertices
+    sampled = min(entries, 2 << 20)
+    return entries * PACKED_BITS // 8 + 24 * vertices + 160 * sampled
