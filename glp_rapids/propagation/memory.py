@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from glp_rapids.propagation.program import Program, Traits
     from glp_rapids.propagation.workload import Workload
 
-# A run that takes less does not look how much is free, which takes as long as a small run's sweep.
+# A run that takes less does not look how much is free: that takes a sixth of a small run's time.
 LITTLE = 64 * UNITS["MIB"]
+# For Python's own objects, such as views of strips: so much, or that share of a smaller limit.
+OBJECTS, OF_LIMIT = 512 * UNITS["KIB"], 64
 # Bytes beside the graph, rounded up: a look at what is free is all that depends on them.
 AN_ENTRY, A_VERTEX = 48, 256
 # On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
@@ -50,6 +52,7 @@ class Budget:
     options: Options
     ways: tuple[str, ...]
     limit: int | None
+    held: int = 0  # bytes that the caller holds
     making: int = 0  # bytes while rows are made of the graph, and before there is an engine
 
     @property
@@ -70,12 +73,15 @@ class Budget:
 
         sizes = sizes_of(workload, traits)
         lists = _taken(self.graph, workload)
-        state = sum(getattr(value, "nbytes", 0) for value in fields.values())
-        memory = None if self.limit is None else self.limit - lists - state
+        state = self.held + sum(getattr(value, "nbytes", 0) for value in fields.values())
+        memory, objects = None, 0
+        if self.limit is not None:
+            objects = min(OBJECTS, self.limit // OF_LIMIT)
+            memory = self.limit - lists - state - objects
         for way in self.ways:
             need = need_of(way, sizes, partial(largest_class_of, workload), memory)
             if memory is None or need.least <= memory:
-                predicted = max(lists + state + need.taken, self.making)
+                predicted = max(lists + state + need.taken + objects, self.making)
                 return Chosen(way, replace(workload, memory=memory), predicted)
         parts = {
             "the graph, what is made of it included": lists,
@@ -86,7 +92,9 @@ class Budget:
             "the graph, what is made of it included": lists,
             "labels, state and lists class by class": state + need.least,
         }  # fmt: skip
-        raise self._lack(lists + state + need.least, way, parts)
+        least = lists + state + need.least
+        parts["Python's own objects"] = min(OBJECTS, -(-least // (OF_LIMIT - 1)))
+        raise self._lack(sum(parts.values()), way, parts)
 
     def _lack(self, least: int, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""
@@ -96,7 +104,9 @@ class Budget:
         )  # fmt: skip
         taken = "; ".join(f"{name}: {size:,}" for name, size in parts.items())
         mend = "raise memory_limit" if given else "free some"
-        if memory_taken(*graph.rows("out").arrays()):
+        if graph.device == "gpu":
+            mend += ", compress the graph (glp_rapids.compress), or use host memory (device='cpu')"
+        elif memory_taken(*graph.rows("out").arrays()):
             mend += ", let the graph lie in a mapped file (CompressedGraph.open), which takes none"
         if self.options.way != "auto":
             mend += ", leave way='auto'"
@@ -109,7 +119,7 @@ class Budget:
         )
 
 
-def budget_of(graph: BaseGraph, program: Program, options: Options) -> Budget:
+def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 0) -> Budget:
     """Say how much memory a run may take; raise if it is clear that it is too little.
 
     Raises
@@ -119,7 +129,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options) -> Budget:
     LackOfMemory
         Labels and state, or what has to be made of the graph first, do not fit.
     """
-    budget = Budget(graph, options, ways_of(graph, options), options.memory_limit)
+    budget = Budget(graph, options, ways_of(graph, options), options.memory_limit, held)
     if graph.device == "gpu":
         needed = gpu_bytes_of(graph)
         if budget.limit is not None and needed > budget.limit:
@@ -133,7 +143,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options) -> Budget:
     if budget.limit is None:
         budget.limit = memory_free("cpu") + taken
     made = bytes_to_make(graph, options, budget.form, _wants_readers(program, options))
-    state = vertices * (graph.index_dtype.itemsize + a_vertex)
+    state = held + vertices * (graph.index_dtype.itemsize + a_vertex)
     budget.making = taken + made + state
     if budget.making > budget.limit:
         parts = {"the graph": taken, "rows in another form or direction, while they are made": made,
@@ -213,7 +223,9 @@ def _bytes_of_csr(graph: BaseGraph) -> int:
 
 
 def _bytes_of_places(graph: BaseGraph) -> int:
-    """Count what tells where each list and its weights begin, and how long it is."""
+    """Count what tells where each list and its weights begin, and how long it is, if not there."""
+    if graph.scheme and "skimmed" in graph.lists._derived:
+        return 0
     item = graph.index_dtype.itemsize
     order = 2 * item if getattr(graph, "order", None) is not None else 0
     return graph.number_of_vertices * (8 + item + order + 8 * (graph.weights is not None))

@@ -22,6 +22,8 @@ from glp_rapids.frames.kinds import (
     without_proxy,
 )
 from glp_rapids.graph.graph import Graph
+from glp_rapids.jit.cache import kept
+from glp_rapids.jit.interrupts import parts
 from glp_rapids.propagation.run import Outcome
 
 
@@ -39,17 +41,27 @@ def _numbers_by_first(values: Any, bound: int) -> Any:
         return values.copy()
     if array_module(values) is not np:
         return _numbers_on_gpu(values, bound)
-    size, dtype = values.size, values.dtype
-    values = np.maximum(values, -1)  # silence has the last place of the table
-    positions = np.arange(size, dtype=dtype)
-    first = np.full(bound + 1, size, dtype=dtype)
-    first[values[::-1]] = positions[::-1]  # the last write stays: the smallest position
-    first[-1] = size
-    number = np.empty(size + 1, dtype=dtype)
-    np.cumsum(first[values] == positions, dtype=dtype, out=number[:-1])
-    number[:-1] -= 1
-    number[-1] = -1
-    return number[first[values]]
+    numbers = np.full(max(bound, 1), -1, values.dtype)
+    found = np.empty_like(values)
+    given = 0
+    for first, last in parts(values.size):
+        given = _number(values[first:last], numbers, given, found[first:last])
+    return found
+
+
+@kept
+def _number(values, numbers, given, found):
+    """Number some more values, of which so many distinct ones have a number already."""
+    for place in range(values.size):
+        value = values[place]
+        if value < 0:
+            found[place] = -1
+            continue
+        if numbers[value] < 0:
+            numbers[value] = given
+            given += 1
+        found[place] = numbers[value]
+    return given
 
 
 def _numbers_on_gpu(values: Any, bound: int) -> Any:
@@ -108,7 +120,7 @@ def _null_where(silent: Any, values: Any, kind: Kind) -> Any:
 
 
 def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) -> Frame:
-    """Make the frame ``vertex, gamma, partition``, gamma after gamma."""
+    """Make the frame ``vertex, gamma, partition``, gamma after gamma, of outcomes' labels."""
     xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
     vertex = xp.tile(xp.arange(number_of_vertices), len(gammas))
@@ -136,6 +148,7 @@ def _in_all(graph: Graph, gammas: list, reports: list[dict]) -> dict[str, Any]:
         "sweeps": sum(report["sweeps"] for report in reports),
         "seconds": sum(report["seconds"] for report in reports),
         "device": graph.device,
+        **{name: reports[0][name] for name in ("way", "memory_limit") if reports},
         "layers": [
             dict(report, gamma=gamma) for gamma, report in zip(gammas, reports, strict=True)
         ],
@@ -144,7 +157,29 @@ def _in_all(graph: Graph, gammas: list, reports: list[dict]) -> dict[str, Any]:
 
 def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
     """Make the frame ``vertex, partition, frequency`` from the memories of SLPA."""
-    graph, memory, heard = outcome.graph, outcome.state["memory"], outcome.state["heard"]
+    graph = outcome.graph
+    memory, heard = (outcome.state.pop(name) for name in ("memory", "heard"))
+    xp, n = array_module(memory), graph.number_of_vertices
+    at_once = max(n // 32, 1 << 14) if xp is np else n  # in host memory, less than the run took
+    parts = []
+    for first in range(0, max(n, 1), max(at_once, 1)):
+        some = slice(first, first + at_once)
+        vertex, *rest = _strongest(memory[some], heard[some], max_labels, threshold)
+        parts.append((vertex + first, *rest))
+    vertex, label, frequency = map(xp.concatenate, zip(*parts, strict=True))
+    del parts, memory, heard  # which take more than the result
+    partition = xp.empty(label.size, dtype=graph.index_dtype)
+    if label.size:
+        # By the smallest vertex of each, and by the label where two share that vertex.
+        by_label = xp.lexsort(xp.stack([label, vertex]))
+        number = _numbers_by_first(label[by_label], graph.number_of_vertices)
+        partition[by_label] = number.astype(partition.dtype)
+    frame = graph.frame({"partition": partition, "frequency": frequency}, vertex=vertex)
+    return set_attributes(frame, outcome.report)
+
+
+def _strongest(memory: Any, heard: Any, max_labels: int, threshold: float) -> tuple:
+    """List rows of a cover: vertex, label and frequency, the strongest of a vertex first."""
     xp = array_module(memory)
     ordered = xp.sort(memory, axis=1)
     begins = ordered >= 0
@@ -156,22 +191,14 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
     row_end = (vertex + 1) * width
     following = xp.concatenate([flat[1:], row_end[-1:]]) if flat.size else flat
     count = xp.minimum(following, row_end) - flat
-    # Strongest first in each vertex; of equals the smaller label.
+    # Of equals the smaller label comes first.
     order = xp.lexsort(xp.stack([label, -count, vertex]))
     vertex, label, count = vertex[order], label[order], count[order]
     first = xp.searchsorted(vertex, vertex, side="left")
     rank = xp.arange(vertex.size) - first
     frequency = count / heard[vertex].astype(np.float64)
     kept = (rank < max_labels) & ((rank == 0) | (frequency >= threshold))
-    vertex, label, frequency = vertex[kept], label[kept], frequency[kept]
-    partition = xp.empty(label.size, dtype=graph.index_dtype)
-    if label.size:
-        # By the smallest vertex of each, and by the label where two share that vertex.
-        by_label = xp.lexsort(xp.stack([label, vertex]))
-        number = _numbers_by_first(label[by_label], graph.number_of_vertices)
-        partition[by_label] = number.astype(partition.dtype)
-    frame = graph.frame({"partition": partition, "frequency": frequency}, vertex=vertex)
-    return set_attributes(frame, outcome.report)
+    return vertex[kept], label[kept], frequency[kept]
 
 
 def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:

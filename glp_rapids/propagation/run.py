@@ -44,10 +44,13 @@ class Outcome:
     report: dict[str, Any] = field(default_factory=dict)
 
 
-def run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
-    """Run a program on a graph, on the device where the graph lives."""
+def run(graph: BaseGraph, program: Program, options: Options, held: int = 0) -> Outcome:
+    """Run a program on a graph, on the device where the graph lives.
+
+    ``held``: bytes that the caller holds for the same call, and that count as those of the run.
+    """
     try:
-        return _run(graph, program, options)
+        return _run(graph, program, options, held)
     except LackOfMemory:
         raise
     except MemoryError as error:
@@ -61,13 +64,13 @@ def run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
         ) from error
 
 
-def _run(graph: BaseGraph, program: Program, options: Options) -> Outcome:
+def _run(graph: BaseGraph, program: Program, options: Options, held: int) -> Outcome:
     begin = time.perf_counter()
     # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compile_program import compile_program
     from glp_rapids.propagation.engines import ENGINES, engine_of
 
-    budget = budget_of(graph, program, options)
+    budget = budget_of(graph, program, options, held)
     xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
     state = initial_state(program, graph, lambda array: to_device(array, graph.device))

@@ -89,7 +89,7 @@ class StreamedCpuEngine(CpuArrays, SteppedEngine):
         """Read the rows of a strip and find its winners, beside those of the strips before."""
         rows, strip = self._workload.rows, self._strip(*group)
         self._form.read(rows, *strip, self._buffer, self._weights)
-        self._run(EVALUATE, rule, strip, self._skips(rule), self._winning)
+        self._run(EVALUATE, rule, strip, strip.starts[-1], self._skips(rule), self._winning)
         if not self._whole:
             size = strip.vertices.size
             winners = (array[self._winning :] for array in self._winners)
@@ -105,9 +105,10 @@ class StreamedCpuEngine(CpuArrays, SteppedEngine):
             _fill_chunks(self._counts, listed)
         winners = Strip(self._selected[:listed], self._strip_starts[: listed + 1])
         skips, readers = self._skips(rule), self._form.in_place(self._workload.readers)
-        changed = self._run(UPDATE, rule, winners, skips and readers is not None, 0, readers)
+        entries, in_place = self._starts[self._active], skips and readers is not None
+        changed = self._run(UPDATE, rule, winners, entries, in_place, readers=readers)
         if self._compiled.traits.count_volumes:
-            self._run(RECOUNT, rule, winners, False, 0)
+            self._run(RECOUNT, rule, winners, entries, skips=False)
         self._changed += changed
         if not changed or not skips or readers is not None:
             return
@@ -138,15 +139,20 @@ class StreamedCpuEngine(CpuArrays, SteppedEngine):
         return Strip(self._selected[first:last], starts)
 
     def _run(
-        self, phases: tuple, rule: Rule, strip: Strip, skips: bool, place: int,
+        self, phases: tuple, rule: Rule, strip: Strip, entries: int, skips: bool, place: int = 0,
         readers: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> int:  # fmt: skip
-        """Evaluate the strip in the buffer, its winners from a place on; or do what follows."""
+        """Evaluate the strip in the buffer, its winners from a place on; or do what follows.
+
+        ``entries``: of all rows that this is about.
+        """
         vertices, starts = strip
         if readers is None:
             readers = starts, self._buffer
+        # one thread does a short strip before another has begun
+        threads = self._threads if entries >= hash_votes.PARALLEL_FROM // 4 else 1
         return int(self._kernel(
-            self._threads, phases, np.array([0, vertices.size]), vertices, starts, self._buffer,
+            threads, phases, np.array([0, vertices.size]), vertices, starts, self._buffer,
             self._none if self._weights is None else self._weights, *readers,
             tuple(self._fields.values()), (skips, rule.revisit_tied), self._settings(rule),
             self._tables, self._slack, self._tied,

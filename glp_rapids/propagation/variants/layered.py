@@ -11,9 +11,10 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, check_truth, is_number, is_sequence, shown
 from glp_rapids.propagation.call import prepare, results
+from glp_rapids.propagation.memory import budget_of
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.run import run
+from glp_rapids.propagation.run import Outcome, run
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -132,7 +133,11 @@ def layered_label_propagation(
     if order:
         return _ordering(*prepare(graph, options, direction="both"), sorted(gammas, reverse=True))
     prepared, run_options = prepare(graph, options)
-    outcomes = [run(prepared, Layered(gamma), run_options) for gamma in gammas]
+    outcomes: list[Outcome] = []
+    for gamma in gammas:
+        held = sum(outcome.labels.nbytes for outcome in outcomes)
+        outcome = run(prepared, Layered(gamma), run_options, held)
+        outcomes.append(replace(outcome, state={}))  # which takes more than the labels
     return results().layers(prepared, gammas, outcomes, renumber)
 
 
@@ -140,11 +145,12 @@ def _ordering(graph: BaseGraph, run_options: Options, gammas: list[float]) -> Fr
     """Order the vertices: every layer, the finest first, puts its communities together."""
     from glp_rapids.graph import vertex_order
 
+    budget_of(graph, Layered(0), run_options)  # raises before rows of both directions are made
     vertices, reports = vertex_order.by_degree(graph.rows(run_options.direction)), []
     # With merged classes lists took 4% more bits in this order.
     run_options = replace(run_options, merges=False)
     for gamma in gammas:
-        outcome = run(graph, Layered(gamma), run_options)
+        outcome = run(graph, Layered(gamma), run_options, held=vertices.nbytes)
         vertices = vertex_order.with_layer(vertices, outcome.labels)
         reports.append(outcome.report)
     place = vertex_order.positions(vertices, graph.index_dtype)

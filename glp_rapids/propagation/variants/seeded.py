@@ -190,5 +190,5 @@ def seeded_label_propagation(
     # whatever the order of updates, no label gets further in a class than by a step
     steps = max_iter * (run_options.classes if run_options.update == "semi" else 1)
     program = Seeded(labels, run_options.direction, damping, reach, steps)
-    outcome = run(prepared, program, run_options)
+    outcome = run(prepared, program, run_options, held=labels.nbytes)
     return results().reached(outcome, names)
