@@ -23,6 +23,7 @@ _HOMES = {
     "layered_label_propagation": "propagation.variants.layered",
     "speaker_listener": "propagation.variants.speaker_listener",
     "seeded_label_propagation": "propagation.variants.seeded",
+    "estimate_memory": "propagation.estimate",
     "random_below": "common.hashing",
     "structural_diversity": "diversity.search",
     "top_structural_diversity": "diversity.search",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from glp_rapids.metrics import coverage as coverage
     from glp_rapids.metrics import modularity as modularity
     from glp_rapids.metrics import nmi as nmi
+    from glp_rapids.propagation.estimate import estimate_memory as estimate_memory
     from glp_rapids.propagation.program import Program as Program
     from glp_rapids.propagation.variants.classic import label_propagation as label_propagation
     from glp_rapids.propagation.variants.classic import propagate as propagate

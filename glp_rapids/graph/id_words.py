@@ -8,6 +8,7 @@ index and the first id are all they take.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from glp_rapids.frames import kinds
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 
 Array = Any
+AT_ONCE = 1 << 14  # texts: as bytes they take far more than their words
 
 
 class IdWords(NamedTuple):
@@ -76,7 +78,11 @@ def _words_of(column: IdColumn) -> Array:
     # Numba waits for the first strings: `import glp_rapids` stays light
     from glp_rapids.graph.string_hash import hashes_of
 
-    return hashes_of([_encoded(value) for value in values])
+    words, texts = np.empty(len(values), np.int64), iter(values)
+    for first in range(0, words.size, AT_ONCE):
+        some = [_encoded(value) for value in islice(texts, AT_ONCE)]
+        words[first : first + len(some)] = hashes_of(some)
+    return words
 
 
 def _nanoseconds(dtype: Any) -> np.int64:

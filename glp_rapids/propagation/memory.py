@@ -19,8 +19,11 @@ from glp_rapids.device import LackOfMemory, memory_free, memory_taken
 from glp_rapids.propagation.ways import WAYS, in_form, ways_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.graph.rows import Rows
+    from glp_rapids.propagation.engines.cpu_arrays import Sizes
     from glp_rapids.propagation.options import Options
     from glp_rapids.propagation.program import Program, Traits
     from glp_rapids.propagation.workload import Workload
@@ -42,6 +45,38 @@ class Chosen(NamedTuple):
     way: str
     workload: Workload
     predicted: int  # bytes, the graph included
+
+
+class Total(NamedTuple):
+    """What a run takes in all, or where it does not fit the least; and what its engine may take."""
+
+    size: int
+    fits: bool
+    memory: int | None
+
+
+def total_of(
+    way: str, sizes: Sizes, largest_class: Callable[[], int], lists: int, state: int,
+    limit: int | None,
+) -> Total:  # fmt: skip
+    """Add up a run on the CPU: ``lists``, ``state`` and what the engine of a way takes besides."""
+    from glp_rapids.propagation.engines.cpu_arrays import need_of
+
+    if limit is None:
+        taken = need_of(way, sizes, largest_class, None).taken
+        return Total(lists + state + taken, True, None)
+    objects = min(OBJECTS, limit // OF_LIMIT)
+    memory = limit - lists - state - objects
+    need = need_of(way, sizes, largest_class, memory)
+    if need.least <= memory:
+        return Total(lists + state + need.taken + objects, True, memory)
+    least = lists + state + need.least
+    return Total(least + min(OBJECTS, -(-least // (OF_LIMIT - 1))), False, memory)
+
+
+def _objects_beside(total: int) -> int:
+    """Return how much of the least total is for Python's objects."""
+    return min(OBJECTS, -(-total // OF_LIMIT))
 
 
 @dataclass
@@ -69,32 +104,27 @@ class Budget:
         if self.graph.device == "gpu":
             return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
         # Numba waits for the first run: `import glp_rapids` stays light.
-        from glp_rapids.propagation.engines.cpu_arrays import largest_class_of, need_of, sizes_of
+        from glp_rapids.propagation.engines.cpu_arrays import largest_class_of, sizes_of
 
         sizes = sizes_of(workload, traits)
         lists = _taken(self.graph, workload)
         state = self.held + sum(getattr(value, "nbytes", 0) for value in fields.values())
-        memory, objects = None, 0
-        if self.limit is not None:
-            objects = min(OBJECTS, self.limit // OF_LIMIT)
-            memory = self.limit - lists - state - objects
         for way in self.ways:
-            need = need_of(way, sizes, partial(largest_class_of, workload), memory)
-            if memory is None or need.least <= memory:
-                predicted = max(lists + state + need.taken + objects, self.making)
-                return Chosen(way, replace(workload, memory=memory), predicted)
+            largest = partial(largest_class_of, workload)
+            total = total_of(way, sizes, largest, lists, state, self.limit)
+            if total.fits:
+                predicted = max(total.size, self.making)
+                return Chosen(way, replace(workload, memory=total.memory), predicted)
+        longest = sizes.longest_row * sizes.bytes_an_entry if WAYS[way].streamed else 0
+        objects = _objects_beside(total.size)
         parts = {
             "the graph, what is made of it included": lists,
-            "labels and state": state + need.least - sizes.longest_row * sizes.bytes_an_entry,
-            f"the longest row ({sizes.longest_row:,} entries)":
-                sizes.longest_row * sizes.bytes_an_entry,
-        } if WAYS[way].streamed else {
-            "the graph, what is made of it included": lists,
-            "labels, state and lists class by class": state + need.least,
+            "labels, state and tables" if longest else "labels, state, tables and a copy of lists":
+                total.size - objects - lists - longest,
+            f"the longest row, {sizes.longest_row:,} entries": longest,
+            "Python's own objects": objects,
         }  # fmt: skip
-        least = lists + state + need.least
-        parts["Python's own objects"] = min(OBJECTS, -(-least // (OF_LIMIT - 1)))
-        raise self._lack(sum(parts.values()), way, parts)
+        raise self._lack(total.size, way, {name: size for name, size in parts.items() if size})
 
     def _lack(self, least: int, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""
@@ -142,7 +172,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     taken = memory_taken(*graph.rows("out").arrays())
     if budget.limit is None:
         budget.limit = memory_free("cpu") + taken
-    made = bytes_to_make(graph, options, budget.form, _wants_readers(program, options))
+    made = bytes_to_make(graph, options, budget.form, wants_readers(program, options))
     state = held + vertices * (graph.index_dtype.itemsize + a_vertex)
     budget.making = taken + made + state
     if budget.making > budget.limit:
@@ -163,18 +193,18 @@ def gpu_bytes(
 
 def gpu_bytes_of(graph: BaseGraph) -> int:
     """Estimate the peak of a run of a graph on a GPU, see `gpu_bytes`."""
-    wide = 0 if graph.scheme else _bytes_an_entry(graph)
+    wide = 0 if graph.scheme else bytes_an_entry(graph)
     packed = graph.nbytes if graph.scheme else None
     return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
 
 
-def _bytes_an_entry(graph: BaseGraph) -> int:
+def bytes_an_entry(graph: BaseGraph) -> int:
     return graph.index_dtype.itemsize + (
         0 if graph.weights is None else graph.weights.dtype.itemsize
     )
 
 
-def _wants_readers(program: Program, options: Options) -> bool:
+def wants_readers(program: Program, options: Options) -> bool:
     """Tell whether the readers of a vertex are asked for, whose rows may have to be made."""
     return (program.skip_inactive and options.skip_inactive) or program._asks_for_readers
 
@@ -201,11 +231,11 @@ def bytes_to_make(graph: BaseGraph, options: Options, form: str, readers: bool) 
     made = 0
     compressed, direction = bool(graph.scheme), options.direction
     if compressed:
-        made += _bytes_of_places(graph)
+        made += bytes_of_places(graph)
     if compressed and form == "plain" and "plain" not in graph._derived:
-        made += _bytes_of_csr(graph)
+        made += bytes_of_csr(graph)
     if form == "compressed" and not compressed and "packed" not in graph._derived:
-        made += bytes_to_encode(graph) + _bytes_of_places(graph)
+        made += bytes_to_encode(graph) + bytes_of_places(graph)
     if not graph.directed or (direction == "out" and not readers):
         return made
     if direction == "both":
@@ -213,16 +243,16 @@ def bytes_to_make(graph: BaseGraph, options: Options, form: str, readers: bool) 
     if "transpose" in graph._derived and compressed == (form == "compressed"):
         return made
     if form == "compressed":  # by way of the plain graph
-        made += _bytes_of_csr(graph) + bytes_to_encode(graph)
+        made += bytes_of_csr(graph) + bytes_to_encode(graph)
     return made + _bytes_to_transpose(graph)
 
 
-def _bytes_of_csr(graph: BaseGraph) -> int:
-    entries = graph.number_of_edges * _bytes_an_entry(graph)
+def bytes_of_csr(graph: BaseGraph) -> int:
+    entries = graph.number_of_edges * bytes_an_entry(graph)
     return 8 * (graph.number_of_vertices + 1) + entries
 
 
-def _bytes_of_places(graph: BaseGraph) -> int:
+def bytes_of_places(graph: BaseGraph) -> int:
     """Count what tells where each list and its weights begin, and how long it is, if not there."""
     if graph.scheme and "skimmed" in graph.lists._derived:
         return 0
@@ -239,7 +269,7 @@ def _bytes_to_transpose(graph: BaseGraph) -> int:
     """Count the transpose, a cursor a row, and where each entry was."""
     entries = graph.number_of_edges
     number = entries * _bytes_of_an_edge_number(entries)
-    return _bytes_of_csr(graph) + 8 * graph.number_of_vertices + number
+    return bytes_of_csr(graph) + 8 * graph.number_of_vertices + number
 
 
 def _bytes_to_join(graph: BaseGraph) -> int:

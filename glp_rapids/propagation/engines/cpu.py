@@ -82,9 +82,9 @@ class CpuEngine(CpuArrays, SweptEngine):
         sizes = cpu_arrays.sizes_of(workload, compiled.traits)
         super().__init__(workload, compiled, fields, sizes, cpu_arrays.resident_layout(sizes))
         rows, readers = workload.rows, workload.readers
-        indptr, entries = rows.indptr, [rows.indices]
-        if rows.weights is not None:
-            entries.append(rows.weights)
+        held = rows.indices, *([] if rows.weights is None else [rows.weights])
+        # of arrays in mapped files, what Numba knows as arrays
+        indptr, entries = np.asarray(rows.indptr), list(map(np.asarray, held))
         if workload.classes > 1:
             starts, *copies = (one.made() for one in cpu_arrays.rows_by_class(sizes).values())
             starts_in_order(self._vertices, indptr, starts)
@@ -92,7 +92,8 @@ class CpuEngine(CpuArrays, SweptEngine):
                 rows_in_order(self._vertices, indptr, starts, given, copy, self._threads)
             indptr, entries = starts, copies
         indices, weights = (*entries, np.empty(0, np.int64))[:2]
-        self._csr = self._vertices, indptr, indices, weights, readers.indptr, readers.indices
+        lists = np.asarray(readers.indptr), np.asarray(readers.indices)
+        self._csr = self._vertices, indptr, indices, weights, *lists
         self._make_lists(rows.number_of_vertices)
         self._entries_a_call = A_CALL // 2 if compiled.traits.plain else A_CALL // 4
         self._calls: dict[int, list] = {}

@@ -1,0 +1,398 @@
+"""`estimate_memory`: what a run would take, way by way, before there is a run or even a graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import numpy as np
+
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import check_choice, check_integer, check_truth, is_number, shown
+from glp_rapids.common.sizes import as_bytes
+from glp_rapids.device import (
+    DeviceName,
+    gpu_available,
+    memory_free,
+    memory_taken,
+    to_host,
+)
+from glp_rapids.graph.graph import BaseGraph
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.read import as_any_graph
+from glp_rapids.propagation import memory as measured
+from glp_rapids.propagation.options import Options, SweepOptions
+from glp_rapids.propagation.program import Program, traits_of
+from glp_rapids.propagation.schedule import spans_of
+from glp_rapids.propagation.variants.classic import Classic
+from glp_rapids.propagation.variants.layered import Layered
+from glp_rapids.propagation.variants.seeded import Seeded
+from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
+from glp_rapids.propagation.ways import WAYS
+
+if TYPE_CHECKING:
+    from glp_rapids.frames.kinds import Frame
+
+Made = tuple[Program, Options]
+
+
+def _seeded(max_iter: int = 10, **options: Any) -> Made:
+    options = {"explore": 0, "update": "sync", "stops": False, **options}
+    return Seeded(None, "in", 1.0, 0, 0), Options(max_iter=max_iter, **options)
+
+
+def _speakers(max_iter: int = 20, **options: Any) -> Made:
+    options = Options(max_iter=max_iter, **options, explore=1 << 31, stops=False)
+    return SpeakerListener(max_iter), options
+
+
+def _of_a_user(program: Program | None = None, **options: Any) -> Made:
+    if not isinstance(program, Program):
+        raise TypeError(
+            f"program must be an instance of glp_rapids.Program for algorithm='propagate', not "
+            f"{shown(program)}"
+        )
+    return program, Options(**options)
+
+
+# The functions that can be estimated: what makes the program and the options of a run.
+ALGORITHMS: dict[str, Callable[..., Made]] = {
+    "label_propagation": lambda **options: (Classic(), Options(**options)),
+    "layered_label_propagation": lambda **options: (Layered(1.0), Options(**options)),
+    "speaker_listener": _speakers,
+    "seeded_label_propagation": _seeded,
+    "propagate": _of_a_user,
+}
+ROOT_OF_ENTRIES = 16  # a longest row is taken for so many times that, where nobody says
+DEVICES: tuple[DeviceName, ...] = ("cpu", "gpu")
+
+
+class EstimateOptions(SweepOptions, total=False):
+    """The keywords of `estimate_memory` that are those of the run."""
+
+    program: Program
+
+
+@dataclass
+class Subject:
+    """What is known of a graph, named as a graph's own, with lists in one of the forms.
+
+    ``packed_bytes``: of the graph if it were packed. ``words``: of what is hashed in the place of
+    ids. ``largest_class``: counts that of so many classes, where ids are known. The rest is there
+    for `memory.bytes_of_places`.
+    """
+
+    number_of_vertices: int
+    number_of_edges: int
+    longest_row: int
+    index_dtype: np.dtype
+    weights: Any
+    directed: bool
+    packed_bytes: int
+    words: int = 0
+    largest_class: Callable[[int], int] | None = None
+    scheme: str | None = None
+    order: Any = None
+    _derived: dict = field(default_factory=dict)
+    lists: Any = field(default_factory=lambda: SimpleNamespace(_derived={}))
+
+
+@guarded
+def estimate_memory(
+    graph_or_sizes: Any,
+    algorithm: Literal[
+        "label_propagation", "layered_label_propagation", "speaker_listener",
+        "seeded_label_propagation", "propagate",
+    ] = "label_propagation",
+    *,
+    device: DeviceName | None = None,
+    memory_limit: int | str | None = None,
+    mapped: bool = False,
+    bits_per_entry: float | None = None,
+    **options: Unpack[EstimateOptions],
+) -> Frame:  # fmt: skip
+    """Estimate the memory that label propagation takes, for each way to hold the neighbour lists.
+
+    Parameters
+    ----------
+    graph_or_sizes : graph, or tuple of int
+        Whatever `as_graph` takes, with its keywords; or numbers: ``(vertices, entries)``, where an
+        undirected edge is two entries, or ``(vertices, entries, longest_row)``. Without the third
+        the longest row is taken for 16 times the root of the entries, or all vertices if they are
+        fewer. A `Graph` or a `CompressedGraph` is looked at as it is; it stays unchanged.
+    algorithm : str
+        The function that would be called.
+    device : {"cpu", "gpu"}, optional
+        Where it would run; None: a row for both. The GPU need not be there.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "80GB", that the run may take, the graph included; None: what is
+        free where the run would be.
+    mapped : bool
+        The graph's own arrays lie in mapped files, so on a CPU they take no memory. A graph that is
+        given knows that itself.
+    bits_per_entry : float, optional
+        Of the neighbour lists if packed, weights apart. None: measured on a sample of the lists, or
+        10 if there are only numbers; a crawl takes 3 to 5, a graph without any order up to 25.
+    **options
+        Those of the run that decide how much it takes: ``update``, ``classes``, ``direction``,
+        ``skip_inactive``, ``max_iter`` (of `speaker_listener`), ``program`` (of `propagate`). With
+        sizes also ``directed``, and ``weight``: the type of the weights, as "float64".
+
+    Returns
+    -------
+    frame
+        A row for each device and way: ``way``, ``device``, ``device_bytes`` (on a GPU),
+        ``host_bytes``, ``fits`` (null where nobody knows what is free, as on a GPU that is not
+        there). "plain" and "packed" are of a graph that is given so. What is streamed takes what
+        the limit leaves, up to a useful size; where it does not fit, the numbers are the least.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The algorithm is none of those above, or an option or the graph is not as described.
+
+    Notes
+    -----
+    On a CPU "plain" is exact, to 1%: the arrays of a run are made of the same plan. "packed" is so
+    on a graph that is compressed already; of another one lists of some 300,000 entries are
+    measured, and weights count as if they did not compress. Ids count only where a run makes hashes
+    of them, 8 bytes each. For a GPU it is the formula of which a failing run speaks, an upper
+    figure measured on graphs of 0.3 to 17 M vertices. What a user's program holds is known only for
+    a graph, whose ``initial_state`` is called. O(n + sample); O(m) if directed. Neo4j's users know
+    this as ``.estimate``.
+
+    Examples
+    --------
+    >>> from glp_rapids import estimate_memory
+    >>> taobao = (1_010_000_000, 23_200_000_000)  # a hundred days of it; GLP, TKDE 2024
+    >>> found = estimate_memory(taobao, device="gpu", memory_limit="150GB", bits_per_entry=8)
+    >>> found[["way", "device_bytes", "fits"]]
+          way  device_bytes   fits
+    0   plain  152390000000  False
+    1  packed   83926250000   True
+    """
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        known = ", ".join(map(repr, ALGORITHMS))
+        raise ValueError(
+            f"algorithm must be one of {known}, not {shown(algorithm)}: others have no estimate yet"
+        )
+    if device is not None:
+        check_choice("device", device, DEVICES, "'cpu', 'gpu' or None")
+    limit = as_bytes("memory_limit", memory_limit)
+    check_truth(mapped=mapped)
+    if bits_per_entry is not None and not (is_number(bits_per_entry) and 0 < bits_per_entry <= 64):
+        raise ValueError(f"bits_per_entry must be in (0, 64], not {shown(bits_per_entry)}")
+    edges = {name: options.pop(name) for name in EdgeOptions.__annotations__ if name in options}
+    known = {*SweepOptions.__annotations__, "program"} - {"memory_limit", "way"}
+    if unknown := sorted(options.keys() - known):
+        raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    program, run_options = ALGORITHMS[algorithm](**options)
+    graph = None
+    if isinstance(graph_or_sizes, tuple) and all(np.ndim(one) == 0 for one in graph_or_sizes):
+        subject = _of_sizes(graph_or_sizes, bits_per_entry, **edges)
+    else:
+        graph = graph_or_sizes
+        if not isinstance(graph, BaseGraph) or edges:
+            graph = as_any_graph(graph, **{"device": "cpu", **edges})
+        subject = _of_graph(graph, bits_per_entry, run_options)
+    rows = []
+    for name in DEVICES if device is None else (device,):
+        there = 0 if graph is None or graph.device != name else _taken(graph)
+        most = limit or _free(name, there)
+        estimate = {"cpu": _on_cpu, "gpu": _on_gpu}[name]
+        rows += estimate(subject, graph, program, run_options, most, mapped)
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=["way", "device", "device_bytes", "host_bytes", "fits"])
+    return frame.astype({"device_bytes": "int64", "host_bytes": "int64", "fits": "boolean"})
+
+
+def _taken(graph: BaseGraph) -> int:
+    """Count what a graph takes where it lives."""
+    return memory_taken(*graph.rows("out").arrays())
+
+
+def _free(device: DeviceName, there: int) -> int | None:
+    """Return what a run on a device may take, with the graph that is there; None: nobody knows."""
+    if device == "gpu" and not gpu_available():
+        return None
+    return memory_free(device) + there
+
+
+def _of_sizes(
+    sizes: tuple, bits_per_entry: float | None, directed: bool = False,
+    weight: str | None = None, **edges: Any,
+) -> Subject:  # fmt: skip
+    if edges:
+        raise TypeError(f"sizes have no {next(iter(edges))!r}: that is for a graph")
+    check_truth(directed=directed)
+    if len(sizes) not in (2, 3):
+        raise ValueError(
+            f"sizes must be (vertices, entries) or (vertices, entries, longest_row), not "
+            f"{shown(sizes)}"
+        )
+    for name, size in zip(("vertices", "entries", "longest_row"), sizes, strict=False):
+        check_integer(name, size, 0)
+    vertices, entries = map(int, sizes[:2])
+    longest = int(sizes[2]) if len(sizes) == 3 else ROOT_OF_ENTRIES * math.isqrt(entries)
+    dtype = None
+    if weight is not None:
+        check_choice("weight", weight, ("int64", "float32", "float64"))
+        dtype = np.dtype(weight)
+    bits = measured.PACKED_BITS if bits_per_entry is None else bits_per_entry
+    packed = math.ceil(bits * entries / 8) + entries * (0 if dtype is None else dtype.itemsize)
+    return Subject(
+        vertices, entries, min(longest, vertices, entries),
+        np.dtype(np.int32 if vertices <= np.iinfo(np.int32).max else np.int64),
+        None if dtype is None else SimpleNamespace(dtype=dtype), bool(directed), packed,
+    )  # fmt: skip
+
+
+def _of_graph(graph: BaseGraph, bits_per_entry: float | None, options: Options) -> Subject:
+    words = graph.id_words().words
+    held = any(words is getattr(column, "values", None) for column in graph.vertices.columns)
+    entries, weights = graph.number_of_edges, graph.weights
+    if bits_per_entry is not None:
+        packed = math.ceil(bits_per_entry * entries / 8)
+        packed += 0 if weights is None else entries * weights.dtype.itemsize
+    elif graph.scheme:
+        packed = graph.nbytes
+    else:
+        packed = _measured(graph)
+    return Subject(
+        graph.number_of_vertices, entries, _longest_row(graph, options), graph.index_dtype,
+        weights, graph.directed, packed, words=0 if held else words.nbytes,
+        largest_class=None if graph.device == "gpu" else _counted(graph),
+        order=getattr(graph, "order", None),
+    )  # fmt: skip
+
+
+def _measured(graph: BaseGraph) -> int:
+    """Measure some lists; weights count as they are."""
+    from glp_rapids.compressed.options import layout_of
+    from glp_rapids.compressed.sample import bits_of_packed
+
+    bits = bits_of_packed(graph.rows("out"), layout_of("auto", "speed", None, 0, None))
+    weights = 0 if graph.weights is None else graph.weights.dtype.itemsize
+    return math.ceil(bits / 8) + graph.number_of_edges * weights
+
+
+def _longest_row(graph: BaseGraph, options: Options) -> int:
+    """Find the longest of the rows that a run reads, without making them."""
+    if not graph.directed or options.direction == "out":
+        return graph.rows("out").largest_degree()
+    degrees = np.zeros(graph.number_of_vertices, np.int64)
+    for _, _, rows in graph.rows("out").chunks(1 << 22):
+        indices = to_host(rows.indices)
+        if getattr(graph, "order", None) is not None:
+            indices = to_host(graph.order)[indices]
+        degrees += np.bincount(indices, minlength=degrees.size)
+    if options.direction == "both":
+        degrees += to_host(graph.degree)
+    return int(degrees.max()) if degrees.size else 0
+
+
+def _counted(graph: BaseGraph) -> Callable[[int], int]:
+    """Return what counts the largest class of the vertices of a graph, for a number of classes."""
+    from glp_rapids.propagation.kernels.cpu.class_lists import class_offsets, largest_class
+
+    def count(classes: int) -> int:
+        offsets = class_offsets(graph.id_words(), graph.number_of_vertices, classes)
+        return largest_class(offsets, max(spans_of(classes)))
+
+    return count
+
+
+def _expected(vertices: int, classes: int) -> int:
+    """Bound the largest class of vertices that a hash divides: six standard deviations above."""
+    mean = vertices * max(spans_of(classes)) / classes
+    return min(vertices, math.ceil(mean + 6 * math.sqrt(mean)))
+
+
+def _state(subject: Subject, graph: BaseGraph | None, program: Program) -> int:
+    """Count labels and state of all vertices."""
+    item = subject.index_dtype.itemsize
+    a_vertex = item + program._bytes_a_vertex(subject.index_dtype) + 8 * program.count_volumes
+    if isinstance(program, Seeded):
+        a_vertex += item  # the labels of the seeds
+    size = subject.number_of_vertices * a_vertex
+    if graph is not None and type(program).__module__.split(".")[0] != "glp_rapids":
+        state = program.initial_state(graph)
+        size += sum(
+            getattr(array, "nbytes", 0) for name, array in state.items() if name != "labels"
+        )
+    return size
+
+
+def _on_cpu(
+    subject: Subject, graph: BaseGraph | None, program: Program, options: Options, limit: int,
+    mapped: bool,
+) -> list[tuple]:  # fmt: skip
+    from glp_rapids.propagation.engines.cpu_arrays import Sizes
+    from glp_rapids.propagation.kernels.cpu.hash_votes import threads_for
+
+    traits = traits_of(program, weighted=subject.weights is not None)
+    classes = options.classes if options.update == "semi" else 1
+    both = subject.directed and options.direction == "both"
+    entries = subject.number_of_edges * (2 if both else 1)
+    state = _state(subject, graph, program) + (subject.words if classes > 1 else 0)
+    count = subject.largest_class or (
+        lambda classes: _expected(subject.number_of_vertices, classes)
+    )
+    rows = []
+    for name, way in WAYS.items():
+        if both and way.form == "compressed":
+            continue  # a list may name a neighbour twice
+        given = replace(subject, scheme="packed" if way.form == "compressed" else None, _derived={})
+        skips = traits.skip_inactive and options.skip_inactive
+        if given.scheme and options.direction == "out" and traits.plain:
+            skips = skips and not subject.directed  # readers would have to be made
+        apart = subject.directed and not both and skips
+        sizes = Sizes(
+            subject.number_of_vertices, entries, subject.longest_row, subject.index_dtype,
+            None if subject.weights is None else subject.weights.dtype, classes,
+            threads_for(entries), traits.unit_votes and traits.default_score,
+            ordered=bool(given.scheme) and subject.order is not None, readers_apart=apart,
+        )  # fmt: skip
+        size, fits, _ = measured.total_of(
+            name, sizes, lambda: count(classes), _lists(given, graph, options, apart, mapped),
+            state, limit,
+        )  # fmt: skip
+        rows.append((name, "cpu", 0, size, fits))
+    return rows
+
+
+def _lists(
+    given: Subject, graph: BaseGraph | None, options: Options, apart: bool, mapped: bool
+) -> int:
+    """Count a graph in memory, and the rows that a run on a CPU makes of it."""
+    csr = measured.bytes_of_csr(given)
+    one = given.packed_bytes if given.scheme else csr
+    places = measured.bytes_of_places(given) if given.scheme else 0
+    total = (0 if mapped else one) + places
+    if graph is not None and bool(graph.scheme) == bool(given.scheme) and graph.device == "cpu":
+        total = memory_taken(*graph._arrays()) + places
+        if given.scheme:
+            total += one - sum(array.nbytes for array in graph._arrays())  # weights and order
+    if given.directed and options.direction == "both":
+        return total + 2 * csr
+    if given.directed and (options.direction == "in" or apart):
+        total += one + places
+    return total
+
+
+def _on_gpu(
+    subject: Subject, graph: BaseGraph | None, program: Program, options: Options,
+    limit: int | None, mapped: bool,
+) -> list[tuple]:  # fmt: skip
+    rows = []
+    for name in ("plain", "packed"):
+        size = measured.gpu_bytes(
+            subject.number_of_vertices, subject.number_of_edges, measured.bytes_an_entry(subject),
+            subject.directed, subject.packed_bytes if name == "packed" else None,
+        )  # fmt: skip
+        rows.append((name, "gpu", size, 0, None if limit is None else size <= limit))
+    return rows
