@@ -92,11 +92,11 @@ class CompressedCSR(Keeper, Rows):
         """Where the weights of every place begin, int64, n + 1; kept."""
         return self.keep("entry_starts", lambda: segment_offsets(self.lists.degrees))
 
-    def arrays(self) -> list[Array]:
+    def arrays(self, made: bool = True) -> list[Array]:
         held = [self.lists.words, self.lists.block_bytes, self.lists.tables, self.order]
         coded = (getattr(self.weights, name, None) for name in ("codes", "values"))
         held += coded if hasattr(self.weights, "values") else [self.weights]
-        for kept in (*self.lists._derived.values(), *self._derived.values()):
+        for kept in (*self.lists._derived.values(), *self._derived.values()) if made else ():
             held += kept if isinstance(kept, tuple) else [kept]
         return [array for array in held if array is not None]
 

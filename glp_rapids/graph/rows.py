@@ -64,8 +64,8 @@ class Rows(Protocol):
     def chunks(self, entries: int | None = None) -> Iterator[Chunk]:
         """Read all rows that have entries, about so many entries at a time, a longer row alone."""
 
-    def arrays(self) -> list[Array]:
-        """List the arrays that hold the rows, and those that were made of them and are kept."""
+    def arrays(self, made: bool = True) -> list[Array]:
+        """List the arrays that hold the rows, and those that were ``made`` of them and are kept."""
 
     def by_place(self, values: Array) -> Array:
         """Put values of the vertices in the order of the places."""
@@ -147,7 +147,7 @@ class CSR(Rows):
     def ascends(self) -> bool:
         return True
 
-    def arrays(self) -> list[Array]:
+    def arrays(self, made: bool = True) -> list[Array]:
         held = self.indptr, self.indices, self.weights
         return [array for array in held if array is not None]
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_choice, check_integer, check_truth, is_number, shown
+from glp_rapids.common.checks import check_choice, check_truth, is_number, shown
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import (
     DeviceName,
     gpu_available,
     memory_free,
     memory_taken,
-    to_host,
 )
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.options import EdgeOptions
@@ -26,7 +24,7 @@ from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.propagation import memory as measured
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program, traits_of
-from glp_rapids.propagation.schedule import spans_of
+from glp_rapids.propagation.subject import Subject, of_graph, of_sizes
 from glp_rapids.propagation.variants.classic import Classic
 from glp_rapids.propagation.variants.layered import Layered
 from glp_rapids.propagation.variants.seeded import Seeded
@@ -66,7 +64,6 @@ ALGORITHMS: dict[str, Callable[..., Made]] = {
     "seeded_label_propagation": _seeded,
     "propagate": _of_a_user,
 }
-ROOT_OF_ENTRIES = 16  # a longest row is taken for so many times that, where nobody says
 DEVICES: tuple[DeviceName, ...] = ("cpu", "gpu")
 
 
@@ -74,30 +71,6 @@ class EstimateOptions(SweepOptions, total=False):
     """The keywords of `estimate_memory` that are those of the run."""
 
     program: Program
-
-
-@dataclass
-class Subject:
-    """What is known of a graph, named as a graph's own, with lists in one of the forms.
-
-    ``packed_bytes``: of the graph if it were packed. ``words``: of what is hashed in the place of
-    ids. ``largest_class``: counts that of so many classes, where ids are known. The rest is there
-    for `memory.bytes_of_places`.
-    """
-
-    number_of_vertices: int
-    number_of_edges: int
-    longest_row: int
-    index_dtype: np.dtype
-    weights: Any
-    directed: bool
-    packed_bytes: int
-    words: int = 0
-    largest_class: Callable[[int], int] | None = None
-    scheme: str | None = None
-    order: Any = None
-    _derived: dict = field(default_factory=dict)
-    lists: Any = field(default_factory=lambda: SimpleNamespace(_derived={}))
 
 
 @guarded
@@ -192,12 +165,12 @@ def estimate_memory(
     program, run_options = ALGORITHMS[algorithm](**options)
     graph = None
     if isinstance(graph_or_sizes, tuple) and all(np.ndim(one) == 0 for one in graph_or_sizes):
-        subject = _of_sizes(graph_or_sizes, bits_per_entry, **edges)
+        subject = of_sizes(graph_or_sizes, bits_per_entry, **edges)
     else:
         graph = graph_or_sizes
         if not isinstance(graph, BaseGraph) or edges:
             graph = as_any_graph(graph, **{"device": "cpu", **edges})
-        subject = _of_graph(graph, bits_per_entry, run_options)
+        subject = of_graph(graph, bits_per_entry, run_options)
     rows = []
     for name in DEVICES if device is None else (device,):
         there = 0 if graph is None or graph.device != name else _taken(graph)
@@ -222,96 +195,6 @@ def _free(device: DeviceName, there: int) -> int | None:
     return memory_free(device) + there
 
 
-def _of_sizes(
-    sizes: tuple, bits_per_entry: float | None, directed: bool = False,
-    weight: str | None = None, **edges: Any,
-) -> Subject:  # fmt: skip
-    if edges:
-        raise TypeError(f"sizes have no {next(iter(edges))!r}: that is for a graph")
-    check_truth(directed=directed)
-    if len(sizes) not in (2, 3):
-        raise ValueError(
-            f"sizes must be (vertices, entries) or (vertices, entries, longest_row), not "
-            f"{shown(sizes)}"
-        )
-    for name, size in zip(("vertices", "entries", "longest_row"), sizes, strict=False):
-        check_integer(name, size, 0)
-    vertices, entries = map(int, sizes[:2])
-    longest = int(sizes[2]) if len(sizes) == 3 else ROOT_OF_ENTRIES * math.isqrt(entries)
-    dtype = None
-    if weight is not None:
-        check_choice("weight", weight, ("int64", "float32", "float64"))
-        dtype = np.dtype(weight)
-    bits = measured.PACKED_BITS if bits_per_entry is None else bits_per_entry
-    packed = math.ceil(bits * entries / 8) + entries * (0 if dtype is None else dtype.itemsize)
-    return Subject(
-        vertices, entries, min(longest, vertices, entries),
-        np.dtype(np.int32 if vertices <= np.iinfo(np.int32).max else np.int64),
-        None if dtype is None else SimpleNamespace(dtype=dtype), bool(directed), packed,
-    )  # fmt: skip
-
-
-def _of_graph(graph: BaseGraph, bits_per_entry: float | None, options: Options) -> Subject:
-    words = graph.id_words().words
-    held = any(words is getattr(column, "values", None) for column in graph.vertices.columns)
-    entries, weights = graph.number_of_edges, graph.weights
-    if bits_per_entry is not None:
-        packed = math.ceil(bits_per_entry * entries / 8)
-        packed += 0 if weights is None else entries * weights.dtype.itemsize
-    elif graph.scheme:
-        packed = graph.nbytes
-    else:
-        packed = _measured(graph)
-    return Subject(
-        graph.number_of_vertices, entries, _longest_row(graph, options), graph.index_dtype,
-        weights, graph.directed, packed, words=0 if held else words.nbytes,
-        largest_class=None if graph.device == "gpu" else _counted(graph),
-        order=getattr(graph, "order", None),
-    )  # fmt: skip
-
-
-def _measured(graph: BaseGraph) -> int:
-    """Measure some lists; weights count as they are."""
-    from glp_rapids.compressed.options import layout_of
-    from glp_rapids.compressed.sample import bits_of_packed
-
-    bits = bits_of_packed(graph.rows("out"), layout_of("auto", "speed", None, 0, None))
-    weights = 0 if graph.weights is None else graph.weights.dtype.itemsize
-    return math.ceil(bits / 8) + graph.number_of_edges * weights
-
-
-def _longest_row(graph: BaseGraph, options: Options) -> int:
-    """Find the longest of the rows that a run reads, without making them."""
-    if not graph.directed or options.direction == "out":
-        return graph.rows("out").largest_degree()
-    degrees = np.zeros(graph.number_of_vertices, np.int64)
-    for _, _, rows in graph.rows("out").chunks(1 << 22):
-        indices = to_host(rows.indices)
-        if getattr(graph, "order", None) is not None:
-            indices = to_host(graph.order)[indices]
-        degrees += np.bincount(indices, minlength=degrees.size)
-    if options.direction == "both":
-        degrees += to_host(graph.degree)
-    return int(degrees.max()) if degrees.size else 0
-
-
-def _counted(graph: BaseGraph) -> Callable[[int], int]:
-    """Return what counts the largest class of the vertices of a graph, for a number of classes."""
-    from glp_rapids.propagation.kernels.cpu.class_lists import class_offsets, largest_class
-
-    def count(classes: int) -> int:
-        offsets = class_offsets(graph.id_words(), graph.number_of_vertices, classes)
-        return largest_class(offsets, max(spans_of(classes)))
-
-    return count
-
-
-def _expected(vertices: int, classes: int) -> int:
-    """Bound the largest class of vertices that a hash divides: six standard deviations above."""
-    mean = vertices * max(spans_of(classes)) / classes
-    return min(vertices, math.ceil(mean + 6 * math.sqrt(mean)))
-
-
 def _state(subject: Subject, graph: BaseGraph | None, program: Program) -> int:
     """Count labels and state of all vertices."""
     item = subject.index_dtype.itemsize
@@ -321,9 +204,8 @@ def _state(subject: Subject, graph: BaseGraph | None, program: Program) -> int:
     size = subject.number_of_vertices * a_vertex
     if graph is not None and type(program).__module__.split(".")[0] != "glp_rapids":
         state = program.initial_state(graph)
-        size += sum(
-            getattr(array, "nbytes", 0) for name, array in state.items() if name != "labels"
-        )
+        arrays = (value for name, value in state.items() if name != "labels")
+        size += sum(getattr(array, "nbytes", 0) for array in arrays)
     return size
 
 
@@ -338,10 +220,8 @@ def _on_cpu(
     classes = options.classes if options.update == "semi" else 1
     both = subject.directed and options.direction == "both"
     entries = subject.number_of_edges * (2 if both else 1)
-    state = _state(subject, graph, program) + (subject.words if classes > 1 else 0)
-    count = subject.largest_class or (
-        lambda classes: _expected(subject.number_of_vertices, classes)
-    )
+    state = _state(subject, graph, program)
+    hashes = classes > 1 or options.explore > 0 or options.tie_break == "hash"
     rows = []
     for name, way in WAYS.items():
         if both and way.form == "compressed":
@@ -357,31 +237,35 @@ def _on_cpu(
             threads_for(entries), traits.unit_votes and traits.default_score,
             ordered=bool(given.scheme) and subject.order is not None, readers_apart=apart,
         )  # fmt: skip
-        size, fits, _ = measured.total_of(
-            name, sizes, lambda: count(classes), _lists(given, graph, options, apart, mapped),
-            state, limit,
-        )  # fmt: skip
-        rows.append((name, "cpu", 0, size, fits))
+        here = _graph_bytes(given, graph, mapped)
+        lists = here + _made_bytes(given, options, apart)
+        if hashes:
+            lists += subject.packed_words if given.scheme else subject.words
+        largest = partial(subject.largest_class, classes)
+        size, fits, _ = measured.total_of(name, sizes, largest, lists, state, limit)
+        making = here + state + measured.bytes_to_make(given, options, way.form, apart)
+        rows.append((name, "cpu", 0, max(size, making), fits and making <= limit))
     return rows
 
 
-def _lists(
-    given: Subject, graph: BaseGraph | None, options: Options, apart: bool, mapped: bool
-) -> int:
-    """Count a graph in memory, and the rows that a run on a CPU makes of it."""
-    csr = measured.bytes_of_csr(given)
-    one = given.packed_bytes if given.scheme else csr
-    places = measured.bytes_of_places(given) if given.scheme else 0
-    total = (0 if mapped else one) + places
+def _graph_bytes(given: Subject, graph: BaseGraph | None, mapped: bool) -> int:
+    """Count what a graph in some form takes in memory."""
     if graph is not None and bool(graph.scheme) == bool(given.scheme) and graph.device == "cpu":
-        total = memory_taken(*graph._arrays()) + places
-        if given.scheme:
-            total += one - sum(array.nbytes for array in graph._arrays())  # weights and order
+        return memory_taken(*graph.rows("out").arrays(made=False))
+    if mapped:
+        return 0
+    return given.packed_bytes if given.scheme else measured.bytes_of_csr(given)
+
+
+def _made_bytes(given: Subject, options: Options, apart: bool) -> int:
+    """Count what a run on a CPU makes of a graph, and keeps."""
+    csr = measured.bytes_of_csr(given)
+    places = measured.bytes_of_places(given) if given.scheme else 0
     if given.directed and options.direction == "both":
-        return total + 2 * csr
+        return places + 2 * csr
     if given.directed and (options.direction == "in" or apart):
-        total += one + places
-    return total
+        return 2 * places + (given.packed_bytes if given.scheme else csr)
+    return places
 
 
 def _on_gpu(

@@ -199,9 +199,9 @@ def gpu_bytes_of(graph: BaseGraph) -> int:
 
 
 def bytes_an_entry(graph: BaseGraph) -> int:
-    return graph.index_dtype.itemsize + (
-        0 if graph.weights is None else graph.weights.dtype.itemsize
-    )
+    """Return the bytes of a neighbour and its weight in plain lists."""
+    weights = 0 if graph.weights is None else graph.weights.dtype.itemsize
+    return graph.index_dtype.itemsize + weights
 
 
 def wants_readers(program: Program, options: Options) -> bool:
@@ -248,6 +248,7 @@ def bytes_to_make(graph: BaseGraph, options: Options, form: str, readers: bool) 
 
 
 def bytes_of_csr(graph: BaseGraph) -> int:
+    """Return the bytes of plain lists."""
     entries = graph.number_of_edges * bytes_an_entry(graph)
     return 8 * (graph.number_of_vertices + 1) + entries
 
