@@ -18,7 +18,8 @@ from numba import types
 import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.common import mapping
-from glp_rapids.common.mapping import for_kernels, is_mapped
+from glp_rapids.common.mapping import for_kernels
+from glp_rapids.device import is_mapped
 from glp_rapids.graph import check_rows
 from glp_rapids.ingest.npz import open_npz
 

@@ -28,11 +28,6 @@ def mapped_bytes(file: BinaryIO) -> np.ndarray:
     return np.frombuffer(pages, dtype=np.uint8)
 
 
-def is_mapped(array: Any) -> bool:
-    """Tell whether an array is a view of a mapped file."""
-    return isinstance(_owner(array), mmap.mmap)
-
-
 def for_kernels(array: np.ndarray) -> np.ndarray:
     """Return an array of the same values that compiled code takes as it takes any other.
 
@@ -47,13 +42,6 @@ def for_kernels(array: np.ndarray) -> np.ndarray:
         if again is not None:
             return again
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)
-
-
-def _owner(array: Any) -> Any:
-    """Follow the views down to what the memory belongs to."""
-    while array is not None and not isinstance(array, mmap.mmap):
-        array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
-    return array
 
 
 def _mapped_again(array: np.ndarray) -> np.ndarray | None:

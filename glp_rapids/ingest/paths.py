@@ -96,6 +96,12 @@ def _open_webgraph(path, asked):
     return read_webgraph(path, directed=asked.directed, device=asked.device)
 
 
+def _open_npz(path, asked):
+    from glp_rapids.ingest.npz import open_npz
+
+    return open_npz(path)
+
+
 def _open_parquet(path, asked):
     from glp_rapids.frames.chunks import parquet_of_path
 
@@ -126,6 +132,7 @@ FORMATS = (
             "EDGES": path, "the properties of EDGES": path.with_suffix(".properties")
         },
     ),
+    Format("*.npz, of scipy.sparse.save_npz", lambda path: path.suffix == ".npz", _open_npz),
     Format("*.parquet", lambda path: path.suffix.lower() in files.PARQUET, _open_parquet),
     Format("*.csv, *.tsv or *.txt (columns apart by blanks), also *.gz", lambda path: True,
            _open_text),
