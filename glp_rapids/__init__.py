@@ -25,6 +25,8 @@ _HOMES = {
     "seeded_label_propagation": "propagation.variants.seeded",
     "estimate_memory": "propagation.estimate",
     "random_below": "common.hashing",
+    "multilevel_label_propagation": "communities.multilevel",
+    "contract": "communities.contraction",
     "structural_diversity": "diversity.search",
     "top_structural_diversity": "diversity.search",
     "ego_networks": "diversity.ego",
@@ -53,6 +55,10 @@ if TYPE_CHECKING:
     from glp_rapids.cohesion.truss import k_truss as k_truss
     from glp_rapids.cohesion.truss import trussness as trussness
     from glp_rapids.common.hashing import random_below as random_below
+    from glp_rapids.communities.contraction import contract as contract
+    from glp_rapids.communities.multilevel import (
+        multilevel_label_propagation as multilevel_label_propagation,
+    )
     from glp_rapids.compressed.graph import CompressedGraph as CompressedGraph
     from glp_rapids.compression import compress as compress
     from glp_rapids.diversity.ego import ego_networks as ego_networks

@@ -19,6 +19,7 @@ FLOORS = (
     ("ingest",),
     ("propagation", "cohesion"),
     ("diversity", "metrics"),
+    ("communities",),
     ("compression", "datasets", "fraud", "networkx", "plot"),
     ("bench",),
     ("cli",),

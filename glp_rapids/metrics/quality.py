@@ -79,7 +79,7 @@ def modularity(
     if not is_number(resolution) or not 0 <= as_float(resolution) < math.inf:
         raise ValueError(f"resolution must be a number of at least 0, not {shown(resolution)}")
     graph = as_any_graph(graph, **edges)
-    inside, outgoing, incoming = _community_weights(graph, _labels_of(graph, partition))
+    inside, outgoing, incoming = _community_weights(graph, labels_of(graph, partition))
     total = int(outgoing.sum())
     if total == 0:
         return math.nan
@@ -126,7 +126,7 @@ def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
     0.6667
     """
     graph = as_any_graph(graph, **edges)
-    inside, outgoing, _ = _community_weights(graph, _labels_of(graph, partition))
+    inside, outgoing, _ = _community_weights(graph, labels_of(graph, partition))
     total = int(outgoing.sum())
     return inside / total if total else math.nan
 
@@ -169,8 +169,16 @@ def _exponent(rows: Rows) -> int | None:
     return fixed_point_exponent(largest, 2 * entries)
 
 
-def _labels_of(graph: BaseGraph, partition: Any) -> Any:
+def labels_of(graph: BaseGraph, partition: Any) -> Any:
     """Look up each vertex's community, as an integer 0..k-1, on the graph's device."""
+    partition, index = partition_rows(graph, partition)
+    labels = array_module(index).empty(graph.number_of_vertices, np.int64)
+    labels[index] = to_device(label_codes(partition["partition"], "partition"), graph.device)
+    return labels
+
+
+def partition_rows(graph: BaseGraph, partition: Any) -> tuple[Any, Any]:
+    """Check a partition; return its columns, and the vertex of each row on the graph's device."""
     partition = as_frame(partition, "partition")
     keys = vertex_columns(partition, "partition")
     ids = partition[keys[0]] if len(keys) == 1 else partition[keys]
@@ -188,6 +196,4 @@ def _labels_of(graph: BaseGraph, partition: Any) -> Any:
             f"partition lacks {int((rows == 0).sum())} vertices of the graph, among them "
             f"{ids_as_text(graph.external(xp.flatnonzero(rows == 0)[:5]))}; give each one a row"
         )
-    labels = xp.empty(graph.number_of_vertices, xp.int64)
-    labels[index] = to_device(label_codes(partition["partition"], "partition"), graph.device)
-    return labels
+    return partition, index

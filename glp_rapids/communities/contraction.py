@@ -1,0 +1,83 @@
+"""Quotient graphs: the communities of a partition as vertices."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from glp_rapids.common.calls import guarded
+from glp_rapids.device import array_module
+from glp_rapids.graph.build import csr_of_pairs
+from glp_rapids.graph.graph import Graph
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.rank import rank_ids
+from glp_rapids.ingest.read import as_any_graph
+from glp_rapids.metrics.quality import partition_rows
+
+
+@guarded
+def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
+    """Make a graph whose vertices are the communities of a partition.
+
+    Parameters
+    ----------
+    graph : graph-like
+        Anything that `as_graph` takes, directed or not.
+    partition : frame
+        Columns ``vertex`` and ``partition``, each vertex of the graph once, in any order: what
+        `label_propagation` returns. Labels are integers, strings, or any ids that can be sorted.
+    **edges
+        How to read ``graph``; see `as_graph`.
+
+    Returns
+    -------
+    Graph
+        Its vertices are the labels. The weight of an edge is the sum of the weights of all edges
+        between the two communities (without weights: their number), and that of a self-loop the
+        sum of those inside, each counted once. So the degree of a community, where a self-loop
+        counts twice, is the sum of those of its vertices, and `modularity` of the contracted
+        graph, every vertex alone, is that of the partition. Integers stay integers, real weights
+        become float64.
+
+    Raises
+    ------
+    ValueError
+        As in `modularity`, or integer weights add up to more than int64 can hold.
+    TypeError
+        ``partition`` is no frame, or its labels cannot be sorted.
+
+    Notes
+    -----
+    O(n + m) time and memory, on the device where the graph lives. Sums of integers are exact;
+    those of real numbers are rounded once, so that they don't depend on any order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import contract
+    >>> edges = pd.DataFrame({"src": [0, 1, 2, 3, 4, 5, 2], "dst": [1, 2, 0, 4, 5, 3, 3]})
+    >>> found = pd.DataFrame({"vertex": range(6), "partition": [7, 7, 7, 9, 9, 9]})
+    >>> small = contract(edges, found)
+    >>> small.external().tolist(), small.indices.tolist(), small.weights.tolist()
+    ([7, 9], [0, 1, 0, 1], [3, 1, 1, 3])
+    """
+    graph = as_any_graph(graph, **edges)
+    partition, index = partition_rows(graph, partition)
+    plain = graph.to_graph()
+    label = "partition: the column 'partition'"
+    (codes,), communities = rank_ids(
+        [[partition["partition"]]], [[label]], graph.vertices.kind, graph.device
+    )
+    labels = array_module(index).empty(graph.number_of_vertices, codes.dtype)
+    labels[index] = codes
+    rows, columns, weights = plain.row_indices(), plain.indices, plain.weights
+    source, destination = labels[rows], labels[columns]
+    if not graph.directed:
+        once = (source != destination) | (rows <= columns)
+        source, destination = source[once], destination[once]
+        weights = None if weights is None else weights[once]
+    if weights is not None and weights.dtype.kind == "f":
+        weights = weights.astype("float64")
+    arrays = csr_of_pairs(
+        source, destination, weights, len(communities), symmetric=False, count_duplicates=True
+    )
+    return Graph(*arrays, graph.directed, communities)

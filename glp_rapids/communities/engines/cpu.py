@@ -1,0 +1,113 @@
+"""The CPU engine: one level of a multilevel run, each sweep a call of compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from glp_rapids.common.segments import segment_offsets
+from glp_rapids.communities.kernels import merging, moving, refining
+from glp_rapids.communities.kernels.tally import tables_for
+from glp_rapids.communities.objective import Network
+from glp_rapids.communities.schedule import draws_of_classes, settles
+from glp_rapids.jit.interrupts import A_CALL, interruptible
+from glp_rapids.jit.parallel import threads_available
+
+PARALLEL_FROM = 1 << 16  # entries
+
+
+class CpuEngine:
+    """Moves, refines and contracts one network; labels are changed in place.
+
+    Parameters
+    ----------
+    network : Network
+        Its arrays on the host.
+    constant : int
+        C of the objective.
+    """
+
+    xp = np
+
+    def __init__(self, network: Network, constant: int) -> None:
+        self.network = network
+        self._level = moving.Level(
+            network.indptr, network.indices, network.weights, np.int64(network.unit),
+            network.volume, network.words, np.int64(constant),
+        )  # fmt: skip
+        self._threads = threads_available() if network.indices.size >= PARALLEL_FROM else 1
+        longest = int(np.diff(network.indptr).max()) if network.size else 0
+        self._tables = tables_for(network.size, longest, self._threads)
+        self._movers = np.empty((3, network.size), np.int64)
+        self._counts = np.empty(network.size // moving.CHUNK + 1, np.int64)
+
+    def partition(self, labels: np.ndarray) -> moving.Partition:
+        """Return a partition with the sizes and volumes of its communities."""
+        sizes = np.bincount(labels, minlength=self.network.size)
+        volumes = np.zeros(self.network.size, np.int64)
+        np.add.at(volumes, labels, self.network.volume)
+        return moving.Partition(labels, sizes, volumes)
+
+    def move(self, partition: moving.Partition, seed: int) -> list[int]:
+        """Sweep until few vertices move; return how many did in each sweep."""
+        draws = draws_of_classes(self.network.words, seed, 0)
+        active = np.ones(self.network.size, np.uint8)
+        targets = tuple(self._movers[:2])
+        moved: list[int] = []
+        while not settles(moved, self.network.size):
+            moved.append(sum(self._calls(draws, lambda offsets, members: moving.sweep(
+                self._threads, offsets, members, self._level, partition, np.uint64(seed), active,
+                targets, self._counts, self._tables,
+            ))))  # fmt: skip
+        return moved
+
+    def refine(self, partition: moving.Partition, seed: int, sweeps: int) -> np.ndarray:
+        """Split each community into well-connected parts; return the part of each vertex."""
+        network = self.network
+        parts = refining.Parts(
+            np.arange(network.size), np.ones(network.size, np.int64), network.volume.copy(),
+            np.empty(network.size, np.int64),
+        )  # fmt: skip
+        interruptible(refining.weights_inside)(
+            self._threads, self._level, partition.labels, parts.outward
+        )
+        joined = np.zeros(network.size, np.uint8)
+        for sweep in range(1, sweeps + 1):
+            draws = draws_of_classes(network.words, seed, sweep)
+            class_of = draws[0]
+            done = sum(self._calls(draws, lambda offsets, members, of=class_of: refining.sweep(
+                self._threads, offsets, members, of, self._level, partition, parts,
+                np.uint64(seed), joined, tuple(self._movers), self._counts, self._tables,
+            )))  # fmt: skip
+            if not done:
+                break
+        return parts.labels
+
+    def contract(self, parts: np.ndarray, number: int) -> Network:
+        """Return the network whose vertices are the parts 0 .. number - 1, without loops."""
+        old, threads = self.network, self._threads
+        offsets = segment_offsets(np.bincount(parts, minlength=number))
+        members = np.argsort(parts, kind="stable")
+        begins = segment_offsets(np.add.reduceat(np.diff(old.indptr)[members], offsets[:-1]))
+        indices = np.empty(begins[-1], old.indices.dtype)
+        weights = np.empty(begins[-1], np.int64)
+        sizes = np.empty(number, np.int64)
+        totals = np.zeros((threads, number), np.int64)
+        interruptible(merging.gather_rows)(
+            threads, offsets, members, self._level, parts, begins, indices, weights, sizes, totals
+        )
+        indptr = segment_offsets(sizes)
+        entries = np.empty(indptr[-1], indices.dtype), np.empty(indptr[-1], np.int64)
+        interruptible(merging.close_up)(threads, begins, indptr, indices, weights, *entries)
+        volume = np.add.reduceat(old.volume[members], offsets[:-1])
+        return Network(indptr, *entries, 1, volume, old.words[members[offsets[:-1]]])
+
+    def _calls(
+        self, draws: tuple[np.ndarray, ...], call: Callable[[np.ndarray, np.ndarray], int]
+    ) -> Iterator[int]:
+        """Call a kernel for all classes at once, or for one at a time where that takes long."""
+        _, offsets, members = draws
+        step = offsets.size - 1 if self.network.indices.size < A_CALL else 1
+        for first in range(0, offsets.size - 1, max(step, 1)):
+            yield interruptible(call)(offsets[first : first + step + 1], members)

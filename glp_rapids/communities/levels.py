@@ -1,0 +1,134 @@
+"""The loop: move vertices, refine, contract, and again with the parts as vertices.
+
+Louvain (Blondel et al. 2008) is the loop without refinement; with it, it is Leiden (Traag, Waltman,
+van Eck 2019). Both take vertices one by one in a random order; here classes of them take turns, as
+in `label_propagation`, and chance is a hash of ids, so that a result is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from glp_rapids.common.fixed_point import sums_by_group
+from glp_rapids.communities.engines import ENGINES
+from glp_rapids.communities.objective import Objective, crossing_weight
+from glp_rapids.communities.schedule import REFINING_SWEEPS
+from glp_rapids.device import array_module
+from glp_rapids.graph.connected import connected_parts
+from glp_rapids.propagation.results import renumbered
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run goes."""
+
+    refine: bool
+    max_level: int
+    iterations: int
+    tol: float
+    seed: int
+
+
+@dataclass
+class Found:
+    """What a run found: a community a vertex, its quality, and the parts of each level.
+
+    ``hierarchy`` goes from the finest parts to the communities; ``levels`` tells how it went.
+    """
+
+    labels: Array
+    quality: float
+    hierarchy: list[Array]
+    levels: list[dict] = field(default_factory=list)
+    converged: bool = False
+
+
+def run(
+    objective: Objective, device: str, options: Options, tell: Callable[[dict], None] | None
+) -> Found:
+    """Iterate until an iteration gains little, each from the communities of the one before."""
+    network = objective.network
+    labels = array_module(network.indptr).arange(network.size)
+    found = Found(labels, objective.quality(objective.in_loops, network.volume), [labels])
+    if not network.size:
+        return replace(found, converged=True)
+    for iteration in range(1, options.iterations + 1):
+        again = _iterate(objective, device, options, iteration, found, tell)
+        gained = again.quality - found.quality
+        if gained > 0:
+            found = again
+        found.converged = not gained > options.tol * objective.unit
+        if found.converged:
+            break
+    return found
+
+
+def _iterate(
+    objective: Objective, device: str, options: Options, iteration: int, before: Found,
+    tell: Callable[[dict], None] | None,
+) -> Found:  # fmt: skip
+    network, labels = objective.network, named_by_first(before.labels)
+    parts_of: list[Array] = []
+    while True:
+        begin = time.perf_counter()
+        engine = ENGINES[device](network, objective.constant)
+        # other classes on every level: two of one class that hinder each other do so only there
+        seed = options.seed + (iteration << 48) + (len(parts_of) << 40)
+        partition = engine.partition(labels)
+        moved = engine.move(partition, seed)
+        communities = renumbered(labels)
+        parts = communities
+        last = len(parts_of) + 1 == options.max_level
+        if not last:
+            if options.refine:
+                parts = renumbered(engine.refine(partition, seed, REFINING_SWEEPS))
+            number = number_of(parts)
+            last = number == network.size
+        if last and options.refine:
+            # a community that moves left in pieces gains by every cut
+            communities = renumbered(connected_parts(network, labels))
+        before.levels.append(
+            {"iteration": iteration, "level": len(parts_of), "vertices": network.size,
+             "communities": number_of(communities), "moved": moved}
+        )  # fmt: skip
+        if not last:
+            parts_of.append(parts)
+            labels = _of_parts(communities, parts, number)
+            network = engine.contract(parts, number)
+        before.levels[-1]["seconds"] = time.perf_counter() - begin
+        if tell is not None:
+            tell(before.levels[-1])
+        if last:
+            break
+    volumes = sums_by_group(communities, network.volume, number_of(communities))
+    inside = objective.total - crossing_weight(network, communities)
+    quality = objective.quality(inside, volumes)
+    hierarchy, down = [], None
+    for parts in (*parts_of, communities):
+        down = parts if down is None else parts[down]
+        hierarchy.append(down)
+    return Found(down, quality, hierarchy, before.levels)
+
+
+def number_of(communities: Array) -> int:
+    """Count the communities 0 .. k - 1."""
+    return int(communities.max()) + 1 if communities.size else 0
+
+
+def named_by_first(communities: Array) -> Array:
+    """Name each of the communities 0 .. k - 1 by its first vertex."""
+    xp = array_module(communities)
+    _, first = xp.unique(communities, return_index=True)
+    return first[communities]
+
+
+def _of_parts(communities: Array, parts: Array, number: int) -> Array:
+    """Return the community of each part, named by its first part."""
+    of = array_module(parts).empty(number, communities.dtype)
+    of[parts] = communities
+    return named_by_first(of)

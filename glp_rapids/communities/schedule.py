@@ -1,0 +1,37 @@
+"""The schedule of a level: who is updated together, and when sweeps end.
+
+Eight classes, at most five sweeps, ended by one that moves at most a vertex in a hundred: chosen by
+tables over all shared graphs (README). More sweeps and more classes gave no better partitions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.common.hashing import CLASS_SEED, mix_array
+from glp_rapids.device import array_module
+
+Array = Any
+
+CLASSES = 8
+MOST_SWEEPS = 5
+FEW = 100  # a sweep ends a level if it moves at most one vertex in so many
+REFINING_SWEEPS = 2
+
+
+def settles(moved: list[int], vertices: int) -> bool:
+    """Tell whether sweeps that moved so many vertices each are enough."""
+    return len(moved) >= MOST_SWEEPS or bool(moved and FEW * moved[-1] <= vertices)
+
+
+def draws_of_classes(words: Array, seed: int, draw: int) -> tuple[Array, Array, Array]:
+    """Draw classes by a hash: that of each vertex, where each begins in the list, and the list."""
+    xp = array_module(words)
+    mixed = mix_array(words, CLASS_SEED + seed + (draw << 32))
+    class_of = (mixed % np.uint64(CLASSES)).astype(np.uint8)
+    members = xp.argsort(class_of, kind="stable")
+    offsets = xp.zeros(CLASSES + 1, np.int64)
+    xp.cumsum(xp.bincount(class_of, minlength=CLASSES), out=offsets[1:])
+    return class_of, offsets, members
