@@ -93,8 +93,9 @@ def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
     def quality(inside: int, volumes: Array) -> float:
         if not total:
             return math.nan
+        shares = to_host(volumes) / total
         # fsum, because how communities are numbered must not show in the last bit
-        return inside / total - resolution * math.fsum((to_host(volumes) / total) ** 2)
+        return inside / total - resolution * math.fsum(shares * shares)
 
     network = Network(rows.indptr, rows.indices, weights, unit, degree, words)
     return Objective(network, round(total / share), total, in_loops, quality)

@@ -1,0 +1,265 @@
+"""The plain twin of multilevel label propagation: Python integers, dicts, one vertex at a time."""
+
+import math
+from fractions import Fraction
+from itertools import chain
+
+from reference import CLASS_SEED, MASK, mix
+
+CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
+
+
+def bits(value):
+    """The least e with value <= 2^e; 0 for 0."""
+    e = 0
+    while value and Fraction(2) ** (e - 1) >= value:
+        e -= 1
+    while value > Fraction(2) ** e:
+        e += 1
+    return e
+
+
+class Objective:
+    """Neighbours {u: weight} and volumes of n vertices, and the constant, all of them integers.
+
+    ``edges``: (u, v, weight) of every undirected edge, once.
+    """
+
+    def __init__(self, edges, n, name, resolution):
+        gamma, self.name, self.resolution = Fraction(resolution), name, resolution
+        total = sum((2 * Fraction(weight) for _, _, weight in edges), Fraction(0))
+        room = max(Fraction(1), 1 / gamma) if name == "modularity" else Fraction(1)
+        self.exponent = 61 - bits(Fraction(float(total)) * room)
+        self.neighbours = [{} for _ in range(n)]
+        self.degree = [0] * n
+        for u, v, weight in edges:
+            exact = Fraction(weight if self.exponent >= 0 else float(weight))
+            fixed = round(exact * Fraction(2) ** self.exponent)
+            self.degree[u] += fixed
+            self.degree[v] += fixed
+            if u != v:
+                self.neighbours[u][v] = self.neighbours[v][u] = fixed
+        if name == "modularity":
+            self.volume, self.constant = self.degree, round(sum(self.degree) / gamma)
+            return
+        shift = (self.exponent + 61 - bits(1 / gamma)) // 2
+        shift = max(min(shift, 61 - n.bit_length()), 0)
+        constant = round(Fraction(2) ** (2 * shift - self.exponent) / gamma)
+        self.volume, self.constant = [2**shift] * n, min(constant, 2**62)
+
+    def quality(self, partition):
+        """The quality of a partition, and what gains of it are measured by."""
+        inside, total, sums, sizes = sum(self.degree), sum(self.degree), {}, {}
+        for v, neighbours in enumerate(self.neighbours):
+            inside -= sum(w for u, w in neighbours.items() if partition[u] != partition[v])
+            sums[partition[v]] = sums.get(partition[v], 0) + self.degree[v]
+            sizes[partition[v]] = sizes.get(partition[v], 0) + 1
+        if self.name == "cpm":
+            pairs = math.fsum(size * (size - 1) / 2 for size in sizes.values())
+            weight = math.ldexp(inside / 2, -self.exponent)
+            return weight - self.resolution * pairs, math.ldexp(total / 2, -self.exponent)
+        if not total:
+            return math.nan, 1.0
+        shares = [float(volume) / float(total) for volume in sums.values()]
+        expected = math.fsum(share * share for share in shares)
+        return inside / total - self.resolution * expected, 1.0
+
+
+def classes_of(words, seed, draw):
+    """Lists of vertices that are updated together."""
+    classes = [[] for _ in range(CLASSES)]
+    for v, word in enumerate(words):
+        classes[mix(word, (CLASS_SEED + seed + (draw << 32)) & MASK) % CLASSES].append(v)
+    return classes
+
+
+def weights_to(v, neighbours, labels, counts=lambda u: True):
+    """The weight from a vertex to each label around it."""
+    found = {}
+    for u, weight in neighbours[v].items():
+        if weight > 0 and counts(u):
+            found[labels[u]] = found.get(labels[u], 0) + weight
+    return found
+
+
+def move(neighbours, volume, constant, words, labels, seed):
+    """Sweeps of local moving; changes the labels, returns how many moved in each."""
+    n = len(labels)
+    active, moved = set(range(n)), []
+    while not (len(moved) >= MOST_SWEEPS or (moved and FEW * moved[-1] <= n)):
+        moved.append(0)
+        for members in classes_of(words, seed, 0):
+            goals = {}
+            for v in members:
+                if v in active:
+                    goal = best_community(v, neighbours, volume, constant, words, labels, seed)
+                    if goal != labels[v]:
+                        goals[v] = goal
+            active -= set(members)
+            for v, goal in goals.items():
+                labels[v] = goal
+            moved[-1] += len(goals)
+            for v, goal in goals.items():
+                active |= {u for u in neighbours[v] if labels[u] != goal}
+    return moved
+
+
+def best_community(v, neighbours, volume, constant, words, labels, seed):
+    """Where a vertex moves."""
+    own = labels[v]
+    weight = weights_to(v, neighbours, labels)
+    weight.setdefault(own, 0)
+    inside = {label: 0 for label in weight}
+    size = {label: 0 for label in (*weight, v)}
+    for u, label in enumerate(labels):
+        if label in size:
+            size[label] += 1
+        if label in weight and u != v:
+            inside[label] += volume[u]
+    gains = {label: weight[label] * constant - volume[v] * inside[label] for label in weight}
+    highest = max(gains.values())
+    best = own
+    if gains[own] < highest:
+        equal = [label for label in gains if gains[label] == highest]
+        best = min(equal, key=lambda label: (mix(words[label], seed), label))
+    if highest < 0 and size[v] == 0:
+        return v
+    if size[own] == 1 and size[best] == 1 and best > own:
+        return own
+    return best
+
+
+def refine(neighbours, volume, constant, words, communities, seed):
+    """Parts of the communities: vertices that are alone join a well-connected part."""
+    n = len(communities)
+    parts = list(range(n))
+    members_of = {v: {v} for v in range(n)}
+
+    def well_connected(part):
+        members = members_of[part]
+        community = communities[min(members)]
+        rest = {u for u in range(n) if communities[u] == community} - members
+        outward = sum(weight for v in members for u, weight in neighbours[v].items() if u in rest)
+        mine = sum(volume[v] for v in members)
+        return outward * constant >= mine * sum(volume[u] for u in rest)
+
+    for draw in range(1, REFINING_SWEEPS + 1):
+        joined = 0
+        for turn in classes_of(words, seed, draw):
+            goals = {}
+            for v in turn:
+                if len(members_of[parts[v]]) > 1 or not well_connected(parts[v]):
+                    continue
+
+                def counts(u, v=v, turn=turn):
+                    alone = len(members_of[parts[u]]) == 1
+                    return communities[u] == communities[v] and not (alone and u in turn)
+
+                best = None
+                for part, weight in weights_to(v, neighbours, parts, counts).items():
+                    there = volume[v] * sum(volume[u] for u in members_of[part])
+                    if weight * constant <= there or not well_connected(part):
+                        continue
+                    drawn = mix(words[part], mix(words[v], seed))
+                    noisy = constant - (constant >> 11) * (drawn >> 58)
+                    key = (-(weight * noisy - there), drawn, part)
+                    best = key if best is None else min(best, key)
+                if best is not None:
+                    goals[v] = best[2]
+            for v, part in goals.items():
+                members_of[parts[v]].remove(v)
+                members_of[part].add(v)
+                parts[v] = part
+            joined += len(goals)
+        if not joined:
+            break
+    return parts
+
+
+def contract(neighbours, volume, words, parts):
+    """The level whose vertices are the parts, which are numbered from 0."""
+    number = max(parts) + 1
+    new = [{} for _ in range(number)]
+    volumes = [0] * number
+    for v, part in enumerate(parts):
+        volumes[part] += volume[v]
+        for u, weight in neighbours[v].items():
+            if parts[u] != part and weight > 0:
+                new[part][parts[u]] = new[part].get(parts[u], 0) + weight
+    return new, volumes, [words[parts.index(part)] for part in range(number)]
+
+
+def renumbered(labels):
+    """Labels numbered from 0 in the order in which they first come."""
+    number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return [number[label] for label in labels]
+
+
+def named_by_first(labels):
+    """Each label replaced by the first place where it stands."""
+    return [labels.index(label) for label in labels]
+
+
+def pieces(neighbours, labels):
+    """Communities cut into connected pieces."""
+    found = [None] * len(labels)
+    for start in range(len(labels)):
+        ahead = [start] if found[start] is None else []
+        while ahead:
+            v = ahead.pop()
+            found[v] = start
+            ahead += [
+                u
+                for u, weight in neighbours[v].items()
+                if weight > 0 and labels[u] == labels[v] and found[u] is None
+            ]
+    return found
+
+
+def multilevel(
+    edges, n, *, words, objective="modularity", resolution=1.0, refined=True, max_level=100,
+    iterations=3, tol=1e-4, seed=0,
+):  # fmt: skip
+    """The communities of each level of the last iteration, and the quality of the last of them."""
+    first = Objective(edges, n, objective, resolution)
+    constant, found = first.constant, [list(range(n))]
+    value, unit = first.quality(found[-1])
+    for iteration in range(1, iterations + 1):
+        neighbours, volume = first.neighbours, first.volume
+        labels, names, down = named_by_first(found[-1]), list(words), list(range(n))
+        hierarchy = []
+        for level in range(max_level):
+            seed_here = seed + (iteration << 48) + (level << 40)
+            move(neighbours, volume, constant, names, labels, seed_here)
+            communities = renumbered(labels)
+            last, parts = level + 1 == max_level, communities
+            if refined and not last:
+                parts = refine(neighbours, volume, constant, names, labels, seed_here)
+                parts = renumbered(parts)
+            if last or len(set(parts)) == len(parts):
+                break
+            down = [parts[v] for v in down]
+            hierarchy.append(down)
+            of = dict(zip(parts, communities, strict=True))
+            neighbours, volume, names = contract(neighbours, volume, names, parts)
+            labels = named_by_first([of[part] for part in range(len(volume))])
+        if refined:
+            communities = renumbered(pieces(neighbours, labels))
+        hierarchy.append([communities[v] for v in down])
+        new, _ = first.quality(hierarchy[-1])
+        gained = new - value
+        if gained > 0:
+            found, value = hierarchy, new
+        if not gained > tol * unit:
+            break
+    return found, value
+
+
+def edges_of(indptr, indices, weights):
+    """The edges of a symmetric CSR, each once."""
+    rows = chain.from_iterable([v] * (indptr[v + 1] - indptr[v]) for v in range(len(indptr) - 1))
+    return [
+        (v, int(indices[i]), 1 if weights is None else weights[i].item())
+        for i, v in enumerate(rows)
+        if v <= indices[i]
+    ]

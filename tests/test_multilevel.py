@@ -1,0 +1,317 @@
+"""Multilevel label propagation: partitions of the twin, networkx's modularity, connectedness."""
+
+from itertools import pairwise
+
+import graphs
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+import reference_multilevel as twin
+from cases import some
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glp_rapids import as_graph, compress, multilevel_label_propagation
+from glp_rapids.communities.kernels.moving import exceeds, gain
+from glp_rapids.communities.schedule import draws_of_classes
+from glp_rapids.datasets import load, social
+from glp_rapids.graph.connected import connected_parts
+from glp_rapids.jit.cpu import compiled
+
+UNDIRECTED = [name for name in graphs.GRAPHS if not name.startswith("directed")]
+OPTIONS = [
+    {},
+    {"refine": False, "seed": 3},
+    {"objective": "cpm", "resolution": 0.3},
+    {"resolution": 2.5, "seed": 2**32 - 1, "tol": 0.0, "iterations": 5},
+    {"resolution": 0.01, "max_level": 1, "refine": False},
+    {"objective": "cpm", "resolution": 0.02, "max_level": 2, "iterations": 1, "seed": 1},
+]
+
+
+def host_graph(edges):
+    return as_graph(**edges, device="cpu")
+
+
+def words_of(graph):
+    ids = graph.external()
+    ids = list(ids.itertuples(index=False)) if isinstance(ids, pd.DataFrame) else ids.tolist()
+    return [reference.id_word(identity) for identity in ids]
+
+
+def assert_equals_twin(edges, options):
+    graph = host_graph(edges)
+    known = {("refined" if name == "refine" else name): value for name, value in options.items()}
+    hierarchy, quality = twin.multilevel(
+        twin.edges_of(graph.indptr, graph.indices, graph.weights),
+        graph.number_of_vertices, words=words_of(graph), **known,
+    )  # fmt: skip
+    found = multilevel_label_propagation(**edges, device="cpu", **options)
+    assert found["partition"].tolist() == hierarchy[-1], options
+    np.testing.assert_equal(found.attrs["glp"][options.get("objective", "modularity")], quality)
+    levels = multilevel_label_propagation(graph, levels=True, **options)
+    assert [part["partition"].tolist() for _, part in levels.groupby("level")] == (
+        hierarchy if graph.number_of_vertices else []
+    )
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("name", UNDIRECTED)
+def test_partitions_are_the_twins(name, options):
+    if name == "hub" and options:
+        pytest.skip("the twin takes seconds")
+    assert_equals_twin(graphs.GRAPHS[name](), options)
+
+
+@given(
+    graphs.edge_frames(),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "refine": st.booleans(),
+            "objective": st.sampled_from(["modularity", "cpm"]),
+            "resolution": st.sampled_from([1e-6, 0.1, 0.7, 1.0, 3.0, 1e9]),
+            "max_level": st.integers(1, 3),
+            "iterations": st.integers(1, 4),
+            "tol": st.sampled_from([0.0, 0.01]),
+            "seed": st.integers(0, 2**32 - 1),
+        },
+    ),
+)
+def test_partitions_of_any_graph_are_the_twins(edges, options):
+    assert_equals_twin({**edges, "directed": False}, options)
+
+
+def test_a_larger_graph_in_threads_and_rows_in_any_order(monkeypatch):
+    from glp_rapids.communities.engines import cpu
+
+    source, destination = social(300, seed=1, device="cpu")
+    frame = pd.DataFrame({"src": source, "dst": destination})
+    graph = as_graph(frame, device="cpu")
+    hierarchy, _ = twin.multilevel(
+        twin.edges_of(graph.indptr, graph.indices, graph.weights),
+        graph.number_of_vertices, words=words_of(graph),
+    )  # fmt: skip
+    monkeypatch.setattr(cpu, "PARALLEL_FROM", 0)
+    monkeypatch.setattr(cpu, "A_CALL", 0)  # one class a call
+    shuffled = frame.sample(frac=1, random_state=0).rename(columns={"src": "dst", "dst": "src"})
+    for edges in (frame, shuffled):
+        found = multilevel_label_propagation(edges, device="cpu")
+        assert found["partition"].tolist() == hierarchy[-1]
+
+
+def networkx_graph(graph):
+    G = nx.Graph()
+    G.add_nodes_from(range(graph.number_of_vertices))
+    edges = twin.edges_of(graph.indptr, graph.indices, graph.weights)
+    G.add_weighted_edges_from(edges)
+    return G
+
+
+def communities_of(found):
+    return found.reset_index().groupby("partition")["index"].apply(set).tolist()
+
+
+@pytest.mark.parametrize("resolution", [0.4, 1.0, 3.0])
+@pytest.mark.parametrize("name", UNDIRECTED)
+def test_modularity_is_that_of_networkx(name, resolution):
+    graph = host_graph(graphs.GRAPHS[name]())
+    found = multilevel_label_propagation(graph, resolution=resolution, device="cpu")
+    G = networkx_graph(graph)
+    if not G.size(weight="weight"):
+        assert np.isnan(found.attrs["glp"]["modularity"])
+        return
+    known = nx.community.modularity(G, communities_of(found), resolution=resolution)
+    assert found.attrs["glp"]["modularity"] == pytest.approx(known, abs=1e-9)
+
+
+def assert_connected(graph, found):
+    G = networkx_graph(graph)
+    G.remove_edges_from([(u, v) for u, v, weight in G.edges(data="weight") if not weight])
+    for community in communities_of(found):
+        assert nx.is_connected(G.subgraph(community))
+
+
+@pytest.mark.parametrize("options", [{}, {"max_level": 1}, {"objective": "cpm", "resolution": 0.1}])
+@pytest.mark.parametrize("name", UNDIRECTED)
+def test_refined_communities_are_connected(name, options):
+    graph = host_graph(graphs.GRAPHS[name]())
+    assert_connected(graph, multilevel_label_propagation(graph, **options))
+
+
+@given(graphs.edge_frames(40, 90), st.integers(0, 99), st.sampled_from([0.3, 1.0, 4.0]))
+def test_refined_communities_of_any_graph_are_connected(edges, seed, resolution):
+    graph = host_graph({**edges, "directed": False})
+    for levels in (1, 2, 100):
+        found = multilevel_label_propagation(
+            graph, seed=seed, resolution=resolution, max_level=levels
+        )
+        assert_connected(graph, found)
+
+
+@given(graphs.edge_frames(30, 60), st.integers(0, 99))
+def test_levels_are_nested_and_their_parts_connected(edges, seed):
+    graph = host_graph({**edges, "directed": False})
+    levels = multilevel_label_propagation(graph, levels=True, seed=seed)
+    table = levels.pivot(index="vertex", columns="level", values="partition")
+    for level in list(table)[:-1]:
+        assert (table.groupby(level)[level + 1].nunique() == 1).all()
+        part = pd.DataFrame({"partition": table[level].to_numpy()})
+        assert_connected(graph, part)
+
+
+@pytest.mark.parametrize(
+    ("name", "networkit", "igraph"),
+    [
+        # medians of five seeds of NetworKit 11.2's PLM and igraph 0.11's Leiden, two iterations
+        ("football", 0.6046, 0.6046),
+        ("facebook_combined", 0.8348, 0.8357),
+        ("ca-CondMat", 0.7326, 0.7406),
+        *some([("email-Enron", 0.5974, 0.6245), ("lfr-10000-mu0.1", 0.9196, 0.9259)]),
+    ],
+)
+def test_modularity_is_as_high_as_that_of_others(name, networkit, igraph, data):
+    frame = load(name)
+    frame = frame[frame["src"] != frame["dst"]]
+    graph = as_graph(frame, device="cpu")
+
+    def median(**options):
+        found = [multilevel_label_propagation(graph, seed=seed, **options) for seed in range(5)]
+        return np.median([one.attrs["glp"]["modularity"] for one in found])
+
+    assert median() >= max(networkit - 0.001, igraph - 0.002)
+    assert median(refine=False) >= networkit - 0.001
+
+
+def test_heavy_weights_do_not_overflow():
+    light = graphs.two_cliques()
+    for factor in (1, 2**40, 2**57):
+        edges = graphs.edges(light, [factor * (1 + i % 3) for i in range(len(light))])
+        found = multilevel_label_propagation(**edges, device="cpu")
+        assert found["partition"].tolist() == [0] * 5 + [1] * 5
+        assert_equals_twin(edges, {"resolution": 0.01})
+    many = graphs.edges(graphs.random_pairs(60, 2000, 5), [2**40 + i for i in range(2000)])
+    assert_equals_twin(many, {})
+
+
+def test_two_cliques_and_a_bridge_and_a_star():
+    found = multilevel_label_propagation(**graphs.GRAPHS["two cliques"](), device="cpu")
+    assert found["partition"].tolist() == [0] * 5 + [1] * 5
+    star = multilevel_label_propagation(**graphs.GRAPHS["star"](), device="cpu")
+    assert star["partition"].nunique() == 1
+
+
+def test_resolution_says_how_large_communities_are():
+    edges = graphs.GRAPHS["power law"]()
+    number = [
+        multilevel_label_propagation(**edges, resolution=resolution)["partition"].nunique()
+        for resolution in (1e-6, 0.5, 1, 4, 1e12)
+    ]
+    assert number == sorted(number)
+    graph = host_graph(edges)
+    assert number[0] == nx.number_connected_components(networkx_graph(graph))
+    assert number[-1] == graph.number_of_vertices
+
+
+def test_cpm_finds_what_modularity_does_not_see():
+    ring = [(5 * i + u, 5 * i + v) for i in range(60) for u, v in graphs.clique(range(5))]
+    ring += [(5 * i, 5 * ((i + 1) % 60) + 1) for i in range(60)]
+    edges = graphs.edges(ring)
+    cliques = [v // 5 for v in range(300)]
+    assert multilevel_label_propagation(**edges)["partition"].tolist() != cliques
+    found = multilevel_label_propagation(**edges, objective="cpm", resolution=0.5)
+    assert found["partition"].tolist() == cliques
+    assert found.attrs["glp"]["cpm"] == 60 * (10 - 0.5 * 10)
+
+
+def test_report():
+    told = []
+    found = multilevel_label_propagation(**graphs.GRAPHS["power law"](), progress=told.append)
+    about = found.attrs["glp"]
+    assert about["device"] == "cpu"
+    assert about["levels"] == told
+    assert about["sweeps"] == sum(len(level["moved"]) for level in told)
+    assert told[0]["vertices"] == len(found)
+    assert told[0]["iteration"] == 1
+    assert told[0]["level"] == 0
+    assert about["seconds"] >= sum(level["seconds"] for level in told) > 0
+
+
+def test_compressed_graphs_and_ids_as_they_came():
+    graph = host_graph(graphs.GRAPHS["strings"]())
+    found = multilevel_label_propagation(graph)
+    assert found["vertex"].tolist() == [f"acc{i:02d}" for i in range(10)]
+    assert multilevel_label_propagation(compress(graph)).equals(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"resolution": 0}, ValueError, "at least 1e-06, not 0; at 0 the communities are"),
+        ({"resolution": -1.0}, ValueError, "resolution must be finite and at least"),
+        ({"resolution": np.inf}, ValueError, "resolution must be finite"),
+        ({"resolution": "1"}, TypeError, "resolution must be a number, not '1'"),
+        ({"objective": "louvain"}, ValueError, "objective must be one of 'modularity', 'cpm'"),
+        ({"refine": 1}, TypeError, "refine must be True or False"),
+        ({"levels": None}, TypeError, "levels must be True or False"),
+        ({"max_level": 0}, ValueError, "max_level must be at least 1"),
+        ({"iterations": 0}, ValueError, "iterations must be at least 1"),
+        ({"iterations": 2.0}, TypeError, "iterations must be an integer"),
+        ({"tol": -0.1}, ValueError, "tol must be a finite number of at least 0"),
+        ({"seed": -1}, ValueError, "seed must be in 0..4294967295"),
+        ({"progress": 3}, TypeError, "progress must be a bool or a function"),
+        ({"directed": True}, ValueError, "graph is directed.*read its edges with directed=False"),
+        ({"weight": "w"}, ValueError, "negative"),
+        ({"colour": 1}, TypeError, "colour"),
+    ],
+)
+def test_bad_input(options, error, words):
+    edges = pd.DataFrame({"src": [0, 1], "dst": [1, 2], "w": [1.0, -1.0]})
+    with pytest.raises(error, match=words):
+        multilevel_label_propagation(edges, **options)
+
+
+@compiled(error_model="numpy")
+def _gain(weight, constant, volume, others):
+    return gain(weight, constant, volume, others)
+
+
+@compiled(error_model="numpy")
+def _exceeds(high, low, other_high, other_low):
+    return exceeds(high, low, other_high, other_low)
+
+
+numbers = st.integers(0, 2**62) | st.sampled_from([0, 1, 2**32 - 1, 2**32, 2**62])
+
+
+@given(numbers, numbers, numbers, numbers, numbers)
+def test_gains_are_exact(weight, constant, volume, others, another):
+    high, low = _gain(*map(np.int64, (weight, constant, volume, others)))
+    value = weight * constant - volume * others
+    assert (int(high) << 64) + int(low) == value
+    other_value = another * constant - volume * others
+    other = _gain(*map(np.int64, (another, constant, volume, others)))
+    words = (np.int64(high), np.uint64(low), np.int64(other[0]), np.uint64(other[1]))
+    assert bool(_exceeds(*words)) == (value > other_value)
+
+
+def test_classes_are_the_twins():
+    words = np.arange(50, dtype=np.uint64) * np.uint64(2**57 + 1)
+    for seed, draw in ((0, 0), (2**32 - 1 + (3 << 48) + (2 << 40), 2)):
+        class_of, offsets, members = draws_of_classes(words, seed, draw)
+        expected = twin.classes_of(words.tolist(), seed, draw)
+        found = [members[a:b].tolist() for a, b in pairwise(offsets)]
+        assert found == expected
+        assert all(class_of[v] == turn for turn, part in enumerate(expected) for v in part)
+
+
+@given(graphs.edge_frames(20, 25), st.lists(st.integers(0, 2), min_size=30, max_size=30))
+def test_pieces_are_the_twins(edges, labels):
+    graph = host_graph({**edges, "directed": False})
+    labels = np.array(labels[: graph.number_of_vertices])
+    neighbours = [{} for _ in labels]
+    for u, v, weight in twin.edges_of(graph.indptr, graph.indices, graph.weights):
+        neighbours[u][v] = neighbours[v][u] = weight
+    assert connected_parts(graph, labels).tolist() == twin.pieces(neighbours, labels.tolist())
