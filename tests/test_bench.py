@@ -44,6 +44,14 @@ def test_quality_compares_with_networkit(data):
     assert rows[0]["modularity"] > 0.4
 
 
+def test_multilevel_compares_with_networkit_and_igraph(data):
+    [rows] = tables_of("multilevel", "--graphs", "football", "--repeats", "2").values()
+    found = {row["which"]: row["modularity"] for row in rows}
+    assert list(found)[1] == "default"
+    assert {"label_propagation", "refine=False", "NetworKit PLM", "igraph Leiden"} < found.keys()
+    assert found["default"] > found["NetworKit PLM"] - 0.002
+
+
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_shuffled_ids_leave_the_graph_as_it_is(directed, weighted):

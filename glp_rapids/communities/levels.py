@@ -81,6 +81,7 @@ def _iterate(
         seed = options.seed + (iteration << 48) + (len(parts_of) << 40)
         partition = engine.partition(labels)
         moved = engine.move(partition, seed)
+        labels = partition.labels
         communities = renumbered(labels)
         parts = communities
         last = len(parts_of) + 1 == options.max_level

@@ -18,7 +18,7 @@ PARALLEL_FROM = 1 << 16  # entries
 
 
 class CpuEngine:
-    """Moves, refines and contracts one network; labels are changed in place.
+    """Moves, refines and contracts one network.
 
     Parameters
     ----------
@@ -43,7 +43,11 @@ class CpuEngine:
         self._counts = np.empty(network.size // moving.CHUNK + 1, np.int64)
 
     def partition(self, labels: np.ndarray) -> moving.Partition:
-        """Return a partition with the sizes and volumes of its communities."""
+        """Return a partition with the sizes and volumes of its communities.
+
+        Its labels are a copy, which `move` changes.
+        """
+        labels = labels.astype(self.network.indices.dtype)
         sizes = np.bincount(labels, minlength=self.network.size)
         volumes = np.zeros(self.network.size, np.int64)
         np.add.at(volumes, labels, self.network.volume)
@@ -66,7 +70,8 @@ class CpuEngine:
         """Split each community into well-connected parts; return the part of each vertex."""
         network = self.network
         parts = refining.Parts(
-            np.arange(network.size), np.ones(network.size, np.int64), network.volume.copy(),
+            np.arange(network.size, dtype=network.indices.dtype),
+            np.empty(network.size, np.uint8), network.volume.copy(),
             np.empty(network.size, np.int64),
         )  # fmt: skip
         interruptible(refining.weights_inside)(
@@ -75,10 +80,12 @@ class CpuEngine:
         joined = np.zeros(network.size, np.uint8)
         for sweep in range(1, sweeps + 1):
             draws = draws_of_classes(network.words, seed, sweep)
-            class_of = draws[0]
-            done = sum(self._calls(draws, lambda offsets, members, of=class_of: refining.sweep(
-                self._threads, offsets, members, of, self._level, partition, parts,
-                np.uint64(seed), joined, tuple(self._movers), self._counts, self._tables,
+            parts.turns[:] = draws[0] if sweep == 1 else np.where(
+                parts.turns == refining.JOINED, parts.turns, draws[0]
+            )  # fmt: skip
+            done = sum(self._calls(draws, lambda offsets, members: refining.sweep(
+                self._threads, offsets, members, self._level, partition, parts, np.uint64(seed),
+                joined, tuple(self._movers), self._counts, self._tables,
             )))  # fmt: skip
             if not done:
                 break

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels.moving import CHUNK, NOWHERE, exceeds, gain
+from glp_rapids.communities.kernels.moving import CHUNK, NOWHERE, exceeds, gain, inlined
 from glp_rapids.communities.kernels.tally import add, clear, table_of
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, together
@@ -23,12 +23,16 @@ noisy = cpu_target().compile(rules.noisy)
 
 jit = compiled(error_model="numpy", _nrt=False)
 
+JOINED = 255
+
 
 class Parts(NamedTuple):
-    """Which part each vertex is in; of each part its size, volume, and weight to the rest."""
+    """Which part each vertex is in, the class of each that is alone; of each part its volume, and
+    the weight from it to the rest of its community.
+    """
 
     labels: Any
-    sizes: Any
+    turns: Any  # JOINED: not alone
     volumes: Any
     outward: Any
 
@@ -55,12 +59,13 @@ def weights_inside(team, level, communities, outward):
     together(team, _weights_inside_some, (team.threads, level, communities, outward))
 
 
-@jit
-def _part_for(v, level, partition, parts, class_of, seed, table):
+@inlined
+def _part_for(v, level, partition, parts, seed, table):
     """Return the part that a lone vertex joins, or NOWHERE."""
     indptr, indices, weights, unit, volume, words, constant = level
     communities, _, volumes = partition
-    labels, sizes, part_volumes, outward = parts
+    labels, turns, part_volumes, outward = parts
+    turn = turns[np.uint64(v)]
     weighted = weights.size > 0
     place = np.uint64(v)
     own, mine = communities[place], volume[place]
@@ -72,33 +77,30 @@ def _part_for(v, level, partition, parts, class_of, seed, table):
     count = 0
     for j in range(indptr[place], indptr[np.uint64(v + 1)]):
         u = np.uint64(indices[np.uint64(j)])
-        if u == place or communities[u] != own:
-            continue
-        label = np.int64(labels[u])
-        if sizes[np.uint64(label)] == 1 and class_of[u] == class_of[place]:
+        if communities[u] != own or turns[u] == turn:  # among the latter is v itself
             continue
         if weighted:
             weight = weights[np.uint64(j)]
         if weight > 0:
-            count = add(label, weight, count, table)
+            count = add(np.int64(labels[u]), weight, count, table)
     found, found_weights, _, _, _ = table
     best, best_high = np.int64(NOWHERE), np.int64(0)
     best_low = best_drawn = np.uint64(0)
     for entry in range(count):
         label, weight = found[np.uint64(entry)], found_weights[np.uint64(entry)]
         others = part_volumes[np.uint64(label)]
-        high, _ = gain(outward[np.uint64(label)], constant, others, whole - others)
-        if high < 0:
-            continue
-        high, low = gain(weight, constant, mine, others)
-        if not exceeds(high, low, np.int64(0), np.uint64(0)):
-            continue
         drawn = draw(words[place], words[np.uint64(label)], seed)
         high, low = gain(weight, noisy(constant, drawn), mine, others)
-        better = best < 0 or exceeds(high, low, best_high, best_low)
-        if not better and high == best_high and low == best_low:
-            better = drawn < best_drawn or (drawn == best_drawn and label < best)
-        if better:
+        if best >= 0 and not exceeds(high, low, best_high, best_low):
+            same = high == best_high and low == best_low
+            if not same or drawn > best_drawn or (drawn == best_drawn and label > best):
+                continue
+        if not exceeds(high, low, np.int64(0), np.uint64(0)):  # else the true gain is no less
+            true_high, true_low = gain(weight, constant, mine, others)
+            if not exceeds(true_high, true_low, np.int64(0), np.uint64(0)):
+                continue
+        outward_high, _ = gain(outward[np.uint64(label)], constant, others, whole - others)
+        if outward_high >= 0:
             best, best_high, best_low, best_drawn = label, high, low, drawn
     clear(count, table)
     return best
@@ -106,8 +108,7 @@ def _part_for(v, level, partition, parts, class_of, seed, table):
 
 @jit
 def _evaluate_some(
-    thread, threads, first, last, members, level, partition, parts, class_of, seed, targets,
-    counts, tables,
+    thread, threads, first, last, members, level, partition, parts, seed, targets, counts, tables
 ):  # fmt: skip
     table = table_of(tables, thread)
     movers, goals, _ = targets
@@ -116,9 +117,9 @@ def _evaluate_some(
         listed = low
         for position in range(low, min(low + CHUNK, last)):
             v = members[np.uint64(position)]
-            if parts.sizes[np.uint64(parts.labels[np.uint64(v)])] != 1:
+            if parts.turns[np.uint64(v)] == JOINED:
                 continue
-            goal = _part_for(v, level, partition, parts, class_of, seed, table)
+            goal = _part_for(v, level, partition, parts, seed, table)
             if goal >= 0:
                 movers[np.uint64(listed)] = v
                 goals[np.uint64(listed)] = goal
@@ -153,19 +154,17 @@ def _outward_of_some(
 
 @ParallelKernel
 def sweep(
-    team, class_offsets, members, class_of, level, partition, parts, seed, joined, targets,
-    counts, tables,
+    team, class_offsets, members, level, partition, parts, seed, joined, targets, counts, tables
 ):  # fmt: skip
     """Let lone vertices of some classes join parts, class after class; return how many did."""
     threads = team.threads
-    labels, sizes, volumes, outward = parts
+    labels, turns, volumes, outward = parts
     movers, goals, changes = targets
     moved = 0
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
         together(team, _evaluate_some, (
-            threads, first, last, members, level, partition, parts, class_of, seed, targets,
-            counts, tables,
+            threads, first, last, members, level, partition, parts, seed, targets, counts, tables,
         ))  # fmt: skip
         chunks = (last - first + CHUNK - 1) // CHUNK
         for chunk in range(chunks):
@@ -176,8 +175,7 @@ def sweep(
                 own = labels[v]
                 labels[v] = goal
                 joined[v] = 1
-                sizes[own] -= 1
-                sizes[goal] += 1
+                turns[v] = turns[goal] = JOINED
                 volumes[own] -= level.volume[v]
                 volumes[goal] += level.volume[v]
                 outward[own] = 0

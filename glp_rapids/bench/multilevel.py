@@ -1,0 +1,117 @@
+"""Multilevel label propagation beside NetworKit's PLM and igraph's Leiden: seconds and modularity.
+
+All sides have their graph already; ours is the whole call, from graph to frame. They take turns,
+seed after seed, so that what disturbs one disturbs the others; medians. Partitions of all are
+judged by our modularity, and by NMI where communities were planted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.bench import subjects
+from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.device import to_host
+from glp_rapids.graph.graph import Graph
+from glp_rapids.metrics import modularity, nmi
+
+GRAPHS = ("com-dblp", "cnr-2000", "web-NotreDame", "email-Enron", "lfr-100000-mu0.1")
+# How our runs go that are compared.
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "iterations=1": {"iterations": 1},
+    "refine=False": {"refine": False},
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    subjects.add_options(parser, GRAPHS, repeats=5, threads="", device=False)
+    parser.add_argument("--alone", action="store_true", help="without NetworKit and igraph")
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Return a table with a row a graph and contestant."""
+    threads = subjects.processors(options.threads)
+
+    def measure(name: str, graph: Graph) -> Tables:
+        contestants = _ours(graph)
+        if not options.alone:
+            contestants |= _peers(threads, graph)
+        return {f"Multilevel methods on {threads} threads": _rows(
+            name, graph, contestants, options.repeats
+        )}  # fmt: skip
+
+    return subjects.each(options.graphs, "cpu", "multilevel", measure)
+
+
+def _ours(graph: Graph) -> dict[str, Callable[[int], np.ndarray]]:
+    from glp_rapids import label_propagation, multilevel_label_propagation
+
+    def labels(function: Callable, seed: int, **options: Any) -> np.ndarray:
+        return to_host(function(graph, seed=seed, device="cpu", **options)["partition"].values)
+
+    return {
+        "label_propagation": partial(labels, label_propagation),
+        **{mode: partial(labels, multilevel_label_propagation, **options)
+           for mode, options in MODES.items()},
+    }  # fmt: skip
+
+
+def _peers(threads: int, graph: Graph) -> dict[str, Callable[[int], np.ndarray]]:
+    networkit = subjects.networkit(threads)
+    other = subjects.networkit_graph(networkit, graph)
+    try:
+        import igraph
+    except ImportError as error:
+        raise ImportError(
+            f"this bench runs igraph beside glp_rapids, and it does not import ({error}); install "
+            "it (pip install igraph) or add --alone"
+        ) from error
+    rows = graph.row_indices()
+    once = rows < graph.indices
+    third = igraph.Graph(graph.number_of_vertices, np.stack([rows[once], graph.indices[once]], 1))
+
+    def plm(seed: int) -> np.ndarray:
+        networkit.setSeed(seed, True)
+        return np.asarray(networkit.community.PLM(other).run().getPartition().getVector())
+
+    def leiden(seed: int) -> np.ndarray:
+        random.seed(seed)  # igraph draws from it
+        found = third.community_leiden(objective_function="modularity", n_iterations=2)
+        return np.asarray(found.membership)
+
+    return {"NetworKit PLM": plm, "igraph Leiden": leiden}
+
+
+def _rows(
+    name: str, graph: Graph, contestants: dict[str, Callable[[int], np.ndarray]], repeats: int
+) -> Rows:
+    truth = subjects.truth(name, graph)
+    seconds: dict[str, list[float]] = {which: [] for which in contestants}
+    found: dict[str, list[np.ndarray]] = {which: [] for which in contestants}
+    for seed in range(-1, repeats):  # the first, -1, warms up
+        for which, function in contestants.items():
+            start = time.perf_counter()
+            labels = function(max(seed, 0))
+            if seed >= 0:
+                seconds[which].append(time.perf_counter() - start)
+                found[which].append(labels)
+    return [
+        {"graph": name, "which": which, "seconds": median(seconds[which]),
+         "fastest": min(seconds[which]),
+         "modularity": median(
+             modularity(graph, graph.frame({"partition": labels})) for labels in found[which]
+         ),
+         "NMI": None if truth is None else median(nmi(labels, truth) for labels in found[which]),
+         "communities": int(median(np.unique(labels).size for labels in found[which]))}
+        for which in contestants
+    ]  # fmt: skip
