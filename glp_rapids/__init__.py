@@ -26,6 +26,8 @@ _HOMES = {
     "estimate_memory": "propagation.estimate",
     "random_below": "common.hashing",
     "multilevel_label_propagation": "communities.multilevel",
+    "louvain": "communities.aliases",
+    "leiden": "communities.aliases",
     "contract": "communities.contraction",
     "structural_diversity": "diversity.search",
     "top_structural_diversity": "diversity.search",
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from glp_rapids.cohesion.truss import k_truss as k_truss
     from glp_rapids.cohesion.truss import trussness as trussness
     from glp_rapids.common.hashing import random_below as random_below
+    from glp_rapids.communities.aliases import leiden as leiden
+    from glp_rapids.communities.aliases import louvain as louvain
     from glp_rapids.communities.contraction import contract as contract
     from glp_rapids.communities.multilevel import (
         multilevel_label_propagation as multilevel_label_propagation,

@@ -61,5 +61,5 @@ def test_names_are_listed_once_in_order():
 
 
 def test_a_name_that_is_not_there():
-    with pytest.raises(AttributeError, match="'glp_rapids' has no attribute 'louvain'"):
-        _ = glp_rapids.louvain
+    with pytest.raises(AttributeError, match="'glp_rapids' has no attribute 'pagerank'"):
+        _ = glp_rapids.pagerank

@@ -13,7 +13,14 @@ from cases import some
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glp_rapids import as_graph, compress, multilevel_label_propagation
+from glp_rapids import (
+    as_graph,
+    compress,
+    label_propagation,
+    leiden,
+    louvain,
+    multilevel_label_propagation,
+)
 from glp_rapids.communities.kernels.moving import exceeds, gain
 from glp_rapids.communities.schedule import draws_of_classes
 from glp_rapids.datasets import load, social
@@ -271,6 +278,47 @@ def test_bad_input(options, error, words):
     edges = pd.DataFrame({"src": [0, 1], "dst": [1, 2], "w": [1.0, -1.0]})
     with pytest.raises(error, match=words):
         multilevel_label_propagation(edges, **options)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_label_propagation_cut_into_connected_pieces(directed):
+    edges = graphs.edges(graphs.random_pairs(300, 420, 7), directed=directed)
+    graph = host_graph(edges)
+    options = {"explore": 0, "update": "sync", "max_iter": 3}
+    before = label_propagation(graph, **options)
+    after = label_propagation(graph, connected=True, **options)
+    G = nx.Graph(zip(graph.row_indices().tolist(), graph.indices.tolist(), strict=True))
+    G.add_nodes_from(range(graph.number_of_vertices))
+    expected = [
+        piece
+        for community in communities_of(before)
+        for piece in nx.connected_components(G.subgraph(community))
+    ]
+    assert len(expected) > before["partition"].nunique()
+    assert sorted(map(sorted, communities_of(after))) == sorted(map(sorted, expected))
+    named = label_propagation(graph, connected=True, renumber=False, **options)
+    assert (named.groupby("partition")["vertex"].min() == sorted(set(named["partition"]))).all()
+    assert named["partition"].nunique() == len(expected)
+    packed = label_propagation(compress(graph), connected=True, **options)
+    assert packed.equals(after)
+    with pytest.raises(TypeError, match="connected must be True or False"):
+        label_propagation(graph, connected=1)
+
+
+def test_names_of_cugraph():
+    graph = host_graph(graphs.GRAPHS["power law"]())
+    found, modularity = louvain(graph, 2, resolution=0.5, threshold=0.0, seed=4)
+    same = multilevel_label_propagation(
+        graph, refine=False, max_level=2, resolution=0.5, tol=0.0, seed=4
+    )
+    assert found.equals(same)
+    assert modularity == same.attrs["glp"]["modularity"]
+    found, modularity = leiden(graph, 3, 2.0, 9, iterations=1)
+    same = multilevel_label_propagation(graph, max_level=3, resolution=2.0, seed=9, iterations=1)
+    assert found.equals(same)
+    assert modularity == same.attrs["glp"]["modularity"]
+    with pytest.raises(TypeError, match="theta"):
+        leiden(graph, theta=1.0)
 
 
 @compiled(error_model="numpy")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_truth, shown
+from glp_rapids.device import to_device, to_host
 from glp_rapids.propagation.call import prepare, results
 from glp_rapids.propagation.options import SweepOptions
 from glp_rapids.propagation.program import Program
@@ -13,6 +14,7 @@ from glp_rapids.propagation.run import run
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
+    from glp_rapids.graph.graph import BaseGraph
 
 
 class Classic(Program):
@@ -23,7 +25,11 @@ class Classic(Program):
 
 @guarded
 def label_propagation(
-    graph: Any, *, renumber: bool = True, **options: Unpack[SweepOptions]
+    graph: Any,
+    *,
+    renumber: bool = True,
+    connected: bool = False,
+    **options: Unpack[SweepOptions],
 ) -> Frame:
     """Find communities: every vertex takes the label that weighs most among its neighbours.
 
@@ -35,6 +41,10 @@ def label_propagation(
     renumber : bool
         True: ``partition`` counts communities from 0, by the smallest vertex in each. False: it
         is the id of the vertex that the winning label started from.
+    connected : bool
+        True: split communities into their connected pieces, whichever way edges go; with
+        ``renumber=False`` the smallest vertex names a piece. This is done on the host. False
+        (default): a community may be disconnected, as a vertex that joined two parts may have left.
     max_iter : int
         Sweeps at the most (default 100); 0 leaves every vertex with its own label.
     update : {"semi", "sync"}
@@ -113,10 +123,20 @@ def label_propagation(
     >>> label_propagation(edges)["partition"].tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    check_truth(renumber=renumber)
+    check_truth(renumber=renumber, connected=connected)
     prepared, run_options = prepare(graph, options)
     outcome = run(prepared, Classic(), run_options)
+    if connected:
+        outcome.labels = _pieces(prepared, outcome.labels)
     return results().communities(outcome, renumber)
+
+
+def _pieces(graph: BaseGraph, labels: Any) -> Any:
+    """Cut communities into connected pieces, named by their smallest vertices."""
+    from glp_rapids.graph.connected import connected_parts
+
+    pieces = connected_parts(graph.to("cpu").to_graph(), to_host(labels))
+    return to_device(pieces.astype(labels.dtype), graph.device)
 
 
 @guarded

@@ -1,0 +1,139 @@
+"""The names under which users of cuGraph look for `multilevel_label_propagation`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
+from glp_rapids.communities.multilevel import (
+    ITERATIONS,
+    MAX_LEVEL,
+    multilevel_label_propagation,
+)
+from glp_rapids.ingest.options import EdgeOptions
+
+if TYPE_CHECKING:
+    from glp_rapids.frames.kinds import Frame
+
+
+def louvain(
+    graph: Any,
+    max_level: int | None = None,
+    *,
+    resolution: float = 1.0,
+    threshold: float = 1e-7,
+    seed: int = 0,
+    **edges: Unpack[EdgeOptions],
+) -> tuple[Frame, float]:
+    """Find communities of high modularity: `multilevel_label_propagation` without refinement.
+
+    Arguments and result are those of ``cugraph.louvain``, but communities are the same every time.
+
+    Parameters
+    ----------
+    graph : graph-like
+        Whatever `as_graph` takes, undirected.
+    max_level : int, optional
+        At most so many levels; None: 100.
+    resolution : float
+        Above 1 communities are smaller, below larger.
+    threshold : float
+        No more iterations after one by which modularity gained at most so much. cuGraph asks that
+        of every level.
+    seed : int
+        As in `multilevel_label_propagation`.
+    **edges
+        How to read ``graph``; see `as_graph`.
+
+    Returns
+    -------
+    frame
+        ``vertex, partition``, as of `multilevel_label_propagation`.
+    float
+        The modularity.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `multilevel_label_propagation`.
+
+    Notes
+    -----
+    Costs, and what differs from Louvain's method (Blondel et al. 2008): see
+    `multilevel_label_propagation`. A community may be disconnected; `leiden` finds none that is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import louvain
+    >>> edges = pd.DataFrame({"src": [0, 0, 1, 3, 3, 4, 2], "dst": [1, 2, 2, 4, 5, 5, 3]})
+    >>> parts, modularity = louvain(edges)
+    >>> parts["partition"].tolist(), round(modularity, 4)
+    ([0, 0, 0, 1, 1, 1], 0.3571)
+    """
+    found = multilevel_label_propagation(
+        graph, refine=False, max_level=MAX_LEVEL if max_level is None else max_level,
+        resolution=resolution, tol=threshold, seed=seed, **edges,
+    )  # fmt: skip
+    return found, found.attrs["glp"]["modularity"]
+
+
+def leiden(
+    graph: Any,
+    max_iter: int = MAX_LEVEL,
+    resolution: float = 1.0,
+    random_state: int | None = None,
+    *,
+    iterations: int = ITERATIONS,
+    **edges: Unpack[EdgeOptions],
+) -> tuple[Frame, float]:
+    """Find connected communities of high modularity: `multilevel_label_propagation`.
+
+    Arguments and result are those of ``cugraph.leiden``, but communities are the same every time.
+
+    Parameters
+    ----------
+    graph : graph-like
+        Whatever `as_graph` takes, undirected.
+    max_iter : int
+        At most so many levels, as in cuGraph.
+    resolution : float
+        Above 1 communities are smaller, below larger.
+    random_state : int, optional
+        The seed; None, which draws one in cuGraph, always means 0. cuGraph's ``theta`` has no
+        counterpart.
+    iterations : int
+        As in `multilevel_label_propagation`; cuGraph makes one.
+    **edges
+        How to read ``graph``; see `as_graph`.
+
+    Returns
+    -------
+    frame
+        ``vertex, partition``, as of `multilevel_label_propagation`.
+    float
+        The modularity.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `multilevel_label_propagation`.
+
+    Notes
+    -----
+    Costs, and what differs from Leiden's method (Traag, Waltman and van Eck 2019): see
+    `multilevel_label_propagation`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import leiden
+    >>> edges = pd.DataFrame({"src": [0, 0, 1, 3, 3, 4, 2], "dst": [1, 2, 2, 4, 5, 5, 3]})
+    >>> parts, modularity = leiden(edges, random_state=7)
+    >>> parts["partition"].tolist(), round(modularity, 4)
+    ([0, 0, 0, 1, 1, 1], 0.3571)
+    """
+    found = multilevel_label_propagation(
+        graph, max_level=max_iter, resolution=resolution, iterations=iterations,
+        seed=0 if random_state is None else random_state, **edges,
+    )  # fmt: skip
+    return found, found.attrs["glp"]["modularity"]
