@@ -39,6 +39,7 @@ _HOMES = {
     "triangle_count": "cohesion.triangles",
     "modularity": "metrics",
     "coverage": "metrics",
+    "cpm": "metrics",
     "nmi": "metrics",
     "ari": "metrics",
     "SlidingWindow": "fraud",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from glp_rapids.ingest.webgraph.read import read_webgraph as read_webgraph
     from glp_rapids.metrics import ari as ari
     from glp_rapids.metrics import coverage as coverage
+    from glp_rapids.metrics import cpm as cpm
     from glp_rapids.metrics import modularity as modularity
     from glp_rapids.metrics import nmi as nmi
     from glp_rapids.propagation.estimate import estimate_memory as estimate_memory

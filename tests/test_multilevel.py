@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from glp_rapids import (
     as_graph,
     compress,
+    cpm,
     label_propagation,
     leiden,
     louvain,
@@ -231,6 +232,34 @@ def test_cpm_finds_what_modularity_does_not_see():
     found = multilevel_label_propagation(**edges, objective="cpm", resolution=0.5)
     assert found["partition"].tolist() == cliques
     assert found.attrs["glp"]["cpm"] == 60 * (10 - 0.5 * 10)
+
+
+@given(
+    graphs.edge_frames(),
+    st.lists(st.integers(0, 3), min_size=30, max_size=30),
+    st.floats(0, 8),
+)
+def test_constant_potts_model_is_that_of_all_pairs(edges, labels, resolution):
+    graph = host_graph(edges)
+    labels = labels[: graph.number_of_vertices]
+    weights = [1] * graph.number_of_edges if graph.weights is None else graph.weights.tolist()
+    expected = 0.0
+    for u, v, weight in zip(graph.row_indices(), graph.indices, weights, strict=True):
+        if labels[u] == labels[v]:
+            expected += weight * (2 if u == v and not graph.directed else 1)
+    for u, label in enumerate(labels):
+        expected -= resolution * sum(label == one for v, one in enumerate(labels) if v != u)
+    found = graph.frame({"partition": np.array(labels, np.int64)})
+    known = expected if graph.directed else expected / 2
+    assert cpm(graph, found, resolution=resolution) == pytest.approx(known, rel=1e-12, abs=1e-9)
+
+
+def test_reported_value_of_the_constant_potts_model():
+    for name in ("power law", "uneven weights", "integer weights"):
+        graph = host_graph(graphs.GRAPHS[name]())
+        found = multilevel_label_propagation(graph, objective="cpm", resolution=0.2)
+        value = cpm(graph, found, resolution=0.2)
+        assert found.attrs["glp"]["cpm"] == pytest.approx(value, rel=1e-12)
 
 
 def test_report():

@@ -1,4 +1,4 @@
-"""How good a partition of a graph is: modularity and coverage.
+"""How good a partition of a graph is: modularity, the constant Potts model, and coverage.
 
 Weights are added as integers, in fixed point, and only the last few numbers, on the host, as
 floats: so a value is the same to the last bit on CPU and GPU and in any order of rows.
@@ -76,8 +76,7 @@ def modularity(
     >>> round(modularity(edges, found), 4)
     0.3571
     """
-    if not is_number(resolution) or not 0 <= as_float(resolution) < math.inf:
-        raise ValueError(f"resolution must be a number of at least 0, not {shown(resolution)}")
+    _check_resolution(resolution)
     graph = as_any_graph(graph, **edges)
     inside, outgoing, incoming = _community_weights(graph, labels_of(graph, partition))
     total = int(outgoing.sum())
@@ -86,6 +85,61 @@ def modularity(
     # fsum, because how communities are numbered must not show in the last bit
     expected = math.fsum((outgoing / total) * (incoming / total))
     return inside / total - resolution * expected
+
+
+@guarded
+def cpm(
+    graph: Any, partition: Any, *, resolution: float = 1.0, **edges: Unpack[EdgeOptions]
+) -> float:
+    """Compute the quality of a partition by the constant Potts model.
+
+    The edge weight inside communities, less ``resolution`` times the pairs of vertices inside.
+
+    Parameters
+    ----------
+    graph : graph-like
+        Anything that `as_graph` takes. Without weights, edges are counted; in directed graphs each
+        direction of a pair.
+    partition : frame
+        Columns ``vertex`` and ``partition``, each vertex once, as for `modularity`.
+    resolution : float, default 1.0
+        The density that a community has to exceed.
+    **edges
+        How to read ``graph``; see `as_graph`.
+
+    Returns
+    -------
+    float
+        In the unit of the weights.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `modularity`.
+
+    Notes
+    -----
+    O(n + m) time, O(n) memory beyond the graph. Traag, Van Dooren and Nesterov, "Narrow scope for
+    resolution-limit-free community detection", Phys. Rev. E 84 (2011), eq. 5.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import cpm
+    >>> edges = pd.DataFrame({"src": [0, 1, 2, 3, 4, 5, 2], "dst": [1, 2, 0, 4, 5, 3, 3]})
+    >>> found = pd.DataFrame({"vertex": range(6), "partition": [0, 0, 0, 1, 1, 1]})
+    >>> cpm(edges, found, resolution=0.5)
+    3.0
+    """
+    _check_resolution(resolution)
+    graph = as_any_graph(graph, **edges)
+    labels = labels_of(graph, partition)
+    inside, _, _ = _community_weights(graph, labels)
+    weight = math.ldexp(inside, -(_exponent(graph.rows("out")) or 0))
+    sizes = to_host(array_module(labels).bincount(labels)).tolist() if labels.size else []
+    pairs = sum(size * (size - 1) for size in sizes)
+    value = weight - float(resolution) * pairs
+    return value if graph.directed else value / 2
 
 
 @guarded
@@ -129,6 +183,11 @@ def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
     inside, outgoing, _ = _community_weights(graph, labels_of(graph, partition))
     total = int(outgoing.sum())
     return inside / total if total else math.nan
+
+
+def _check_resolution(resolution: Any) -> None:
+    if not is_number(resolution) or not 0 <= as_float(resolution) < math.inf:
+        raise ValueError(f"resolution must be a number of at least 0, not {shown(resolution)}")
 
 
 def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, np.ndarray]:
