@@ -109,7 +109,7 @@ def multilevel_label_propagation(
     -----
     It runs on the CPU so far: a graph on a GPU is copied to the host, the result is of its kind.
     O(m) time a sweep, at most 5 sweeps a level, and as a rule a fifth of the vertices are left
-    after each level. About 70 bytes a vertex and 12 an entry beside the graph.
+    after each level. About 110 bytes a vertex and 16 an entry beside the graph.
 
     Gains are compared without rounding: weights are integers in 64 bits, real ones multiplied by a
     power of two, and products have 128 bits. Real weights are rounded so that all add up to 2^61,
