@@ -525,7 +525,12 @@ BAD = {
         ValueError,
         "make the weights its third",
     ),
-    "path": ({"graph": "edges.csv"}, TypeError, "the path 'edges.csv'; read it first"),
+    "path": (
+        {"graph": "no edges.csv"},
+        FileNotFoundError,
+        "graph: 'no edges.csv': there is no such file or folder",
+    ),
+    "generator": ({"graph": iter([(1, 2)])}, TypeError, "can be read only once, while a graph"),
     "edge array": ({"graph": np.ones((3, 2))}, TypeError, "pass its columns"),
     "list": ({"graph": [(1, 2)]}, TypeError, r"tuple\(zip\(\*pairs\)\)"),
     "None": (

@@ -26,14 +26,20 @@ from glp_rapids.graph.build import merge_duplicates
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.sort_rows import sort_rows
 from glp_rapids.jit.cache import kept
+from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.interrupts import parts_of_rows
+from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
 
 ROOM = 0.25  # for duplicates that are not merged yet, of the entries in the end
 SMALL = 1 << 22  # entries of a strip
 MOST_STRIPS = 16
 MERGED = 1 << 20  # entries whose weights are added up at a time
 SAMPLE = 1 << 13  # hashes
+STRIPE = 4  # rows are divided by this bit of their number and those above: 128 bytes of indptr
+MOST_STRIPES = 4  # of the bits: so many threads read all pairs as fast as they write entries
+WORTH_THREADS = 1 << 14  # pairs
 _WORD = (1 << 64) - 1
+u64 = np.uint64
 
 _mix = kept(error_model="numpy")(hashing.mix)
 
@@ -69,14 +75,13 @@ class Filling:
         if self._counted:
             weights = np.int64
         self._weights = None if weights is None else np.empty(0, weights)
-        self._pairs, self._seen = _Pairs(), (0, 0)
+        self._pairs, self._seen = _Distinct(), _Pairs()
         self._done = self._before = 0  # where the strip begins: in the end, and with duplicates
 
     def count(self, source: np.ndarray, destination: np.ndarray) -> None:
         """Count the entries of every row."""
-        room = self._pairs.room(source.size)
-        found = _count(source, destination, self._indptr[1:], self._symmetric, *room)
-        self._pairs.add(source.size, *found)
+        self._pairs.add(source, destination, self._symmetric)
+        _count(_stripes(source.size), source, destination, self._indptr[1:], self._symmetric)
 
     def strips(self) -> list[tuple[int, int]]:
         """Choose how rows are cut into strips, once all pairs are counted."""
@@ -98,27 +103,22 @@ class Filling:
         self._indptr[first:last] -= self._before - self._done
         self._end = self._done + self._after - self._before
         self._resize(self._end, weights=not self._counted)
-        self._seen = (0, 0)
+        self._seen = _Pairs()
 
     def place(
         self, source: np.ndarray, destination: np.ndarray, weights: np.ndarray | None
     ) -> None:
         """Put the entries of this strip where they belong."""
-        pairs, total = self._seen
-        hashes = _place(
-            source, destination, weights, self._first, self._last, self._indptr, self._end,
-            self._indices, None if weights is None else self._weights, self._symmetric,
+        self._seen.note(source, destination, self._symmetric)
+        _place(
+            _stripes(source.size), source, destination, weights, self._first, self._last,
+            self._indptr, self._end, self._indices, None if weights is None else self._weights,
+            self._symmetric,
         )  # fmt: skip
-        self._seen = pairs + source.size, (total + int(hashes)) & _WORD
 
     def close(self) -> None:
         """Sort the rows of this strip and merge their duplicates."""
-        if self._seen != self._pairs.seen:
-            raise Changed(
-                f"{self._seen[0]:,} edges where there were {self._pairs.seen[0]:,}"
-                if self._seen[0] != self._pairs.seen[0]
-                else "other edges than before"
-            )
+        self._seen.compare(self._pairs)
         first, last, indptr, indices = self._first, self._last, self._indptr, self._indices
         _as_starts(first, last, self._done, indptr)
         indptr[last] = self._end
@@ -175,31 +175,52 @@ class Filling:
 
 
 class _Pairs:
-    """What is noted of the pairs while they are counted: how many, which, how many different."""
+    """How many pairs were seen, and the sum of their hashes, which tells others from them."""
 
     def __init__(self) -> None:
-        self.seen = (0, 0)  # their number, and the sum of their hashes
-        self._smallest = np.empty(0, np.uint64)
-        self._limit, self._found = _WORD, np.empty(0, np.uint64)
+        self.number = self._hashes = 0
 
-    def room(self, pairs: int) -> tuple[np.uint64, np.ndarray]:
-        """Return the limit of the hashes to be kept, and where they go."""
-        if self._found.size < pairs:
-            self._found = np.empty(pairs, np.uint64)
-        return np.uint64(self._limit), self._found
+    def note(self, source: np.ndarray, destination: np.ndarray, symmetric: bool) -> None:
+        """See pairs."""
+        total, _ = _note(source, destination, symmetric, np.uint64(0), np.empty(1, np.uint64))
+        self._see(source.size, total)
 
-    def add(self, pairs: int, total: int, found: int) -> None:
-        """Take what `_count` found in so many pairs."""
-        self.seen = self.seen[0] + pairs, (self.seen[1] + int(total)) & _WORD
-        self._smallest = np.union1d(self._smallest, self._found[:found])
-        while self._smallest.size > SAMPLE:
+    def compare(self, before: _Pairs) -> None:
+        """Raise unless these are the pairs seen before."""
+        if self.number != before.number:
+            raise Changed(f"{self.number:,} edges where there were {before.number:,}")
+        if self._hashes != before._hashes:
+            raise Changed("other edges than before")
+
+    def _see(self, pairs, hashes):
+        self.number += pairs
+        self._hashes = (self._hashes + int(hashes)) & _WORD
+
+
+class _Distinct(_Pairs):
+    """Beside that, an estimate of how many of the pairs are different."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._smallest, self._limit = np.empty(0, np.uint64), _WORD
+
+    def add(self, source: np.ndarray, destination: np.ndarray, symmetric: bool) -> None:
+        """See pairs, and keep the smallest of their hashes."""
+        found = np.empty(source.size, np.uint64)
+        total, number = _note(source, destination, symmetric, np.uint64(self._limit), found)
+        self._see(source.size, total)
+        smallest = np.concatenate([self._smallest, found[:number]])
+        smallest.sort()
+        smallest = smallest[np.diff(smallest, prepend=~smallest[:1]) != 0]
+        while smallest.size > SAMPLE:
             self._limit >>= 1
-            self._smallest = self._smallest[self._smallest <= np.uint64(self._limit)]
+            smallest = smallest[: np.searchsorted(smallest, np.uint64(self._limit), "right")]
+        self._smallest = smallest.copy()
 
     def repeated(self) -> float:
         """Estimate how many pairs there are for one of the distinct ones."""
         distinct = self._smallest.size * ((_WORD + 1) / (self._limit + 1))
-        return self.seen[0] / max(distinct, 1)
+        return self.number / max(distinct, 1)
 
 
 def _resized(array: np.ndarray, size: int) -> np.ndarray:
@@ -210,55 +231,83 @@ def _resized(array: np.ndarray, size: int) -> np.ndarray:
     return array
 
 
-@kept(error_model="numpy")
-def _hash(row, column, symmetric):
-    if symmetric and row > column:
-        row, column = column, row
-    return _mix(column, row)
+def _stripes(pairs: int) -> int:
+    """Choose among how many threads rows are divided, a power of two: each reads all pairs."""
+    threads = threads_available() if pairs >= WORTH_THREADS else 1
+    return 1 << min(threads.bit_length() - 1, MOST_STRIPES)
 
 
 @kept(error_model="numpy")
-def _count(source, destination, counts, symmetric, limit, found):
-    """Count entries by row; return the sum of the hashes and how many up to a limit are found."""
+def _note(source, destination, symmetric, limit, found):
+    """Return the sum of the hashes of pairs, and how many up to a limit are ``found``."""
     total, number = np.uint64(0), 0
     for i in range(source.size):
-        row, column = np.int64(source[i]), np.int64(destination[i])
-        counts[row] += 1
-        if symmetric and row != column:
-            counts[column] += 1
-        hashed = _hash(row, column, symmetric)
+        row, column = source[i], destination[i]
+        if symmetric and row > column:
+            row, column = column, row
+        hashed = _mix(column, row)
         total += hashed
-        if hashed <= limit:
+        if hashed <= limit and number < found.size:
             found[number] = hashed
             number += 1
     return total, number
 
 
-@kept(error_model="numpy")
+@ParallelKernel
+def _count(team, source, destination, counts, symmetric):
+    together(team, _count_stripe, (team.threads, source, destination, counts, symmetric))
+
+
+@compiled(error_model="numpy")
+def _count_stripe(thread, threads, source, destination, counts, symmetric):
+    for i in range(source.size):
+        row, column = np.int64(source[u64(i)]), np.int64(destination[u64(i)])
+        if (row >> STRIPE) & (threads - 1) == thread:
+            counts[u64(row)] += 1
+        if symmetric and row != column and (column >> STRIPE) & (threads - 1) == thread:
+            counts[u64(column)] += 1
+
+
+@ParallelKernel
 def _place(
-    source, destination, weights, first, last, cursor, end, indices, values, symmetric
+    team, source, destination, weights, first, last, cursor, end, indices, values, symmetric
 ):  # fmt: skip
-    """Put entries into rows ``first`` to ``last`` - 1; return the sum of the hashes of all pairs.
+    """Put entries into rows ``first`` to ``last`` - 1.
 
     Pairs that are not those counted may come into the wrong row, but never behind ``end``.
     """
-    total = np.uint64(0)
+    strip = first, last, end
+    together(team, _place_stripe, (
+        team.threads, source, destination, weights, strip, cursor, indices, values, symmetric,
+    ))  # fmt: skip
+
+
+@compiled(error_model="numpy")
+def _place_stripe(
+    thread, threads, source, destination, weights, strip, cursor, indices, values, symmetric
+):  # fmt: skip
+    first, last, end = strip
     for i in range(source.size):
-        row, column = np.int64(source[i]), np.int64(destination[i])
-        total += _hash(row, column, symmetric)
-        if first <= row < last and cursor[row] < end:
-            to = cursor[row]
-            cursor[row] = to + 1
-            indices[to] = column
-            if values is not None:
-                values[to] = weights[i]
-        if symmetric and row != column and first <= column < last and cursor[column] < end:
-            to = cursor[column]
-            cursor[column] = to + 1
-            indices[to] = row
-            if values is not None:
-                values[to] = weights[i]
-    return total
+        row, column = np.int64(source[u64(i)]), np.int64(destination[u64(i)])
+        if first <= row < last and (row >> STRIPE) & (threads - 1) == thread:
+            to = cursor[u64(row)]
+            if to < end:
+                cursor[u64(row)] = to + 1
+                indices[u64(to)] = column
+                if values is not None:
+                    values[u64(to)] = weights[u64(i)]
+        if (
+            symmetric
+            and row != column
+            and first <= column < last
+            and (column >> STRIPE) & (threads - 1) == thread
+        ):
+            to = cursor[u64(column)]
+            if to < end:
+                cursor[u64(column)] = to + 1
+                indices[u64(to)] = row
+                if values is not None:
+                    values[u64(to)] = weights[u64(i)]
 
 
 @kept

@@ -37,11 +37,11 @@ def hashes_of(texts: list[bytes]) -> np.ndarray:
     """Return the hash of each text, the bits of an int64."""
     ends = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(text) for text in texts], out=ends[1:])
-    return _hashes(np.frombuffer(b"".join(texts) or b"\0", np.uint8), ends)
+    return hashes_of_bytes(np.frombuffer(b"".join(texts) or b"\0", np.uint8), ends)
 
 
 @kept(error_model="numpy")
-def _hashes(data, ends):
+def hashes_of_bytes(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Hash ``data[ends[i]:ends[i + 1]]`` for every i."""
     hashes = np.empty(ends.size - 1, np.int64)
     for i in range(hashes.size):

@@ -158,7 +158,7 @@ class DistinctIntegers:
 
     def _wait(self, array):
         wide = np.uint64 if self._largest >= 2**63 else np.int64
-        self._waiting.append(np.unique(array).astype(wide))
+        self._waiting.append(_each_once_sorted(array.astype(wide)))
         if sum(array.size for array in self._waiting) > max(CHUNK, self._known.size // 2):
             self._merge()
 
@@ -169,8 +169,7 @@ class DistinctIntegers:
         self._known, self._waiting = np.empty(0, wide), []
         joined = np.concatenate(parts)
         del parts
-        joined.sort()
-        joined.resize(_each_once(joined), refcheck=False)
+        joined = _each_once_sorted(joined)
         if self._is_dense():
             self._base, self._bits = 0, np.zeros(0, np.uint64)
             self._mark(joined)
@@ -188,6 +187,13 @@ def _joined(one, other):
         return one
     new = other.categories[~other.categories.isin(one.categories)]
     return pd.CategoricalDtype(one.categories.append(new), ordered=one.ordered and other.ordered)
+
+
+def _each_once_sorted(array: np.ndarray) -> np.ndarray:
+    """Sort an array that nobody else has, in its place; NumPy's unique takes ten times as long."""
+    array.sort()
+    array.resize(_each_once(array), refcheck=False)
+    return array
 
 
 def _words(array: np.ndarray) -> np.ndarray:

@@ -30,7 +30,9 @@ from glp_rapids.cohesion.kernels.cpu import (
     tails,
     triangles_of_edges,
 )
+from glp_rapids.jit.bits import popcount
 
+_popcount = jit(popcount)
 ONE = np.uint64(1)
 LARGEST_MATRIX = 1024  # vertices: 4 MB of edge numbers
 PEELED = -1  # in the place of a support
@@ -230,14 +232,3 @@ def _common_bits(first, ends, bits):
 @jit
 def _lowest_bit(word):
     return np.int64(_popcount((word & (~word + ONE)) - ONE))
-
-
-@jit
-def _popcount(word):
-    """Count the bits of a word; LLVM makes one instruction of it."""
-    word -= (word >> ONE) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + (
-        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
