@@ -230,7 +230,7 @@ def parquet_of_path(path: Path) -> ParquetTable:
     found = parquet_files(path)
     if not found:
         raise ValueError(
-            f"{path}: there is no Parquet file in this folder; name one with files *.parquet"
+            f"{path}: is a folder without a Parquet file; name one with files *.parquet"
         )
     keys = _keys_of_folders(path, found)
     parts = []

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.frames.chunks import CHUNK
+from glp_rapids.frames import chunks
 from glp_rapids.frames.kinds import Column
 from glp_rapids.graph import id_types
 from glp_rapids.graph.vertex_ids import IdColumn
@@ -49,7 +49,7 @@ class DistinctIds:
             self.integers.add(id_types.integers(column, label), label)
             return
         self._waiting.append(pd.Series(id_types.plain(column)[0]).drop_duplicates())
-        if sum(map(len, self._waiting)) > max(CHUNK, self._number() // 2):
+        if sum(map(len, self._waiting)) > max(chunks.CHUNK, self._number() // 2):
             self._merge()
 
     def column(self) -> IdColumn:
@@ -159,7 +159,7 @@ class DistinctIntegers:
     def _wait(self, array):
         wide = np.uint64 if self._largest >= 2**63 else np.int64
         self._waiting.append(_each_once_sorted(array.astype(wide)))
-        if sum(array.size for array in self._waiting) > max(CHUNK, self._known.size // 2):
+        if sum(array.size for array in self._waiting) > max(chunks.CHUNK, self._known.size // 2):
             self._merge()
 
     def _merge(self):

@@ -71,7 +71,8 @@ def opened(path: Path, asked: Asked) -> Any:
 
 def inputs(path: Path) -> dict[str, Path]:
     """Return the files that are read for a path, by what messages call them."""
-    return _format_of(path).inputs(path)
+    there = path.is_dir() or path.is_file()  # a pipe would wait for whoever writes to it
+    return _format_of(path).inputs(path) if there else {"EDGES": path}
 
 
 def _format_of(path):

@@ -201,7 +201,7 @@ def _of_table(table, options, count_duplicates, device, progress):
         # Numba comes with it, which a small frame need not wait for
         from glp_rapids.ingest import chunked
 
-        bar = {"desc": "as_graph", "bar_format": "{desc}: {postfix} {elapsed}"}
+        bar = {"desc": "as_graph", "bar_format": "{desc}{postfix} {elapsed}"}
         with reporting(progress, _show, **bar) as report:
             graph = chunked.graph_of(table, columns, options, count_duplicates, report)
         if graph is not None:

@@ -1,0 +1,712 @@
+"""Tables that are read in chunks: the same graph, to the bit, as of the whole in one frame."""
+
+import datetime
+import decimal
+import tracemalloc
+from itertools import pairwise
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from graphs import GRAPHS, edge_frames
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_ingest import built, same
+
+import glp_rapids
+from glp_rapids.cli import main
+from glp_rapids.frames import chunks
+from glp_rapids.graph import in_place, sort_rows
+from glp_rapids.ingest import distinct, lookup
+from glp_rapids.ingest.read import as_graph
+from glp_rapids.ingest.string_lookup import StringLookup
+
+TINY = [(chunks, "CHUNK", 3), (in_place, "SMALL", 4), (in_place, "MERGED", 3)]
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Chunks, strips and blocks of a few rows, so that a small graph is of many."""
+    for module, name, size in TINY:
+        monkeypatch.setattr(module, name, size)
+
+
+def write(frame, folder, files=3):
+    """Write a frame as Parquet files; returns the folder."""
+    folder.mkdir(exist_ok=True)
+    size = max(-(-len(frame) // files), 1)
+    for number, begin in enumerate(range(0, max(len(frame), 1), size)):
+        part = frame.iloc[begin : begin + size]
+        part.to_parquet(folder / f"part-{number:03d}.parquet", index=False)
+    return folder
+
+
+def one_file(frame, folder):
+    return next(write(frame, folder, files=1).glob("*.parquet"))
+
+
+def feather(frame, folder):
+    folder.mkdir()
+    frame.to_feather(folder / "edges.feather")
+    return ds.dataset(folder, format="feather")
+
+
+def dask(frame, folder):
+    return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+
+
+SOURCES = {
+    "folder": write,
+    "path as str": lambda frame, folder: str(write(frame, folder)),
+    "file": one_file,
+    "dataset": lambda frame, folder: ds.dataset(write(frame, folder)),
+    "dataset of another format": feather,
+    "dataset in memory": lambda frame, folder: ds.dataset(pa.Table.from_pandas(frame)),
+    "filtered dataset": lambda frame, folder: ds.dataset(
+        write(pd.concat([frame.assign(keep=True), frame.assign(keep=False)]), folder)
+    ).filter(ds.field("keep")),
+    "ParquetFile": lambda frame, folder: pq.ParquetFile(one_file(frame, folder)),
+    "dask": dask,
+}
+
+
+def identical(graph, expected):
+    """Compare everything that a graph is made of."""
+    same(graph, expected)
+    assert graph.indptr.dtype == expected.indptr.dtype
+    assert graph.indices.dtype == expected.indices.dtype
+    assert graph.directed == expected.directed
+    assert graph.vertices.kind == expected.vertices.kind
+    for one, other in zip(graph.vertices.columns, expected.vertices.columns, strict=True):
+        assert one.family == other.family
+        assert one.values.dtype == other.values.dtype
+    pd.testing.assert_frame_equal(graph.frame({}), expected.frame({}))
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_same_graph_as_of_one_frame(name, kind, tmp_path, tiny):
+    options = GRAPHS[name]()
+    source = SOURCES[kind](options["graph"], tmp_path / "edges")
+    if kind == "dask":  # whose strings are others
+        options["graph"] = source.compute()
+    identical(built(**{**options, "graph": source}), built(**options))
+
+
+@given(options=edge_frames(), files=st.integers(1, 4), chunk=st.integers(1, 7))
+@settings(max_examples=150)
+def test_any_multigraph(tmp_path_factory, options, files, chunk):
+    expected = built(**options)
+    folder = write(options["graph"], tmp_path_factory.mktemp("edges"), files)
+    with patch.object(chunks, "CHUNK", chunk), patch.object(in_place, "SMALL", 2 * chunk):
+        identical(built(**{**options, "graph": folder}), expected)
+
+
+MANY = 40_000
+
+
+def many_edges(**columns):
+    """Many edges among few vertices, each some ten times."""
+    random = np.random.default_rng(5)
+    ends = (60 * random.random((2, MANY)) ** 2).astype(np.int64)
+    return pd.DataFrame({"src": ends[0], "dst": ends[1], **columns})
+
+
+WEIGHTS = {
+    "float64": np.random.default_rng(1).random(MANY) * 10.0 ** np.arange(-8, 8).repeat(MANY // 16),
+    "float32": np.random.default_rng(2).random(MANY, dtype=np.float32),
+    "int64": np.random.default_rng(3).integers(0, 2**40, MANY),
+    "uint8": np.random.default_rng(4).integers(0, 255, MANY, dtype=np.uint8),
+}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weights", [None, "count", *WEIGHTS])
+def test_duplicates_are_merged_strip_by_strip(weights, directed, tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", 5_000)
+    monkeypatch.setattr(in_place, "SMALL", 6_000)
+    monkeypatch.setattr(in_place, "MERGED", 1_000)
+    frame = many_edges(**({"w": WEIGHTS[weights]} if weights in WEIGHTS else {}))
+    options = {"directed": directed}
+    if weights == "count":
+        options["multigraph"] = "keep"
+    elif weights is not None:
+        options["weight"] = "w"
+    steps = []
+    graph = built(graph=write(frame, tmp_path), progress=steps.append, **options)
+    identical(graph, built(graph=frame, **options))
+    strips = {facts["pass"] for facts in steps if facts["step"] == "rows"}
+    assert len(strips) == -(-MANY * (1 if directed else 2) // 6_000)
+
+
+def test_the_estimate_of_distinct_pairs():
+    random = np.random.default_rng(0)
+    pairs = random.integers(0, 300, (2, 400_000))
+    true = pairs.shape[1] / len(np.unique(pairs[0] * 300 + pairs[1]))
+    noted = in_place._Distinct()
+    for part in np.array_split(pairs, 7, axis=1):
+        noted.add(*part, False)
+    assert noted.repeated() == pytest.approx(true, rel=0.06)
+
+
+# ---------------------------------------------------------------- ids of all types
+
+DAYS = [datetime.date(2024, 1, 1 + (7 * i) % 25) for i in range(40)]
+IDS = {
+    **{
+        kind: pa.array([(7 * i) % 25 + 3 for i in range(40)], kind)
+        for kind in ("int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")
+    },
+    "large uint64": pa.array([2**63 + (7 * i) % 25 for i in range(40)], "uint64"),
+    "negative": pa.array([(7 * i) % 25 - 9 for i in range(40)], "int32"),
+    "sparse": pa.array([((7 * i) % 25 - 9) * 10**15 for i in range(40)], "int64"),
+    "lowest": pa.array([-(2**63) + (7 * i) % 25 for i in range(40)], "int64"),
+    "string": pa.array([f"é{(7 * i) % 25}" for i in range(40)]),
+    "empty string": pa.array(["" if i % 9 else "x" for i in range(40)]),
+    "large string": pa.array([f"{(7 * i) % 25}" for i in range(40)], pa.large_string()),
+    "dictionary": pa.array([f"{(7 * i) % 25}" for i in range(40)]).dictionary_encode(),
+    "binary": pa.array([b"%d" % (7 * i % 25) for i in range(40)]),
+    "date": pa.array(DAYS),
+    "timestamp": pa.array(DAYS).cast(pa.timestamp("us")),
+    "zoned": pa.array(DAYS).cast(pa.timestamp("ms", "Europe/Paris")),
+    "duration": pa.array([7 * i % 25 for i in range(40)], pa.duration("s")),
+    "decimal": pa.array([decimal.Decimal(7 * i % 25) / 4 for i in range(40)]),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_keep_value_and_type(name, tmp_path, tiny):
+    table = pa.table({"src": IDS[name], "dst": IDS[name].take(np.arange(40)[::-1] // 2)})
+    for number in range(4):
+        pq.write_table(table.slice(10 * number, 10), tmp_path / f"{number}.parquet")
+    expected = built(graph=pq.read_table(tmp_path), directed=True)
+    identical(built(graph=tmp_path, directed=True), expected)
+
+
+def test_categories_of_dask(tiny):
+    ids = [list("cabd"[i % 4]) * 2 for i in range(12)]
+    frame = pd.DataFrame({"src": [one for one, _ in ids], "dst": [one for _, one in ids[::-1]]})
+    frame = frame.astype(pd.CategoricalDtype(list("dcbae")))
+    identical(built(graph=dask(frame, None)), built(graph=frame))
+
+
+def test_types_that_agree_as_ids(tmp_path, tiny):
+    halves = {"src": [1, 5, 7], "dst": [2, 7, 1]}, {"src": [9, 9, 2], "dst": [1, 2, 2]}
+    for number, (half, kind) in enumerate(zip(halves, ("int32", "int64"), strict=True)):
+        pd.DataFrame(half, dtype=kind).to_parquet(tmp_path / f"{number}.parquet")
+    whole = pd.concat([pd.DataFrame(half) for half in halves])
+    identical(built(graph=tmp_path), built(graph=whole))
+
+
+def test_unsigned_and_signed_ids(tmp_path, tiny):
+    large = pd.DataFrame({"src": [2**63, 1], "dst": [5, 2**64 - 1]}, dtype="uint64")
+    large.to_parquet(tmp_path / "a.parquet")
+    pd.DataFrame({"src": [1, 3], "dst": [5, 3]}).to_parquet(tmp_path / "b.parquet")
+    assert built(graph=tmp_path).external().tolist() == [1, 3, 5, 2**63, 2**64 - 1]
+    pd.DataFrame({"src": [1], "dst": [-5]}).to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(TypeError, match=r"mix uint64 ids from 2\*\*63 up with negative ids"):
+        built(graph=tmp_path)
+
+
+def test_columns_in_the_names_of_folders(tmp_path, tiny):
+    frames = []
+    for bank in (3, 12):
+        folder = tmp_path / f"bank={bank}"
+        folder.mkdir()
+        frames.append(pd.DataFrame({"src": [1, 2, 3, 4, 5], "dst": [2, 3, 1, bank, 9]}))
+        frames[-1].to_parquet(folder / "edges.parquet")
+        frames[-1]["bank"] = np.int32(bank)
+    ends = {"source": ["bank", "src"], "destination": ["bank", "dst"]}
+    expected = built(graph=pd.concat(frames), **ends)
+    identical(built(graph=tmp_path, **ends), expected)
+    identical(built(graph=ds.dataset(tmp_path, partitioning="hive"), **ends), expected)
+
+
+def test_the_schema_of_a_dataset_decides(tmp_path, tiny):
+    write(pd.DataFrame({"src": [1, 2, 3, 4], "dst": [2, 3, 4, 1]}), tmp_path)
+    schema = pa.schema({"src": pa.int16(), "dst": pa.int16()})
+    graph = built(graph=ds.dataset(tmp_path, schema=schema))
+    assert graph.frame({})["vertex"].dtype == np.int16
+    pd.DataFrame({"src": [7], "dst": [10**6]}).to_parquet(tmp_path / "large.parquet")
+    with pytest.raises(ValueError, match=r"large.parquet: its column 'dst' .* the int16 of"):
+        built(graph=ds.dataset(tmp_path, schema=schema))
+
+
+def test_only_the_columns_named_are_read(tmp_path, tiny):
+    frame = pd.DataFrame({"a": [1, 2, 3, 4], "b": [2, 3, 1, 1]})
+    write(frame.assign(c="x"), tmp_path)
+    pq.write_table(pa.table({"a": [9], "b": [1], "c": [[0]]}), tmp_path / "z.parquet")
+    frame.loc[4] = 9, 1
+    ends = {"source": "a", "destination": "b"}
+    identical(built(graph=tmp_path, **ends), built(graph=frame, **ends))
+
+
+def test_dask_computes_a_partition_at_a_time(tiny):
+    sizes = []
+    frame = pd.DataFrame({"src": range(30), "dst": range(1, 31)})
+    table = dask(frame, None).map_partitions(
+        lambda part: sizes.append(len(part)) or part, meta=frame[:0]
+    )
+    identical(built(graph=table), built(graph=frame))
+    assert max(sizes) == 10
+
+
+# ---------------------------------------------------------------- memory
+
+
+def test_peak_memory(tmp_path, monkeypatch):
+    vertices, edges = 125_000, 1_000_000
+    random = np.random.default_rng(0)
+    ends = random.integers(0, vertices, (2, edges))
+    frame = pd.DataFrame({"src": ends[0], "dst": ends[1], "w": random.random(edges)})
+    cases = {
+        "sparse ids": (frame.assign(src=frame["src"] * 10**12, dst=frame["dst"] * 10**12), {}),
+        "dense ids": (frame, {}),
+        "weights": (frame, {"weight": "w"}),
+        "both directions": (pd.concat([frame, frame.rename(columns={"src": "dst", "dst": "src"})]),
+                            {}),
+    }  # fmt: skip
+    monkeypatch.setattr(chunks, "CHUNK", 1 << 14)
+    monkeypatch.setattr(chunks, "BUFFER", 1 << 16)
+    monkeypatch.setattr(in_place, "SMALL", 1 << 16)
+    monkeypatch.setattr(in_place, "MERGED", 1 << 14)
+    for name, (case, options) in cases.items():
+        folder = write(case, tmp_path / name)
+        del case
+        built(graph=folder, **options)  # compiles
+        arrow, most = pa.total_allocated_bytes(), [0]
+
+        def held(_, arrow=arrow, most=most):
+            most[0] = max(most[0], pa.total_allocated_bytes() - arrow)
+
+        tracemalloc.start()
+        graph = built(graph=folder, progress=held, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        arrays = (graph.indptr, graph.indices, graph.weights)
+        csr = sum(array.nbytes for array in arrays if array is not None)
+        ids, chunk = 8 * graph.number_of_vertices, 100 * chunks.CHUNK
+        assert peak < 1.3 * csr + ids + chunk, name
+        pages = 3 << 20  # of a column: a dictionary, and what is decoded
+        assert most[0] < chunk + pages * (3 if options else 2), name
+
+
+# ---------------------------------------------------------------- other paths
+
+
+def test_paths_of_every_format(tmp_path):
+    frame = pd.DataFrame({"src": [1, 2, 3, 3], "dst": [2, 3, 1, 9], "w": [1, 2, 3, 4]})
+    expected = built(graph=frame)
+    frame.to_csv(tmp_path / "edges.csv", index=False)
+    frame.to_csv(tmp_path / "edges.tsv.gz", index=False, sep="\t")
+    frame.to_csv(tmp_path / "edges.txt", index=False, sep=" ")
+    frame.to_parquet(tmp_path / "edges.parquet")
+    glp_rapids.compress(frame, device="cpu").save(tmp_path / "edges.glp")
+    for path in tmp_path.iterdir():
+        identical(built(graph=path), expected)
+        found = glp_rapids.label_propagation(path, device="cpu")
+        pd.testing.assert_frame_equal(found, glp_rapids.label_propagation(expected, device="cpu"))
+    for ending in ("csv", "tsv.gz", "parquet"):
+        weighted = built(graph=str(tmp_path / f"edges.{ending}"), weight="w", vertices=[7])
+        identical(weighted, built(graph=frame, weight="w", vertices=[7]))
+    properties = "graphclass=it.unimi.dsi.webgraph.BVGraph\nnodes=3\narcs=3\nzetak=3\n"
+    properties += "windowsize=0\nminintervallength=0\ncompressionflags=\n"
+    (tmp_path / "tiny.properties").write_text(properties)
+    (tmp_path / "tiny.graph").write_bytes(bytes([0b01110111, 0b00010101, 0b11000000]))
+    same(built(graph=tmp_path / "tiny.graph", directed=True), glp_rapids.read_webgraph(
+        tmp_path / "tiny", device="cpu"
+    ))  # fmt: skip
+    assert built(graph=tmp_path / "tiny.graph").number_of_edges == 6
+
+
+def cli(*words):
+    return main([*map(str, words), "--device", "cpu"])
+
+
+def test_the_command_line_reads_a_folder(tmp_path, tiny, capsys):
+    frame = GRAPHS["two cliques"]()["graph"]
+    folder = write(frame, tmp_path / "edges")
+    assert cli("label-propagation", folder, "--output", tmp_path / "out.parquet") == 0
+    assert "graph       10 vertices, 21 edges, on the cpu" in capsys.readouterr().err
+    found = pd.read_parquet(tmp_path / "out.parquet")
+    expected = glp_rapids.label_propagation(frame, device="cpu")
+    pd.testing.assert_frame_equal(found, expected)
+    assert cli("label-propagation", folder, "--weight", "usd") == 2
+    assert "edges: has no column 'usd' (--weight)" in capsys.readouterr().err
+    assert cli("label-propagation", folder, "--output", folder / "part-000.parquet") == 2
+    assert "--output is the file of EDGES (part-000.parquet) as well" in capsys.readouterr().err
+    assert cli("label-propagation", tmp_path) == 2  # the result is beside the folder
+    assert "out.parquet: has no column 'src', which" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def parts(folder, *frames):
+    folder.mkdir(exist_ok=True)
+    for number, frame in enumerate(frames):
+        pd.DataFrame(frame).to_parquet(folder / f"{number:02d}.parquet", index=False)
+
+
+GOOD = {"src": [1, 2, 3, 4], "dst": [2, 3, 4, 5], "w": [1.0, 2.0, 3.0, 4.0]}
+NULL = {**GOOD, "src": pd.array([1, 2, 3, None], dtype="Int64")}
+BAD = {
+    "no column": (
+        [GOOD, {"src": [1], "w": [1.0]}], {}, ValueError,
+        r"01.parquet: has no column 'dst', which the files .*; its columns are: src, w",
+    ),
+    "no column at all": (
+        [GOOD, GOOD], {"source": "payer"}, ValueError,
+        r"source='payer': the frame has no column 'payer'; its columns are \['src', 'dst', 'w'\]",
+    ),
+    "types": (
+        [GOOD, GOOD, {**GOOD, "dst": list("abcd")}], {}, TypeError,
+        r"02.parquet: its column 'dst' holds (large_)?string, and that of .*00.parquet int64",
+    ),
+    "types of two columns": (
+        [GOOD, {**GOOD, "src": [1, 2, 3, 4]}], {"destination": "w"}, TypeError, "float",
+    ),
+    "null id": (
+        [GOOD, NULL], {}, ValueError,
+        r"01.parquet, rows 3 to 3: source column 'src' holds 1 null\(s\), the first at row 3",
+    ),
+    "null weight": (
+        [GOOD, {**GOOD, "w": [1.0, None, 2.0, 3.0]}], {"weight": "w"}, ValueError,
+        r"01.parquet, rows 0 to 2: weight column 'w' holds 1 null\(s\) or NaN, .* at row 1",
+    ),
+    "negative weight": (
+        [GOOD, {**GOOD, "w": [1.0, 1.0, 2.0, -3.0]}], {"weight": "w"}, ValueError,
+        r"01.parquet, rows 3 to 3: .* 1 negative weight\(s\), the first -3.0 at row 3",
+    ),
+    "infinite weight": (
+        [{**GOOD, "w": [1.0, np.inf, 2.0, 3.0]}, GOOD], {"weight": "w"}, ValueError,
+        r"00.parquet, rows 0 to 2: .* 1 infinite weight\(s\), the first inf at row 1",
+    ),
+    "text as weight": (
+        [GOOD, {**GOOD, "w": list("abcd")}], {"weight": "w"}, TypeError,
+        r"01.parquet: its column 'w' holds (large_)?string",
+    ),
+    "sum of weights": (
+        [{**GOOD, "w": [2**62] * 4}] * 2, {"weight": "w"}, ValueError, "more than 2\\*\\*63 - 1",
+    ),
+    "vertices": ([GOOD, GOOD], {"vertices": ["a"]}, TypeError, "vertices string ids"),
+    "null vertices": ([GOOD, GOOD], {"vertices": [None]}, ValueError, "vertices holds 1 null"),
+    "one column for two": (
+        [GOOD, GOOD], {"source": ["src", "dst"]}, ValueError, "names 2 column",
+    ),
+    "progress": ([GOOD, GOOD], {"progress": "bar"}, TypeError, "progress must be a bool or a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_gets_one_clear_error(name, tmp_path, tiny):
+    frames, options, error, message = BAD[name]
+    parts(tmp_path, *frames)
+    with pytest.raises(error, match=message) as caught:
+        built(graph=tmp_path, **options)
+    assert len(str(caught.value)) < 450
+
+
+def test_nulls_in_the_fortieth_chunk(tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", 100)
+    ids = np.arange(5_000)
+    frame = pd.DataFrame({"src": ids, "dst": ids + 1}, dtype="Int64")
+    frame.loc[3_956:3_957, "dst"] = None
+    words = r"one.parquet, rows 3,900 to 3,999: destination .* 2 null\(s\), the first at row 3956"
+    frame.to_parquet(tmp_path / "one.parquet")
+    for source in (tmp_path, ds.dataset(tmp_path), pq.ParquetFile(tmp_path / "one.parquet")):
+        with pytest.raises(ValueError, match=words.removeprefix("one.parquet, ")):
+            built(graph=source)
+    with pytest.raises(ValueError, match=words):
+        built(graph=tmp_path)
+    with pytest.raises(ValueError, match=r"partition 2, rows 600 to 699: dest.* at row 622"):
+        built(graph=dask(frame, None))
+
+
+def test_folders_and_files_that_are_none(tmp_path, tiny):
+    with pytest.raises(ValueError, match=r"is a folder without a Parquet file"):
+        built(graph=tmp_path)
+    (tmp_path / "notes.txt").write_text("src dst\n")
+    (tmp_path / "_temporary").mkdir()
+    write(pd.DataFrame(GOOD), tmp_path / "_temporary")
+    with pytest.raises(ValueError, match=r"is a folder without a Parquet file"):
+        built(graph=tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"graph: .*no such file or folder"):
+        built(graph=tmp_path / "no.parquet")
+    with pytest.raises(FileNotFoundError, match="graph: ''"):
+        built(graph="")
+    (tmp_path / "edges.xls").touch()
+    with pytest.raises(ValueError, match=r"edges.xls: the format is not clear from the name"):
+        built(graph=tmp_path / "edges.xls")
+
+
+@pytest.mark.parametrize("left", [0, 3, 300, -9])
+def test_a_truncated_file(left, tmp_path, tiny):
+    write(pd.DataFrame(GOOD), tmp_path)
+    content = (tmp_path / "part-001.parquet").read_bytes()
+    (tmp_path / "part-001.parquet").write_bytes(content[:left])
+    with pytest.raises(ValueError, match=r"part-001.parquet: cannot be read as a table"):
+        built(graph=tmp_path)
+
+
+def test_damaged_pages_are_said_to_be_in_their_file(tmp_path, tiny):
+    write(pd.DataFrame(GOOD), tmp_path)
+    content = bytearray((tmp_path / "part-001.parquet").read_bytes())
+    content[4:60] = bytes(56)
+    (tmp_path / "part-001.parquet").write_bytes(content)
+    with pytest.raises(ValueError, match=r"part-001.parquet: cannot be read as a table"):
+        built(graph=tmp_path)
+
+
+def test_no_rows(tmp_path, tiny):
+    empty = pd.DataFrame({"src": pd.Series(dtype="int32"), "dst": pd.Series(dtype="int32")})
+    for folder, frames in (("one", [empty]), ("three", [empty] * 3)):
+        parts(tmp_path / folder, *frames)
+        identical(built(graph=tmp_path / folder), built(graph=empty))
+        further = built(graph=tmp_path / folder, vertices=[3, 1])
+        identical(further, built(graph=empty, vertices=[3, 1]))
+    for empty_table in (ds.dataset(tmp_path / "three"), dask(empty, None)):
+        assert built(graph=empty_table).number_of_vertices == 0
+
+
+def test_files_without_rows_say_nothing_about_types(tmp_path, tiny):
+    texts = pd.DataFrame({"src": pd.Series(dtype="str"), "dst": pd.Series(dtype="str")})
+    parts(tmp_path, texts, GOOD, texts, GOOD)
+    identical(built(graph=tmp_path), built(graph=pd.DataFrame(GOOD)))
+
+
+ONCE = {
+    "reader": lambda table: table.to_reader(),
+    "generator": lambda table: (batch for batch in table.to_batches()),
+    "scanner": lambda table: ds.dataset(table).scanner(),
+}
+
+
+@pytest.mark.parametrize("kind", ONCE)
+def test_what_can_be_read_once_is_refused(kind):
+    with pytest.raises(TypeError, match=r"only once, while a graph takes several passes; write"):
+        built(graph=ONCE[kind](pa.table({"src": [1], "dst": [2]})))
+
+
+def test_a_parquet_dataset_is_refused(tmp_path):
+    data = pq.ParquetDataset(write(pd.DataFrame(GOOD), tmp_path))
+    with pytest.raises(TypeError, match=r"ParquetDataset; pass its path, or pyarrow.dataset"):
+        built(graph=data)
+
+
+OTHERS = {
+    "more edges": {"src": [1] * 50, "dst": [2] * 50},
+    "fewer edges": {"src": [1], "dst": [2]},
+    "other edges": {"src": [1, 1, 3, 4], "dst": [2, 3, 4, 5]},
+    "other ids": {"src": [1, 2, 3, 4], "dst": [2, 3, 4, 6]},
+    "other ends": {"src": [1, 1, 1, 1], "dst": [1, 1, 1, 1]},
+}
+
+
+@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("name", OTHERS)
+def test_files_that_change_between_two_passes(name, directed, after, tmp_path, tiny):
+    parts(tmp_path, GOOD, {"src": [1, 2, 3, 4], "dst": [2, 3, 4, 5]})
+
+    def change(facts):
+        if facts["pass"] == after and facts["rows"] == 8:
+            parts(tmp_path, OTHERS[name])
+
+    if after == 1 and name != "other ids":  # the edges are counted after that
+        expected = built(graph=pd.DataFrame({"src": [1, 2, 3, 4, *OTHERS[name]["src"]],
+                                             "dst": [2, 3, 4, 5, *OTHERS[name]["dst"]]}),
+                         directed=directed)  # fmt: skip
+        identical(built(graph=tmp_path, directed=directed, progress=change), expected)
+        return
+    with pytest.raises(ValueError, match=r"changed while it was read, which takes several passes"):
+        built(graph=tmp_path, directed=directed, progress=change)
+
+
+def test_a_partition_that_is_another_each_time(tiny):
+    seen = []
+
+    def next_one(part):
+        seen.append(1)
+        return part.assign(dst=part["dst"] + len(seen) % 2)
+
+    frame = pd.DataFrame({"src": range(30), "dst": range(30)})
+    with pytest.raises(ValueError, match=r"the dask frame changed while it was read"):
+        built(graph=dask(frame, None).map_partitions(next_one, meta=frame[:0]))
+
+
+def test_progress_is_told(tmp_path, tiny):
+    write(pd.DataFrame(GOOD), tmp_path)
+    told = []
+    built(graph=tmp_path, progress=told.append)
+    assert [facts["step"] for facts in told][:: len(told) // 3] == ["ids", "degrees", "rows"]
+    assert told[-1] == {"step": "rows", "pass": 3, "rows": 4, "of": 4}
+
+
+def test_progress_as_a_bar(tmp_path, tiny, capsys):
+    built(graph=write(pd.DataFrame(GOOD), tmp_path), progress=True)
+    assert "as_graph, pass 3, rows: 4 of 4 rows" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- the parts
+
+ROWS = st.lists(st.lists(st.integers(0, 40), max_size=90), max_size=8)
+
+
+@given(rows=ROWS, weighted=st.booleans(), long=st.sampled_from([8, 1 << 10]))
+@settings(max_examples=100)
+def test_rows_are_sorted_in_place(rows, weighted, long):
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.array([index for row in rows for index in row], np.int32)
+    weights = np.arange(indices.size) / 8 if weighted else None
+    expected = [sorted(row) for row in rows]
+    before = None if weights is None else sorted(zip(_rows(indptr), indices, weights, strict=True))
+    with patch.object(sort_rows, "LONG", long):
+        sort_rows.sort_rows(indptr, indices, weights, 0, len(rows))
+    assert [indices[a:b].tolist() for a, b in pairwise(indptr)] == expected
+    if weighted:
+        assert sorted(zip(_rows(indptr), indices, weights, strict=True)) == before
+
+
+def _rows(indptr):
+    return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+
+
+HARD = {
+    "sorted": np.arange(5_000),
+    "falling": np.arange(5_000)[::-1],
+    "equal": np.zeros(5_000),
+    "two values": np.arange(5_000) % 2,
+    "organ pipe": np.minimum(np.arange(5_000), np.arange(5_000)[::-1]),
+    "random": np.random.default_rng(0).integers(0, 2**31 - 1, 100_000),
+}
+
+
+def worst_for_median_of_three(size):
+    """Give an order in which the median of first, middle and last is small again and again."""
+    order = list(range(size))
+    values = np.zeros(size, np.int64)
+    largest = size
+    while len(order) > 2:
+        middle = order[len(order) // 2]
+        values[order[-1]], values[middle] = largest, largest - 1
+        largest -= 2
+        order.pop(len(order) // 2)
+        order.pop()
+    return values
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", [*HARD, "worst"])
+def test_long_rows(name, weighted, monkeypatch):
+    monkeypatch.setattr(sort_rows, "LONG", 1 << 30)
+    values = worst_for_median_of_three(20_000) if name == "worst" else HARD[name]
+    indices = values.astype(np.int32)
+    weights = indices * 2.0 if weighted else None
+    sort_rows.sort_rows(np.array([0, indices.size]), indices, weights, 0, 1)
+    assert np.array_equal(indices, np.sort(values))
+    if weighted:
+        assert np.array_equal(weights, indices * 2.0)
+
+
+def test_heapsort_ends_what_is_cut_unevenly():
+    keys, values = np.random.default_rng(0).permutation(999), np.arange(999)
+    expected = values[np.argsort(keys[5:990])] + 5
+    sort_rows._heapsort(keys, values, 5, 990)
+    assert np.array_equal(keys[5:990], np.sort(keys[5:990]))
+    assert np.array_equal(values[5:990], expected)
+
+
+INTEGERS = {
+    "dense": np.arange(1_000),
+    "few missing": np.delete(np.arange(-500, 500), [3, 64, 65, 700]),
+    "sparse": np.sort(np.random.default_rng(0).integers(-(2**62), 2**62, 500)),
+    "one": np.array([7]),
+    "far apart": np.array([-(2**63), 0, 1, 2, 2**63 - 1]),
+    "negative int32": np.arange(-900, 0, 7, dtype=np.int32),
+    "int8": np.arange(-128, 128, 5).astype(np.int8),
+    "unsigned": np.array([5, 2**63, 2**64 - 1], np.uint64),
+    "clustered": np.concatenate([np.arange(400), 2**60 + np.arange(400)]),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_are_looked_up(name):
+    values = INTEGERS[name]
+    find = lookup.IntegerLookup(values)
+    order = np.random.default_rng(0).permutation(values.size)
+    assert np.array_equal(find.find(values[order]), order)
+    around = np.concatenate([values - values.dtype.type(1), values + values.dtype.type(1)])
+    there = {value: rank for rank, value in enumerate(values.tolist())}
+    assert find.find(around).tolist() == [there.get(value, -1) for value in around.tolist()]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["int8", "int32", "int64", "uint16", "uint64"]),
+            st.lists(st.integers(0, 127) | st.integers(0, 2**40), max_size=20),
+            st.integers(-100, 100) | st.just(-(2**40)) | st.just(10**6),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+@settings(max_examples=200)
+def test_distinct_integers(arrays):
+    arrays = [
+        np.array([value + shift for value in values], dtype=object) for _, values, shift in arrays
+    ]
+    arrays = [array.astype(np.int64) for array in arrays]
+    if not sum(map(len, arrays)):
+        return
+    for few in (0, 1 << 16):
+        with patch.object(distinct, "FEW", few), patch.object(chunks, "CHUNK", 5):
+            found = distinct.DistinctIntegers()
+            for array in arrays:
+                found.add(array, "ids")
+            assert found.sorted().tolist() == np.unique(np.concatenate(arrays)).tolist()
+
+
+def test_sparse_integers_that_become_dense(monkeypatch):
+    monkeypatch.setattr(distinct, "FEW", 0)
+    monkeypatch.setattr(chunks, "CHUNK", 100)
+    found, values = distinct.DistinctIntegers(), np.random.default_rng(0).permutation(20_000)
+    for part in np.array_split(values, 40):
+        found.add(part - 700, "ids")
+    assert found._bits is not None
+    assert np.array_equal(found.sorted(), np.arange(20_000) - 700)
+
+
+def test_strings_are_looked_up():
+    values = sorted(["", "a", "aa", "é", "日本", "x" * 70, *(f"user {i}" for i in range(5_000))])
+    find = StringLookup.of(pd.Series(values))
+    asked = [*values[::-1], "b", "user 5000", "x" * 71]
+    expected = [*range(len(values))[::-1], -1, -1, -1]
+    for column in (pd.Series(asked), pd.Series(asked, dtype=object), pd.Series(asked)[:]):
+        assert find(column, "ids").tolist() == expected
+    assert find(pd.Series(asked)[10:20], "ids").tolist() == expected[10:20]
+    assert StringLookup.of(pd.Series(["\ud800"], dtype=object)) is None
+
+
+def test_lone_surrogates_of_dask(tiny):
+    dask_config = pytest.importorskip("dask").config
+    ids = [f"\ud800{i % 7}" for i in range(20)]
+    frame = pd.DataFrame({"src": ids, "dst": ids[::-1]}, dtype=object)
+    with dask_config.set({"dataframe.convert-string": False}):
+        graph = built(graph=dask(frame, None))
+    identical(graph, built(graph=frame))
+
+
+def test_a_small_file_goes_the_usual_way(tmp_path, monkeypatch):
+    path = one_file(pd.DataFrame(GOOD), tmp_path)
+    monkeypatch.setattr(in_place, "Filling", None)
+    identical(built(graph=path), built(graph=pd.DataFrame(GOOD)))
+    parts(tmp_path, NULL)
+    with pytest.raises(ValueError, match=r"00.parquet: source column 'src' holds 1 null"):
+        as_graph(Path(tmp_path, "00.parquet"), device="cpu")
