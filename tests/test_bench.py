@@ -175,8 +175,11 @@ def test_without_networkit_the_mend_is_named(monkeypatch):
 
 def test_ingest_reads_the_edges_it_made():
     found = tables_of("ingest", "--graphs", "rmat-6-4", "--repeats", "1", "--device", "cpu")
-    [rows] = found.values()
+    rows, from_files = found.values()
     graph = subjects.load("rmat-6-4", "cpu")
+    assert [row["read"] for row in from_files] == ["in chunks", "whole"]
+    assert from_files[0]["reached"]
+    assert all(row["seconds"] > 0 and row["entries"] == rows[0]["entries"] for row in from_files)
     assert [row["from"] for row in rows] == ["pandas"]
     assert rows[0]["entries"] == graph.number_of_edges == 2 * rows[0]["rows"]
     # who has no edge is in no row of a frame

@@ -3,12 +3,23 @@
 Each undirected edge is one row of two int32 columns, in the order of the rows of the CSR. Medians
 of the repeats after a call that warms up, the device waited for. Without cuGraph the rows that need
 it are left out; without a GPU the frame is pandas.
+
+Then the same edges from a folder of Parquet files to a graph on the host, read in chunks and read
+whole, each in a process of its own: its seconds after a warm-up on a small folder, and the most
+memory it held beyond what it held before.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,11 +28,15 @@ from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.bench.timing import clocked
 from glp_rapids.device import array_module
+from glp_rapids.frames import files, kinds
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
 
 WANTED_OF_CUGRAPH = 0.5  # of the time of from_cudf_edgelist
 WANTED_MS_PER_G_ENTRIES = 25 / 0.128  # from a cugraph.Graph
+WANTED_OF_CSR = 1.3  # of its bytes, beside ids and a chunk: the most memory from Parquet files
+ROOM_OF_CHUNK = 128 << 20  # bytes: of a chunk, and of what Arrow keeps to decode it
+FILES = 8
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +48,10 @@ def run(options: argparse.Namespace) -> Tables:
     """Return a table with a row a graph and what it is made from."""
 
     def measure(name: str, graph: Graph) -> Tables:
-        return {f"Ingest, {graph.device}": _measure(name, graph, options.repeats)}
+        return {
+            f"Ingest, {graph.device}": _measure(name, graph, options.repeats),
+            "Ingest of Parquet files, on the host": _from_files(name, graph.to("cpu")),
+        }
 
     return subjects.each(options.graphs, options.device, "ingest", measure)
 
@@ -61,6 +79,62 @@ def _measure(name: str, graph: Graph, repeats: int) -> Rows:
     chained = {**row, "from": "cugraph.Graph", "ms": ours, "cuGraph ms": None, "of cuGraph": None,
                "wanted at most": limit, "reached": ours <= limit}  # fmt: skip
     return [row, chained]
+
+
+def _from_files(name: str, graph: Graph) -> Rows:
+    if not files.has_pyarrow() or sys.platform != "linux":  # which says what a process holds
+        return []
+    frame = edge_frame(graph)
+    csr, ids = graph.indptr.nbytes + graph.indices.nbytes, 8 * graph.number_of_vertices
+    rows = []
+    with TemporaryDirectory() as folder:
+        for number, part in enumerate(np.array_split(np.arange(len(frame)), FILES)):
+            frame.iloc[part].to_parquet(Path(folder, f"{number}.parquet"), index=False)
+        for read in READERS:
+            call = f"from {__name__} import child; child({folder!r}, {read!r})"
+            done = subprocess.run(
+                [sys.executable, "-c", call], capture_output=True, text=True, check=True
+            )
+            seconds, peak = json.loads(done.stdout)
+            limit = (WANTED_OF_CSR * csr + ids + ROOM_OF_CHUNK) if read == "in chunks" else None
+            rows.append(
+                {"graph": name, "read": read, "rows": len(frame), "entries": graph.number_of_edges,
+                 "seconds": seconds, "CSR MB": csr / 1e6, "peak MB": peak / 1e6,
+                 "wanted at most": limit and limit / 1e6, "reached": limit and peak <= limit}
+            )  # fmt: skip
+    return rows
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "in chunks": lambda folder: as_graph(folder, device="cpu"),
+    "whole": lambda folder: as_graph(_pandas_of(folder), device="cpu"),
+}
+
+
+def _pandas_of(folder: str) -> Any:
+    import pandas as pd
+
+    return pd.read_parquet(folder)
+
+
+def child(folder: str, read: str) -> None:
+    """Read a folder, and print the seconds it took and the bytes that were held at most for it."""
+    with TemporaryDirectory() as small:
+        few = np.arange(1 << 14, dtype=np.int32)  # enough for the kernels of many entries
+        for number in range(2):
+            path = Path(small, f"{number}.parquet")
+            kinds.to_frame({"src": few, "dst": few // 2}, "pandas").to_parquet(path)
+        READERS[read](small)
+    before = _held("VmRSS")
+    begin = time.perf_counter()
+    READERS[read](folder)
+    print(json.dumps([time.perf_counter() - begin, _held("VmHWM") - before]))
+
+
+def _held(field: str) -> int:
+    """Return a size of this process in bytes: VmRSS, what it holds, or VmHWM, the most it held."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split(f"{field}:")[1].split()[0])
 
 
 def edge_frame(graph: Graph) -> Any:
