@@ -102,6 +102,28 @@ def _cohesion(device: Device) -> None:
         measure(graph)
 
 
+def _parquet(device: Device) -> None:
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    import numpy as np
+    import pandas as pd
+
+    from glp_rapids import as_graph
+    from glp_rapids.frames.files import has_pyarrow
+
+    if not has_pyarrow():
+        return
+    ends = np.random.default_rng(0).integers(0, VERTICES, (2, EDGES))
+    frame = pd.DataFrame({"src": ends[0], "dst": ends[1], "w": 1.0})
+    for ids in (frame, frame.astype({"src": str, "dst": str})):
+        with TemporaryDirectory() as folder:
+            for number in range(2):  # of one, nothing is read in chunks
+                ids.to_parquet(Path(folder, f"{number}.parquet"))
+            for weight in (None, "w"):
+                as_graph(folder, weight=weight, device=device)
+
+
 def _metrics(device: Device) -> None:
     from glp_rapids import ari, coverage, label_propagation, modularity, nmi
 
@@ -123,6 +145,7 @@ WORK: dict[str, Callable[[Device], None]] = {
     "diversity": _diversity,
     "cohesion": _cohesion,
     "metrics": _metrics,
+    "parquet": _parquet,
 }
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20  # rows
 BUFFER = 1 << 20  # bytes of a column that Arrow reads at a time
+WORTH_THREADS = 1 << 16  # rows of a file
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,9 @@ class ParquetTable(Table):
         with files.readable(Path(part.place)):
             file = part.open()
             groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
-            batches = file.iter_batches(CHUNK, row_groups=groups, columns=stored)
+            batches = file.iter_batches(
+                CHUNK, row_groups=groups, columns=stored, use_threads=part.rows > WORTH_THREADS
+            )
         while True:
             with files.readable(Path(part.place)):
                 batch = next(batches, None)

@@ -5,8 +5,9 @@ one pass more, for the tuples), then the entries of every row are counted, then 
 place (`graph.in_place`). At its peak that takes, beside the ids and a chunk of some 100 bytes a
 row: 8 bytes a vertex for ``indptr``, 1 to 2 a vertex to look up integer ids, and 4 an entry (8
 from 2^31 vertices on), with weights 8 to 12, for at most 1.25 times the entries that the graph will
-have; before, when ids are collected, up to 24 a vertex. So with integer ids and two entries a vertex
-or more it is at most 1.3 times the finished CSR. Strings are held twice while they are collected.
+have; before, while ids are collected, up to 24 a vertex. So with integer ids and two entries a
+vertex or more it is at most 1.3 times the finished CSR. Other ids are held twice while they are
+collected.
 """
 
 from __future__ import annotations

@@ -135,10 +135,10 @@ def as_graph(
     the file, so it is slow where the file exceeds the memory. Read-only arrays that are no maps of
     files are copied.
 
-    In chunks of 2^20 rows there are three passes over a table: ids, degrees, entries. Ids of several
-    columns take one more, and edges that repeat often up to 15 more, four if every edge is there in
-    both directions. At its peak that takes, beside ids and a chunk, at most 1.3 times the bytes of
-    the graph, if ids are integers and there are two entries a vertex or more.
+    In chunks of 2^20 rows there are three passes over a table: ids, degrees, entries. Ids of
+    several columns take one more, and edges that repeat often up to 15 more, four if every edge is
+    there in both directions. At its peak that takes, beside ids and a chunk, at most 1.3 times the
+    bytes of the graph, if ids are integers and there are two entries a vertex or more.
 
     Examples
     --------
@@ -235,7 +235,10 @@ def _of_table(table, options, count_duplicates, device, progress):
         with reporting(progress, _show, **bar) as report:
             graph = chunked.graph_of(table, columns, options, count_duplicates, report)
         if graph is not None:
-            return graph.to(device)
+            # not with its own `to`, which would keep it in host memory as well
+            arrays = graph.indptr, graph.indices, graph.weights
+            arrays = (None if array is None else to_device(array, device) for array in arrays)
+            return Graph(*arrays, graph.directed, graph.vertices)
         frame = table.empty(columns.names)
     return _build(readers.read(frame, options), options, count_duplicates, device)
 
