@@ -60,7 +60,7 @@ def sorted_entries(
     cursor = by_row[:-1].copy()
     for first, last in parts_of_rows(by_column):
         _fill_rows_with_edge(first, last, by_column, bucket, edge, cursor, indices, order)
-    return by_row, indices, order
+    return by_row.copy(), indices, order  # a part of what counts both rows and columns
 
 
 def transposed(

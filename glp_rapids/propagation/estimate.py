@@ -227,10 +227,8 @@ def _on_cpu(
         if both and way.form == "compressed":
             continue  # a list may name a neighbour twice
         given = replace(subject, scheme="packed" if way.form == "compressed" else None, _derived={})
-        skips = traits.skip_inactive and options.skip_inactive
-        if given.scheme and options.direction == "out" and traits.plain:
-            skips = skips and not subject.directed  # readers would have to be made
-        apart = subject.directed and not both and skips
+        readers = measured.wants_readers(given, program, options, way.form)
+        apart = subject.directed and not both and readers
         sizes = Sizes(
             subject.number_of_vertices, entries, subject.longest_row, subject.index_dtype,
             None if subject.weights is None else subject.weights.dtype, classes,
@@ -262,7 +260,7 @@ def _made_bytes(given: Subject, options: Options, apart: bool) -> int:
     csr = measured.bytes_of_csr(given)
     places = measured.bytes_of_places(given) if given.scheme else 0
     if given.directed and options.direction == "both":
-        return places + 2 * csr
+        return places + csr + given.number_of_edges * measured.bytes_an_entry(given)
     if given.directed and (options.direction == "in" or apart):
         return 2 * places + (given.packed_bytes if given.scheme else csr)
     return places

@@ -16,6 +16,7 @@ import numpy as np
 
 from glp_rapids.common.sizes import UNITS
 from glp_rapids.device import LackOfMemory, memory_free, memory_taken
+from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, in_form, ways_of
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ class Budget:
 
         sizes = sizes_of(workload, traits)
         lists = _taken(self.graph, workload)
-        state = self.held + sum(getattr(value, "nbytes", 0) for value in fields.values())
+        arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
+        state = self.held + sum(array.nbytes for array in arrays)
         for way in self.ways:
             largest = partial(largest_class_of, workload)
             total = total_of(way, sizes, largest, lists, state, self.limit)
@@ -172,7 +174,8 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     taken = memory_taken(*graph.rows("out").arrays())
     if budget.limit is None:
         budget.limit = memory_free("cpu") + taken
-    made = bytes_to_make(graph, options, budget.form, wants_readers(program, options))
+    readers = wants_readers(graph, program, options, budget.form)
+    made = bytes_to_make(graph, options, budget.form, readers)
     state = held + vertices * (graph.index_dtype.itemsize + a_vertex)
     budget.making = taken + made + state
     if budget.making > budget.limit:
@@ -204,9 +207,14 @@ def bytes_an_entry(graph: BaseGraph) -> int:
     return graph.index_dtype.itemsize + weights
 
 
-def wants_readers(program: Program, options: Options) -> bool:
-    """Tell whether the readers of a vertex are asked for, whose rows may have to be made."""
-    return (program.skip_inactive and options.skip_inactive) or program._asks_for_readers
+def wants_readers(graph: BaseGraph, program: Program, options: Options, form: str) -> bool:
+    """Tell whether a run asks for the readers of a vertex, whose rows may have to be made."""
+    if program._asks_for_readers:
+        return True
+    traits = traits_of(program, weighted=graph.weights is not None)
+    if form == "compressed" and options.direction == "out" and traits.plain:
+        return False  # see `CompressedGraph.readers`
+    return traits.skip_inactive and options.skip_inactive
 
 
 def _taken(graph: BaseGraph, workload: Workload) -> int:

@@ -160,7 +160,7 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
     graph = outcome.graph
     memory, heard = (outcome.state.pop(name) for name in ("memory", "heard"))
     xp, n = array_module(memory), graph.number_of_vertices
-    at_once = max(n // 32, 1 << 14) if xp is np else n  # in host memory, less than the run took
+    at_once = max(n // 32, 1 << 11) if xp is np else n  # in host memory, less than the run took
     parts = []
     for first in range(0, max(n, 1), max(at_once, 1)):
         some = slice(first, first + at_once)

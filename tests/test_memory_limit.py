@@ -1,0 +1,521 @@
+"""A limit of memory changes how label propagation runs on a CPU, and nothing else."""
+
+import dataclasses
+import gc
+import itertools
+import re
+import tracemalloc
+from functools import partial
+from types import SimpleNamespace
+
+import graphs
+import numpy as np
+import pandas as pd
+import pytest
+from cases import some
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import PROGRAMS, Counting
+
+import glp_rapids
+from glp_rapids import CompressedGraph, Graph, as_graph, compress, label_propagation
+from glp_rapids.device import LackOfMemory, memory_taken
+from glp_rapids.propagation import memory, ways
+from glp_rapids.propagation.engines import ENGINES, cpu_arrays
+from glp_rapids.propagation.kernels.cpu import class_lists, hash_votes, tables
+from glp_rapids.propagation.memory import budget_of
+from glp_rapids.propagation.options import Options
+from glp_rapids.propagation.run import run
+from glp_rapids.propagation.schedule import class_lists as class_lists_of_arrays
+from glp_rapids.propagation.variants.classic import Classic
+
+STREAMED = ("streamed plain", "streamed packed")
+SELECTED = ["only isolated", "self-loops", "hub", "power law", "uneven weights", "directed",
+            "directed weighted", "several columns"]  # fmt: skip
+
+
+class Wavering(glp_rapids.Program):
+    """Scores of its own, volumes, and labels that are said to fewer in every third sweep."""
+
+    count_volumes = True
+
+    @staticmethod
+    def pick_label(v, sweep, state):
+        return v if sweep % 3 == 2 and v % 5 == 0 else state.labels[v]
+
+    @staticmethod
+    def label_score(v, label, freq, state):
+        return freq * freq / (1.0 + state.volume[label])
+
+
+EVERY = {**PROGRAMS, "wavering": partial(glp_rapids.propagate, program=Wavering(), max_iter=9)}
+
+
+@pytest.fixture
+def short_strips(monkeypatch):
+    """Let the buffer hold the longest row and no more, and small graphs be streamed, too."""
+    monkeypatch.setattr(cpu_arrays, "BUFFER", 1)
+    monkeypatch.setattr(cpu_arrays, "BUFFER_A_VERTEX", 0)
+    monkeypatch.setattr(cpu_arrays, "SMALL", 0)
+
+
+def assert_same(found, expected):
+    pd.testing.assert_frame_equal(found, expected)
+    reports = found.attrs["glp"], expected.attrs["glp"]
+    layers = [report.get("layers", [report]) for report in reports]
+    for one, other in zip(*layers, strict=True):
+        for name in ("sweeps", "explored", "changed", "converged"):
+            assert one[name] == other[name], name
+
+
+def reported(found):
+    report = found.attrs["glp"]
+    return report.get("layers", [report])[-1]
+
+
+def directions(graph):
+    return ("in", "out", "both") if graph.directed else ("in",)
+
+
+def lack(call, *arguments, **options):
+    """By how many bytes a limit is too low, as the error says; 0: it is not."""
+    try:
+        call(*arguments, **options)
+    except LackOfMemory as error:
+        said = re.search(r"memory_limit=([\d,]+) bytes is ([\d,]+) too little", str(error))
+        limit, lacking = (int(number.replace(",", "")) for number in said.groups())
+        assert limit == options["memory_limit"]
+        return lacking
+    return 0
+
+
+def least(call, *arguments, **options):
+    """The least limit under which a call runs, found by what its errors say."""
+    limit = 1
+    for _ in range(4):
+        lacking = lack(call, *arguments, memory_limit=limit, **options)
+        if not lacking:
+            return limit
+        limit += lacking
+    raise AssertionError("errors do not say how much is enough")
+
+
+def large(n=4_000, m=120_000, seed=1, weighted=False, directed=False):
+    """A graph of some hundred thousand entries, with hubs."""
+    pairs = np.array(graphs.power_law_pairs(n, m, seed)).T
+    weights = (np.random.default_rng(seed).random(m),) if weighted else ()
+    return as_graph((*pairs, *weights), vertices=np.arange(n), directed=directed, device="cpu")
+
+
+def bare(graph):
+    """The same graph without what runs left on it."""
+    if not graph.scheme:
+        return dataclasses.replace(graph, _derived={})
+    lists = dataclasses.replace(graph.lists, _derived={})
+    return dataclasses.replace(graph, lists=lists, _derived={})
+
+
+# ---------------------------------------------------------------- the same answer
+
+
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_any_graph_in_strips_of_a_row(short_strips, name):
+    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    for direction in directions(graph):
+        expected = label_propagation(graph, direction=direction)
+        found = label_propagation(graph, direction=direction, way="streamed plain")
+        assert_same(found, expected)
+        assert found.attrs["glp"]["way"] == "streamed plain"
+
+
+@pytest.mark.parametrize("way", STREAMED)
+@pytest.mark.parametrize("program", EVERY)
+@pytest.mark.parametrize("name", some(SELECTED, "hub", "uneven weights", "directed weighted"))
+def test_any_program_in_strips_of_a_row(short_strips, name, program, way):
+    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    for direction in directions(graph):
+        if direction == "both" and way == "streamed packed":
+            continue
+        expected = EVERY[program](graph, direction=direction)
+        found = EVERY[program](graph, direction=direction, way=way)
+        assert_same(found, expected)
+        assert reported(found)["way"] == way
+
+
+@given(
+    graphs.edge_frames(), st.integers(0, 9), st.sampled_from(list(ways.WAYS)), st.integers(1, 5),
+    st.sampled_from(["semi", "sync"]),
+)  # fmt: skip
+def test_drawn_graphs(edges, seed, way, room, update):
+    graph = as_graph(**edges, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_arrays, "BUFFER", room)
+        patch.setattr(cpu_arrays, "BUFFER_A_VERTEX", 0)
+        patch.setattr(cpu_arrays, "SMALL", 0)
+        for direction in directions(graph):
+            if direction == "both" and ways.WAYS[way].form == "compressed":
+                continue
+            options = {"direction": direction, "seed": seed, "classes": 3, "update": update,
+                       "max_iter": 12}  # fmt: skip
+            expected = label_propagation(graph, **options)
+            assert_same(label_propagation(graph, **options, way=way), expected)
+
+
+LARGE = {
+    "undirected": {}, "weighted": {"weighted": True}, "directed": {"directed": True},
+    "directed, weighted": {"weighted": True, "directed": True},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", some(LARGE, "undirected", "directed, weighted"))
+@pytest.mark.parametrize("packed", [False, True])
+def test_limits_of_a_share_of_what_it_takes(kind, packed):
+    plain = large(**LARGE[kind])
+    graph = compress(plain) if packed else plain
+    options = {"max_iter": 8}
+    expected = label_propagation(plain, **options)
+    label_propagation(graph, max_iter=1)  # to decode a graph and reverse it takes more than a run
+    for way in ("auto", STREAMED[packed]):
+        needed = label_propagation(graph, **options, memory_limit="1GB")
+        needed = needed.attrs["glp"]["predicted"]
+        fewest = least(lambda **given: label_propagation(graph, **given), way=way, **options)
+        assert fewest < needed
+        seen = set()
+        for share in (0.05, 0.1, 0.25, 0.5, 1.0):
+            limit = int(share * needed)
+            if limit < fewest:
+                assert lack(label_propagation, graph, way=way, memory_limit=limit)
+                limit = int(fewest + share * (needed - fewest))  # of what may be more or less
+            found = label_propagation(graph, way=way, memory_limit=limit, **options)
+            assert_same(found, expected)
+            report = found.attrs["glp"]
+            assert report["memory_limit"] == limit
+            assert report["predicted"] <= limit
+            seen.add(report["way"])
+        assert STREAMED[packed] in seen
+        if way == "auto":
+            assert report["way"] == ("packed" if packed else "plain")
+
+
+def test_every_kind_of_table_gives_the_same_labels(monkeypatch):
+    graph = large()
+    expected = label_propagation(graph)
+    kinds = tables.kinds_for(graph.number_of_vertices, graph.rows().largest_degree(), True)
+    assert kinds == [tables.STAMPED, tables.DIRECT, tables.HASHED]
+    for kind in kinds:
+        monkeypatch.setattr(tables, "kinds_for", lambda *sizes, kind=kind: [kind])
+        for way in ("plain", "streamed plain"):
+            assert_same(label_propagation(graph, way=way), expected)
+
+
+def test_a_memory_of_less_takes_slower_tables_and_then_shorter_strips():
+    sizes = cpu_arrays.Sizes(
+        1 << 20, 1 << 24, 1000, np.int32, None, classes=32, threads=2, unit_votes=True
+    )
+    taken = partial(cpu_arrays.streamed_arrays, sizes, largest_class=1 << 18)
+    bytes_of = lambda layout: sum(one.nbytes for one in taken(layout).values())  # noqa: E731
+    free = cpu_arrays.streamed_layout(sizes, 1 << 18, None)
+    assert free.tables == tables.STAMPED
+    assert free.room == 1 << 22
+    before = free
+    for memory_there in range(bytes_of(free), 0, -(1 << 20)):
+        layout = cpu_arrays.streamed_layout(sizes, 1 << 18, memory_there)
+        if layout.room < sizes.longest_row:
+            break
+        assert bytes_of(layout) <= memory_there
+        if (layout.tables, layout.threads) == (before.tables, before.threads):
+            assert layout.room <= before.room
+        else:
+            assert before.room < cpu_arrays.ENOUGH + (1 << 18)
+        before = layout
+    assert (before.tables, before.threads) == (tables.HASHED, 1)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3, 32, 300, 65536])
+@pytest.mark.parametrize("ids", ["range", "strings"])
+def test_classes_by_counting_are_those_by_sorting(classes, ids):
+    n = 700
+    names = np.arange(n) if ids == "range" else [f"v{i}" for i in range(n)]
+    graph = as_graph(([], []), vertices=names, device="cpu")
+    words = graph.id_words()
+    indptr, expected = class_lists_of_arrays(words, n, classes)
+    offsets = class_lists.class_offsets(words, n, classes)
+    found = np.empty(n, np.int32)
+    class_lists.vertices_by_class(words, offsets, found)
+    np.testing.assert_array_equal(offsets, indptr)
+    np.testing.assert_array_equal(found, expected)
+    assert class_lists.largest_class(offsets, 1) == np.diff(indptr).max()
+
+
+# ---------------------------------------------------------------- what it takes
+
+
+@pytest.mark.parametrize("way", [None, "plain", "packed", *STREAMED])
+@pytest.mark.parametrize("update", ["semi", "sync"])
+@pytest.mark.parametrize("kind", some(LARGE, "weighted"))
+def test_a_run_takes_what_was_predicted_and_no_more_than_the_limit(way, update, kind):
+    graph = large(20_000, 200_000, **LARGE[kind])
+    if way is not None and ways.WAYS[way].form == "compressed":
+        graph = compress(graph)
+    how = {"update": update, "max_iter": 4, "way": way or "auto"}
+
+    def call(**limit):
+        return run(bare(graph), Classic(), Options(**how, **limit))
+
+    fewest = least(call)
+    for limit in (fewest, int(1.1 * fewest), 1 << 30):
+        gc.collect()  # which empties the lists of tuples that Python keeps; a call fills them again
+        call(memory_limit=limit)
+        subject = bare(graph)
+        taken = memory_taken(*subject.rows("out").arrays())
+        tracemalloc.start()
+        report = run(subject, Classic(), Options(**how, memory_limit=limit)).report
+        peak = taken + tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        # tuples that Python keeps of the calls for many strips, up to some hundred KB in a process
+        tuples = 1 << 16 if limit == fewest else 0
+        assert peak <= limit + tuples
+        assert 0.9 * report["predicted"] <= peak <= report["predicted"] + tuples
+
+
+@pytest.mark.parametrize("program", some(PROGRAMS, "layered", "speakers", "seeded"))
+def test_state_counts(program):
+    graph = large(20_000, 200_000)
+    call = partial(PROGRAMS[program], device="cpu", way="streamed plain")
+    limit = int(1.05 * least(lambda **given: call(bare(graph), **given)))
+    gc.collect()
+    call(bare(graph), memory_limit=limit)
+    subject, taken = bare(graph), memory_taken(*graph.arrays())
+    tracemalloc.start()
+    found = call(subject, memory_limit=limit)
+    peak = taken + tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert reported(found)["way"] == "streamed plain"
+    # layers and covers are frames of several rows a vertex, which are no part of the run
+    beside = 3 * int(found.memory_usage().sum()) if program in ("layered", "speakers") else 0
+    assert peak <= limit + beside
+
+
+def test_rows_of_the_other_direction_count():
+    graph = large(directed=True)
+    one, other = (
+        least(lambda **given: label_propagation(bare(graph), way="streamed plain", **given),
+              direction=direction, skip_inactive=False, max_iter=2)
+        for direction in ("out", "in")
+    )  # fmt: skip
+    assert other - one > 4 * graph.number_of_edges
+
+
+def test_the_error_says_by_how_much_and_what_to_do():
+    graph = large()
+    fewest = least(lambda **given: label_propagation(bare(graph), **given))
+    label_propagation(bare(graph), memory_limit=fewest)
+    for below in (100, 10_000):
+        lacking = lack(label_propagation, bare(graph), memory_limit=fewest - below)
+        assert lacking == pytest.approx(below, abs=1 + below // 32)
+    for lines, words in (
+        (
+            {},
+            r"the longest row, [\d,]+ entries: .*; raise memory_limit, let the graph lie in a",
+        ),
+        ({"way": "plain"}, r"'plain' takes .*tables and a copy of lists.* leave way='auto'"),
+        ({"update": "sync"}, r"update='semi'"),
+    ):
+        with pytest.raises(LackOfMemory, match=words) as caught:
+            label_propagation(bare(graph), memory_limit=fewest - 100, **lines)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_limit_below_labels_is_refused_before_anything_is_made(monkeypatch):
+    monkeypatch.setattr(glp_rapids.propagation.run, "initial_state", None)
+    graph = large(directed=True)
+    with pytest.raises(LackOfMemory, match=r"the graph: .*rows in another form or dir"):
+        label_propagation(graph, memory_limit=memory_taken(*graph.arrays()) + 100)
+    assert "transpose" not in graph._derived
+
+
+def test_what_is_free_is_the_limit_where_none_is_given(monkeypatch):
+    graph = large()
+    report = label_propagation(graph).attrs["glp"]
+    assert (report["way"], report["memory_limit"]) == ("plain", None)
+    monkeypatch.setattr(memory, "LITTLE", 0)
+    taken = memory_taken(*graph.arrays())
+    for free, way in ((1 << 30, "plain"), (report["predicted"] - taken, "streamed plain")):
+        monkeypatch.setattr(memory, "memory_free", lambda device, free=free: free)
+        found = label_propagation(graph).attrs["glp"]
+        assert (found["way"], found["memory_limit"]) == (way, free + taken)
+    monkeypatch.setattr(memory, "memory_free", lambda device: 1000)
+    with pytest.raises(LackOfMemory, match=r"bytes that are free, or held by the graph, are"):
+        label_propagation(graph)
+
+
+# ---------------------------------------------------------------- graphs in mapped files
+
+
+def mapped(graph, folder):
+    """The same graph, its arrays in files."""
+    arrays = []
+    for name in ("indptr", "indices", "weights"):
+        array = getattr(graph, name)
+        if array is not None:
+            np.save(folder / f"{name}.npy", array)
+            array = np.load(folder / f"{name}.npy", mmap_mode="r")
+        arrays.append(array)
+    return Graph(*arrays, graph.directed, graph.vertices)
+
+
+@pytest.mark.parametrize("kind", some(LARGE, "undirected", "directed, weighted"))
+def test_mapped_graphs_take_no_memory(kind, tmp_path):
+    graph = large(**LARGE[kind])
+    there = mapped(graph, tmp_path)
+    options = {"max_iter": 5, "direction": "out"}
+    expected = label_propagation(graph, **options)
+    for way in ways.WAYS:
+        assert_same(label_propagation(there, **options, way=way), expected)
+    one, other = (
+        least(lambda **given: label_propagation(bare(of), **given), **options)  # noqa: B023
+        for of in (graph, there)
+    )
+    assert one - other == pytest.approx(memory_taken(*graph.arrays()), rel=0.03)
+    found = label_propagation(bare(there), **options, memory_limit=other)
+    assert_same(found, expected)
+    assert found.attrs["glp"]["way"] == "streamed plain"
+
+
+def test_compressed_graphs_in_files_take_no_memory(tmp_path):
+    graph = compress(large(weighted=True))
+    graph.save(tmp_path / "graph.glp")
+    there = CompressedGraph.open(tmp_path / "graph.glp", device="cpu")
+    one, other = (
+        least(lambda **given: label_propagation(bare(of), **given), max_iter=3)  # noqa: B023
+        for of in (graph, there)
+    )
+    assert one - other == pytest.approx(graph.nbytes, rel=0.03)
+    expected = label_propagation(graph)
+    found = label_propagation(bare(there), memory_limit=int(1.02 * other))
+    assert_same(found, expected)
+    assert found.attrs["glp"]["way"] == "streamed packed"
+
+
+# ---------------------------------------------------------------- options
+
+
+EDGES = graphs.edges(graphs.two_cliques())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"memory_limit": 0}, ValueError, "memory_limit must be at least 1 byte, not 0"),
+        ({"memory_limit": -1}, ValueError, "memory_limit must be at least 1 byte, not -1"),
+        ({"memory_limit": "40XB"}, ValueError, "memory_limit must be .*not '40XB'"),
+        ({"memory_limit": True}, TypeError, "memory_limit must be .*not True"),
+        ({"memory_limit": float("nan")}, TypeError, "memory_limit must be .*not nan"),
+        ({"memory_limit": "900TB"}, ValueError, r"at most the [\d,]+ bytes that the cpu has"),
+        ({"way": "hybrid"}, ValueError, "way must be one of 'auto', 'plain', .*not 'hybrid'"),
+        ({"way": None}, ValueError, "way must be one of"),
+        ({"way": ["plain"]}, ValueError, "way must be one of"),
+        ({"way": "packed", "directed": True, "direction": "both"}, ValueError,
+         "way must be 'plain' or 'streamed plain' here, not 'packed'; direction='both' may name"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("call", [label_propagation, glp_rapids.speaker_listener])
+def test_bad_input(call, options, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call(**EDGES, **{"device": "cpu", **options})
+    assert "\n" not in str(caught.value)
+
+
+def test_limits_are_checked_before_the_graph_is_looked_at():
+    for options in ({"memory_limit": "40XB"}, {"memory_limit": "900TB"}, {"way": "fast"}):
+        with pytest.raises(ValueError, match=r"memory_limit|way"):
+            label_propagation(object(), device="cpu", **options)
+
+
+def test_a_compressed_graph_is_not_streamed_plain():
+    graph = compress(**EDGES, device="cpu")
+    with pytest.raises(ValueError, match=r"or 'streamed packed' or 'plain' here.*as_graph"):
+        label_propagation(graph, way="streamed plain")
+    assert label_propagation(graph, way="plain").attrs["glp"]["way"] == "plain"
+
+
+def test_a_graph_that_is_packed_for_a_run_is_packed_once():
+    graph = as_graph(**EDGES, device="cpu")
+    for _ in range(2):
+        report = label_propagation(graph, way="packed").attrs["glp"]
+        assert (report["way"], report["compressed"]) == ("packed", "packed")
+    assert isinstance(graph._derived["packed"], CompressedGraph)
+
+
+def test_layers_say_which_way_they_went():
+    found = glp_rapids.layered_label_propagation(
+        **EDGES, device="cpu", gammas=[0, 1], way="streamed plain", memory_limit="100MB"
+    )
+    report = found.attrs["glp"]
+    assert (report["way"], report["memory_limit"]) == ("streamed plain", 10**8)
+    assert [layer["way"] for layer in report["layers"]] == ["streamed plain"] * 2
+
+
+def test_a_programs_mistake_is_found_in_strips(short_strips):
+    program = Counting()
+    program.largest_amount = 1e-9
+    with pytest.raises(ValueError, match="load_neighbor returned an amount"):
+        glp_rapids.propagate(**EDGES, device="cpu", program=program, way="streamed plain")
+
+
+# ---------------------------------------------------------------- what a GPU will do
+
+
+def of_a_gpu(**facts):
+    """What is asked of a graph before a run, of one that lies on a GPU."""
+    given = {"device": "gpu", "scheme": None, "directed": False, "weights": None,
+             "number_of_vertices": 1_000, "number_of_edges": 9_000, "index_dtype": np.dtype("i4"),
+             "nbytes": 5_000, **facts}  # fmt: skip
+    return SimpleNamespace(**given)
+
+
+@pytest.mark.parametrize("way", STREAMED)
+@pytest.mark.parametrize("scheme", [None, "packed"])
+def test_nothing_is_streamed_to_a_gpu_yet(way, scheme):
+    with pytest.raises(ValueError, match=r"runs on the CPU only so far; give device='cpu'"):
+        budget_of(of_a_gpu(scheme=scheme), Classic(), Options(way=way))
+
+
+def test_ways_of_a_gpu_are_those_of_the_graphs_form():
+    assert ways.ways_of(of_a_gpu(), Options()) == ("plain",)
+    assert ways.ways_of(of_a_gpu(scheme="packed"), Options(way="packed")) == ("packed",)
+    both = of_a_gpu(scheme="packed", directed=True)
+    assert ways.ways_of(both, Options(direction="both")) == ("plain",)
+    with pytest.raises(ValueError, match=r"way must be 'plain' here.*glp_rapids.compress\(graph\)"):
+        ways.ways_of(of_a_gpu(), Options(way="packed"))
+    with pytest.raises(ValueError, match=r"way must be 'packed' here.*as_graph\(graph\)"):
+        ways.ways_of(of_a_gpu(scheme="packed"), Options(way="plain"))
+
+
+@pytest.mark.parametrize(("scheme", "needed"), [(None, 95_000), ("packed", 65_000)])
+def test_a_gpu_refuses_what_is_estimated_above_the_limit(scheme, needed):
+    graph = of_a_gpu(scheme=scheme)
+    assert budget_of(graph, Classic(), Options(memory_limit=needed)).limit == needed
+    assert budget_of(graph, Classic(), Options()).limit is None
+    words = rf"memory_limit={needed - 7:,} bytes is 7 too little .*on the gpu.*device='cpu'"
+    with pytest.raises(LackOfMemory, match=words):
+        budget_of(graph, Classic(), Options(memory_limit=needed - 7))
+
+
+def test_every_way_that_is_tried_has_an_engine():
+    for (device, _), tried in ways.TRIED.items():
+        assert all((device, way) in ENGINES for way in tried)
+    for (device, _), possible in ways.ASKED_FOR.items():
+        assert all((device, way) in ENGINES for way in possible)
+    assert {way for _, way in ENGINES} == set(ways.WAYS)
+    assert set(cpu_arrays.NEEDS) == set(ways.WAYS)
+
+
+def test_one_thread_and_many_give_the_same_in_strips(monkeypatch):
+    graph = large()
+    for threads, room in itertools.product((1, 3), (1, 1 << 14)):
+        monkeypatch.setattr(hash_votes, "threads_for", lambda entries, threads=threads: threads)
+        monkeypatch.setattr(cpu_arrays, "BUFFER", room)
+        monkeypatch.setattr(cpu_arrays, "BUFFER_A_VERTEX", 0)
+        found = label_propagation(graph, way="streamed plain", max_iter=4)
+        assert_same(found, label_propagation(graph, way="plain", max_iter=4))
