@@ -359,3 +359,22 @@ def test_digests_are_of_values_and_order():
     numbers = pd.DataFrame({"vertex": [1, 2]})
     assert agreement.digest(numbers) == agreement.digest(numbers.astype(np.int32))
     assert len({agreement.digest(one) for one in (frame, *others)}) == 5
+
+
+def test_beyond_memory_runs_each_way_in_a_process_of_its_own():
+    found = tables_of("beyond-memory", "--graphs", "rmat-9-16", "--repeats", "1", "--threads", "1",
+                      "--limits", "0", "50", "--ways", "plain", "streamed plain", "--mapped")  # fmt: skip
+    [(title, rows)] = found.items()
+    assert "in a mapped file, 1 threads" in title
+    assert [(row["limit %"], row["way"]) for row in rows] == [
+        (0, "plain"), (0, "streamed plain"), (50, "plain"), (50, "streamed plain"),
+    ]  # fmt: skip
+    for row in rows[::2]:
+        assert row["seconds"] is None
+        assert row["MB too little"] > 0
+    for row in rows[1::2]:
+        assert row["labels equal"]
+        assert row["predicted MB"] <= row["limit MB"]
+        assert row["times in memory"] > 0
+    # of so small a graph Python's own objects are a good part
+    assert rows[3]["peak MB"] < rows[3]["limit MB"] + 0.1

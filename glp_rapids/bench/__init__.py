@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Sequence
+from types import ModuleType
 
 from glp_rapids.bench.table import as_json, as_markdown
 
@@ -26,6 +27,7 @@ BENCHES = {
     "diversity": "ego-networks: all, the best, several devices; cores and trusses beside cuGraph's",
     "compressed": "bits an entry, encoding, and propagation on compressed graphs beside plain ones",
     "large": "a graph of billions of edges, compressed and run on one GPU; what fits there",
+    "beyond-memory": "runs under a limit of memory: ways, seconds, predicted and measured peaks",
     "tradeoff": "time against modularity over classes and explore, also as a picture",
 }
 
@@ -34,16 +36,20 @@ def add_benches(parser: argparse.ArgumentParser) -> None:
     """Add a subcommand for each bench to a parser; its ``bench`` holds the name chosen."""
     subparsers = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")
     for name, summary in BENCHES.items():
-        module = importlib.import_module(f"glp_rapids.bench.{name}")
+        module = _module_of(name)
         sub = subparsers.add_parser(name, help=summary, description=module.__doc__)
         sub.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_options(sub)
         sub.add_argument("--json", action="store_true", help="print JSON, not Markdown")
 
 
+def _module_of(name: str) -> ModuleType:
+    return importlib.import_module(f"glp_rapids.bench.{name.replace('-', '_')}")
+
+
 def run(options: argparse.Namespace) -> str:
     """Run the bench named by the options and return its tables as text."""
-    tables = importlib.import_module(f"glp_rapids.bench.{options.bench}").run(options)
+    tables = _module_of(options.bench).run(options)
     return as_json(tables) if options.json else as_markdown(tables)
 
 

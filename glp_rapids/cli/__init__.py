@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "make a million transactions with planted fraud rings, and find the rings",
     "label-propagation": "find communities in a file of edges",
     "diversity": "find who has friends in many separate circles, in a file of edges",
+    "estimate": "say how much memory a run on a file of edges would take, way by way",
     "compress": "write a graph to a file in a few bits an edge, and say where they go",
     "fraud": "find suspicious clusters in a file of transactions, given a blacklist",
     "warmup": "compile before the first call, into the cache, as for a container's image",

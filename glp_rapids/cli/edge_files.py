@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 HEAD = 10
 
 
-def add_options(parser: argparse.ArgumentParser) -> Any:
+def add_options(parser: argparse.ArgumentParser, optional: bool = False) -> Any:
     """Add the file and its columns; return their group, for what only one command has."""
-    parser.add_argument("edges", type=Path, metavar="EDGES",
+    parser.add_argument("edges", type=Path, metavar="EDGES", nargs="?" if optional else None,
                         help="; ".join(format.words for format in paths.FORMATS))  # fmt: skip
     columns = parser.add_argument_group("the file")
     columns.add_argument("--source", default="src", metavar="COLUMN", help="default: src")
@@ -39,6 +39,15 @@ def add_no_header(columns: Any, names: str) -> None:
         "--no-header", action="store_true",
         help=f"the file has no line of column names: its columns are {names}; lines that begin "
         "with # are left out",
+    )  # fmt: skip
+
+
+def add_memory_limit(parser: Any) -> None:
+    """Add how much memory the run may take."""
+    parser.add_argument(
+        "--memory-limit", metavar="SIZE",
+        help="bytes, or such as 8GB or 512MiB, that the run may take, the graph included; with "
+        "less it is slower, and the result the same (default: what is free)",
     )  # fmt: skip
 
 
@@ -63,7 +72,7 @@ def check_outputs(options: argparse.Namespace, **more: Path | None) -> None:
 
 def inputs(options: argparse.Namespace) -> dict[str, Path]:
     """Return the files that a graph is read from, by what a message calls them."""
-    return paths.inputs(options.edges)
+    return {} if options.edges is None else paths.inputs(options.edges)
 
 
 def read_graph(

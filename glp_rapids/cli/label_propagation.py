@@ -7,6 +7,8 @@ import sys
 from typing import Any
 
 from glp_rapids.cli import edge_files
+from glp_rapids.common.sizes import bytes_in_words
+from glp_rapids.propagation.ways import WAYS
 
 EPILOG = """\
 examples:
@@ -17,6 +19,7 @@ examples:
   glp-rapids label-propagation com-dblp.edges.tsv.gz --no-header
   glp-rapids label-propagation edges.csv --variant layered --gamma 1 8 64
   glp-rapids label-propagation edges.csv --variant speaker-listener   # may overlap
+  glp-rapids label-propagation graph.glp --memory-limit 2GB    # slower where lists do not fit
 
 The same file and --seed give the same communities, on a GPU and on a CPU. Without --output the
 communities go to stdout as CSV, or, on a terminal, their first rows; the summary goes to stderr.
@@ -37,6 +40,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--gamma", type=float, nargs="+", metavar="GAMMA",
                      help="resolutions of layered (default 1), the larger the finer")  # fmt: skip
     run.add_argument("--seed", type=int, default=0, help="of the random orders (default 0)")
+    edge_files.add_memory_limit(run)
+    run.add_argument(
+        "--way", choices=("auto", *WAYS), default="auto",
+        help="how neighbour lists are held; auto (default): the fastest that fits",
+    )  # fmt: skip
     edge_files.add_device_and_output(run)
 
 
@@ -54,7 +62,8 @@ def run(options: argparse.Namespace) -> None:
 def _propagate(graph: Any, options: argparse.Namespace) -> Any:
     from glp_rapids import label_propagation, layered_label_propagation, speaker_listener
 
-    shared = {"seed": options.seed, "device": graph.device, "progress": sys.stderr.isatty()}
+    shared = {"seed": options.seed, "device": graph.device, "progress": sys.stderr.isatty(),
+              "memory_limit": options.memory_limit, "way": options.way}  # fmt: skip
     if options.variant == "layered":
         return layered_label_propagation(graph, gammas=options.gamma or [1.0], **shared)
     if options.variant == "speaker-listener":
@@ -83,4 +92,7 @@ def _summarise(graph: Any, found: Any, variant: str) -> None:
         elif graph.number_of_edges:
             line += f"; modularity {modularity(graph, part[['vertex', 'partition']]):.4f}"
         edge_files.say(f"found       {line}")
-        edge_files.say(f"run         {layer['sweeps']} sweeps in {layer['seconds']:.3f} s")
+        edge_files.say(
+            f"run         {layer['sweeps']} sweeps in {layer['seconds']:.3f} s, lists "
+            f"{layer['way']}, {bytes_in_words(layer['predicted'])}"
+        )

@@ -1,0 +1,174 @@
+"""Label propagation with less memory than it would take: every way side by side, limit by limit.
+
+Need is what the fastest run takes, the graph in memory included ("plain"). Much of that may be
+state, which every way takes: so a limit is the least that any way can do with, and a share of what
+the need is above that. Graphs are taken as they lie in memory or, with --mapped, in a mapped file,
+whose pages count for nobody; compressed ones are what `compress` makes by default.
+
+Each way has a process of its own. Its peak is NumPy's and Python's memory, as `tracemalloc` counts
+it during a call, and the arrays of the graph that are in memory; compiled code takes none of its
+own. Seconds are the median of runs without that, after one that warms up; the rows say what became
+of the labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import tempfile
+import tracemalloc
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from glp_rapids import compress, estimate_memory, label_propagation
+from glp_rapids.bench import memory, subjects
+from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.compressed.graph import CompressedGraph
+from glp_rapids.device import LackOfMemory, memory_taken
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.vertex_ids import VertexIds
+from glp_rapids.propagation.ways import WAYS
+
+GRAPHS = ("com-dblp", "cnr-2000")
+SHARES = (5, 10, 25, 50, 100)
+CLOSE = 0.1  # of the peak, a prediction
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A graph in files: its arrays plain, and a compressed graph."""
+
+    folder: Path
+    mapped: bool
+    vertices: VertexIds
+
+    @classmethod
+    def of(cls, graph: Graph, folder: Path, mapped: bool) -> Saved:
+        """Write a graph."""
+        for name in ("indptr", "indices"):
+            np.save(folder / f"{name}.npy", getattr(graph, name))
+        compress(graph).save(folder / "graph.glp")
+        return cls(folder, mapped, graph.vertices)
+
+    def load(self, form: str) -> Graph | CompressedGraph:
+        """Read it, or map it."""
+        if form == "compressed":
+            return CompressedGraph.open(
+                self.folder / "graph.glp", mmap=self.mapped, device="cpu", verify=False
+            )
+        mode = "r" if self.mapped else None
+        arrays = (
+            np.load(self.folder / f"{name}.npy", mmap_mode=mode) for name in ("indptr", "indices")
+        )
+        return Graph(*arrays, None, directed=False, vertices=self.vertices)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of a run; ``lacking``: it was refused, for the limit is so many bytes too low."""
+
+    labels: np.ndarray | None = None
+    report: dict[str, Any] | None = None
+    seconds: float = 0.0
+    peak: int = 0
+    lacking: int = 0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    subjects.add_options(parser, GRAPHS, repeats=3, threads="", device=False)
+    parser.add_argument("--limits", type=int, nargs="+", default=SHARES, metavar="PERCENT",
+                        help="of what a run in memory takes beyond the least")  # fmt: skip
+    parser.add_argument("--ways", nargs="+", default=tuple(WAYS), choices=tuple(WAYS))
+    parser.add_argument("--mapped", action="store_true", help="lists lie in mapped files")
+    parser.add_argument("--update", choices=("semi", "sync"), default="semi")
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Return a table of all graphs, limits and ways."""
+    threads = subjects.processors(options.threads)
+    where = "in a mapped file" if options.mapped else "in memory"
+
+    def measure(name: str, graph: Graph) -> Tables:
+        title = f"Ways under a limit, lists {where}, {threads} threads"
+        return {title: _of_graph(name, graph, options, threads)}
+
+    return subjects.each(options.graphs, "cpu", "beyond-memory", measure)
+
+
+def _of_graph(name: str, graph: Graph, options: argparse.Namespace, threads: int) -> Rows:
+    run_options = {"update": options.update}
+    with tempfile.TemporaryDirectory() as folder:
+        saved = Saved.of(graph, Path(folder), options.mapped)
+        estimates = estimate_memory(saved.load("plain"), device="cpu", memory_limit=1,
+                                    **run_options).set_index("way")["host_bytes"]  # fmt: skip
+        packed = estimate_memory(saved.load("compressed"), device="cpu", memory_limit=1,
+                                 **run_options).set_index("way")["host_bytes"]  # fmt: skip
+        need = int(estimates["plain"])
+        least = int(min(estimates["streamed plain"], packed["streamed packed"]))
+        reference = _apart(saved, "plain", None, options, threads)
+        rows = []
+        for share in sorted(options.limits):
+            limit = least + share * max(need - least, 0) // 100
+            for way in options.ways:
+                found = _apart(saved, way, limit, options, threads)
+                row = {"graph": name, "limit %": share, "limit MB": limit / 1e6, "way": way}
+                rows.append(row | _row(found, reference, limit))
+    return rows
+
+
+def _row(found: Measured, reference: Measured, limit: int) -> dict[str, Any]:
+    if found.lacking:
+        return {"seconds": None, "MB too little": found.lacking / 1e6}
+    predicted = found.report["predicted"]
+    return {
+        "seconds": found.seconds,
+        "times in memory": found.seconds / reference.seconds,
+        "predicted MB": predicted / 1e6,
+        "peak MB": found.peak / 1e6,
+        "below the limit": found.peak <= limit,
+        "predicted within 10%": abs(predicted - found.peak) <= CLOSE * found.peak,
+        "labels equal": np.array_equal(found.labels, reference.labels),
+    }
+
+
+def _apart(
+    saved: Saved, way: str, limit: int | None, options: argparse.Namespace, threads: int
+) -> Measured:
+    """Run in a process of its own, which begins with nothing."""
+    how = {"way": way, "memory_limit": limit, "update": options.update}
+    # a process that was forked would do with one thread
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_measured, (saved, how, options.repeats, threads))
+
+
+def _measured(saved: Saved, how: dict[str, Any], repeats: int, threads: int) -> Measured:
+    subjects.processors(threads)
+    graph = saved.load(WAYS[how["way"]].form)
+
+    def call() -> Any:
+        fresh = memory.bare(graph) if graph.scheme else replace(graph, _derived={})
+        return label_propagation(fresh, **how)
+
+    try:
+        found = call()
+    except LackOfMemory as error:
+        return Measured(lacking=_lacking(str(error)))
+    seconds = [call().attrs["glp"]["seconds"] for _ in range(max(repeats, 1))]
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    held = memory_taken(*graph.rows("out").arrays(made=False))
+    return Measured(found["partition"].to_numpy(), found.attrs["glp"], median(seconds), peak + held)
+
+
+def _lacking(text: str) -> int:
+    """Return by how many bytes a limit is too low, as the error says."""
+    found = re.search(r" bytes is ([\d,]+) too little", text)
+    return int(found[1].replace(",", ""))

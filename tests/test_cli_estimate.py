@@ -1,0 +1,95 @@
+"""``glp-rapids estimate``, and --memory-limit where labels are propagated."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from graphs import power_law_pairs
+
+from glp_rapids import as_graph, compress, estimate_memory
+from glp_rapids.cli import main
+
+N = 3_000
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory):
+    path = tmp_path_factory.mktemp("edges") / "edges.csv"
+    pd.DataFrame(power_law_pairs(N, 60_000, 1), columns=["src", "dst"]).to_csv(path, index=False)
+    return path
+
+
+def out(capsys, *arguments):
+    assert main([*map(str, arguments)]) == 0
+    return pd.read_csv(io.StringIO(capsys.readouterr().out))
+
+
+def fails(capsys, *arguments):
+    """Run and give the one line that says what is wrong."""
+    assert main([*map(str, arguments)]) == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_an_estimate_of_a_file_is_that_of_its_graph(edges, tmp_path, capsys):
+    graph = as_graph(pd.read_csv(edges), device="cpu")
+    expected = estimate_memory(graph, memory_limit="2MB")
+    found = out(capsys, "estimate", edges, "--memory-limit", "2MB")
+    pd.testing.assert_frame_equal(found.astype(expected.dtypes), expected)
+    compress(graph).save(tmp_path / "graph.glp")
+    found = out(capsys, "estimate", tmp_path / "graph.glp", "--memory-limit", "2MB",
+                "--device", "cpu", "--algorithm", "speaker_listener")  # fmt: skip
+    assert found["way"].tolist() == ["plain", "packed", "streamed packed", "streamed plain"]
+
+
+def test_an_estimate_of_sizes(capsys):
+    found = out(capsys, "estimate", "--sizes", 10**6, 10**7, "--memory-limit", "1GB", "--mapped",
+                "--directed", "--weight", "float64", "--bits", 5)  # fmt: skip
+    expected = estimate_memory((10**6, 10**7), memory_limit="1GB", mapped=True, directed=True,
+                               weight="float64", bits_per_entry=5)  # fmt: skip
+    pd.testing.assert_frame_equal(found.astype(expected.dtypes), expected)
+
+
+@pytest.mark.parametrize("variant", ["classic", "layered", "speaker-listener"])
+def test_communities_under_a_limit_are_the_same(edges, capsys, variant):
+    command = "label-propagation", edges, "--device", "cpu", "--variant", variant
+    expected = out(capsys, *command)
+    assert main([*map(str, command), "--memory-limit", "1.2MB",
+                 "--way", "streamed plain"]) == 0  # fmt: skip
+    found, said = capsys.readouterr()
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(found)), expected)
+    assert ", lists streamed plain, " in said
+    assert said.count(" KiB") + said.count(" MiB") == 1
+    assert np.array_equal(out(capsys, *command, "--way", "packed"), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--memory-limit", "40XB"), "memory_limit must be bytes"),
+        (("--memory-limit", "0"), "memory_limit must be at least 1 byte"),
+        (("--memory-limit", "100KB"), "too little to propagate labels over its"),
+        (("--memory-limit", "500TB"), "bytes that the cpu has"),
+    ],
+)
+def test_bad_limits_are_said_in_one_line(edges, arguments, words, capsys):
+    assert words in fails(capsys, "label-propagation", edges, "--device", "cpu", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "name a file of edges, or give --sizes"),
+        (("edges.csv", "--sizes", 1, 2), "name a file of edges, or give --sizes"),
+        (("none.csv",), "no such file"),
+        (("--sizes", 1, 2, "--algorithm", "bfs"), "algorithm must be one of"),
+        (("--sizes", 1, 2, "--memory-limit", "1X"), "memory_limit must be"),
+        (("--sizes", -1, 2), "vertices must be at least 0"),
+    ],
+)
+def test_bad_input_is_said_in_one_line(arguments, words, capsys):
+    assert words in fails(capsys, "estimate", *arguments)
+
+
+def test_a_file_is_mapped_or_not(edges, capsys):
+    assert "--mapped is for --sizes" in fails(capsys, "estimate", edges, "--mapped")
