@@ -37,6 +37,9 @@ _HOMES = {
     "trussness": "cohesion.truss",
     "k_truss": "cohesion.truss",
     "triangle_count": "cohesion.triangles",
+    "bfs": "traversal.bfs",
+    "sssp": "traversal.sssp",
+    "shortest_paths": "traversal.paths",
     "modularity": "metrics",
     "coverage": "metrics",
     "cpm": "metrics",
@@ -95,6 +98,9 @@ if TYPE_CHECKING:
     from glp_rapids.propagation.variants.speaker_listener import (
         speaker_listener as speaker_listener,
     )
+    from glp_rapids.traversal.bfs import bfs as bfs
+    from glp_rapids.traversal.paths import shortest_paths as shortest_paths
+    from glp_rapids.traversal.sssp import sssp as sssp
 
 
 def __getattr__(name: str) -> Any:

@@ -362,8 +362,9 @@ def test_digests_are_of_values_and_order():
 
 
 def test_beyond_memory_runs_each_way_in_a_process_of_its_own():
-    found = tables_of("beyond-memory", "--graphs", "rmat-9-16", "--repeats", "1", "--threads", "1",
-                      "--limits", "0", "50", "--ways", "plain", "streamed plain", "--mapped")  # fmt: skip
+    options = "--graphs", "rmat-9-16", "--repeats", "1", "--threads", "1", "--mapped"
+    ways = "--limits", "0", "50", "--ways", "plain", "streamed plain"
+    found = tables_of("beyond-memory", *options, *ways)
     [(title, rows)] = found.items()
     assert "in a mapped file, 1 threads" in title
     assert [(row["limit %"], row["way"]) for row in rows] == [

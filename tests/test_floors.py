@@ -17,7 +17,7 @@ FLOORS = (
     ("graph",),
     ("compressed", "multigpu"),
     ("ingest",),
-    ("propagation", "cohesion"),
+    ("propagation", "cohesion", "traversal"),
     ("diversity", "metrics"),
     ("communities",),
     ("compression", "datasets", "fraud", "networkx", "plot"),

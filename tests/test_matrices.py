@@ -290,7 +290,7 @@ def test_symmetrized_rows_are_the_pairs_both_ways(monkeypatch, at_once):
         ends = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         n = int(ends.max(initial=0)) + 2
         for weights in (None, *(rng.integers(0, 99, ends.shape[1]).astype(t) for t in "qfd")):
-            options = {"count_duplicates": False}
+            options = {}
             given = build.csr_of_pairs(*ends, weights, n, symmetric=False, **options)
             rows = np.repeat(np.arange(n), np.diff(given[0]))
             expected = build.csr_of_pairs(rows, given[1], given[2], n, symmetric=True, **options)

@@ -24,5 +24,9 @@ class Keeper:
             self._derived.setdefault(name, made)
         return self._derived[name]
 
+    def has(self, name: Any) -> bool:
+        """Tell whether a value is kept under a name."""
+        return name in self._derived
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_derived": {}}

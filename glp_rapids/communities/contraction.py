@@ -78,6 +78,6 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     if weights is not None and weights.dtype.kind == "f":
         weights = weights.astype("float64")
     arrays = csr_of_pairs(
-        source, destination, weights, len(communities), symmetric=False, count_duplicates=True
+        source, destination, weights, len(communities), symmetric=False, multigraph="keep"
     )
     return Graph(*arrays, graph.directed, communities)

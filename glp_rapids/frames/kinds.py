@@ -247,6 +247,14 @@ def _joined(series: dict[str, pd.Series]) -> pd.DataFrame:
     return pd.DataFrame(series, index=index, copy=False)
 
 
+def null_where(silent: Any, values: Column, kind: Kind) -> Any:
+    """Make a Series of a column, with nulls where an array is true; integers stay integers."""
+    values = to_series(values, kind)
+    if kind == "pandas" and isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
+        values = pd.Series(pd.array(values.to_numpy()))  # else whole numbers become floats
+    return values.where(to_series(~silent, kind), None)
+
+
 def ids_as_text(ids: Any) -> str:
     """Write out a few ids for a message."""
     if hasattr(ids, "to_pandas"):

@@ -1,14 +1,14 @@
-"""Pairs of vertex indices to the arrays of a CSR: symmetrize, merge duplicates, add their weights.
+"""Pairs of vertex indices to the arrays of a CSR: symmetrize, merge duplicates and their weights.
 
-Weights are added exactly and rounded once, so the sum depends neither on the order of the rows nor
-on the device. The algorithm is written once over the array module; ordering the pairs is the one
-step with two forms (`sort_gpu`, `sort_cpu`).
+Weights are added exactly and rounded once, so a sum depends neither on the order of the rows nor on
+the device. The algorithm is written once over the array module; ordering the pairs is the one step
+with two forms (`sort_gpu`, `sort_cpu`).
 """
 
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from glp_rapids.device import array_module
 from glp_rapids.graph import sort_gpu
 
 Array = Any
+Multigraph = Literal["merge", "keep", "min"]  # what becomes of duplicates
+MULTIGRAPH = ("merge", "keep", "min")
 
 
 def ordering(array: Array) -> ModuleType:
@@ -31,22 +33,28 @@ def ordering(array: Array) -> ModuleType:
 
 def csr_of_pairs(
     source: Array, destination: Array, weights: Array | None, number_of_vertices: int, *,
-    symmetric: bool, count_duplicates: bool,
+    symmetric: bool, multigraph: Multigraph = "merge",
 ) -> tuple[Array, Array, Array | None]:  # fmt: skip
-    """Build indptr, indices (sorted inside a row, without duplicates) and weights from pairs."""
+    """Build indptr, indices (sorted inside a row, without duplicates) and weights from pairs.
+
+    The weight of duplicates is the sum of theirs, with "min" the least; without weights there is
+    none, with "keep" their number.
+    """
     order_pairs = ordering(source)
     pairs = source, destination, number_of_vertices, symmetric
-    if weights is None and not count_duplicates:
+    if weights is None and multigraph != "keep":
         return *order_pairs.merged_entries(*pairs), None
-    return merge_duplicates(*order_pairs.sorted_entries(*pairs), weights)
+    return merge_duplicates(*order_pairs.sorted_entries(*pairs), weights, multigraph)
 
 
 def merge_duplicates(
-    indptr: Array, indices: Array, edge: Array | None, weights: Array | None
-) -> tuple[Array, Array, Array]:
+    indptr: Array, indices: Array, edge: Array | None, weights: Array | None,
+    multigraph: Multigraph = "merge",
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Make one entry of equal ones in a row, with the sum of their weights; None: their number.
 
-    ``edge``: where the weight of every entry is; None: they are in the order of the entries.
+    With "min" it has the least of their weights. ``edge``: where the weight of every entry is;
+    None: they are in the order of the entries.
     """
     fresh = _first_of_its_kind(indptr, indices)
     duplicates = _Duplicates(fresh)
@@ -56,7 +64,9 @@ def merge_duplicates(
     elif duplicates.removed.size:
         several = _of_entries(duplicates.members, edge, weights)
         weights = _of_entries(fresh, edge, weights)
-        if several.dtype.kind == "i":
+        if multigraph == "min":
+            weights[duplicates.group] = _least(several, duplicates)
+        elif several.dtype.kind == "i":
             weights[duplicates.group] = _integer_sums(several, duplicates)
         else:
             weights[duplicates.group] = _float_sums(several, duplicates)
@@ -119,6 +129,15 @@ class _Duplicates:
         self.offsets[-1] = self.members.size
         self.group = leaders - xp.searchsorted(self.removed, leaders)
         self.multiplicity = self.offsets[1:] - self.offsets[:-1]
+
+
+def _least(several: Array, duplicates: _Duplicates) -> Array:
+    """Find the least weight of each group: CuPy has no ``minimum.reduceat``, so by sorting."""
+    xp = array_module(several)
+    group = segment_ids(duplicates.offsets, np.int64, several.size)
+    # groups stay together: the least of each is where the group begins
+    least = several[xp.lexsort(xp.stack([several, group]))[duplicates.offsets[:-1]]]
+    return least + least.dtype.type(0)  # of 0 and -0 it was the first
 
 
 def _integer_sums(several: Array, duplicates: _Duplicates) -> Array:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common import hashing
-from glp_rapids.graph.build import merge_duplicates
+from glp_rapids.graph.build import Multigraph, merge_duplicates
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.sort_rows import sort_rows
 from glp_rapids.jit.cache import kept
@@ -62,14 +62,15 @@ class Filling:
         Add the reverse of every pair but of self-loops.
     weights : dtype or None
         Of the weights that come with the pairs.
-    count_duplicates : bool
-        Without weights: make the number of equal entries the weight of one.
+    multigraph : {"merge", "keep", "min"}
+        What becomes of equal entries: see `build.csr_of_pairs`.
     """
 
     def __init__(
-        self, vertices: int, *, symmetric: bool, weights: Any, count_duplicates: bool
+        self, vertices: int, *, symmetric: bool, weights: Any, multigraph: Multigraph
     ) -> None:
-        self._symmetric, self._counted = symmetric, weights is None and count_duplicates
+        self._symmetric, self._multigraph = symmetric, multigraph
+        self._counted = weights is None and multigraph == "keep"
         self._indptr = np.zeros(vertices + 1, np.int64)
         self._indices = np.empty(0, index_dtype(vertices))
         if self._counted:
@@ -165,7 +166,7 @@ class Filling:
             after = begin + int(starts[-1])
             merged, entries, sums = merge_duplicates(
                 starts, indices[begin:after], None,
-                None if self._counted else self._weights[begin:after],
+                None if self._counted else self._weights[begin:after], self._multigraph,
             )  # fmt: skip
             indices[end : end + entries.size] = entries
             self._weights[end : end + entries.size] = sums

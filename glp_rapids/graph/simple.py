@@ -49,7 +49,6 @@ def _without_loops(graph, weighted):
             None if weights is None else weights[proper],
             graph.number_of_vertices,
             symmetric=True,
-            count_duplicates=False,
         )
         return CSR(*arrays)
     if not loop.size:

@@ -60,6 +60,24 @@ class IdColumn:
         taken = self.at(to_device(index, self.device))
         return self._as_series(taken, kind, copy=False)  # what was taken is a copy
 
+    @property
+    def can_mark(self) -> bool:
+        """Tell whether -1 can stand for no id: it fits in among them, and is none of them."""
+        if self.family != "integer" or self.id_dtype.kind != "i":
+            return False
+        if self.dtype is not None and not pd.api.types.is_signed_integer_dtype(self.dtype):
+            return False
+        return int(self.search(np.array([-1]))[0]) < 0
+
+    def with_marks(self, index: Array, kind: Kind) -> Any:
+        """Make the ids at ``index`` a Series, -1 where it is negative; they are integers."""
+        index = to_device(index, self.device)
+        xp = array_module(self.values)
+        if len(self) and self.ends == (0, len(self) - 1):  # each id is its index
+            return self._as_series(index.astype(self.id_dtype), kind, copy=False)
+        marks = xp.full(1, -1).astype(self.id_dtype)
+        return self._as_series(xp.concatenate([self.values, marks])[index], kind, copy=False)
+
     def _all(self, kind: Kind) -> Any:
         if kind != "pandas":  # a copy on the GPU takes no time, but memory if it stays
             return self._as_series(self.values, kind)
@@ -99,6 +117,19 @@ class VertexIds:
             column_name: column.take(index, kind or self.kind)
             for column_name, column in zip(self.names(name), self.columns, strict=True)
         }
+
+    def take_some(self, index: Array, name: str, marked: bool) -> dict:
+        """Take the ids at ``index``, as Series by column name, where it is not negative.
+
+        Elsewhere there is a null; or, if ``marked``, -1 where ids are of one column of signed
+        integers of which none is -1.
+        """
+        ids = self.columns[0]
+        if marked and len(self.columns) == 1 and ids.can_mark:
+            return {name: ids.with_marks(index, self.kind)}
+        none = index < 0
+        taken = self.take(array_module(index).where(none, 0, index), name)
+        return {name: kinds.null_where(none, ids, self.kind) for name, ids in taken.items()}
 
     def lookup(self, ids: Any, argument: str, absent: bool = False) -> Array:
         """Look up the indices of external ids, as int64 on the host or where the ids live.

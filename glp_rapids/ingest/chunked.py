@@ -22,6 +22,7 @@ from glp_rapids.frames import kinds
 from glp_rapids.frames.chunks import Chunk, Table
 from glp_rapids.frames.kinds import Column
 from glp_rapids.graph import id_types
+from glp_rapids.graph.build import Multigraph
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest import rank
@@ -33,7 +34,7 @@ from glp_rapids.ingest.weights import checked_weights
 
 
 def graph_of(
-    table: Table, columns: Columns, options: Options, count_duplicates: bool, report: Report | None
+    table: Table, columns: Columns, options: Options, multigraph: Multigraph, report: Report | None
 ) -> Graph | None:
     """Build the graph of a table in host memory; None: it has no rows."""
     table.check(columns.names)
@@ -46,7 +47,7 @@ def graph_of(
     if found is None:
         return None
     vertices, find, weights = found
-    return _filled(reading, vertices, find, weights, options.directed, count_duplicates)
+    return _filled(reading, vertices, find, weights, options.directed, multigraph)
 
 
 class _Reading:
@@ -139,12 +140,10 @@ class _Reading:
         )
 
 
-def _filled(reading, vertices, find, weights, directed, count_duplicates):
+def _filled(reading, vertices, find, weights, directed, multigraph):
     from glp_rapids.graph.in_place import Changed, Filling
 
-    filling = Filling(
-        len(vertices), symmetric=not directed, weights=weights, count_duplicates=count_duplicates
-    )
+    filling = Filling(len(vertices), symmetric=not directed, weights=weights, multigraph=multigraph)
     for source, destination, _ in reading.ranks("degrees", find):
         filling.count(source, destination)
     for strip in filling.strips():

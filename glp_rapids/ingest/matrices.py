@@ -16,6 +16,7 @@ from glp_rapids.common.mapping import for_kernels
 from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import DeviceName, array_module, to_device
 from glp_rapids.frames import kinds
+from glp_rapids.graph.build import Multigraph
 from glp_rapids.graph.graph import Graph, is_symmetric
 from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.sort_gpu import index_dtype
@@ -75,14 +76,14 @@ def read(matrix: Any, options: Options) -> Edges | Adjacency:
     return _edges(entries.row, entries.col, values, n, options.directed)
 
 
-def graph_of(matrix: Adjacency, count_duplicates: bool, device: DeviceName) -> Graph | None:
-    """Make the graph of rows as they are; None where a GPU had better add them to their transpose.
+def graph_of(matrix: Adjacency, multigraph: Multigraph, device: DeviceName) -> Graph | None:
+    """Make the graph of rows as they are; None where their edges have to be merged.
 
     On the CPU it shares its arrays with the caller's matrix, unless that is not symmetric.
     """
     rows, n = matrix.rows, matrix.rows.number_of_vertices
     weights = rows.weights
-    if weights is None and count_duplicates:
+    if weights is None and multigraph == "keep":
         weights = np.ones(matrix.size, dtype=np.int64)
     arrays = rows.indptr, rows.indices, weights
     if device == "gpu":
@@ -90,7 +91,7 @@ def graph_of(matrix: Adjacency, count_duplicates: bool, device: DeviceName) -> G
     graph = Graph(*arrays, matrix.directed, VertexIds.numbers(n, device))
     if matrix.directed or is_symmetric(replace(graph, directed=True, _derived={})):
         return graph
-    if device == "gpu":
+    if device == "gpu" or multigraph == "min":
         return None
     from glp_rapids.graph.symmetrize import symmetrized
 

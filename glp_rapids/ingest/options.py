@@ -15,5 +15,5 @@ class EdgeOptions(TypedDict, total=False):
     weight: str | None
     directed: bool
     vertices: Any
-    multigraph: Literal["merge", "keep"]
+    multigraph: Literal["merge", "keep", "min"]
     device: Literal["cpu", "gpu"] | None

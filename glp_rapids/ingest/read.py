@@ -44,7 +44,7 @@ def as_graph(
     weight: str | None = None,
     directed: bool = False,
     vertices: Any = None,
-    multigraph: Literal["merge", "keep"] = "merge",
+    multigraph: Literal["merge", "keep", "min"] = "merge",
     device: DeviceName | None = None,
     progress: Progress = False,
 ) -> Graph:
@@ -79,9 +79,12 @@ def as_graph(
         taken as it is, any other is added to its transpose.
     vertices : list, array, Series or frame, optional
         Ids of vertices that may have no edge, beside those that have one.
-    multigraph : {"merge", "keep"}
-        What becomes of the duplicates of an edge without weights: one edge, or one edge weighted
-        by their number. Duplicates with weights become one edge with the sum of the weights.
+    multigraph : {"merge", "keep", "min"}
+        What becomes of the duplicates of an edge. "merge": one edge, whose weight is the sum of
+        theirs. "keep": the same, but without weights it is weighted by their number. "min": one
+        edge, whose weight is the least of theirs. Of an undirected graph (a, b) and (b, a) are
+        duplicates. Votes are added, lengths are not: a graph for `sssp` wants "min", or a road
+        that is in the data twice is twice as long.
     device : {"cpu", "gpu"}, optional
         Where the graph shall live; None: on the GPU if there is one. What is read in chunks is
         built in host memory first.
@@ -182,22 +185,21 @@ def as_any_graph(
 def _converted(
     graph, source, destination, weight, directed, vertices, multigraph, device, progress
 ):
-    check_choice("multigraph", multigraph, ("merge", "keep"), "'merge' or 'keep'")
+    check_choice("multigraph", multigraph, build.MULTIGRAPH, "'merge', 'keep' or 'min'")
     check_truth(directed=directed)
     check_progress(progress)
     device = choose(device)
     options = readers.Options(source, destination, weight, bool(directed), vertices)
-    keep = multigraph == "keep"
     if isinstance(graph, str | os.PathLike):
         path = paths.checked(graph)
         ends = [*readers.names_of(source, "source"), *readers.names_of(destination, "destination")]
         graph = paths.opened(path, paths.Asked(ends, bool(directed), device))
         with files.naming(path):
-            return _of_data(graph, options, keep, device, progress)
-    return _of_data(graph, options, keep, device, progress)
+            return _of_data(graph, options, multigraph, device, progress)
+    return _of_data(graph, options, multigraph, device, progress)
 
 
-def _of_data(graph, options, count_duplicates, device, progress):
+def _of_data(graph, options, multigraph, device, progress):
     if isinstance(graph, BaseGraph):
         name = f"a glp_rapids.{type(graph).__name__}"
         readers.refuse(options, name, "vertices", "it has its own")
@@ -210,21 +212,21 @@ def _of_data(graph, options, count_duplicates, device, progress):
         table = graph if isinstance(graph, chunks.Table) else chunks.table_of(graph)
         if table is not None:
             with files.naming(table.place):
-                return _of_table(table, options, count_duplicates, device, progress)
+                return _of_table(table, options, multigraph, device, progress)
         settle_with_default_stream()
         edges = readers.read(graph, options)
         settle_with_default_stream()  # where cuDF and cuGraph made what was read
         if isinstance(edges, Adjacency):
-            taken = graph_of(edges, count_duplicates, device)
+            taken = graph_of(edges, multigraph, device)
             if taken is not None:
                 return taken
             edges = edges.edges()
-        return _build(edges, options, count_duplicates, device)
+        return _build(edges, options, multigraph, device)
     except MemoryError as error:
         raise LackOfMemory(_lack_of_memory(edges, device, error)) from error
 
 
-def _of_table(table, options, count_duplicates, device, progress):
+def _of_table(table, options, multigraph, device, progress):
     columns = readers.column_names(table.names, options)
     frame = table.small(columns.names)
     if frame is None:
@@ -233,14 +235,14 @@ def _of_table(table, options, count_duplicates, device, progress):
 
         bar = {"desc": "as_graph", "bar_format": "{desc}{postfix} {elapsed}"}
         with reporting(progress, _show, **bar) as report:
-            graph = chunked.graph_of(table, columns, options, count_duplicates, report)
+            graph = chunked.graph_of(table, columns, options, multigraph, report)
         if graph is not None:
             # not with its own `to`, which would keep it in host memory as well
             arrays = graph.indptr, graph.indices, graph.weights
             arrays = (None if array is None else to_device(array, device) for array in arrays)
             return Graph(*arrays, graph.directed, graph.vertices)
         frame = table.empty(columns.names)
-    return _build(readers.read(frame, options), options, count_duplicates, device)
+    return _build(readers.read(frame, options), options, multigraph, device)
 
 
 def _show(bar, facts):
@@ -260,7 +262,7 @@ def _lack_of_memory(edges, device, error):
     )
 
 
-def _build(edges, options, count_duplicates, device):
+def _build(edges, options, multigraph, device):
     for columns, labels in (
         (edges.source, edges.source_labels),
         (edges.destination, edges.destination_labels),
@@ -277,14 +279,14 @@ def _build(edges, options, count_duplicates, device):
         weights,
         len(vertices),
         symmetric=not (edges.directed or edges.symmetric or edges.maybe_symmetric),
-        count_duplicates=count_duplicates,
+        multigraph=multigraph,
     )
     graph = Graph(*arrays, edges.directed, vertices)
     if edges.maybe_symmetric:
         as_directed = replace(graph, directed=True, _derived={})
         if not is_symmetric(as_directed):
             edges.maybe_symmetric = False
-            return _build(edges, options, count_duplicates, device)
+            return _build(edges, options, multigraph, device)
     return graph
 
 

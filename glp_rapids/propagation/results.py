@@ -16,6 +16,7 @@ from glp_rapids.frames.kinds import (
     Frame,
     Kind,
     as_column,
+    null_where,
     set_attributes,
     taken,
     to_series,
@@ -108,15 +109,7 @@ def _partition(graph: Graph, labels: Any, renumber: bool) -> dict[str, Any]:
     # A silent vertex has no label to give the id of.
     columns = graph.external_columns(array_module(labels).where(silent, 0, labels), "partition")
     kind = graph.vertices.kind
-    return {name: _null_where(silent, values, kind) for name, values in columns.items()}
-
-
-def _null_where(silent: Any, values: Any, kind: Kind) -> Any:
-    """Put nulls into a column, which keeps its type."""
-    values = to_series(values, kind)
-    if kind == "pandas" and isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
-        values = pd.Series(pd.array(values.to_numpy()))  # else whole numbers become floats
-    return values.where(to_series(~silent, kind), None)
+    return {name: null_where(silent, values, kind) for name, values in columns.items()}
 
 
 def layers(graph: Graph, gammas: list, outcomes: list[Outcome], renumber: bool) -> Frame:
@@ -280,4 +273,4 @@ def _named(codes: Any, names: pd.Index, kind: Kind) -> Any:
     if len(names) == 0:
         names = pd.Index([0])
     found = taken(to_series(pd.Series(names), kind), array_module(codes).where(silent, 0, codes))
-    return _null_where(silent, found, kind)
+    return null_where(silent, found, kind)

@@ -1,0 +1,71 @@
+"""The engines of traversal: the same methods on every device that has one.
+
+An engine is made of a graph and a direction. It takes and returns arrays of vertex indices where
+its device has them, and knows nothing of ids and frames. A device joins by a line in `ENGINES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from glp_rapids.device import DeviceName
+    from glp_rapids.graph.graph import Direction, Graph
+
+Array = Any
+
+
+class Found(NamedTuple):
+    """What a search found, by vertex.
+
+    ``distance`` is its type's largest value where a vertex was not reached, and ``predecessor``
+    (None: not wanted) -1 there and at the starts. ``rounds``: levels, or steps of the limit.
+    """
+
+    distance: Array
+    predecessor: Array | None
+    rounds: int
+
+
+def largest(dtype: np.dtype) -> Any:
+    """Return the largest value of a type: the distance of what is not reached, as in cuGraph."""
+    return (np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)).max
+
+
+class Engine(Protocol):
+    """Searches in one graph in one direction."""
+
+    def bfs(self, starts: Array, depth: int, predecessors: bool) -> Found:
+        """Find distances in edges, at most ``depth``, from the nearest of different ``starts``."""
+
+    def sssp(self, starts: Array, cutoff: int | float, targets: Array, predecessors: bool) -> Found:
+        """Find distances in the type of the weights, at most ``cutoff``.
+
+        With ``targets``, only of vertices that are no farther than the farthest of these.
+        """
+
+
+def _cpu() -> Callable[[Graph, Direction], Engine]:
+    # Numba takes longer to import than a small graph takes to read, so it waits for a call
+    from glp_rapids.traversal.engines.cpu import CpuEngine
+
+    return CpuEngine
+
+
+ENGINES: dict[DeviceName, Callable[[], Callable[[Graph, Direction], Engine]]] = {"cpu": _cpu}
+
+
+def where_searched(graph: Graph) -> Graph:
+    """Return the graph where there is an engine for it: as it is, or brought to the host."""
+    return graph if graph.device in ENGINES else graph.to("cpu")
+
+
+def engine_for(graph: Graph, direction: Direction) -> Engine:
+    """Return the engine of a graph that is where there is one; the graph keeps it."""
+    return graph.keep(
+        ("traversal engine", direction), partial(ENGINES[graph.device](), graph, direction)
+    )

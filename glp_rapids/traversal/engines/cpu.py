@@ -1,0 +1,174 @@
+"""The CPU engine: what the kernels need of a graph, made once, and who calls them in what order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible
+from glp_rapids.jit.parallel import threads_available
+from glp_rapids.traversal.engines import Found, largest
+from glp_rapids.traversal.kernels import cpu_bfs, cpu_sssp
+
+if TYPE_CHECKING:
+    from glp_rapids.graph.graph import Direction, Graph
+
+PULL = 15, 16  # see `cpu_bfs.top_down`; by measurement on Kronecker graphs and road networks
+PARALLEL_FROM = 1 << 16  # vertices
+STEP = 0.5  # mean weights: how far the limit of near vertices goes up at first
+SAMPLE = 1 << 12  # weights
+OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+
+
+class CpuEngine:
+    """Searches in one graph in one direction; several threads may call one engine at once."""
+
+    def __init__(self, graph: Graph, direction: Direction) -> None:
+        rows = graph.rows(direction)
+        if rows.number_of_vertices > cpu_bfs.MOST_VERTICES:
+            raise ValueError(
+                f"graph has {rows.number_of_vertices} vertices, and a search can tell "
+                f"{cpu_bfs.MOST_VERTICES} apart; take a part of it"
+            )
+        self._graph, self._direction = graph, direction
+        self._index_dtype = rows.index_dtype
+        self._indptr = np.ascontiguousarray(rows.indptr, np.int64)
+        self._indices, self._weights = _unsigned(rows.indices), rows.weights
+        self._threads = 1 if self._indptr.size < PARALLEL_FROM else 0  # 0: as many as there are
+        self._without_entries: np.ndarray | None = None
+
+    @interruptible
+    def bfs(self, starts: np.ndarray, depth: int, predecessors: bool) -> Found:
+        """Find distances in edges, by queue and bitmaps in turns."""
+        vertices = self._indptr.size - 1
+        label = np.full(vertices, cpu_bfs.FAR, np.uint64)
+        label[starts] = starts
+        queue = np.empty(vertices, np.uint32)
+        queue[: starts.size] = starts
+        search = np.array([0, starts.size, 0, self._indices.size, 0], np.int64)
+        level = self._search(label, queue, search, depth)
+        distance = np.empty(vertices, self._index_dtype)
+        predecessor = np.empty(vertices if predecessors else 0, self._index_dtype)
+        unreached = np.iinfo(distance.dtype).max
+        cpu_bfs.unpack(self._team(), label, unreached, distance, predecessor)
+        if not predecessors:
+            return Found(distance, None, level)
+        predecessor[starts] = -1
+        return Found(distance, predecessor, level)
+
+    def _search(self, label: np.ndarray, queue: np.ndarray, search: np.ndarray, depth: int) -> int:
+        """Label all vertices up to a depth; return the largest distance."""
+        reverse = self._reverse()
+        pull = np.array(PULL if reverse is not None else (0, 0), np.int64)
+        bitmaps = None
+        while True:
+            call(cpu_bfs.top_down, self._indptr, self._indices, label, queue, search, depth, pull)
+            head, tail, level, left, entries = search.tolist()
+            if head == tail:
+                return level - 1
+            if level == depth:
+                return level
+            bitmaps = bitmaps or _Bitmaps(self._nothing_to_pull(reverse))
+            bitmaps.take(queue, head, tail)
+            while entries * pull[0] > left and entries * pull[1] > label.size and level < depth:
+                if flag()[0]:
+                    raise Stopped
+                left -= entries
+                level += 1
+                found, entries = bitmaps.pull(self._team(), *reverse, self._indptr, label, level)
+                if not found:
+                    return level - 1
+            search[:] = tail, bitmaps.list_frontier(queue, tail), level, left, 0
+
+    def _reverse(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the rows of the edges into each vertex, if nothing must be made for that."""
+        graph, opposite = self._graph, OPPOSITE[self._direction]
+        if not graph.directed or opposite == "both":
+            return self._indptr, self._indices
+        if opposite == "in" and not graph.has("transpose"):
+            return None
+        rows = graph.rows(opposite)
+        return np.ascontiguousarray(rows.indptr, np.int64), _unsigned(rows.indices)
+
+    def _nothing_to_pull(self, reverse: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        if self._without_entries is None:
+            self._without_entries = cpu_bfs.without_entries(reverse[0])
+        return self._without_entries
+
+    def _team(self) -> int:
+        return self._threads or threads_available()
+
+    @interruptible
+    def sssp(
+        self, starts: np.ndarray, cutoff: int | float, targets: np.ndarray, predecessors: bool
+    ) -> Found:
+        """Find distances in the type of the weights, on one thread."""
+        weights, vertices = self._weights, self._indptr.size - 1
+        of_type = weights.dtype.type
+        unreached = largest(weights.dtype)
+        distance = np.full(vertices, unreached, weights.dtype)
+        nobody = np.iinfo(self._indices.dtype).max
+        predecessor = np.full(vertices if predecessors else 0, nobody, self._indices.dtype)
+        graph = self._indptr, self._indices, weights
+        rounds = call(
+            cpu_sssp.near_far, *graph, starts, of_type(self._unit()), of_type(cutoff), targets,
+            distance, predecessor, self._indices.dtype.type(nobody),
+        )  # fmt: skip
+        if targets.size:
+            beyond = distance > distance[targets].max()
+            distance[beyond] = unreached
+            if predecessors:
+                predecessor[beyond] = nobody
+        if not predecessors:
+            return Found(distance, None, rounds)
+        call(
+            cpu_sssp.join_plateaus, *graph, distance, of_type(unreached), predecessor,
+            self._indices.dtype.type(nobody), starts,
+        )  # fmt: skip
+        return Found(distance, predecessor.view(self._index_dtype), rounds)
+
+    def _unit(self) -> float:
+        """Return what the limit goes up by at least: a part of the mean of some weights."""
+        sample = self._weights[:: max(1, self._weights.size // SAMPLE)]
+        mean = float(sample.astype(np.float64).mean()) if sample.size else 0.0
+        least = 1 if self._weights.dtype.kind == "i" else float(np.finfo(sample.dtype).tiny)
+        return max(mean * STEP / cpu_sssp.FIRST_FACTOR, least)
+
+
+def _unsigned(indices: np.ndarray) -> np.ndarray:
+    """Look at vertex indices as unsigned, which spares a test of each for being negative."""
+    return np.ascontiguousarray(indices).view(np.dtype(f"u{indices.dtype.itemsize}"))
+
+
+class _Bitmaps:
+    """The vertices that are seen, the frontier, and room for the next one, a bit a vertex."""
+
+    def __init__(self, nothing_to_pull: np.ndarray) -> None:
+        self._seen = nothing_to_pull.copy()
+        self._frontier, self._following = np.zeros((2, self._seen.size), np.uint64)
+        self._marked = 0  # of the queue
+
+    def take(self, queue: np.ndarray, head: int, tail: int) -> None:
+        """Take what the queue holds as seen, and its end as the frontier."""
+        cpu_bfs.mark(queue, self._marked, tail, self._seen)
+        self._frontier[:] = 0
+        cpu_bfs.mark(queue, head, tail, self._frontier)
+
+    def pull(
+        self, threads: int, indptr: np.ndarray, indices: np.ndarray, out_indptr: np.ndarray,
+        label: np.ndarray, distance: int,
+    ) -> tuple[int, int]:  # fmt: skip
+        """Find the next frontier; return how many vertices it has, and entries in their rows."""
+        counts = np.zeros((threads, 2), np.int64)
+        found = cpu_bfs.bottom_up(
+            threads, indptr, indices, out_indptr, label, self._seen, self._frontier,
+            self._following, distance, counts,
+        )  # fmt: skip
+        self._frontier, self._following = self._following, self._frontier
+        return found
+
+    def list_frontier(self, queue: np.ndarray, tail: int) -> int:
+        """Append the frontier to the queue; return where it ends."""
+        self._marked = cpu_bfs.listed(self._frontier, queue, tail)
+        return self._marked

@@ -1,0 +1,193 @@
+"""Shortest paths on one CPU core: near and far vertices, as label-correcting work.
+
+Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for single-source shortest
+paths" (IPDPS 2014), with two piles. Vertices up to a limit are *near* and are worked on first in,
+first out, as often as their distance falls; others wait in the *far* pile, each once. When no near
+one is left the limit goes up. How far it goes at a time is corrected on the way: twice as far when
+sorting the pile cost more than the work it made, half as far when vertices were worked on again
+and again. Distances are the least over all paths of the sum from the source on, rounded edge by
+edge; that does not depend on the order of work.
+
+What may take long returns early once ``stop[0]`` is not 0, and what it returns then means nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from glp_rapids.jit.cache import kept
+
+U64 = np.uint64
+ONE = np.uint64(1)
+NEAR, WAITING = np.uint8(1), np.uint8(2)
+LOOK = 4095  # vertices between two looks at the flag, less one
+FIRST_FACTOR = 128  # of the unit; the step can fall to one
+
+jit = kept(error_model="numpy")
+
+
+@jit
+def near_far(
+    indptr, indices, weights, starts, unit, cutoff, targets, distance, predecessor, nobody, stop
+):  # fmt: skip
+    """Fill in ``distance``, of the weights' type, which begins as its largest value everywhere.
+
+    The limit goes up by multiples of ``unit``, which is above 0. Paths longer than ``cutoff`` do
+    not count. With ``targets`` the search ends once these have their distances; that of a vertex
+    farther than all of them may then be too large. ``predecessor`` (of no elements: not wanted)
+    holds ``nobody`` at first, and then the smallest neighbour that is nearer and on a shortest
+    path; still nobody where no last edge adds to the distance.
+
+    Returns how often the limit went up.
+    """
+    vertices = distance.size
+    wanted = predecessor.size > 0
+    place = np.zeros(vertices, np.uint8)
+    near, far = np.empty(vertices, indices.dtype), np.empty(vertices, indices.dtype)
+    pace = np.zeros(2, distance.dtype)  # the step, and 0: of this type, whatever they are made of
+    factor = np.int64(FIRST_FACTOR)
+    pace[0] = unit * factor
+    step, limit, lowest = pace[0], pace[1], cutoff
+    head = size = waiting = np.int64(0)
+    for i in range(starts.size):
+        v = U64(starts[i])
+        distance[v] = limit
+        near[U64(size)] = v
+        place[v] = NEAR
+        size += 1
+    worked = again = entries = rounds = settled = np.int64(0)
+    while True:
+        while size:
+            u = U64(near[U64(head)])
+            head += 1
+            if head == vertices:
+                head = 0
+            size -= 1
+            place[u] &= WAITING
+            worked += 1
+            if worked & LOOK == 0 and stop[0] != 0:
+                return rounds
+            here = distance[u]
+            entries += indptr[u + ONE] - indptr[u]
+            for p in range(indptr[u], indptr[u + ONE]):
+                v = U64(indices[U64(p)])
+                through = here + weights[U64(p)]
+                known = distance[v]
+                if through < known and through <= cutoff:
+                    distance[v] = through
+                    if wanted:
+                        if through > here:
+                            predecessor[v] = u
+                        else:
+                            predecessor[v] = nobody
+                    at = place[v]
+                    if through <= limit:
+                        if at & NEAR == 0:
+                            if known <= limit:
+                                again += 1
+                            behind = head + size
+                            if behind >= vertices:
+                                behind -= vertices
+                            near[U64(behind)] = v
+                            size += 1
+                            place[v] = at | NEAR
+                    else:
+                        lowest = min(lowest, through)
+                        if at == 0:
+                            far[U64(waiting)] = v
+                            waiting += 1
+                            place[v] = WAITING
+                elif wanted and through == known and through > here and u < predecessor[v]:
+                    predecessor[v] = u
+        while settled < targets.size and distance[U64(targets[settled])] <= limit:
+            settled += 1
+        if waiting == 0 or (targets.size and settled == targets.size):
+            return rounds
+        if rounds and worked and waiting > entries:
+            if step < cutoff - step:
+                factor += factor
+        elif again > worked // 2 and factor > 1:
+            factor //= 2
+        pace[0] = unit * factor
+        step = pace[0]
+        worked = again = entries = np.int64(0)
+        rounds += 1
+        before = limit
+        if lowest < cutoff - step:
+            limit = lowest + step
+        else:
+            limit = cutoff
+        left = np.int64(0)
+        lowest = cutoff
+        for i in range(waiting):
+            v = U64(far[U64(i)])
+            here = distance[v]
+            if here <= before:
+                place[v] = 0  # it has been near in the meantime
+            elif here <= limit:
+                behind = head + size
+                if behind >= vertices:
+                    behind -= vertices
+                near[U64(behind)] = v
+                size += 1
+                place[v] = NEAR
+            else:
+                far[U64(left)] = v
+                left += 1
+                lowest = min(lowest, here)
+        waiting = left
+
+
+@jit
+def join_plateaus(indptr, indices, weights, distance, unreached, predecessor, nobody, starts, stop):
+    """Find predecessors where no neighbour is nearer: over the fewest edges that add nothing.
+
+    Of several such neighbours the smallest. Edges add nothing if they weigh 0, or so little that
+    the sum is rounded to what it was.
+    """
+    vertices = distance.size
+    asks = np.zeros(vertices, np.uint8)
+    open_ends = 0
+    for v in range(vertices):
+        if distance[v] != unreached and predecessor[v] == nobody:
+            asks[v] = 1
+            open_ends += 1
+    for i in range(starts.size):
+        asks[U64(starts[i])] = 0
+        open_ends -= 1
+    if open_ends == 0:
+        return
+    queue, found_in = np.empty(open_ends, indices.dtype), np.zeros(vertices, np.uint32)
+    head = tail = np.int64(0)
+    for v in range(vertices):  # ascending: whoever comes first is the smallest
+        u = U64(v)
+        if asks[u] or distance[u] == unreached:
+            continue
+        if v & LOOK == 0 and stop[0] != 0:
+            return
+        for p in range(indptr[u], indptr[u + ONE]):
+            other = U64(indices[U64(p)])
+            if not asks[other] or predecessor[other] != nobody:
+                continue
+            if distance[u] + weights[U64(p)] == distance[other]:
+                predecessor[other] = u
+                found_in[other] = 1
+                queue[U64(tail)] = other
+                tail += 1
+    hop = 1
+    while head < tail and stop[0] == 0:
+        end = tail
+        hop += 1
+        while head < end:
+            u = U64(queue[U64(head)])
+            head += 1
+            for p in range(indptr[u], indptr[u + ONE]):
+                other = U64(indices[U64(p)])
+                if asks[other] and distance[u] + weights[U64(p)] == distance[other]:
+                    if predecessor[other] == nobody:
+                        predecessor[other] = u
+                        found_in[other] = hop
+                        queue[U64(tail)] = other
+                        tail += 1
+                    elif found_in[other] == hop and u < predecessor[other]:
+                        predecessor[other] = u

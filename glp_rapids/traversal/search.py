@@ -1,0 +1,120 @@
+"""What every search does around its engine: read the graph, look up vertices, make the frame."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from glp_rapids.common.checks import (
+    as_float,
+    check_choice,
+    check_integer,
+    is_number,
+    is_sequence,
+    shown,
+)
+from glp_rapids.device import array_module, memory_in_use
+from glp_rapids.frames.kinds import null_where, set_attributes
+from glp_rapids.ingest.read import as_graph
+from glp_rapids.traversal.engines import engine_for, largest, where_searched
+
+if TYPE_CHECKING:
+    from glp_rapids.frames.kinds import Frame
+    from glp_rapids.graph.graph import Direction, Graph
+    from glp_rapids.graph.vertex_ids import VertexIds
+    from glp_rapids.ingest.options import EdgeOptions
+    from glp_rapids.traversal.engines import Found
+
+Array = Any
+Unreachable = Literal["max", "null", "drop"]
+UNREACHABLE = ("max", "null", "drop")
+
+
+class Search:
+    """One call: the graph where it is searched, its engine, and the frame that comes out."""
+
+    def __init__(self, graph: Any, direction: Direction, edges: EdgeOptions | dict) -> None:
+        check_choice("direction", direction, ("out", "in", "both"), "'out', 'in' or 'both'")
+        self.graph: Graph = where_searched(as_graph(graph, **edges))
+        self._begin = time.perf_counter()
+        self.engine = engine_for(self.graph, direction)
+
+    def vertices(self, ids: Any, argument: str) -> Array:
+        """Look up vertices, one id or several, each once and in the order of their indices."""
+        index = self.graph.vertex_index(as_ids(self.graph.vertices, ids), argument)
+        if not index.size:
+            raise ValueError(f"{argument} is empty; name at least one vertex")
+        return array_module(index).unique(index)
+
+    def result(self, found: Found, unreachable: Unreachable, **facts: Any) -> Frame:
+        """Make the frame ``vertex, distance, predecessor``."""
+        distance, predecessor, vertex = found.distance, found.predecessor, None
+        silent = distance == largest(distance.dtype)
+        xp = array_module(distance)
+        reached = distance.size - int(silent.sum())
+        if unreachable == "drop":
+            vertex = xp.flatnonzero(~silent)
+            distance = distance[vertex]
+            predecessor = None if predecessor is None else predecessor[vertex]
+        elif unreachable == "null":
+            distance = null_where(silent, distance, self.graph.vertices.kind)
+        columns = {"distance": distance}
+        if predecessor is not None:
+            marked = unreachable != "null"
+            columns |= self.graph.vertices.take_some(predecessor, "predecessor", marked)
+        return self.reported(self.graph.frame(columns, vertex), reached=reached, **facts)
+
+    def reported(self, frame: Frame, **facts: Any) -> Frame:
+        """Attach facts to a result, and those that all calls have in common."""
+        device = self.graph.device
+        facts |= {
+            "device": device,
+            "seconds": time.perf_counter() - self._begin,
+            "peak_memory": memory_in_use(device),
+        }
+        return set_attributes(frame, facts)
+
+
+def as_ids(vertices: VertexIds, ids: Any) -> Any:
+    """Make a list of a single id: a value, or a tuple where ids have several columns or are such.
+
+    What is a list, array, Series or frame already is returned as it is.
+    """
+    columns = vertices.columns
+    if isinstance(ids, tuple) and (len(columns) > 1 or columns[0].family == "tuple"):
+        several = len(columns) > 1 and ids and all(isinstance(one, tuple | list) for one in ids)
+        return list(ids) if several else [ids]
+    if is_sequence(ids) or hasattr(ids, "columns"):
+        return ids
+    return [ids]
+
+
+def check_unreachable(unreachable: Any) -> None:
+    """Raise unless it is one of the three treatments."""
+    check_choice("unreachable", unreachable, UNREACHABLE, "'max', 'null' or 'drop'")
+
+
+def depth_of(depth_limit: Any) -> int:
+    """Return the depth of a search; that of no limit is more than any graph has."""
+    if depth_limit is None:
+        return 1 << 40
+    check_integer("depth_limit", depth_limit, 0, or_none=" or None")
+    return min(int(depth_limit), 1 << 40)
+
+
+def cutoff_of(cutoff: Any, dtype: np.dtype) -> Any:
+    """Return a cutoff in the type of the distances; of integers, the integer below it."""
+    most = largest(dtype)
+    if cutoff is None:
+        return most
+    if not is_number(cutoff):
+        raise TypeError(f"cutoff must be a number or None, not {shown(cutoff)}")
+    if not as_float(cutoff) >= 0:
+        raise ValueError(f"cutoff must be at least 0, not {shown(cutoff)}")
+    if dtype.kind == "i":
+        return int(most) if as_float(cutoff) >= 2.0**63 else min(math.floor(cutoff), int(most))
+    with np.errstate(over="ignore"):
+        return min(dtype.type(as_float(cutoff)), most)
