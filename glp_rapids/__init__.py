@@ -40,6 +40,9 @@ _HOMES = {
     "bfs": "traversal.bfs",
     "sssp": "traversal.sssp",
     "shortest_paths": "traversal.paths",
+    "multi_source_bfs": "traversal.multi_source",
+    "betweenness_centrality": "traversal.betweenness",
+    "weakly_connected_components": "traversal.components",
     "modularity": "metrics",
     "coverage": "metrics",
     "cpm": "metrics",
@@ -98,7 +101,14 @@ if TYPE_CHECKING:
     from glp_rapids.propagation.variants.speaker_listener import (
         speaker_listener as speaker_listener,
     )
+    from glp_rapids.traversal.betweenness import (
+        betweenness_centrality as betweenness_centrality,
+    )
     from glp_rapids.traversal.bfs import bfs as bfs
+    from glp_rapids.traversal.components import (
+        weakly_connected_components as weakly_connected_components,
+    )
+    from glp_rapids.traversal.multi_source import multi_source_bfs as multi_source_bfs
     from glp_rapids.traversal.paths import shortest_paths as shortest_paths
     from glp_rapids.traversal.sssp import sssp as sssp
 

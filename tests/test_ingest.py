@@ -545,7 +545,11 @@ BAD = {
     ),
     "nx direction": ({"graph": karate(), "directed": True}, ValueError, "is undirected"),
     "nx vertices": ({"graph": karate(), "vertices": [1]}, ValueError, "does not apply"),
-    "multigraph": ({**frame_of(), "multigraph": "sum"}, ValueError, "'merge' or 'keep', not 'sum'"),
+    "multigraph": (
+        {**frame_of(), "multigraph": "sum"},
+        ValueError,
+        "'merge', 'keep' or 'min', not 'sum'",
+    ),
     "directed": ({**frame_of(), "directed": "yes"}, TypeError, "True or False, not 'yes'"),
     "device": ({**frame_of(), "device": "tpu"}, ValueError, "device must be"),
     "null vertices": ({**frame_of(), "vertices": [None]}, ValueError, "vertices holds 1 null"),

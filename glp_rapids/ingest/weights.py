@@ -13,6 +13,10 @@ from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column
 
 Array = Any
+_NOT_NEGATIVE = (
+    "weights are how much an edge counts, or how long it is, and methods like Dijkstra's need "
+    "non-negative lengths"
+)
 
 
 def checked_weights(column: Column, label: str, first_row: int = 0) -> Array:
@@ -49,7 +53,7 @@ def _checked(column, label, first_row):
                 f"{weights[row].item()} at row {first_row + row}; {mend}"
             )
 
-    refuse_where(weights < 0, "negative", "weights are how much an edge counts")
+    refuse_where(weights < 0, "negative", _NOT_NEGATIVE)
     if weights.dtype.kind == "f":
         refuse_where(~array_module(weights).isfinite(weights), "infinite", "drop or cap them")
         return weights.astype(np.float32) if weights.dtype == np.float16 else weights

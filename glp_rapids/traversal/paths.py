@@ -141,9 +141,10 @@ class _Table:
         rank = to_host(self.ids.lookup(named, "result: predecessor", absent=True))
         known = rank >= 0
         before[rows[known]] = self.row_of[rank[known]]
-        lost = named[~known] if self.device == "cpu" else named.to_pandas()[~known]
-        marks = lost.iloc[:, 0].eq(-1) if self.ids.columns[0].family == "integer" else []
-        if len(lost) and not (len(lost.columns) == 1 and np.all(marks) and len(marks)):
+        lost = (named if self.device == "cpu" else named.to_pandas())[~known]
+        if len(lost.columns) == 1 and self.ids.columns[0].family == "integer":
+            lost = lost[lost.iloc[:, 0] != -1]  # which stands for none
+        if len(lost):
             raise ValueError(
                 f"result: the predecessor {lost.iloc[0].tolist()} is none of its vertices; pass "
                 "all rows that bfs or sssp returned"

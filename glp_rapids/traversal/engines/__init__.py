@@ -6,7 +6,7 @@ its device has them, and knows nothing of ids and frames. A device joins by a li
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -46,6 +46,25 @@ class Engine(Protocol):
         """Find distances in the type of the weights, at most ``cutoff``.
 
         With ``targets``, only of vertices that are no farther than the farthest of these.
+        """
+
+    def bfs_of_each(
+        self, starts: Array, depth: int, distances: bool
+    ) -> Iterator[tuple[Array | None, Array]]:
+        """Search from each of different ``starts``, some at a time.
+
+        Of each such batch: the distances, a row a start (None if they are not wanted), and a
+        summary, a row a start: vertices reached, the sum of their distances, the largest of these.
+        """
+
+    def components(self) -> Array:
+        """Number the components of the graph without directions by their smallest vertices."""
+
+    def dependencies(self, sources: Array, endpoints: bool) -> Array:
+        """Add up Brandes's dependencies of each of different ``sources`` on every vertex.
+
+        With ``endpoints`` a path counts at its ends, too. Sums go over rows in their order, and
+        over sources in theirs.
         """
 
 

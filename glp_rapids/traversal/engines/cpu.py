@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +12,13 @@ import numpy as np
 from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.traversal.engines import Found, largest
-from glp_rapids.traversal.kernels import cpu_bfs, cpu_sssp
+from glp_rapids.traversal.kernels import (
+    cpu_bfs,
+    cpu_brandes,
+    cpu_components,
+    cpu_sssp,
+    cpu_together,
+)
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction, Graph
@@ -18,6 +27,7 @@ PULL = 15, 16  # see `cpu_bfs.top_down`; by measurement on Kronecker graphs and 
 PARALLEL_FROM = 1 << 16  # vertices
 STEP = 0.5  # mean weights: how far the limit of near vertices goes up at first
 SAMPLE = 1 << 12  # weights
+AT_ONCE = 64  # searches, a bit each
 OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 
@@ -128,12 +138,84 @@ class CpuEngine:
         )  # fmt: skip
         return Found(distance, predecessor.view(self._index_dtype), rounds)
 
+    def bfs_of_each(
+        self, starts: np.ndarray, depth: int, distances: bool
+    ) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
+        """Search from each of ``starts``, up to 64 at a time, on one thread."""
+        return map(
+            partial(self._together, depth=depth, distances=distances),
+            np.split(starts, range(AT_ONCE, starts.size, AT_ONCE)),
+        )
+
+    @interruptible
+    def _together(
+        self, starts: np.ndarray, depth: int, distances: bool
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        rows = starts.size if distances else 0
+        unreached = largest(self._index_dtype)
+        distance = np.full((rows, self._indptr.size - 1), unreached, self._index_dtype)
+        summary = np.zeros((starts.size, 3), np.int64)
+        call(
+            cpu_together.search_together, self._indptr, self._indices, starts, depth, distance,
+            summary,
+        )  # fmt: skip
+        return distance if distances else None, summary
+
+    @interruptible
+    def components(self) -> np.ndarray:
+        """Number the components of the graph without directions by their smallest vertices."""
+        vertices = self._indptr.size - 1
+        label = np.empty(vertices, self._index_dtype)
+        parent = np.empty(vertices, self._indices.dtype)
+        call(cpu_components.components, self._indptr, self._indices, parent, label)
+        return label
+
+    @interruptible
+    def dependencies(self, sources: np.ndarray, endpoints: bool) -> np.ndarray:
+        """Add up the dependencies of each source on every vertex, as many at a time as threads."""
+        vertices = self._indptr.size - 1
+        rows = self._graph.rows(OPPOSITE[self._direction])
+        graph = (
+            self._indptr, self._indices,
+            np.ascontiguousarray(rows.indptr, np.int64), _unsigned(rows.indices),
+        )  # fmt: skip
+        threads = max(min(threads_available(), sources.size), 1)
+        rooms = [
+            (np.full(vertices, -1, np.int64), np.empty(vertices, np.uint32), np.empty(vertices),
+             np.empty(vertices))
+            for _ in range(threads)
+        ]  # fmt: skip
+        total, raised = np.zeros(vertices), flag()
+        with ThreadPoolExecutor(threads) as pool:
+            for first in range(0, sources.size, threads):
+                batch = sources[first : first + threads]
+                kernel = partial(_dependencies, graph, raised)
+                sizes = list(pool.map(kernel, batch, rooms))
+                if raised[0]:
+                    raise Stopped
+                # in the order of the sources, however many threads there are
+                for source, size, room in zip(batch, sizes, rooms, strict=False):
+                    _, queue, _, dependency = room
+                    if size < 0:
+                        raise ValueError(
+                            "graph: there are more than 1e308 shortest paths between two "
+                            "vertices, which float64 cannot count; take a part of the graph"
+                        )
+                    reached = queue[1:size]
+                    total[reached] += dependency[reached] + endpoints
+                    total[source] += endpoints * (size - 1)
+        return total
+
     def _unit(self) -> float:
         """Return what the limit goes up by at least: a part of the mean of some weights."""
         sample = self._weights[:: max(1, self._weights.size // SAMPLE)]
         mean = float(sample.astype(np.float64).mean()) if sample.size else 0.0
         least = 1 if self._weights.dtype.kind == "i" else float(np.finfo(sample.dtype).tiny)
         return max(mean * STEP / cpu_sssp.FIRST_FACTOR, least)
+
+
+def _dependencies(graph: tuple, raised: np.ndarray, source: int, room: tuple) -> int:
+    return cpu_brandes.dependencies(*graph, source, *room, raised)
 
 
 def _unsigned(indices: np.ndarray) -> np.ndarray:
