@@ -41,6 +41,7 @@ _HOMES = {
     "sssp": "traversal.sssp",
     "shortest_paths": "traversal.paths",
     "multi_source_bfs": "traversal.multi_source",
+    "layered_edges": "traversal.layers",
     "betweenness_centrality": "traversal.betweenness",
     "weakly_connected_components": "traversal.components",
     "modularity": "metrics",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from glp_rapids.traversal.components import (
         weakly_connected_components as weakly_connected_components,
     )
+    from glp_rapids.traversal.layers import layered_edges as layered_edges
     from glp_rapids.traversal.multi_source import multi_source_bfs as multi_source_bfs
     from glp_rapids.traversal.paths import shortest_paths as shortest_paths
     from glp_rapids.traversal.sssp import sssp as sssp

@@ -98,6 +98,8 @@ FAMILIES = {
     "core_number": lambda seed, device: glp_rapids.core_number(_graph(seed, device)),
     "trussness": lambda seed, device: glp_rapids.trussness(_graph(seed, device)),
     "triangles": lambda seed, device: glp_rapids.triangle_count(_graph(seed, device)),
+    "bfs": lambda seed, device: glp_rapids.bfs(_graph(seed, device), [0, 8]),
+    "sssp": lambda seed, device: glp_rapids.sssp(_graph(seed, device, weighted=True), 0),
     "modularity": lambda seed, device: glp_rapids.modularity(
         _graph(seed, device, weighted=True),
         pd.DataFrame({"vertex": np.arange(VERTICES), "partition": np.arange(VERTICES) % 7}),

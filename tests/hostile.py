@@ -134,6 +134,7 @@ CALLS = {
         {"result": glp_rapids.bfs(EDGES, 1, device="cpu"), "targets": [3]},
     ),
     "multi_source_bfs": (glp_rapids.multi_source_bfs, {"graph": EDGES, "sources": [1, 2]}),
+    "layered_edges": (glp_rapids.layered_edges, {"graph": EDGES, "start": 1}),
     "betweenness_centrality": (glp_rapids.betweenness_centrality, {"graph": EDGES}),
     "weakly_connected_components": (glp_rapids.weakly_connected_components, {"graph": EDGES}),
     "modularity": (glp_rapids.modularity, {"graph": EDGES, "partition": PARTITION}),

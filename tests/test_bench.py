@@ -9,8 +9,17 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from glp_rapids import as_graph, bench, label_propagation
-from glp_rapids.bench import agreement, diversity, large, overlap, quality, subjects, table
+from glp_rapids import as_graph, bench, bfs, label_propagation
+from glp_rapids.bench import (
+    agreement,
+    diversity,
+    large,
+    overlap,
+    quality,
+    subjects,
+    table,
+    traversal,
+)
 from glp_rapids.bench.large_graph import large_graph
 from glp_rapids.device import gpu_available
 from glp_rapids.metrics import cover_f1, modularity
@@ -379,3 +388,22 @@ def test_beyond_memory_runs_each_way_in_a_process_of_its_own():
         assert row["times in memory"] > 0
     # of so small a graph Python's own objects are a good part
     assert rows[3]["peak MB"] < rows[3]["limit MB"] + 0.1
+
+
+def test_traversal_is_measured_beside_scipy_and_networkit():
+    [rows] = tables_of(
+        "traversal", "--graphs", "road-20", "--repeats", "2", "--device", "cpu"
+    ).values()
+    assert [row["search"] for row in rows] == ["bfs", "sssp", "bfs from 64"]
+    for row in rows[:2]:
+        assert row["times SciPy"] == row["SciPy"] / row["ours"]
+        assert row["times NetworKit"] == row["NetworKit"] / row["ours"]
+    graph = traversal.with_whole_weights(subjects.load("road-20", "cpu"))
+    matrix = sparse.csr_array((graph.weights, graph.indices, graph.indptr))
+    assert (matrix != matrix.T).nnz == 0
+    assert 1 <= graph.weights.min() < 40 < 200 < graph.weights.max() <= 255
+    known = [bfs(graph, start, device="cpu")["distance"].tolist() for start in (0, 7)]
+    peers = traversal._networkit(1, graph)
+    assert [[*map(int, peers["bfs"](start).getDistances())] for start in (0, 7)] == [
+        [2**63 - 1 if one == 2**31 - 1 else one for one in of_start] for of_start in known
+    ]

@@ -124,6 +124,29 @@ def _parquet(device: Device) -> None:
                 as_graph(folder, weight=weight, device=device)
 
 
+def _traversal(device: Device) -> None:
+    from glp_rapids import (
+        betweenness_centrality,
+        bfs,
+        layered_edges,
+        multi_source_bfs,
+        shortest_paths,
+        sssp,
+        weakly_connected_components,
+    )
+
+    graph = _graph(device)
+    shortest_paths(bfs(graph, 0), 1)
+    for weights in ("int64", "float32", "float64"):
+        sssp(_graph(device, weights), 0)
+    for summary in (False, True):
+        multi_source_bfs(graph, [0, 1], summary=summary)
+    layered_edges(graph, 0).path_counts()
+    layered_edges(_graph(device, "float64"), 0).sssp()
+    betweenness_centrality(graph, 2)
+    weakly_connected_components(graph)
+
+
 def _metrics(device: Device) -> None:
     from glp_rapids import ari, coverage, label_propagation, modularity, nmi
 
@@ -144,6 +167,7 @@ WORK: dict[str, Callable[[Device], None]] = {
     "compressed": _compressed,
     "diversity": _diversity,
     "cohesion": _cohesion,
+    "traversal": _traversal,
     "metrics": _metrics,
     "parquet": _parquet,
 }

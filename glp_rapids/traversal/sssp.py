@@ -118,7 +118,7 @@ def sssp(
         found = search.engine.bfs(starts, depth, bool(return_predecessors))
         found = _up_to(found, ends)
     else:
-        _refuse_long_paths(rows)
+        refuse_long_paths(rows)
         limit = cutoff_of(cutoff, rows.weights.dtype)
         found = search.engine.sssp(starts, limit, ends, bool(return_predecessors))
     return search.result(found, unreachable, rounds=found.rounds)
@@ -134,7 +134,7 @@ def _up_to(found: Found, targets: Array) -> Found:
     return found
 
 
-def _refuse_long_paths(rows: Rows) -> None:
+def refuse_long_paths(rows: Rows) -> None:
     """Raise unless the sums along all paths are below the value that stands for unreached."""
     weights = rows.weights
     most = largest(weights.dtype)

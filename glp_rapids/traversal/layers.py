@@ -1,0 +1,238 @@
+"""The edges of a graph layer by layer, as a breadth-first search meets them, to be used again.
+
+After WolfPath (Zhu, He, Fu and Li, "WolfPath: accelerating iterative traversing-based graph
+processing algorithms on GPU", International Journal of Parallel Programming 47, 2019), whose lists
+leave out edges to a vertex that another one found first, and edges back. Here none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.common.calls import guarded
+from glp_rapids.common.segments import segment_ids
+from glp_rapids.frames.kinds import to_frame
+from glp_rapids.graph.simple import rows_of_vertices
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.traversal.engines import Found, largest
+from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of
+from glp_rapids.traversal.sssp import refuse_long_paths
+
+if TYPE_CHECKING:
+    from glp_rapids.frames.kinds import Frame
+    from glp_rapids.graph.graph import Direction
+    from glp_rapids.traversal.search import Unreachable
+
+KINDS = ("back", "same", "forward")  # by the layer of the destination: before, this, the next
+
+
+class Layer(NamedTuple):
+    """The edges whose sources are at one distance: indices of vertices, an edge each."""
+
+    layer: int
+    source: np.ndarray
+    destination: np.ndarray
+    kind: np.ndarray  # -1: back, 0: same, 1: forward
+    weights: np.ndarray | None
+
+
+@guarded
+def layered_edges(
+    graph: Any, start: Any, *, direction: Direction = "out", **edges: Unpack[EdgeOptions]
+) -> LayeredEdges:
+    """Store the edges of a graph by the distance of their sources from a start.
+
+    Parameters
+    ----------
+    graph : graph-like
+        Anything that `as_graph` takes.
+    start : id, or list, array, Series or frame of ids
+        As in `bfs`.
+    direction : {"out", "in", "both"}
+        Follow the edges of a directed graph, go against them, or do not mind their direction.
+    **edges
+        How to read ``graph``; see `as_graph`.
+
+    Returns
+    -------
+    LayeredEdges
+        Its method `LayeredEdges.edges` returns the frame ``src, dst, layer, kind``; others work on
+        the layers. ``.about`` holds ``layers``, ``edges``, ``reached``, ``device``, ``seconds``,
+        ``peak_memory``.
+
+    Raises
+    ------
+    ValueError
+        If ``start`` is empty or has an id that is no vertex.
+    TypeError
+        If an argument is of another type than described.
+
+    Notes
+    -----
+    A search, a sort of the vertices by distance, and a copy of the rows in that order: O(m + n log
+    n) time; 4 bytes an edge (12 with weights), and 12 a vertex. The layers are in host memory, also
+    those of a graph on a GPU.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from glp_rapids import layered_edges
+    >>> roads = pd.DataFrame({"src": ["a", "a", "b", "c"], "dst": ["b", "c", "c", "d"]})
+    >>> layers = layered_edges(roads, "a")
+    >>> layers.edges()
+      src dst  layer     kind
+    0   a   b      0  forward
+    1   a   c      0  forward
+    2   b   a      1     back
+    3   b   c      1     same
+    4   c   a      1     back
+    5   c   b      1     same
+    6   c   d      1  forward
+    7   d   c      2     back
+    >>> layers.path_counts()["paths"].tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    search = Search(graph, direction, edges)
+    starts = search.vertices(start, "start")
+    found = search.engine.bfs(starts, 1 << 40, True)
+    return LayeredEdges(search, direction, starts, found)
+
+
+class LayeredEdges:
+    """The edges of a graph by layers; `layered_edges` makes one.
+
+    Layer l has all edges whose source is at distance l from the start, sorted by source and
+    destination. Edges between vertices that cannot be reached are in none. An undirected edge is in
+    the layers of both its ends. Nothing in it changes, so several threads may use it.
+
+    Examples
+    --------
+    >>> from glp_rapids import layered_edges
+    >>> layers = layered_edges(([0, 1, 2], [1, 2, 0]), 0, directed=True)
+    >>> [layer.destination.tolist() for layer in layers.layers()]
+    [[1], [2], [0]]
+    """
+
+    def __init__(self, search: Search, direction: Direction, starts: Any, found: Found) -> None:
+        self._search, self._starts, self._found = search, starts, found
+        self._rows = search.graph.rows(direction)
+        level = found.distance
+        reached = np.flatnonzero(level != largest(level.dtype))
+        self._order = reached[np.argsort(level[reached], kind="stable")].astype(level.dtype)
+        self._offsets, _, place = rows_of_vertices(self._rows, self._order)
+        self._indices = self._rows.indices[place]
+        weights = self._rows.weights
+        self._weights = None if weights is None else weights[place]
+        ends = np.searchsorted(level[self._order], np.arange(found.rounds + 2))
+        self._first_vertex = ends  # of each layer in the order, and behind the last
+        facts = {"layers": self.number_of_layers, "edges": self.number_of_edges}
+        frame = search.reported(search.result(found, "drop"), reached=reached.size, **facts)
+        self.about: dict[str, Any] = frame.attrs["glp"]
+
+    @property
+    def number_of_layers(self) -> int:
+        """The largest distance, and one."""
+        return self._found.rounds + 1
+
+    @property
+    def number_of_edges(self) -> int:
+        """The number of edges in all layers."""
+        return self._indices.size
+
+    def __repr__(self) -> str:
+        return f"LayeredEdges({self.number_of_layers} layers, {self.number_of_edges} edges)"
+
+    def layers(self) -> Iterator[Layer]:
+        """Read the layers in order, one at a time: each edge once, from arrays that follow."""
+        for layer in range(self.number_of_layers):
+            yield self._read(layer, layer + 1)
+
+    def edges(self) -> Frame:
+        """Return all edges as a frame of the caller's kind.
+
+        Returns
+        -------
+        frame
+            ``src, dst, layer, kind``, by layer, source and destination, and ``weight`` if the graph
+            has weights. ``kind`` is a category: "forward" into the next layer, "same" within one,
+            "back" into any before.
+        """
+        all_of_them = self._read(0, self.number_of_layers)
+        graph = self._search.graph
+        level = self._found.distance
+        kind = pd.Categorical.from_codes(all_of_them.kind.astype(np.int8) + 1, KINDS)
+        columns = {
+            **graph.external_columns(all_of_them.source, "src"),
+            **graph.external_columns(all_of_them.destination, "dst"),
+            "layer": level[all_of_them.source],
+            "kind": pd.Series(kind),
+        }
+        if self._weights is not None:
+            columns["weight"] = self._weights
+        return to_frame(columns, graph.vertices.kind)
+
+    def bfs(self, *, unreachable: Unreachable = "max") -> Frame:
+        """Return what `bfs` from the same start returns, without a search."""
+        check_unreachable(unreachable)
+        return self._search.result(self._found, unreachable, levels=self._found.rounds)
+
+    def path_counts(self) -> Frame:
+        """Count the shortest paths, in edges, from the start to every vertex.
+
+        Returns
+        -------
+        frame
+            ``vertex, paths``, float64: exact up to 2**53, infinite beyond 1e308, 0 where there is
+            none. With several starts, paths from all that are nearest.
+        """
+        from glp_rapids.jit.interrupts import flag
+        from glp_rapids.traversal.kernels import cpu_layers
+
+        level = self._found.distance
+        paths = np.zeros(level.size)
+        paths[self._starts] = 1.0
+        cpu_layers.count_paths(self._order, self._offsets, self._indices, level, paths, flag())
+        return self._search.graph.frame({"paths": paths})
+
+    def sssp(self, *, cutoff: float | None = None, unreachable: Unreachable = "max") -> Frame:
+        """Find lengths of shortest paths by relaxing layer after layer until nothing changes.
+
+        Returns
+        -------
+        frame
+            ``vertex, distance`` as of `sssp`, to the bit. ``.attrs["glp"]["sweeps"]`` says how
+            often all layers were gone through: the paper's order of work takes few sweeps where
+            shortest paths have few edges more than they need, and many elsewhere.
+        """
+        check_unreachable(unreachable)
+        if self._weights is None:
+            raise ValueError("the graph has no weights; distances in edges are those of bfs()")
+        cutoff = cutoff_of(cutoff, self._weights.dtype)
+        refuse_long_paths(self._rows)
+        from glp_rapids.jit.interrupts import flag
+        from glp_rapids.traversal.kernels import cpu_layers
+
+        unreached = self._weights.dtype.type(largest(self._weights.dtype))
+        distance = np.full(self._found.distance.size, unreached)
+        distance[self._starts] = 0
+        sweeps = cpu_layers.relax_all(
+            self._order, self._offsets, self._indices, self._weights, distance, unreached,
+            self._weights.dtype.type(cutoff), flag(),
+        )  # fmt: skip
+        return self._search.result(Found(distance, None, sweeps), unreachable, sweeps=sweeps)
+
+    def _read(self, first: int, last: int) -> Layer:
+        """Read the edges of some layers that follow one another."""
+        begin, end = self._first_vertex[[first, last]]
+        offsets = self._offsets[begin : end + 1]
+        part = slice(int(offsets[0]), int(offsets[-1]))
+        row = segment_ids(offsets - offsets[0], np.int64)
+        source, destination = self._order[begin:end][row], self._indices[part]
+        level = self._found.distance
+        kind = np.sign(level[destination] - level[source])
+        weights = None if self._weights is None else self._weights[part]
+        return Layer(first, source, destination, kind, weights)
