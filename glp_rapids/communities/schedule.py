@@ -1,7 +1,8 @@
 """The schedule of a level: who is updated together, and when sweeps end.
 
 Eight classes, at most five sweeps, ended by one that moves at most a vertex in a hundred: chosen by
-tables over all shared graphs (README). More sweeps and more classes gave no better partitions.
+a table over 21 of the named graphs. With 16 or 32 classes wiki-Vote ended .003 of modularity lower
+as often as not; with more sweeps LFR at mu 0.5 gained .003, which a third iteration gives, too.
 """
 
 from __future__ import annotations
