@@ -22,7 +22,7 @@ from glp_rapids import (
 )
 from glp_rapids.graph.graph import Graph
 from glp_rapids.traversal import engines
-from glp_rapids.traversal.engines import largest
+from glp_rapids.traversal.engines import cpu, largest
 
 ROADS = pd.DataFrame(
     {"src": [1, 1, 2, 3, 7], "dst": [2, 3, 3, 4, 8], "km": [7, 2, 4, 1, 1], "w": [7, 2, 4, 1, 1.0]}
@@ -340,6 +340,19 @@ def test_many_searches_of_any_graph(given, data):
         assert_frame_equal(rows.reset_index(drop=True), own)
 
 
+@pytest.mark.parametrize("trial", [(1, 1000), (3, 1000), (1 << 40, 0)])
+def test_searches_that_are_given_up_go_on_alone(trial, monkeypatch):
+    monkeypatch.setattr(cpu, "TRIAL", trial)
+    graph = as_graph(**edges([*path(200), *power_law_pairs(150, 90, 2)]), device="cpu")
+    sources = list(range(0, 150, 2))
+    found = multi_source_bfs(graph, sources, unreachable="max")
+    alone = [bfs(graph, source)["distance"] for source in sources]
+    assert found["distance"].tolist() == np.concatenate(alone).tolist()
+    summary = multi_source_bfs(graph, sources, summary=True)
+    assert summary["distance_sum"].tolist() == [int(one.sum()) for one in alone]
+    assert summary["eccentricity"].tolist() == [int(one.max()) for one in alone]
+
+
 # ---------------------------------------------------------------- betweenness, components
 
 SCALES = [(normalized, endpoints) for normalized in (True, False) for endpoints in (True, False)]
@@ -394,8 +407,6 @@ def networkx_from(graph, sources, **options):
 
 
 def test_betweenness_does_not_depend_on_threads(monkeypatch):
-    from glp_rapids.traversal.engines import cpu
-
     graph = as_graph(**edges(power_law_pairs(200, 900, 5), directed=True), device="cpu")
     found = []
     for threads in (1, 3):

@@ -68,10 +68,11 @@ def multi_source_bfs(
 
     Notes
     -----
-    O(n + m) a level that all of 64 sources share, at most as much as 64 searches alone (Then et
-    al., VLDB 2014); 32 bytes a vertex, and unless ``summary`` is set 4 bytes a vertex and source
-    for 64 sources beside the result. A graph on a GPU is brought to the host, searched there, and
-    the result handed back as a frame of its kind.
+    64 sources at a time read an edge once for all whose searches are there (Then et al., VLDB
+    2014); where few ever meet, as on a road network, each searches alone. 32 bytes a vertex, and
+    unless ``summary`` is set 4 bytes a vertex and source for 64 sources beside the result. A graph
+    on a GPU is brought to the host, searched there, and the result handed back as a frame of its
+    kind.
 
     Examples
     --------

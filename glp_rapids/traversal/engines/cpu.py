@@ -28,6 +28,7 @@ PARALLEL_FROM = 1 << 16  # vertices
 STEP = 0.5  # mean weights: how far the limit of near vertices goes up at first
 SAMPLE = 1 << 12  # weights
 AT_ONCE = 64  # searches, a bit each
+TRIAL = 64, 4  # see `cpu_together.search_together`
 OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 
@@ -51,24 +52,33 @@ class CpuEngine:
     @interruptible
     def bfs(self, starts: np.ndarray, depth: int, predecessors: bool) -> Found:
         """Find distances in edges, by queue and bitmaps in turns."""
+        label, level = self._labels(starts, depth)
+        distance, predecessor = self._unpacked(label, predecessors)
+        if predecessors:
+            predecessor[starts] = -1
+        return Found(distance, predecessor if predecessors else None, level)
+
+    def _distances(self, starts: np.ndarray, depth: int) -> np.ndarray:
+        return self._unpacked(self._labels(starts, depth)[0], False)[0]
+
+    def _unpacked(self, label: np.ndarray, predecessors: bool) -> tuple[np.ndarray, np.ndarray]:
+        distance = np.empty(label.size, self._index_dtype)
+        predecessor = np.empty(label.size if predecessors else 0, self._index_dtype)
+        unreached = largest(self._index_dtype)
+        cpu_bfs.unpack(self._team(), label, unreached, distance, predecessor)
+        return distance, predecessor
+
+    def _labels(self, starts: np.ndarray, depth: int) -> tuple[np.ndarray, int]:
+        """Label all vertices up to a depth; return the largest distance, too."""
         vertices = self._indptr.size - 1
         label = np.full(vertices, cpu_bfs.FAR, np.uint64)
         label[starts] = starts
         queue = np.empty(vertices, np.uint32)
         queue[: starts.size] = starts
         search = np.array([0, starts.size, 0, self._indices.size, 0], np.int64)
-        level = self._search(label, queue, search, depth)
-        distance = np.empty(vertices, self._index_dtype)
-        predecessor = np.empty(vertices if predecessors else 0, self._index_dtype)
-        unreached = np.iinfo(distance.dtype).max
-        cpu_bfs.unpack(self._team(), label, unreached, distance, predecessor)
-        if not predecessors:
-            return Found(distance, None, level)
-        predecessor[starts] = -1
-        return Found(distance, predecessor, level)
+        return label, self._search(label, queue, search, depth)
 
     def _search(self, label: np.ndarray, queue: np.ndarray, search: np.ndarray, depth: int) -> int:
-        """Label all vertices up to a depth; return the largest distance."""
         reverse = self._reverse()
         pull = np.array(PULL if reverse is not None else (0, 0), np.int64)
         bitmaps = None
@@ -155,10 +165,16 @@ class CpuEngine:
         unreached = largest(self._index_dtype)
         distance = np.full((rows, self._indptr.size - 1), unreached, self._index_dtype)
         summary = np.zeros((starts.size, 3), np.int64)
-        call(
-            cpu_together.search_together, self._indptr, self._indices, starts, depth, distance,
-            summary,
+        done = starts.size > 1 and call(
+            cpu_together.search_together, self._indptr, self._indices, starts, depth, TRIAL,
+            distance, summary,
         )  # fmt: skip
+        for search in () if done else range(starts.size):
+            alone = self._distances(starts[search : search + 1], depth)
+            reached = alone[alone != unreached]
+            summary[search] = reached.size, reached.sum(dtype=np.int64), reached.max()
+            if distances:
+                distance[search] = alone
         return distance if distances else None, summary
 
     @interruptible

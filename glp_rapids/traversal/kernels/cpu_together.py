@@ -20,8 +20,11 @@ PLANES = 33  # of counters up to the number of vertices
 
 
 @jit
-def search_together(indptr, indices, starts, depth, distance, summary, stop):
-    """Search from up to 64 different ``starts`` to a depth.
+def search_together(indptr, indices, starts, depth, trial, distance, summary, stop):
+    """Search from up to 64 different ``starts`` to a depth; tell whether that was done.
+
+    It is given up after ``trial[0]`` levels if fewer than ``trial[1]`` searches on average were at
+    a vertex at the same time: on a road network each would be faster alone.
 
     ``distance`` has a row a start, filled with what stands for unreached; or no rows: not wanted.
     ``summary`` has a row a start, zeros at first: how many vertices it reached, itself included,
@@ -39,6 +42,7 @@ def search_together(indptr, indices, starts, depth, distance, summary, stop):
         ahead[v] = ONE << U64(search)
         following[search] = v
     size, level = np.int64(starts.size), np.int64(0)
+    active = found = np.int64(0)
     while size and stop[0] == 0:
         for i in range(size):
             v = U64(following[U64(i)])
@@ -57,19 +61,23 @@ def search_together(indptr, indices, starts, depth, distance, summary, stop):
                 while new:
                     distance[U64(trailing_zeros(new)), v] = level
                     new &= new - ONE
+        active += size
         for search in range(starts.size):
             count = np.int64(0)
             for plane in range(PLANES):
                 count += np.int64((planes[plane] >> U64(search)) & ONE) << plane
             if count:
+                found += count
                 summary[search, 0] += count
                 summary[search, 1] += count * level
                 summary[search, 2] = level
         planes[:] = U64(0)
         frontier, following = following, frontier
         if level == depth:
-            return
+            return True
         level += 1
+        if level == trial[0] and found < trial[1] * active:
+            return False
         last, size = size, np.int64(0)
         for i in range(last):
             u = U64(frontier[U64(i)])
@@ -82,3 +90,4 @@ def search_together(indptr, indices, starts, depth, distance, summary, stop):
                         following[U64(size)] = v
                         size += 1
                     ahead[v] |= new
+    return True
