@@ -1,4 +1,4 @@
-"""The command line: ``glp-rapids demo | label-propagation | diversity | compress | fraud | ...``.
+"""The command line: ``glp-rapids demo | label-propagation | bfs | sssp | fraud | ...``.
 
 One subcommand a module, each with ``add_options(parser)`` and ``run(options)``; a module imports
 what it works with only when it runs, so that ``--help`` is there at once. What goes wrong with the
@@ -22,6 +22,8 @@ COMMANDS = {
     "label-propagation": "find communities in a file of edges",
     "diversity": "find who has friends in many separate circles, in a file of edges",
     "estimate": "say how much memory a run on a file of edges would take, way by way",
+    "bfs": "find how many edges everything is from a start, in a file of edges",
+    "sssp": "find shortest paths from a start, in a file of edges with lengths",
     "compress": "write a graph to a file in a few bits an edge, and say where they go",
     "fraud": "find suspicious clusters in a file of transactions, given a blacklist",
     "warmup": "compile before the first call, into the cache, as for a container's image",

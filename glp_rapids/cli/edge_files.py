@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from glp_rapids.frames import files
 from glp_rapids.ingest import paths
@@ -76,8 +76,9 @@ def inputs(options: argparse.Namespace) -> dict[str, Path]:
 
 
 def read_graph(
-    options: argparse.Namespace, *, weight: str | None = None, directed: bool = False
-) -> BaseGraph:
+    options: argparse.Namespace, *, weight: str | None = None, directed: bool = False,
+    multigraph: Literal["merge", "min"] = "merge",
+) -> BaseGraph:  # fmt: skip
     """Read the file as the options say, and print what is in it."""
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.ingest.read import as_any_graph
@@ -97,7 +98,7 @@ def read_graph(
             raise ValueError(f"{path} holds an undirected graph; leave --directed out")
     with files.naming(path):
         graph = as_any_graph(
-            subject, **named, directed=directed, device=options.device,
+            subject, **named, directed=directed, multigraph=multigraph, device=options.device,
             progress=sys.stderr.isatty(),
         )  # fmt: skip
     say(

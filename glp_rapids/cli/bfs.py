@@ -1,0 +1,85 @@
+"""``glp-rapids bfs``: a file of edges in, how many edges everything is from a start out."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from glp_rapids.cli import edge_files
+from glp_rapids.frames import files
+
+EPILOG = """\
+examples:
+  glp-rapids bfs edges.csv --start ann                         # columns src and dst
+  glp-rapids bfs payments.parquet --source from --destination to --directed \\
+      --start 17 42 --depth-limit 3 --output within_three.csv  # from the nearest of several
+  glp-rapids bfs edges.csv --start ann --path-to dan eve       # the vertices on the way
+  glp-rapids bfs follows.csv --directed --direction in --start ann  # who gets to ann
+
+Only vertices that are reached come out: vertex, distance, predecessor; with --path-to target, step,
+vertex, distance. Without --output they go to stdout as CSV, or, on a terminal, their first rows;
+the summary goes to stderr.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    parser.epilog = EPILOG
+    columns = edge_files.add_options(parser)
+    columns.add_argument("--directed", action="store_true", help="an edge goes one way only")
+    edge_files.add_no_header(columns, "source and destination")
+    run = add_search(parser)
+    run.add_argument("--depth-limit", type=int, metavar="N", help="leave out what is farther")
+    edge_files.add_device_and_output(run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read the graph, search, print a summary, write the result."""
+    from glp_rapids import bfs
+
+    edge_files.check_outputs(options)
+    graph = edge_files.read_graph(options, directed=options.directed)
+    start = ids_of(graph, options.start, "--start")
+    found = bfs(graph, start, depth_limit=options.depth_limit, **search_of(graph, options))
+    put_out(graph, found, options)
+
+
+def add_search(parser: argparse.ArgumentParser) -> Any:
+    """Add the start, the direction and the ends of paths; return their group."""
+    run = parser.add_argument_group("the run")
+    run.add_argument("--start", nargs="+", required=True, metavar="ID", help="where to begin")
+    run.add_argument("--path-to", nargs="+", metavar="ID", help="list the paths to these instead")
+    run.add_argument("--direction", choices=("out", "in", "both"), default="out",
+                     help="follow directed edges (default), go against them, or both")  # fmt: skip
+    return run
+
+
+def search_of(graph: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that all searches have in common."""
+    # where paths are asked for, vertices that were not reached are told from unknown ones
+    unreachable = "drop" if options.path_to is None else "max"
+    return {"direction": options.direction, "unreachable": unreachable, "device": graph.device}
+
+
+def ids_of(graph: Any, texts: list[str], option: str) -> list:
+    """Read ids as the file's were read: integers, if all of these were."""
+    if graph.vertices.columns[0].family != "integer":
+        return texts
+    if none := [text for text in texts if not re.fullmatch(files.INTEGER, text)]:
+        raise ValueError(f"{option}: the ids of the file are integers, but {none[0]!r} is none")
+    return [int(text) for text in texts]
+
+
+def put_out(graph: Any, found: Any, options: argparse.Namespace) -> None:
+    """Print a summary and write the result, or the paths that are asked for."""
+    report = found.attrs["glp"]
+    edge_files.say(f"found       {report['reached']:,} vertices are reached")
+    edge_files.say(f"run         {report['seconds']:.3f} s on the {report['device']}")
+    if options.path_to is not None:
+        from glp_rapids import shortest_paths
+
+        found = shortest_paths(found, ids_of(graph, options.path_to, "--path-to"))
+        if unreached := found.attrs["glp"]["unreached"]:
+            edge_files.say(f"paths       none to {unreached} of --path-to")
+    edge_files.put_out(found, options.output)

@@ -1,0 +1,62 @@
+"""``glp-rapids bfs`` and ``glp-rapids sssp``: what they read, print, write and refuse."""
+
+import pandas as pd
+import pytest
+from test_cli import cpu, fails
+
+ROADS = (
+    "src,dst,km\nhome,mill,7\nhome,bridge,2\nmill,bridge,4\nbridge,mill,9\nbridge,work,1\nx,y,1\n"
+)
+
+
+@pytest.fixture
+def roads(tmp_path):
+    path = tmp_path / "roads.csv"
+    path.write_text(ROADS)
+    return path
+
+
+def out_of(*arguments, tmp_path):
+    output = tmp_path / "out.csv"
+    assert cpu(*arguments, "--output", output) == 0
+    return pd.read_csv(output)
+
+
+def test_distances_of_what_is_reached(roads, tmp_path, capsys):
+    found = out_of("bfs", roads, "--start", "home", tmp_path=tmp_path)
+    assert found["vertex"].tolist() == ["bridge", "home", "mill", "work"]
+    assert found["distance"].tolist() == [1, 0, 1, 2]
+    assert found["predecessor"].fillna("-").tolist() == ["home", "-", "home", "bridge"]
+    assert "4 vertices are reached" in capsys.readouterr().err
+    near = out_of("bfs", roads, "--start", "home", "--depth-limit", 1, tmp_path=tmp_path)
+    assert near["vertex"].tolist() == ["bridge", "home", "mill"]
+    one_way = ("--directed", "--direction", "in")
+    back = out_of("bfs", roads, "--start", "work", *one_way, tmp_path=tmp_path)
+    assert back["distance"].tolist() == [1, 2, 2, 0]
+
+
+def test_shortest_paths_and_the_way(roads, tmp_path, capsys):
+    lengths = ("sssp", roads, "--weight", "km", "--start", "home")
+    found = out_of(*lengths, tmp_path=tmp_path)
+    assert found["distance"].tolist() == [2, 0, 6, 3]  # of two roads to the mill, the shorter
+    assert out_of(*lengths, "--cutoff", 2.5, tmp_path=tmp_path)["distance"].tolist() == [2, 0]
+    way = out_of(*lengths, "--path-to", "mill", "x", tmp_path=tmp_path)
+    assert way["vertex"].tolist() == ["home", "bridge", "mill"]
+    assert way["distance"].tolist() == [0, 2, 6]
+    assert "none to 1 of --path-to" in capsys.readouterr().err
+
+
+def test_ids_are_integers_where_the_file_has_integers(tmp_path, capsys):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst\n1,2\n2,30\n")
+    found = out_of("bfs", path, "--start", "1", "30", tmp_path=tmp_path)
+    assert found["distance"].tolist() == [0, 1, 0]
+    assert found["predecessor"].tolist() == [-1, 1, -1]
+    wrong = fails(capsys, "bfs", path, "--start", "ann", "--device", "cpu")
+    assert "--start: the ids of the file are integers, but 'ann' is none" in wrong
+    wrong = fails(capsys, "bfs", path, "--start", "5", "--device", "cpu")
+    assert "start holds 1 id(s) that are no vertex of the graph: 5" in wrong
+    wrong = fails(capsys, "bfs", path, "--start", "1", "--path-to", "5", "--device", "cpu")
+    assert "targets holds 1 id(s)" in wrong
+    wrong = fails(capsys, "bfs", path, "--start", "1", "--depth-limit", "-1", "--device", "cpu")
+    assert "depth_limit must be at least 0" in wrong
