@@ -21,11 +21,13 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, together
+from glp_rapids.jit.prefetch import prefetch
 
 U64 = np.uint64
 FAR = np.uint64(0xFFFFFFFF_FFFFFFFF)  # of a vertex without a distance
 HIGH, ONE, WORD, IN_WORD = U64(32), U64(1), U64(6), U64(63)
 LOW = U64(0xFFFFFFFF)
+LATER = 8  # vertices: how far ahead of their turn rows are asked for
 CHUNK = 64  # words of a bitmap that a thread takes at a time
 MOST_VERTICES = (1 << 32) - 2  # that half a word can name
 
@@ -65,6 +67,9 @@ def top_down(indptr, indices, label, queue, search, depth, pull, stop):
         beyond = U64(level + 1) << HIGH
         while head < end:
             u = U64(queue[U64(head)])
+            if head + 2 * LATER < tail:
+                prefetch(indptr, U64(queue[U64(head + 2 * LATER)]))
+                prefetch(indices, U64(indptr[U64(queue[U64(head + LATER)])]))
             head += 1
             new = ahead | u
             for p in range(indptr[u], indptr[u + ONE]):

@@ -16,10 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from glp_rapids.jit.cache import kept
+from glp_rapids.jit.prefetch import prefetch
 
 U64 = np.uint64
 ONE = np.uint64(1)
 NEAR, WAITING = np.uint8(1), np.uint8(2)
+LATER = 8  # vertices: how far ahead of their turn rows are asked for
 LOOK = 4095  # vertices between two looks at the flag, less one
 FIRST_FACTOR = 128  # of the unit; the step can fall to one
 
@@ -59,6 +61,17 @@ def near_far(
     while True:
         while size:
             u = U64(near[U64(head)])
+            if size > 2 * LATER:
+                later = head + 2 * LATER
+                if later >= vertices:
+                    later -= vertices
+                prefetch(indptr, U64(near[U64(later)]))
+                later = head + LATER
+                if later >= vertices:
+                    later -= vertices
+                row = U64(indptr[U64(near[U64(later)])])
+                prefetch(indices, row)
+                prefetch(weights, row)
             head += 1
             if head == vertices:
                 head = 0
