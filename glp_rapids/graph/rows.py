@@ -88,8 +88,8 @@ class Rows(Protocol):
     def row_weights(self) -> Array:
         """Sum the weights of each row without its self-loop: exact, then rounded once."""
         sums = module_on(self.device).zeros(self.number_of_vertices, np.float64)
-        # On a host a chunk takes less memory than the sums of all vertices do.
-        few = max(FEWEST_AT_ONCE, self.number_of_vertices // 8)
+        # On a host a chunk takes little beside what a run on as many vertices does.
+        few = max(FEWEST_AT_ONCE, self.number_of_vertices // 2)
         for first, last, rows in self.chunks(few if self.device == "cpu" else None):
             xp = array_module(rows.indices)
             owner = rows.row_indices()

@@ -9,7 +9,8 @@ is a figure from above, measured by `glp-rapids bench gpu` and `bench compressed
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,14 @@ GPU_PLAIN, GPU_PACKED = 59, 60
 PACKED_BITS = 10  # an entry, where no lists can be looked at: between a crawl and a random graph
 
 
+@cache
+def _plans() -> ModuleType:
+    # Numba waits for the first run: `import glp_rapids` stays light.
+    from glp_rapids.propagation.engines import cpu_arrays
+
+    return cpu_arrays
+
+
 class Chosen(NamedTuple):
     """What was decided about a run."""
 
@@ -61,8 +70,7 @@ def total_of(
     limit: int | None,
 ) -> Total:  # fmt: skip
     """Add up a run on the CPU: ``lists``, ``state`` and what the engine of a way takes besides."""
-    from glp_rapids.propagation.engines.cpu_arrays import need_of
-
+    need_of = _plans().need_of
     if limit is None:
         taken = need_of(way, sizes, largest_class, None).taken
         return Total(lists + state + taken, True, None)
@@ -104,15 +112,14 @@ class Budget:
         """Choose the first way that fits; raise if none does."""
         if self.graph.device == "gpu":
             return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
-        # Numba waits for the first run: `import glp_rapids` stays light.
-        from glp_rapids.propagation.engines.cpu_arrays import largest_class_of, sizes_of
-
-        sizes = sizes_of(workload, traits)
-        lists = _taken(self.graph, workload)
         arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
         state = self.held + sum(array.nbytes for array in arrays)
+        if self.limit is None:
+            return Chosen(self.ways[0], workload, state + self._unlimited(workload, traits))
+        plans = _plans()
+        sizes, lists = plans.sizes_of(workload, traits), _taken(self.graph, workload)
         for way in self.ways:
-            largest = partial(largest_class_of, workload)
+            largest = partial(plans.largest_class_of, workload)
             total = total_of(way, sizes, largest, lists, state, self.limit)
             if total.fits:
                 predicted = max(total.size, self.making)
@@ -127,6 +134,17 @@ class Budget:
             "Python's own objects": objects,
         }  # fmt: skip
         raise self._lack(total.size, way, {name: size for name, size in parts.items() if size})
+
+    def _unlimited(self, workload: Workload, traits: Traits) -> int:
+        """Return what a run of the first way takes beside its state; kept, for the next is soon."""
+        unit = traits.unit_votes and traits.default_score
+        key = "taken", self.ways[0], workload.classes, unit, workload.skip
+        if key not in workload.kept:
+            plans, way = _plans(), self.ways[0]
+            sizes, lists = plans.sizes_of(workload, traits), _taken(self.graph, workload)
+            largest = partial(plans.largest_class_of, workload)
+            workload.kept[key] = total_of(way, sizes, largest, lists, 0, None).size
+        return workload.kept[key]
 
     def _lack(self, least: int, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""

@@ -98,11 +98,12 @@ def _run(graph: BaseGraph, program: Program, options: Options, held: int) -> Out
             f"direction={options.direction!r} of a directed compressed graph decodes it for good; "
             f"strategy must then be one of {choices}, not 'decode'"
         )
-    _, target = engine_of(graph.device, budget.ways[0], options.strategy)
+    engine_class, target = engine_of(graph.device, budget.ways[0], options.strategy)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = workload_of(source, rows, program, compiled.traits, options, singletons)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
-    engine_class, _ = engine_of(graph.device, way, options.strategy)
+    if way != budget.ways[0]:
+        engine_class, _ = engine_of(graph.device, way, options.strategy)
     schedule = Schedule(options, number_of_vertices)
 
     def check(failure: int) -> None:
