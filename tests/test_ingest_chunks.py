@@ -144,6 +144,20 @@ def test_duplicates_are_merged_strip_by_strip(weights, directed, tmp_path, monke
     assert len(strips) == -(-MANY * (1 if directed else 2) // 6_000)
 
 
+@pytest.mark.parametrize("name", ["power law", "uneven weights", "directed kept", "sparse"])
+def test_indices_of_64_bits(name, tmp_path, tiny, monkeypatch):
+    if name == "sparse":
+        frame = pd.DataFrame(many_edges()[:500] * 10**12)
+        options, expected = {"graph": frame}, built(graph=frame)
+    else:
+        options, expected = GRAPHS[name](), built(**GRAPHS[name]())
+    for module in (in_place, lookup):
+        monkeypatch.setattr(module, "index_dtype", lambda _: np.int64)
+    graph = built(**{**options, "graph": write(options["graph"], tmp_path)})
+    assert graph.indices.dtype == np.int64
+    same(graph, expected)
+
+
 def test_the_estimate_of_distinct_pairs():
     random = np.random.default_rng(0)
     pairs = random.integers(0, 300, (2, 400_000))
@@ -438,6 +452,8 @@ def test_folders_and_files_that_are_none(tmp_path, tiny):
         built(graph=tmp_path)
     with pytest.raises(FileNotFoundError, match=r"graph: .*no such file or folder"):
         built(graph=tmp_path / "no.parquet")
+    with pytest.raises(FileNotFoundError, match=r"pass a pyarrow.dataset.dataset of it"):
+        built(graph="s3://bucket/edges")
     with pytest.raises(FileNotFoundError, match="graph: ''"):
         built(graph="")
     (tmp_path / "edges.xls").touch()

@@ -179,7 +179,10 @@ class ParquetTable(Table):
 
 
 class _Scanned(Table):
-    """A pyarrow dataset that is filtered, or of other files than Parquet: scanned, not opened."""
+    """A pyarrow dataset that is filtered, or of other files than Parquet: scanned by Arrow.
+
+    That holds whole row groups.
+    """
 
     def __init__(self, dataset: Any) -> None:
         self._dataset, self.names = dataset, dataset.schema.names
@@ -187,9 +190,14 @@ class _Scanned(Table):
 
     def chunks(self, names: list[str]) -> Iterator[Chunk]:
         """Yield the rows in the order of the files; rows that are filtered out do not count."""
-        scanner = self._dataset.scanner(
-            columns=names, batch_size=CHUNK, batch_readahead=1, fragment_readahead=1
-        )
+        import pyarrow.dataset as ds
+
+        little = {"batch_readahead": 0, "fragment_readahead": 0}
+        if isinstance(getattr(self._dataset, "format", None), ds.ParquetFileFormat):
+            little["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
+                use_buffered_stream=True, buffer_size=BUFFER, pre_buffer=False
+            )
+        scanner = self._dataset.scanner(columns=names, batch_size=CHUNK, **little)
         place, first_row = None, 0
         for tagged in scanner.scan_batches():
             here = getattr(tagged.fragment, "path", self.place)
@@ -281,12 +289,13 @@ def _keys_of_folders(folder, found):
 
     if not any("=" in part for path in found for part in path.relative_to(folder).parts[:-1]):
         return {}
-    dataset = ds.dataset(
-        [str(path.relative_to(folder)) for path in found],
-        filesystem=fs.SubTreeFileSystem(str(folder.absolute()), fs.LocalFileSystem()),
-        format="parquet",
-        partitioning="hive",
-    )
+    with files.readable(folder):
+        dataset = ds.dataset(
+            [str(path.relative_to(folder)) for path in found],
+            filesystem=fs.SubTreeFileSystem(str(folder.absolute()), fs.LocalFileSystem()),
+            format="parquet",
+            partitioning="hive",
+        )
     return {
         folder / fragment.path: _keys_of(fragment, dataset.schema)
         for fragment in dataset.get_fragments()

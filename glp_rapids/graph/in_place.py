@@ -154,7 +154,10 @@ class Filling:
         indptr, indices = self._indptr, self._indices
         begin = end = self._done
         if self._counted:
-            distinct = _distinct(self._first, self._last, indptr, indices)
+            distinct = sum(
+                _distinct(self._first + first, self._first + last, indptr, indices)
+                for first, last in parts_of_rows(indptr[self._first : self._last + 1])
+            )
             self._weights = _resized(self._weights, end + distinct)
         cuts = np.searchsorted(
             indptr[self._first : self._last + 1], np.arange(begin + MERGED, self._end, MERGED)

@@ -54,7 +54,11 @@ def checked(given: str | os.PathLike) -> Path:
         path = Path(os.fsdecode(given))
         os.stat(os.fspath(given))
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"graph: {shown(given)}: there is no such file or folder") from None
+        elsewhere = "; for what is not on a disk, pass a pyarrow.dataset.dataset of it"
+        hint = elsewhere if "://" in str(given) else ""
+        raise FileNotFoundError(
+            f"graph: {shown(given)}: there is no such file or folder{hint}"
+        ) from None
     except OSError as error:
         raise OSError(f"graph: {shown(given)}: {error.strerror}") from error
     except ValueError as error:
