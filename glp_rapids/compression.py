@@ -21,6 +21,7 @@ from glp_rapids.compressed.choose_codes import best_codes
 from glp_rapids.compressed.format.layout import Codes
 from glp_rapids.compressed.graph import CompressedGraph, encoded
 from glp_rapids.compressed.options import Scheme, checked_codes, layout_of
+from glp_rapids.compressed.weights import own
 from glp_rapids.device import LackOfMemory, array_module, memory_free, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.graph.graph import Graph
@@ -104,9 +105,10 @@ def compress(
     -----
     O(m) on either device, every list or part of one in a thread of its own. Beside the graph and
     its compressed form it takes 16 bytes a vertex and 16 for each part of a longer list; 0.15 GB to
-    choose codes or widths; with ``order``, some 16 bytes an entry. Weights stay beside the lists,
-    as they are or, where few are different, by way of a table of them. Methods: Boldi and Vigna
-    (WWW 2004, DCC 2004), CGR (Sha, Li, Tan, SIGMOD 2019).
+    choose codes or widths; with ``order``, some 16 bytes an entry. Weights stay beside the lists:
+    by way of a table where few are different, else as they are, copied if they are those of the
+    caller's matrix, but left in their file if they are mapped. Methods: Boldi and Vigna (WWW 2004,
+    DCC 2004), CGR (Sha, Li, Tan, SIGMOD 2019).
 
     Examples
     --------
@@ -142,7 +144,8 @@ def compress(
                 layout = replace(layout, codes=best_codes(rows, layout)._replace(**named))
             tell("encode")
             vertices = packed_ids.compact(graph.vertices)
-            return encoded(rows, layout, graph.directed, vertices, places)
+            compressed = encoded(rows, layout, graph.directed, vertices, places)
+            return replace(compressed, weights=own(compressed.weights))
     except MemoryError as error:
         raise LackOfMemory(
             f"graph: there is too little memory to compress its {graph.number_of_edges:,} entries "

@@ -1,6 +1,8 @@
 """Graphs whose arrays lie in files: the same results, and the files stay as they were."""
 
 import copy
+import lzma
+import mmap
 import os
 import pickle
 import subprocess
@@ -19,7 +21,7 @@ import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.common import mapping
 from glp_rapids.common.mapping import for_kernels
-from glp_rapids.device import is_mapped
+from glp_rapids.device import is_mapped, memory_total
 from glp_rapids.graph import check_rows
 from glp_rapids.ingest.npz import open_npz
 
@@ -268,7 +270,7 @@ def test_a_read_only_map_is_mapped_again(tmp_path):
     assert np.shares_memory(for_kernels(writable), writable)
 
 
-def test_a_map_whose_file_is_another_by_now_is_copied(tmp_path):
+def test_a_map_whose_file_is_another_by_now_is_kept(tmp_path):
     path = tmp_path / "a.npy"
     for change in (
         lambda: path.unlink(),
@@ -283,7 +285,59 @@ def test_a_map_whose_file_is_another_by_now_is_copied(tmp_path):
         change()
         again = for_kernels(whole)
         assert again.tolist() == list(range(100))
-        assert not is_mapped(again)
+        assert np.shares_memory(again, whole)
+
+
+@pytest.fixture
+def no_private_maps(monkeypatch):
+    """A system that refuses them, as for a file larger than its memory."""
+    monkeypatch.setattr(mapping, "PRIVATE", {"access": mmap.ACCESS_READ})
+
+
+def test_what_cannot_be_mapped_privately_stays_read_only(no_private_maps, monkeypatch, tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(100))
+    whole = np.load(tmp_path / "a.npy", mmap_mode="r")
+    monkeypatch.setattr(np, "array_equal", lambda *_: pytest.fail("its bytes were compared"))
+    for array in (whole, whole[7:90], np.asarray(whole)[3:], whole.view(np.int32)[5:9]):
+        again = for_kernels(array)
+        assert type(again) is np.ndarray
+        assert again.tolist() == array.tolist()
+        assert np.shares_memory(again, whole)
+        assert not again.flags.writeable
+    for array in (whole[::2], whole.view(">i8")):  # which compiled code cannot read
+        assert for_kernels(array).tolist() == array.tolist()
+        assert not is_mapped(for_kernels(array))
+
+
+def test_graphs_where_there_are_no_private_maps(no_private_maps, way, tmp_path):
+    matrix = large(tmp_path, np.float64)
+    expected = as_graph(matrix_of(as_graph(matrix, device="cpu")), device="cpu")
+    if way is through_npz:
+        matrix = through_npz(matrix, tmp_path)
+    graph, peak = peak_of(lambda: as_graph(matrix, device="cpu"))
+    assert peak < 100_000 + 40 * 3000
+    for name in OURS:
+        assert type(getattr(graph, name)) is np.ndarray
+        assert getattr(graph, name).tobytes() == getattr(expected, name).tobytes()
+    assert not graph.indices.flags.writeable
+    found = glp_rapids.label_propagation(graph)
+    assert found.equals(glp_rapids.label_propagation(expected))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how much may be mapped is Linux's to say")
+def test_a_file_larger_than_all_memory_is_mapped_privately(tmp_path):
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(2 * memory_total("cpu"))  # of zeros, which take no room
+        file.seek(12345)
+        file.write(b"x")
+    with path.open("rb") as file:
+        content = mapping.mapped_bytes(file)
+    assert content.flags.writeable
+    content[0] = 7
+    assert content[12343:12347].tolist() == [0, 0, ord("x"), 0]
+    with path.open("rb") as file:
+        assert file.read(1) == b"\0"
 
 
 def test_processors_that_read_no_unaligned_numbers_get_copies(tmp_path, monkeypatch):
@@ -319,6 +373,22 @@ def test_any_matrix_that_scipy_saved(form, compressed, make, tmp_path):
             assert getattr(one, name).tolist() == getattr(other, name).tolist()
 
 
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_the_path_of_a_matrix_is_that_matrix(name, tmp_path):
+    plain = as_graph(**SUBJECTS[name](), device="cpu")
+    through_npz(matrix_of(plain), tmp_path)
+    expected = as_graph(matrix_of(plain), directed=plain.directed, device="cpu")
+    for path in (tmp_path / "matrix.npz", str(tmp_path / "matrix.npz")):
+        graph = as_graph(path, directed=plain.directed, device="cpu")
+        assert is_mapped(graph.indices)
+        assert graph.directed == plain.directed
+        for array in OURS:
+            mine, its = getattr(graph, array), getattr(expected, array)
+            assert (mine is None and its is None) or mine.tobytes() == its.tobytes()
+    with pytest.raises(ValueError, match=r"weight.*a sparse matrix"):
+        as_graph(tmp_path / "matrix.npz", weight="eur", device="cpu")
+
+
 @pytest.mark.parametrize("shape", [(0, 0), (1, 1), (4, 4)])
 def test_empty_matrices_in_files(shape, tmp_path):
     sp.save_npz(tmp_path / "m.npz", sp.csr_array(shape), compressed=False)
@@ -326,9 +396,9 @@ def test_empty_matrices_in_files(shape, tmp_path):
     assert (graph.number_of_vertices, graph.number_of_edges) == (shape[0], 0)
 
 
-def write_members(path, **members):
+def write_members(path, *, compression=zipfile.ZIP_STORED, **members):
     """An archive of members, each the bytes of a file or an array."""
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", compression) as archive:
         for name, value in members.items():
             with archive.open(f"{name}.npy", "w") as stream:
                 if isinstance(value, bytes):
@@ -341,7 +411,29 @@ GOOD = {
     "format": np.array(b"csr"), "shape": np.array([2, 2]), "data": np.ones(2),
     "indices": np.array([1, 0], np.int32), "indptr": np.array([0, 1, 2], np.int32),
 }  # fmt: skip
+
+
+def declared(shape, dtype="<i8", content=b""):
+    """A file of an array whose header says what shape it has."""
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + content
+
+
+ENTRIES = {
+    "format": np.array(b"coo"), "shape": np.array([2, 2]), "data": np.ones(2),
+    "row": np.array([1, 0]), "col": np.array([0, 1]),
+}  # fmt: skip
 BAD = {
+    "huge shape": (GOOD | {"shape": declared("(1000000000000,)")}, "1000000000000,.* 0 bytes"),
+    "huge format": (GOOD | {"format": declared("(2**40,)")}, "Cannot parse|malformed"),
+    "huge array": (GOOD | {"data": declared("(1000000000000,)")}, "1000000000000,.* 0 bytes"),
+    "huge entries": (ENTRIES | {"row": declared("(1000000000000,)")}, "1000000000000,.* 0 bytes"),
+    "negative size": (
+        ENTRIES | {"row": declared("(-1, -1)", "|i1", b"x")},
+        r"\(-1, -1\) in 1 byte",
+    ),
+    "beyond numbers": (GOOD | {"shape": np.array([2**64 - 1] * 2, np.uint64)}, "lengths"),
+    "beyond shapes": (ENTRIES | {"shape": np.array([2**64 - 1] * 2, np.uint64)}, "cannot be read"),
     "no format": (GOOD | {"format": None}, "no format"),
     "another archive": ({"indptr": GOOD["indptr"]}, r"no format and no shape, only \['indptr'\]"),
     "unknown format": (GOOD | {"format": np.array(b"xyz")}, "xyz"),
@@ -364,6 +456,62 @@ def test_other_archives_are_refused(members, message, tmp_path):
     with pytest.raises(ValueError, match=message) as error:
         open_npz(path)
     assert str(path) in str(error.value)
+
+
+def test_archives_of_python_2(tmp_path):
+    path, members = tmp_path / "m.npz", GOOD | {"shape": declared("(2L,)", "<i8", bytes(16))}
+    write_members(path, **members)
+    with pytest.raises(ValueError, match="lengths"):
+        open_npz(path)
+    shape = np.array([2, 2], "<i8").tobytes()
+    for good in (GOOD, ENTRIES):
+        write_members(path, **good | {"shape": declared("(2L,)", "<i8", shape)})
+        assert open_npz(path).toarray().tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("damage", ["a byte", "the end"])
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damaged_members_that_are_compressed(compression, damage, tmp_path):
+    path = tmp_path / "m.npz"
+    write_members(path, compression=compression, **ENTRIES)
+    assert open_npz(path).toarray().tolist() == [[0, 1], [1, 0]]
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        places = [member.header_offset for member in archive.infolist()]
+    for begin in places:
+        content = bytearray(whole)
+        for at in range(begin + 30 + 10, begin + 30 + 60) if damage == "a byte" else [begin + 26]:
+            content[at] ^= 0xFF
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="cannot be read as a sparse matrix") as error:
+            open_npz(path)
+        assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("error", [OSError(22, "Invalid argument"), lzma.LZMAError("corrupt")])
+def test_whatever_a_damaged_member_raises_names_the_file(error, monkeypatch, tmp_path):
+    path = tmp_path / "m.npz"
+    write_members(path, **GOOD)
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", fail)
+    with pytest.raises(ValueError, match=f"cannot be read.*{error}".replace("[", r"\[")) as found:
+        open_npz(path)
+    assert str(path) in str(found.value)
+
+
+def test_lack_of_memory_is_no_damage(monkeypatch, tmp_path):
+    path = tmp_path / "m.npz"
+    write_members(path, **ENTRIES)
+
+    def lack(*_, **__):
+        raise MemoryError("of 7 bytes")
+
+    monkeypatch.setattr(sp, "load_npz", lack)
+    with pytest.raises(MemoryError, match=r"m.npz: there is too little memory .*of 7 bytes"):
+        open_npz(path)
 
 
 def test_files_that_are_no_archives(tmp_path):

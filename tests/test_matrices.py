@@ -9,11 +9,12 @@ from graphs import GRAPHS, power_law_pairs, random_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glp_rapids import as_graph
+from glp_rapids import as_graph, compress
 from glp_rapids.graph import build, check_rows
-from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.graph import Graph, is_symmetric
 from glp_rapids.graph.symmetrize import symmetrized
-from glp_rapids.ingest import matrices
+from glp_rapids.ingest import matrices, read
+from glp_rapids.ingest.edges import Options
 from glp_rapids.jit import interrupts
 
 
@@ -29,7 +30,10 @@ FORMATS = ("csr", "csc", "coo", "lil", "bsr")
 
 
 def built(graph, **options):
-    return as_graph(graph, device="cpu", **options)
+    made = as_graph(graph, device="cpu", **options)
+    arrays = made.indptr, made.indices, made.weights
+    assert {type(array) for array in arrays} <= {np.ndarray, type(None)}
+    return made
 
 
 def same(one, other):
@@ -86,6 +90,8 @@ def sparse_matrices(draw):
         both = sorted(zip(pairs, values, strict=True), key=lambda one: one[0][by])
     ends = np.array([pair for pair, _ in both], dtype=np.int32).reshape(-1, 2)
     data = np.array([value for _, value in both]).astype(dtype)
+    if dtype.kind == "f":
+        data[data == 3] = -0.0
     indptr = np.concatenate([[0], np.cumsum(np.bincount(ends[:, by], minlength=n))])
     make = (sp.csr_array, sp.csc_array)[by]
     indptr = indptr.astype(draw(st.sampled_from((np.int32, np.int64))))
@@ -148,9 +154,61 @@ def test_what_is_a_csr_already_is_shared():
     wide = matrix.copy()
     wide.indptr = wide.indptr.astype(np.int64)
     assert np.shares_memory(built(wide).indptr, wide.indptr)
-    assert np.shares_memory(built(matrix.tocsc()).indices, matrix.indices) is False
     columns = matrix.tocsc()
     assert np.shares_memory(built(columns).indices, columns.indices)
+    assert not np.shares_memory(built(columns, directed=True).indices, columns.indices)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_compressed_graph_shares_nothing_with_the_matrix(dtype):
+    rng = np.random.default_rng(1)
+    size = 300  # squared it is more than what a table of weights holds
+    most = 2 ** (62 if np.dtype(dtype).itemsize > 4 else 8 * np.dtype(dtype).itemsize - 1)
+    matrix = sp.csr_array(rng.integers(1, most, (size, size)).astype(dtype))
+    for directed in (False, True):
+        compressed = compress(matrix, directed=directed, device="cpu")
+        before = compressed.to_graph()
+        expected = None if before.weights is None else before.weights.tobytes()
+        for name in ("data", "indices", "indptr"):
+            for held in (compressed.weights, before.weights, before.indices, before.indptr):
+                if isinstance(held, np.ndarray):
+                    assert not np.shares_memory(held, getattr(matrix, name))
+        matrix.data[:] = matrix.data[::-1].copy()
+        after = compressed.to_graph().weights
+        assert (None if after is None else after.tobytes()) == expected
+
+
+def test_weights_that_the_library_made_are_not_copied_for_a_compressed_graph():
+    ends = np.divmod(np.arange(300 * 300), 300)
+    graph = built((*ends, np.arange(300 * 300) / 7), directed=True)
+    assert compress(graph).weights is graph.weights
+
+
+@pytest.mark.parametrize("n", [2, 40])
+def test_the_rows_of_entries_have_a_type_that_holds_their_number(monkeypatch, n):
+    monkeypatch.setattr(matrices, "index_dtype", lambda rows: np.int64 if rows > 9 else np.int32)
+    matrix = sp.csr_array((n, n))
+    matrix.indptr, matrix.data = np.full(n + 1, 2, np.int32), np.ones(2)
+    matrix.indptr[0], matrix.indices = 0, np.array([1, 0], np.int32)  # do not ascend
+    found = matrices.read(matrix, Options("src", "dst", None, True, None))
+    assert found.source[0].dtype == matrices.index_dtype(n)
+    same(built(matrix), by_edges(matrix))
+
+
+def test_what_is_not_symmetric_is_not_asked_for_that_again(monkeypatch):
+    upper = sp.triu(symmetric(50, 300)).tocsr()
+    expected, asked = built(upper), []
+
+    def counted(graph):
+        asked.append(graph)
+        return is_symmetric(graph)
+
+    monkeypatch.setattr(read, "is_symmetric", counted)
+    monkeypatch.setattr(read, "graph_of", lambda *_: None)  # as on a GPU
+    same(built(upper), expected)
+    assert not asked
+    same(built(upper.tocoo()), expected)
+    assert len(asked) == 1
 
 
 def test_indices_wider_than_needed_are_narrowed():
@@ -194,6 +252,12 @@ def _with(name, change):
     return changed
 
 
+def _without_rows(start):
+    matrix = sp.csr_array((0, 0))
+    matrix.indptr = np.array([start])
+    return matrix
+
+
 def _put(place, value):
     def change(array):
         array = array.copy()
@@ -201,6 +265,26 @@ def _put(place, value):
         return array
 
     return change
+
+
+def _entries(**arrays):
+    def changed():
+        matrix = sp.coo_array(np.ones((3, 3)))
+        row, column = (arrays.get(name, getattr(matrix, name)) for name in ("row", "col"))
+        matrix.coords, matrix.data = (row, column), arrays.get("data", matrix.data)
+        return matrix
+
+    return changed
+
+
+def _blocks(**arrays):
+    def changed():
+        matrix = sp.bsr_array(np.ones((4, 4)), blocksize=(2, 2))
+        for name, array in arrays.items():
+            setattr(matrix, name, array)
+        return matrix
+
+    return changed
 
 
 BAD = {
@@ -225,6 +309,30 @@ BAD = {
     "beyond int64": (
         _with("data", lambda a: _put(5, 2**63)(a.astype(np.uint64))), r"1 too large .* at row 5"
     ),
+    "no rows": (lambda: _without_rows(5), r"must begin with 0 .* is 5 at row 0; it is damaged"),
+    "less than no rows": (lambda: _without_rows(-5), r"must begin with 0 .* is -5 at row 0"),
+    "entries: too many values": (_entries(data=np.ones(99)), r"row of a matrix of 99 values .*dam"),
+    "entries: too few values": (_entries(data=np.ones(8)), r"row .* 8 values .* shape \(9,\)"),
+    "entries: too few flags": (_entries(data=np.ones(8, bool)), r"row .* 8 values .* \(9,\)"),
+    "entries: too few rows": (_entries(row=np.zeros(8, int)), r"row .* 9 values .* \(8,\)"),
+    "entries: too few columns": (_entries(col=np.zeros(8, int)), r"col .* 9 values .* \(8,\)"),
+    "entries: real rows": (_entries(row=np.zeros(9)), r"row .* integers, not .* float64; it is da"),
+    "entries: real columns": (_entries(col=np.zeros(9)), r"col .* integers, not .* float64"),
+    "entries: row too large": (_entries(row=np.full(9, 3)), r"row of the matrix hold 3, but"),
+    "entries: column negative": (_entries(col=np.full(9, -1)), r"col of the matrix hold -1"),
+    "entries: two dimensions": (_entries(data=np.ones((3, 3))), r"data .* the shape \(3, 3\); it"),
+    "entries: no dimension": (_entries(row=np.array(1)), r"row .* of shape \(\)"),
+    "blocks: starts": (_blocks(indptr=np.array([0, 4])), r"matrix of 2 rows must be 3 .* damaged"),
+    "blocks: ends": (_blocks(indptr=np.array([0, 2, 9])), r"9 entries .* indices .* damaged"),
+    "blocks: falls": (_blocks(indptr=np.array([0, 5, 4])), r"is 5 and 4 at row 1; it is damaged"),
+    "blocks: outside": (
+        _blocks(indices=np.array([0, 1, 0, 2])), r"hold 2, but it has 2 columns of blocks; it is da"
+    ),
+    "blocks: real": (_blocks(indices=np.zeros(4)), r"must be integers, not float64; it is damaged"),
+    "blocks: too few": (_blocks(data=np.ones((3, 2, 2))), r"data have the shape \(3, 2, 2\); it"),
+    "blocks: size": (_blocks(data=np.ones((4, 3, 2))), r"\(4, 3, 2\), which are no blocks .* dam"),
+    "blocks: empty": (_blocks(data=np.ones((4, 0, 2))), r"\(4, 0, 2\), which are no blocks of it"),
+    "blocks: flat": (_blocks(data=np.ones(4)), r"shape \(4,\), which are no blocks of it"),
 }  # fmt: skip
 
 
@@ -234,6 +342,8 @@ def test_bad_matrices(make, message):
         with pytest.raises(ValueError, match=message):
             built(make(), directed=directed)
         matrix = make()
+        if matrix.format != "csr":
+            continue
         columns = sp.csc_array(matrix.shape)
         columns.indptr, columns.indices = matrix.indptr, matrix.indices
         columns.data = matrix.data
@@ -244,6 +354,34 @@ def test_bad_matrices(make, message):
 def test_values_that_are_no_numbers():
     with pytest.raises(TypeError, match="values of the matrix holds complex128"):
         built(sp.csr_array(np.ones((3, 3), complex)))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+def test_attributes_that_are_no_arrays(form):
+    names = ("data", "coords") if form == "coo" else ("data", "indices", "indptr")
+    for name in names:
+        matrix = sp.csr_array(np.ones((3, 3))).asformat(form)
+        array = getattr(matrix, name)
+        setattr(matrix, name, [list(array[0]), array[1]] if name == "coords" else array.tolist())
+        word = "row" if name == "coords" else name
+        with pytest.raises(TypeError, match=f"the {word} of the matrix must be an array .* a list"):
+            built(matrix)
+
+
+@pytest.mark.parametrize("unused", [False, True])
+def test_a_matrix_of_blocks_stays_as_it_is(unused):
+    plain = sp.csr_array(symmetric(24, 60))
+    matrix = plain.tobsr(blocksize=(2, 3))
+    if unused:  # blocks behind the last
+        matrix.indices = np.concatenate([matrix.indices, [99, -1]]).astype(np.int64)
+        matrix.data = np.concatenate([matrix.data, np.full((2, 2, 3), np.nan)])
+    before = {name: getattr(matrix, name) for name in ("data", "indices", "indptr")}
+    copies = {name: array.copy() for name, array in before.items()}
+    for directed in (False, True):
+        same(built(matrix, directed=directed), by_edges(plain.tobsr(blocksize=(2, 3)), directed))
+    for name, array in before.items():
+        assert getattr(matrix, name) is array
+        assert np.array_equal(array, copies[name], equal_nan=name == "data")
 
 
 def peak_of(call):
@@ -289,7 +427,8 @@ def test_symmetrized_rows_are_the_pairs_both_ways(monkeypatch, at_once):
     ):
         ends = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         n = int(ends.max(initial=0)) + 2
-        for weights in (None, *(rng.integers(0, 99, ends.shape[1]).astype(t) for t in "qfd")):
+        drawn = [rng.integers(0, 99, ends.shape[1]).astype(t) for t in "qfd"]
+        for weights in (None, *drawn, np.full(ends.shape[1], -0.0), -0.0 * (drawn[2] < 50)):
             options = {}
             given = build.csr_of_pairs(*ends, weights, n, symmetric=False, **options)
             rows = np.repeat(np.arange(n), np.diff(given[0]))
@@ -300,7 +439,7 @@ def test_symmetrized_rows_are_the_pairs_both_ways(monkeypatch, at_once):
                     assert (one is None) == (other is None)
                     if one is not None:
                         assert one.dtype == other.dtype
-                        assert one.tolist() == other.tolist()
+                        assert one.tobytes() == other.tobytes()
             assert check_rows.is_symmetric(*expected)
             half = build.csr_of_pairs(
                 *np.sort(ends, axis=0), weights, n, symmetric=False, **options

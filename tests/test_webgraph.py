@@ -2,6 +2,7 @@
 
 import os
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -236,6 +237,28 @@ def test_a_file_is_read_in_pieces_of_any_size(folder, web, piece, monkeypatch):
     assert lists_of(read_webgraph(hand(folder), device="cpu")) == HAND_LISTS
 
 
+def test_a_file_in_pieces_is_opened_once_and_closed(folder, monkeypatch):
+    monkeypatch.setattr(read, "PIECE", 8)
+    base, opened = hand(folder), []
+    plain = Path.open
+
+    def counted(path, *arguments, **options):
+        opened.append(plain(path, *arguments, **options))
+        return opened[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", counted)
+        read_webgraph(base, device="cpu")
+    with base.with_suffix(".graph").open("r+b") as file:
+        file.truncate(9)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", counted)
+        with pytest.raises(ValueError, match="truncated"):
+            read_webgraph(base, device="cpu")
+    assert [Path(stream.name).suffix for stream in opened].count(".graph") == 2
+    assert all(stream.closed for stream in opened)
+
+
 @pytest.mark.parametrize("piece", some([8, 40], 40))
 def test_bad_files_in_pieces(folder, piece, monkeypatch):
     monkeypatch.setattr(read, "PIECE", piece)
@@ -432,7 +455,7 @@ def test_the_command_line_and_the_bench_read_it(folder, capsys):
     assert len(out.splitlines()) == 11
     assert main(["diversity", file, "--k", "1", "--device", "cpu"]) == 0
     assert main(["label-propagation", file, "--weight", "w", "--device", "cpu"]) == 2
-    assert "holds no weights" in capsys.readouterr().err
+    assert "has its own weights, if any; leave --weight out" in capsys.readouterr().err
     graph = subjects.load(file, "cpu")
     assert not graph.directed
     assert graph.number_of_vertices == 10

@@ -45,6 +45,20 @@ def _graph(device: Device, weights: str | None = None) -> Any:
     return as_graph((*edges, *column), device=device)
 
 
+def _sparse_matrices(device: Device) -> None:
+    import scipy.sparse
+
+    from glp_rapids import as_graph
+
+    for weights in (None, "int64", "float64"):
+        graph = _graph("cpu", weights)
+        n = graph.number_of_vertices
+        data = graph.indices > -1 if graph.weights is None else graph.weights
+        matrix = scipy.sparse.csr_array((data, graph.indices, graph.indptr), shape=(n, n))
+        for given in (matrix, scipy.sparse.triu(matrix, format="csr")):
+            as_graph(given, device=device)
+
+
 def _label_propagation(device: Device) -> None:
     from glp_rapids import label_propagation
 
@@ -159,6 +173,7 @@ def _metrics(device: Device) -> None:
 
 
 WORK: dict[str, Callable[[Device], None]] = {
+    "sparse-matrices": _sparse_matrices,
     "label-propagation": _label_propagation,
     "layered": _layered,
     "speaker-listener": _speaker_listener,

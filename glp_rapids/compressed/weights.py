@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device
+from glp_rapids.device import DeviceName, array_module, device_of, is_mapped, module_on, to_device
 
 Array = Any
 
@@ -129,6 +129,13 @@ def coded(weights: Array) -> Weights:
     for part in parts:
         codes[part] = xp.searchsorted(distinct, bits[part])
     return CodedWeights(codes, distinct.view(weights.dtype))
+
+
+def own(weights: Weights | None) -> Weights | None:
+    """Copy weights that are a view of another's array; those in a mapped file stay there."""
+    if weights is None or isinstance(weights, ByValue) or is_mapped(weights):
+        return weights
+    return weights if weights.flags.owndata else weights.copy()
 
 
 def decoded(weights: Weights | None) -> Array | None:

@@ -162,8 +162,9 @@ def _add_weights(first, last, indptr, wider, indices, weights, position, most, l
                 one, two = weights[i], weights[other]
                 if two > most - one or np.float64(one) + np.float64(two) > limit:
                     return True
-                weights[i] = one + two
-                weights[other] = one + two
+                total = abs(one + two)  # of -0.0 and -0.0 it is 0.0, as of duplicates elsewhere
+                weights[i] = total
+                weights[other] = total
     return False
 
 

@@ -6,6 +6,7 @@ may be damaged. It is looked through once, which takes memory for its rows, not 
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from glp_rapids.ingest.weights import checked_weights
 
 Array = Any
 VALUES = "the values of the matrix"
+DAMAGED = "it is damaged"
 AT_ONCE = 1 << 24  # values that are looked through between signals
 
 
@@ -63,17 +65,15 @@ def read(matrix: Any, options: Options) -> Edges | Adjacency:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"graph: an adjacency matrix must be square, not {matrix.shape}")
     n = matrix.shape[0]
-    if matrix.format in ("csr", "csc") and isinstance(matrix.data, np.ndarray):
+    if matrix.format in ("csr", "csc") and array_module(matrix.data) is np:
         return _of_rows(matrix, n, options.directed)
-    if matrix.format == "bsr":
-        with errors_named("graph"):
-            matrix.check_format(full_check=True)
-    entries = matrix.tocoo()
-    values = None if entries.data.dtype == bool else kinds.as_column(entries.data, VALUES)
-    for name, ends in (("row", entries.row), ("col", entries.col)):
-        if isinstance(ends, np.ndarray) and ends.size:
-            _refuse_outside(name, ends, n)
-    return _edges(entries.row, entries.col, values, n, options.directed)
+    entries = (_checked_blocks(matrix, n) if matrix.format == "bsr" else matrix).tocoo()
+    if array_module(entries.data) is np:
+        row, column, values = _checked_entries(entries, n)
+    else:
+        row, column, values = entries.row, entries.col, entries.data
+    values = None if values.dtype == bool else kinds.as_column(values, VALUES)
+    return _edges(row, column, values, n, options.directed)
 
 
 def graph_of(matrix: Adjacency, multigraph: Multigraph, device: DeviceName) -> Graph | None:
@@ -119,37 +119,89 @@ def _of_rows(matrix, n, directed):
     # Numba takes longer to import than much else that imports this
     from glp_rapids.graph import check_rows
 
-    indptr, indices = _starts(matrix.indptr, n), matrix.indices
-    entries = int(indptr[-1])
-    for name, array in (("indices", indices), ("data", matrix.data)):
-        if array.ndim != 1 or array.size < entries:
-            raise ValueError(
-                f"graph: the matrix has {entries:,} entries by its indptr, but its {name} have the "
-                f"shape {array.shape}; it is damaged"
-            )
-    if indices.dtype.kind not in "iu":
-        raise ValueError(f"graph: the indices of the matrix must be integers, not {indices.dtype}")
+    indptr, indices, values = _by_starts(matrix, n, dimensions=1)
     if indices.dtype not in (np.int32, np.int64):
         indices = indices.astype(np.int64)
-    indices, values = for_kernels(indices[:entries]), matrix.data[:entries]
+    indices = for_kernels(indices)
     worst = check_rows.worst_of(indptr, indices)
     if worst == check_rows.OUT_OF_RANGE:
-        _refuse_outside("indices", indices, n)
+        _refuse_outside("indices", indices, n, "rows and columns")
     by_columns = matrix.format == "csc"
     # a matrix and its transpose are one undirected graph
     if worst == check_rows.ASCENDING and not (by_columns and directed):
         rows = CSR(indptr, indices.astype(index_dtype(n), copy=False), _weights(values))
         return Adjacency(rows, directed)
-    pair = segment_ids(indptr, indices.dtype), indices
+    pair = segment_ids(indptr, index_dtype(n)), indices
     values = None if values.dtype == bool else kinds.as_column(values, VALUES)
     return _edges(*(pair[::-1] if by_columns else pair), values, n, directed)
+
+
+def _checked_entries(matrix, n):
+    """Check the row, the column and the value of every entry."""
+    row, column, values = (_array(matrix, name) for name in ("row", "col", "data"))
+    if values.ndim != 1:
+        raise ValueError(f"graph: the data of the matrix have the shape {values.shape}; {DAMAGED}")
+    for name, ends in (("row", row), ("col", column)):
+        if ends.shape != values.shape or ends.dtype.kind not in "iu":
+            raise ValueError(
+                f"graph: the {name} of a matrix of {values.size:,} values must be as many "
+                f"integers, not of shape {ends.shape} and {ends.dtype}; {DAMAGED}"
+            )
+        _refuse_outside(name, ends, n, "rows and columns")
+    return row, column, values
+
+
+def _checked_blocks(matrix, n):
+    """Check a matrix of blocks; return it, without what lies behind its last, as another."""
+    shape = _array(matrix, "data").shape
+    if len(shape) != 3 or 0 in shape[1:] or n % shape[1] or n % shape[2]:
+        raise ValueError(
+            f"graph: the data of a matrix of {n:,} rows and columns have the shape {shape}, which "
+            f"are no blocks of it; {DAMAGED}"
+        )
+    rows, columns = n // shape[1], n // shape[2]
+    indptr, indices, data = _by_starts(matrix, rows, dimensions=3)
+    _refuse_outside("indices", indices, columns, "columns of blocks")
+    checked = copy.copy(matrix)
+    checked.indptr, checked.indices, checked.data = indptr, indices, data
+    return checked
+
+
+def _by_starts(matrix, rows, dimensions):
+    """Check the form of the arrays of a matrix by rows, without what lies behind the last."""
+    indptr = _starts(_array(matrix, "indptr"), rows)
+    entries = int(indptr[-1])
+    indices, values = _array(matrix, "indices"), _array(matrix, "data")
+    for name, array, of in (("indices", indices, 1), ("data", values, dimensions)):
+        if array.ndim != of or len(array) < entries:
+            raise ValueError(
+                f"graph: the matrix has {entries:,} entries by its indptr, but its {name} have the "
+                f"shape {array.shape}; {DAMAGED}"
+            )
+    if indices.dtype.kind not in "iu":
+        raise ValueError(
+            f"graph: the indices of the matrix must be integers, not {indices.dtype}; {DAMAGED}"
+        )
+    return indptr, indices[:entries], values[:entries]
+
+
+def _array(matrix: Any, name: str) -> np.ndarray:
+    """Return what a matrix has by a name; a memmap as what it is a view of."""
+    array = getattr(matrix, name)
+    if not isinstance(array, np.ndarray):
+        raise TypeError(
+            f"graph: the {name} of the matrix must be an array of NumPy, not a "
+            f"{type(array).__name__}; pass it through numpy.asarray"
+        )
+    # what is computed of a memmap would be one, without a map
+    return np.asarray(array)
 
 
 def _starts(indptr: np.ndarray, n: int) -> np.ndarray:
     if indptr.shape != (n + 1,) or indptr.dtype.kind not in "iu":
         raise ValueError(
             f"graph: the indptr of a matrix of {n:,} rows must be {n + 1:,} integers, not of shape "
-            f"{indptr.shape} and {indptr.dtype}; it is damaged"
+            f"{indptr.shape} and {indptr.dtype}; {DAMAGED}"
         )
     if indptr.dtype == np.int64 and indptr.flags.aligned:
         starts = for_kernels(indptr)
@@ -158,19 +210,22 @@ def _starts(indptr: np.ndarray, n: int) -> np.ndarray:
     falls = starts[1:] < starts[:-1]
     if starts[0] or falls.any():
         row = int(falls.argmax()) if falls.any() else 0
+        found = " and ".join(str(start) for start in indptr[row : row + 2])
         raise ValueError(
             f"graph: the indptr of the matrix must begin with 0 and never fall, but is "
-            f"{indptr[row]} and {indptr[row + 1]} at row {row:,}; it is damaged"
+            f"{found} at row {row:,}; {DAMAGED}"
         )
     return starts
 
 
-def _refuse_outside(name: str, ends: np.ndarray, n: int) -> None:
+def _refuse_outside(name: str, ends: np.ndarray, n: int, of: str) -> None:
+    if not ends.size:
+        return
     low, high = int(ends.min()), int(ends.max())
     if low < 0 or high >= n:
         raise ValueError(
             f"graph: the {name} of the matrix hold {low if low < 0 else high}, but it has {n:,} "
-            "rows and columns; it is damaged"
+            f"{of}; {DAMAGED}"
         )
 
 

@@ -9,27 +9,24 @@ from __future__ import annotations
 import math
 import os
 import struct
-import tokenize
+import warnings
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from glp_rapids.common.mapping import mapped_bytes
+from glp_rapids.device import LackOfMemory
 
 MAPPED = ("csr", "csc")
 ARRAYS = ("data", "indices", "indptr")
+LOADED = {*ARRAYS, "row", "col", "coords", "offsets", "_is_array"}
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, then the lengths of the name and the extras
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-PROBLEMS = (
-    zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, SyntaxError, EOFError,
-    AttributeError, LookupError, TypeError, ValueError, NotImplementedError, RuntimeError,
-)  # fmt: skip
 
 
 def open_npz(path: str | os.PathLike[str]) -> Any:
@@ -54,35 +51,47 @@ def open_npz(path: str | os.PathLike[str]) -> Any:
         There is no such file.
     ValueError
         It is truncated or damaged, or not a sparse matrix of SciPy.
+    MemoryError
+        It is one to be loaded, and does not fit.
     """
     path = Path(path)
     if not path.is_file():
         problem = "is no file" if path.exists() else "there is no such file"
         raise FileNotFoundError(f"{path}: {problem}")
-    try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            members = {
-                member.filename.removesuffix(".npy"): member for member in archive.infolist()
-            }
-            missing = {"format", "shape"} - members.keys()
-            if missing:
-                raise ValueError(
-                    f"it has no {' and no '.join(sorted(missing))}, only {sorted(members)[:9]}; "
-                    "write it with scipy.sparse.save_npz(path, matrix, compressed=False)"
-                )
-            kind = _small(archive, members["format"]).item()
-            kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
-            stored = all(
-                name in members and members[name].compress_type == zipfile.ZIP_STORED
-                for name in ARRAYS
-            )
-            if kind in MAPPED and stored:
-                return _mapped(file, archive, members, kind)
-        import scipy.sparse
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, that it would be faster from a newer Python
+        try:
+            return _opened(file)
+        except MemoryError as error:
+            raise LackOfMemory(f"{path}: there is too little memory for it ({error})") from error
+        # of damaged bytes zip, zlib, lzma, NumPy and SciPy raise whatever they run into
+        except Exception as error:
+            problem = f"{path} cannot be read as a sparse matrix of SciPy"
+            raise ValueError(f"{problem}: {error}") from error
 
-        return scipy.sparse.load_npz(path)
-    except PROBLEMS as error:
-        raise ValueError(f"{path} cannot be read as a sparse matrix of SciPy: {error}") from error
+
+def _opened(file: BinaryIO) -> Any:
+    with zipfile.ZipFile(file) as archive:
+        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+        if missing := {"format", "shape"} - members.keys():
+            raise ValueError(
+                f"it has no {' and no '.join(sorted(missing))}, only {sorted(members)[:9]}; "
+                "write it with scipy.sparse.save_npz(path, matrix, compressed=False)"
+            )
+        kind = _small(archive, members["format"]).item()
+        kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
+        stored = all(
+            name in members and members[name].compress_type == zipfile.ZIP_STORED for name in ARRAYS
+        )
+        if kind in MAPPED and stored:
+            return _mapped(file, archive, members, kind)
+        for name in members.keys() & LOADED:
+            with archive.open(members[name]) as stream:
+                _read_header(stream, members[name])
+    import scipy.sparse
+
+    file.seek(0)
+    return scipy.sparse.load_npz(file)
 
 
 def _mapped(file, archive, members, kind):
@@ -110,7 +119,23 @@ def _small(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     if member.file_size > 1 << 12:
         raise ValueError(f"its {member.filename} takes {member.file_size:,} bytes")
     with archive.open(member) as stream:
+        _read_header(stream, member)
+    with archive.open(member) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _read_header(
+    stream: BinaryIO, member: zipfile.ZipInfo, begin: int = 0
+) -> tuple[tuple[int, ...], np.dtype]:
+    """Read the shape and the dtype of an array that fills a member, which begins there."""
+    shape, _, dtype = HEADERS[np.lib.format.read_magic(stream)](stream)
+    size = member.file_size - (stream.tell() - begin)
+    if dtype.hasobject or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(
+            f"its {member.filename} holds {dtype} of the shape {shape} in {size:,} bytes; it must "
+            "be numbers that fill them"
+        )
+    return shape, dtype
 
 
 def _array(file: BinaryIO, content: np.ndarray, member: zipfile.ZipInfo) -> np.ndarray:
@@ -122,11 +147,7 @@ def _array(file: BinaryIO, content: np.ndarray, member: zipfile.ZipInfo) -> np.n
     if signature != b"PK\x03\x04" or end > content.size:
         raise ValueError(f"its {member.filename} is not where it should be; the file is damaged")
     file.seek(begin)
-    shape, _, dtype = HEADERS[np.lib.format.read_magic(file)](file)
-    data = file.tell()
-    if dtype.hasobject or len(shape) != 1 or data + math.prod(shape) * dtype.itemsize != end:
-        raise ValueError(
-            f"its {member.filename} holds {dtype} of the shape {shape} in {end - begin:,} bytes; "
-            "it must be one row of numbers that fills them"
-        )
-    return content[data:end].view(dtype)
+    shape, dtype = _read_header(file, member, begin)
+    if len(shape) != 1:
+        raise ValueError(f"its {member.filename} has the shape {shape}, not one dimension")
+    return content[file.tell() : end].view(dtype)

@@ -63,7 +63,7 @@ def as_graph(
         over several GPUs are gathered on the caller's one GPU.
         A path is that of a Parquet file or of a folder of them (also with columns in the names of
         its folders, ``year=2024``), of a CSV, TSV or text file, compressed or not, of a ``.graph``
-        of WebGraph, of a ``.npz`` of ``scipy.sparse.save_npz``, or of what `CompressedGraph.save`
+        of WebGraph, of a ``.npz`` of ``scipy.sparse.save_npz`` (mapped if uncompressed), or of what `CompressedGraph.save`
         wrote. Parquet files, a ``pyarrow.dataset.Dataset``, a ``pyarrow.parquet.ParquetFile`` and a
         dask frame of pandas are read in chunks, several times: they need not fit in memory beside
         the graph, and must not change meanwhile.
@@ -221,6 +221,7 @@ def _of_data(graph, options, multigraph, device, progress):
             if taken is not None:
                 return taken
             edges = edges.edges()
+            edges.maybe_symmetric = False  # as was found out
         return _build(edges, options, multigraph, device)
     except MemoryError as error:
         raise LackOfMemory(_lack_of_memory(edges, device, error)) from error

@@ -12,6 +12,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -127,7 +128,9 @@ def read_webgraph(
             raise FileNotFoundError(f"{needed}: there is no such file")
     properties = _read_properties(described)
     try:
-        indptr, indices = _decoded(file, described, properties)
+        with file.open("rb") as stream:
+            content = _Bits(stream, PIECE)
+            indptr, indices = _decoded(content, file, described, properties)
         return _graph(indptr, indices, bool(directed), device)
     except MemoryError as error:
         raise LackOfMemory(
@@ -144,10 +147,11 @@ def _graph(indptr: np.ndarray, indices: np.ndarray, directed: bool, device: Devi
     return Graph(*arrays, None, directed, VertexIds.numbers(nodes, device))
 
 
-def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.ndarray, np.ndarray]:
+def _decoded(
+    content: _Bits, file: Path, described: Path, properties: _Properties
+) -> tuple[np.ndarray, np.ndarray]:
     """Decode indptr and indices of the file, checked against the properties."""
     nodes, arcs = properties.nodes, properties.arcs
-    content = _Bits(file, PIECE)
     bits = 8 * content.size
     if nodes > bits:
         raise ValueError(
@@ -197,8 +201,9 @@ def _decoded(file: Path, described: Path, properties: _Properties) -> tuple[np.n
 class _Bits:
     """The bits of a file as 64-bit words, a piece at a time, two words of zeros behind it."""
 
-    def __init__(self, file: Path, piece: int) -> None:
-        self.file, self.size = file, file.stat().st_size
+    def __init__(self, stream: BinaryIO, piece: int) -> None:
+        self.size = os.fstat(stream.fileno()).st_size
+        self._stream = stream
         self._begin, self._piece = 0, piece
         self._read()
 
@@ -228,9 +233,8 @@ class _Bits:
     def _read(self) -> None:
         size = min(self._piece, self.size - self._begin)
         self.words = np.zeros((size + 7) // 8 + 2, dtype=np.uint64)
-        with self.file.open("rb") as stream:
-            stream.seek(self._begin)
-            read = stream.readinto(memoryview(self.words).cast("B")[:size])
+        self._stream.seek(self._begin)
+        read = self._stream.readinto(memoryview(self.words).cast("B")[:size])
         if read < size:  # someone cut the file off meanwhile
             self.size = self._begin + read
         if sys.byteorder == "little":
