@@ -2,9 +2,11 @@
 
 import os
 
+import numpy as np
 import pytest
 
 from glp_rapids.cli import main, warmup
+from glp_rapids.graph import check_rows, symmetrize
 
 
 def test_all_work_is_done_once_in_order(monkeypatch, capsys):
@@ -26,6 +28,29 @@ def test_all_work_is_done_once_in_order(monkeypatch, capsys):
 @pytest.mark.parametrize("name", warmup.WORK)
 def test_the_work_runs(name):
     warmup.WORK[name]("cpu")
+
+
+def test_sparse_matrices_are_checked_and_symmetrized(monkeypatch):
+    called = set()
+    for module, name in (
+        (check_rows, "_worst"), (check_rows, "_is_symmetric"), (symmetrize, "_match"),
+        (symmetrize, "_add_weights"), (symmetrize, "_merge"),
+    ):  # fmt: skip
+        kernel = getattr(module, name)
+
+        def noted(*arguments, name=name, kernel=kernel):
+            arrays = [array for array in arguments if isinstance(array, np.ndarray)]
+            called.update((name, array.dtype.name) for array in arrays)
+            return kernel(*arguments)
+
+        monkeypatch.setattr(module, name, noted)
+    warmup.WORK["sparse-matrices"]("cpu")
+    assert called >= {
+        (name, dtype)
+        for name in ("_is_symmetric", "_add_weights", "_merge")
+        for dtype in ("int32", "int64", "float64")
+    }
+    assert called >= {("_worst", "int32"), ("_match", "int32")}
 
 
 def test_what_was_compiled_is_in_the_cache(monkeypatch, capsys):

@@ -288,6 +288,37 @@ def test_a_map_whose_file_is_another_by_now_is_kept(tmp_path):
         assert np.shares_memory(again, whole)
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "arrays"])
+@pytest.mark.parametrize("dtype", ["i4", "f2", "f4", "f8", "u8", ">i8"])
+def test_arrays_of_graphs_are_no_memmaps(form, dtype, tmp_path):
+    matrix = matrix_of(as_graph(**SUBJECTS["directed"](), device="cpu")).astype("i8")
+    matrix = matrix.asformat("coo" if form == "arrays" else form)
+    names = ("row", "col") if matrix.format == "coo" else ("indptr", "indices")
+    maps = {}
+    for name in (*names, "data"):
+        array = getattr(matrix, name).astype("u4" if name == "indices" else "i4")
+        np.save(tmp_path / f"{name}.npy", array.astype(dtype) if name == "data" else array)
+        maps[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    given = tuple(maps.values())
+    if form == "coo":
+        matrix.coords, matrix.data = given[:2], given[2]
+    else:
+        for name, array in maps.items() if form != "arrays" else ():
+            setattr(matrix, name, array)
+    for directed in (False, True):
+        graph = as_graph(given if form == "arrays" else matrix, directed=directed, device="cpu")
+        assert {type(getattr(graph, name)) for name in OURS} == {np.ndarray}
+        again = compress(graph, "packed").to_graph()
+        assert again.weights.tobytes() == graph.weights.tobytes()
+
+
+def test_weights_in_a_file_stay_there_when_a_graph_is_compressed(tmp_path):
+    size = 300  # squared it is more than what a table of weights holds
+    matrix = sp.csr_array(np.arange(1.0, 1 + size * size).reshape(size, size))
+    graph = as_graph(through_npz(matrix, tmp_path), directed=True, device="cpu")
+    assert np.shares_memory(compress(graph).weights, graph.weights)
+
+
 @pytest.fixture
 def no_private_maps(monkeypatch):
     """A system that refuses them, as for a file larger than its memory."""

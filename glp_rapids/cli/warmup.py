@@ -54,7 +54,8 @@ def _sparse_matrices(device: Device) -> None:
         graph = _graph("cpu", weights)
         n = graph.number_of_vertices
         data = graph.indices > -1 if graph.weights is None else graph.weights
-        matrix = scipy.sparse.csr_array((data, graph.indices, graph.indptr), shape=(n, n))
+        starts = graph.indptr.astype("int32")  # SciPy gives indices the type of these
+        matrix = scipy.sparse.csr_array((data, graph.indices, starts), shape=(n, n))
         for given in (matrix, scipy.sparse.triu(matrix, format="csr")):
             as_graph(given, device=device)
 
