@@ -1,6 +1,7 @@
 """Breadth-first search and shortest paths, beside the twins and other libraries."""
 
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 
 import networkx as nx
 import numpy as np
@@ -14,19 +15,19 @@ from pandas.testing import assert_frame_equal
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from glp_rapids import as_graph, bfs, sssp
+from glp_rapids import (
+    as_graph,
+    betweenness_centrality,
+    bfs,
+    multi_source_bfs,
+    sssp,
+    weakly_connected_components,
+)
+from glp_rapids.jit.interrupts import Stopped, stopped_by
 from glp_rapids.traversal.engines import cpu, largest
 
 DIRECTIONS = ("out", "in", "both")
 WITH_VERTICES = [name for name in GRAPHS if name != "empty"]
-
-
-def expected_frame(graph, rows, starts, found, dtype):
-    """The frame of what the twins say, with the sentinels of the default."""
-    before = reference.predecessors(rows.indptr, rows.indices, rows.weights, starts, found)
-    far = largest(np.dtype(dtype))
-    distance = np.array([far if one is None else one for one in found], dtype=dtype)
-    return distance, np.array(before)
 
 
 def check_predecessors(graph, found, before):
@@ -275,3 +276,26 @@ def test_real_graphs_are_as_scipy_says(data):
         known = csgraph.dijkstra(matrix, indices=start, unweighted=True)
         found = bfs(graph, graph.external(np.array([start])), unreachable="drop")
         assert found["distance"].tolist() == known[np.isfinite(known)].astype(int).tolist()
+
+
+STOPPED = {
+    "bfs": lambda graph: bfs(graph, 0),
+    "sssp": lambda graph: sssp(graph, 0),
+    "multi_source_bfs": lambda graph: multi_source_bfs(graph, [0, 1]),
+    "weakly_connected_components": weakly_connected_components,
+    "betweenness_centrality": lambda graph: betweenness_centrality(graph, sources=[0]),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_raised_flag_stops_a_search(name):
+    graph = as_graph(**edges(path(20_000), np.ones(19_999)), device="cpu")
+
+    def search():
+        with stopped_by(np.ones(1, np.uint8)):
+            STOPPED[name](graph)
+
+    # in a thread of its own, as what can be interrupted runs
+    with ThreadPoolExecutor(1) as pool, pytest.raises(Stopped):
+        pool.submit(search).result()
+    STOPPED[name](graph)

@@ -168,15 +168,30 @@ def test_compressed_graphs_are_searched_as_plain_ones(scheme):
     assert_frame_equal(bfs(compress(graph, scheme), 0), bfs(graph, 0))
 
 
-def test_a_graph_on_a_device_without_an_engine_is_searched_on_the_host(monkeypatch):
-    moved = []
-    to = Graph.to
-    monkeypatch.setattr(Graph, "to", lambda self, device: moved.append(device) or to(self, "cpu"))
+class SomeEngine:
+    """An engine of a device that can search, but not along weights."""
+
+    def bfs(self, starts, depth, predecessors):
+        raise AssertionError("not called here")
+
+
+@pytest.mark.parametrize(
+    ("table", "methods", "moves"),
+    [
+        ({}, ("bfs",), True),
+        ({"gpu": lambda: SomeEngine}, ("bfs",), False),
+        ({"gpu": lambda: SomeEngine}, ("bfs", "sssp"), True),
+    ],
+)
+def test_what_a_device_has_no_engine_for_is_done_on_the_host(table, methods, moves, monkeypatch):
     graph = as_graph(ROADS, device="cpu")
-    monkeypatch.setattr(Graph, "device", property(lambda self: "gpu" if not moved else "cpu"))
-    found = engines.where_searched(graph)
-    assert moved == ["cpu"]
-    assert found.device == "cpu"
+    host = as_graph(ROADS, device="cpu")
+    with monkeypatch.context() as patch:
+        patch.setattr(Graph, "device", "gpu")
+        patch.setattr(Graph, "to", lambda self, device: host if device == "cpu" else None)
+        patch.setattr(engines, "ENGINES", {**engines.ENGINES, **table})
+        found = engines.where_searched(graph, *methods)
+    assert found is (host if moves else graph)
 
 
 # ---------------------------------------------------------------- what is refused

@@ -88,7 +88,7 @@ def betweenness_centrality(
         raise ValueError("k and sources both say where paths begin; leave one of them out")
     if k is not None:
         check_integer("k", k, 1, or_none=" or None")
-    search = Search(graph, "out", edges)
+    search = Search(graph, "out", edges, "dependencies")
     n = search.graph.number_of_vertices
     if k is not None and k > n:
         raise ValueError(f"k must be at most the number of vertices, {n}, not {k}")

@@ -90,6 +90,6 @@ def bfs(
     depth = depth_of(depth_limit)
     check_truth(return_predecessors=return_predecessors)
     check_unreachable(unreachable)
-    search = Search(graph, direction, edges)
+    search = Search(graph, direction, edges, "bfs")
     found = search.engine.bfs(search.vertices(start, "start"), depth, bool(return_predecessors))
     return search.result(found, unreachable, levels=found.rounds)

@@ -49,7 +49,7 @@ def weakly_connected_components(graph: Any, **edges: Unpack[EdgeOptions]) -> Fra
     >>> weakly_connected_components(edges)["labels"].tolist()
     [0, 0, 1, 1, 1]
     """
-    search = Search(graph, "out", edges)
+    search = Search(graph, "out", edges, "components")
     labels = search.engine.components()
     number = int(labels.max()) + 1 if labels.size else 0
     return search.reported(search.graph.frame({"labels": labels}), components=number)

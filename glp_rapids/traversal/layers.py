@@ -18,6 +18,8 @@ from glp_rapids.common.segments import segment_ids
 from glp_rapids.frames.kinds import to_frame
 from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.read import as_graph
+from glp_rapids.jit.interrupts import call, interruptible
 from glp_rapids.traversal.engines import Found, largest
 from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of
 from glp_rapids.traversal.sssp import refuse_long_paths
@@ -96,7 +98,7 @@ def layered_edges(
     >>> layers.path_counts()["paths"].tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    search = Search(graph, direction, edges)
+    search = Search(as_graph(graph, **edges).to("cpu"), direction, {}, "bfs")
     starts = search.vertices(start, "start")
     found = search.engine.bfs(starts, 1 << 40, True)
     return LayeredEdges(search, direction, starts, found)
@@ -189,13 +191,13 @@ class LayeredEdges:
             ``vertex, paths``, float64: exact up to 2**53, infinite beyond 1e308, 0 where there is
             none. With several starts, paths from all that are nearest.
         """
-        from glp_rapids.jit.interrupts import flag
         from glp_rapids.traversal.kernels import cpu_layers
 
         level = self._found.distance
         paths = np.zeros(level.size)
         paths[self._starts] = 1.0
-        cpu_layers.count_paths(self._order, self._offsets, self._indices, level, paths, flag())
+        work = cpu_layers.count_paths, self._order, self._offsets, self._indices, level, paths
+        interruptible(call)(*work)
         return self._search.graph.frame({"paths": paths})
 
     def sssp(self, *, cutoff: float | None = None, unreachable: Unreachable = "max") -> Frame:
@@ -213,15 +215,14 @@ class LayeredEdges:
             raise ValueError("the graph has no weights; distances in edges are those of bfs()")
         cutoff = cutoff_of(cutoff, self._weights.dtype)
         refuse_long_paths(self._rows)
-        from glp_rapids.jit.interrupts import flag
         from glp_rapids.traversal.kernels import cpu_layers
 
         unreached = self._weights.dtype.type(largest(self._weights.dtype))
         distance = np.full(self._found.distance.size, unreached)
         distance[self._starts] = 0
-        sweeps = cpu_layers.relax_all(
-            self._order, self._offsets, self._indices, self._weights, distance, unreached,
-            self._weights.dtype.type(cutoff), flag(),
+        sweeps = interruptible(call)(
+            cpu_layers.relax_all, self._order, self._offsets, self._indices, self._weights,
+            distance, unreached, self._weights.dtype.type(cutoff),
         )  # fmt: skip
         return self._search.result(Found(distance, None, sweeps), unreachable, sweeps=sweeps)
 

@@ -95,7 +95,7 @@ def multi_source_bfs(
     depth = depth_of(depth_limit)
     check_truth(summary=summary)
     check_unreachable(unreachable)
-    search = Search(graph, direction, edges)
+    search = Search(graph, direction, edges, "bfs_of_each")
     starts = search.vertices(sources, "sources")
     batches = search.engine.bfs_of_each(starts, depth, not summary)
     make = _summary if summary else _distances

@@ -36,9 +36,12 @@ UNREACHABLE = ("max", "null", "drop")
 class Search:
     """One call: the graph where it is searched, its engine, and the frame that comes out."""
 
-    def __init__(self, graph: Any, direction: Direction, edges: EdgeOptions | dict) -> None:
+    def __init__(
+        self, graph: Any, direction: Direction, edges: EdgeOptions | dict, *methods: str
+    ) -> None:
+        """``methods``: what will be asked of the engine."""
         check_choice("direction", direction, ("out", "in", "both"), "'out', 'in' or 'both'")
-        self.graph: Graph = where_searched(as_graph(graph, **edges))
+        self.graph: Graph = where_searched(as_graph(graph, **edges), *methods)
         self._begin = time.perf_counter()
         self.engine = engine_for(self.graph, direction)
 

@@ -109,7 +109,9 @@ def sssp(
     check_truth(return_predecessors=return_predecessors)
     check_unreachable(unreachable)
     cutoff_of(cutoff, np.dtype(np.float64))
-    search = Search(graph, direction, {"multigraph": "min", **edges, "weight": weight})
+    search = Search(
+        graph, direction, {"multigraph": "min", **edges, "weight": weight}, "bfs", "sssp"
+    )
     starts = search.vertices(source, "source")
     ends = starts[:0] if targets is None else search.vertices(targets, "targets")
     rows = search.graph.rows(direction)

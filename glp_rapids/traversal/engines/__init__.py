@@ -1,7 +1,8 @@
 """The engines of traversal: the same methods on every device that has one.
 
 An engine is made of a graph and a direction. It takes and returns arrays of vertex indices where
-its device has them, and knows nothing of ids and frames. A device joins by a line in `ENGINES`.
+its device has them, and knows nothing of ids and frames. A device joins by a line in `ENGINES`, with
+an engine that may lack some methods: what needs these is done on the host.
 """
 
 from __future__ import annotations
@@ -78,9 +79,11 @@ def _cpu() -> Callable[[Graph, Direction], Engine]:
 ENGINES: dict[DeviceName, Callable[[], Callable[[Graph, Direction], Engine]]] = {"cpu": _cpu}
 
 
-def where_searched(graph: Graph) -> Graph:
-    """Return the graph where there is an engine for it: as it is, or brought to the host."""
-    return graph if graph.device in ENGINES else graph.to("cpu")
+def where_searched(graph: Graph, *methods: str) -> Graph:
+    """Return the graph where an engine has some methods: as it is, or brought to the host."""
+    engine = ENGINES.get(graph.device)
+    here = engine is not None and all(hasattr(engine(), method) for method in methods)
+    return graph if here else graph.to("cpu")
 
 
 def engine_for(graph: Graph, direction: Direction) -> Engine:

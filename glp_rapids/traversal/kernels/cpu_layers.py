@@ -22,6 +22,8 @@ def relax_all(order, offsets, indices, weights, distance, unreached, cutoff, sto
         sweeps += 1
         changed = False
         for row in range(order.size):
+            if stop[0] != 0:
+                break
             here = distance[U64(order[row])]
             if here == unreached:
                 continue
