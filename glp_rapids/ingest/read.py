@@ -63,10 +63,10 @@ def as_graph(
         over several GPUs are gathered on the caller's one GPU.
         A path is that of a Parquet file or of a folder of them (also with columns in the names of
         its folders, ``year=2024``), of a CSV, TSV or text file, compressed or not, of a ``.graph``
-        of WebGraph, of a ``.npz`` of ``scipy.sparse.save_npz`` (mapped if uncompressed), or of what `CompressedGraph.save`
-        wrote. Parquet files, a ``pyarrow.dataset.Dataset``, a ``pyarrow.parquet.ParquetFile`` and a
-        dask frame of pandas are read in chunks, several times: they need not fit in memory beside
-        the graph, and must not change meanwhile.
+        of WebGraph, of a ``.npz`` of ``scipy.sparse.save_npz`` (mapped if it is not compressed), or
+        of what `CompressedGraph.save` wrote. Parquet files, a ``pyarrow.dataset.Dataset``, a
+        ``pyarrow.parquet.ParquetFile`` and a dask frame of pandas are read in chunks, several
+        times: they need not fit in memory beside the graph, and must not change meanwhile.
     source, destination : str or list of str
         The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
         strings, dates, categories, or any one type that can be sorted.
