@@ -60,7 +60,7 @@ LOOP = [
     ("progress", None, TypeError, "progress must be a bool or a function"),
     ("device", "tpu", ValueError, "device must be 'cpu', 'gpu' or None, not 'tpu'"),
     ("directed", "yes", TypeError, "directed must be True or False"),
-    ("multigraph", "sum", ValueError, "multigraph must be 'merge' or 'keep', not 'sum'"),
+    ("multigraph", "sum", ValueError, "multigraph must be 'merge', 'keep' or 'min', not 'sum'"),
     ("weight", "amount", ValueError, "no column 'amount'"),
     ("source", "payer", ValueError, "no column 'payer'"),
 ]
