@@ -1,8 +1,8 @@
 """The engines of traversal: the same methods on every device that has one.
 
 An engine is made of a graph and a direction. It takes and returns arrays of vertex indices where
-its device has them, and knows nothing of ids and frames. A device joins by a line in `ENGINES`,
-with an engine that may lack some methods: what needs these is done on the host.
+its device has them, and knows nothing of ids and frames. A device joins by a line in `ENGINES`; its
+engine may lack some methods, and what needs these is done on the host.
 """
 
 from __future__ import annotations
