@@ -191,6 +191,29 @@ def test_the_step_of_the_limit_does_not_show(name, dtype, step, monkeypatch):
     certificate(graph, [start], found)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_weights_from_one_to_two_to_the_hundred_and_ten(dtype):
+    leaves = np.arange(600)
+    weights = np.where(leaves % 3, 1.0, 2.0 ** (leaves / 600 * 110)).astype(dtype)
+    star = pd.DataFrame({"src": 0, "dst": leaves + 1, "w": weights})
+    found = sssp(star, 0, weight="w", directed=True)
+    np.testing.assert_array_equal(found["distance"].to_numpy()[1:], weights)
+    assert found["distance"].dtype == dtype
+
+
+def test_the_step_is_one_of_most_weights():
+    # a mean would be that of the largest, or no number at all
+    i, j = np.triu_indices(30, 1)
+    found = sssp((i, j, np.full(i.size, 8e305)), 0)
+    assert found["distance"].tolist() == [0.0] + [8e305] * 29
+    weights = np.full(1000, 512, np.int64)
+    weights[::10], weights[5] = 0, 1 << 50
+    graph = as_graph((np.arange(1000), np.arange(1, 1001), weights), device="cpu", directed=True)
+    assert cpu.CpuEngine(graph, "out")._unit() == 512 * cpu.STEP / 128
+    nothing = as_graph((i, j, np.zeros(i.size)), device="cpu")
+    assert cpu.CpuEngine(nothing, "out")._unit() == np.finfo(np.float64).tiny
+
+
 def certificate(graph, starts, found):
     """Predecessors are on shortest paths, never in a circle, and the smallest that are nearer."""
     distance = found["distance"].to_numpy()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PULL = 15, 16  # see `cpu_bfs.top_down`; by measurement on Kronecker graphs and road networks
 PARALLEL_FROM = 1 << 16  # vertices
-STEP = 0.5  # mean weights: how far the limit of near vertices goes up at first
+STEP = 0.5  # median weights: how far the limit of near vertices goes up at first
 SAMPLE = 1 << 12  # weights
 AT_ONCE = 64  # searches, a bit each
 TRIAL = 64, 4  # see `cpu_together.search_together`
@@ -223,11 +223,13 @@ class CpuEngine:
         return total
 
     def _unit(self) -> float:
-        """Return what the limit goes up by at least: a part of the mean of some weights."""
+        """Return what the limit goes up by at least: a part of the median of some weights."""
         sample = self._weights[:: max(1, self._weights.size // SAMPLE)]
-        mean = float(sample.astype(np.float64).mean()) if sample.size else 0.0
+        positive = sample[sample > 0].astype(np.float64)
+        # no mean: one weight that is far above all others would make the step reach everything
+        median = float(np.median(positive)) if positive.size else 0.0
         least = 1 if self._weights.dtype.kind == "i" else float(np.finfo(sample.dtype).tiny)
-        return max(mean * STEP / cpu_sssp.FIRST_FACTOR, least)
+        return max(median * STEP / cpu_sssp.FIRST_FACTOR, least)
 
 
 def _dependencies(graph: tuple, raised: np.ndarray, source: int, room: tuple) -> int:

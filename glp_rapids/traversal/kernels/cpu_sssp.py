@@ -47,8 +47,7 @@ def near_far(
     place = np.zeros(vertices, np.uint8)
     near, far = np.empty(vertices, indices.dtype), np.empty(vertices, indices.dtype)
     pace = np.zeros(2, distance.dtype)  # the step, and 0: of this type, whatever they are made of
-    factor = np.int64(FIRST_FACTOR)
-    pace[0] = unit * factor
+    pace[0] = unit * FIRST_FACTOR
     step, limit, lowest = pace[0], pace[1], cutoff
     head = size = waiting = np.int64(0)
     for i in range(starts.size):
@@ -116,12 +115,13 @@ def near_far(
             settled += 1
         if waiting == 0 or (targets.size and settled == targets.size):
             return rounds
+        if stop[0] != 0:
+            return rounds
         if rounds and worked and waiting > entries:
             if step < cutoff - step:
-                factor += factor
-        elif again > worked // 2 and factor > 1:
-            factor //= 2
-        pace[0] = unit * factor
+                pace[0] += step
+        elif again > worked // 2 and step > unit:
+            pace[0] /= 2  # exact: the unit times a power of two
         step = pace[0]
         worked = again = entries = np.int64(0)
         rounds += 1
