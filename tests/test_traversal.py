@@ -193,8 +193,8 @@ def test_the_step_of_the_limit_does_not_show(name, dtype, step, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_weights_from_one_to_two_to_the_hundred_and_ten(dtype):
-    leaves = np.arange(600)
-    weights = np.where(leaves % 3, 1.0, 2.0 ** (leaves / 600 * 110)).astype(dtype)
+    leaves = np.arange(3 * cpu.SAMPLE)
+    weights = np.where(leaves % 3, 2.0 ** (leaves / leaves.size * 110), 1.0).astype(dtype)
     star = pd.DataFrame({"src": 0, "dst": leaves + 1, "w": weights})
     found = sssp(star, 0, weight="w", directed=True)
     np.testing.assert_array_equal(found["distance"].to_numpy()[1:], weights)

@@ -1,5 +1,10 @@
 """Edges by layers: none is lost, and what is made of them is what searches find."""
 
+import os
+import signal
+import threading
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +15,8 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from glp_rapids import as_graph, bfs, layered_edges, sssp
+from glp_rapids.jit.interrupts import Stopped, stopped_by
+from glp_rapids.traversal.kernels import cpu_layers
 
 WITH_VERTICES = [name for name in GRAPHS if name != "empty"]
 
@@ -102,3 +109,52 @@ def test_what_layers_cannot_do_is_refused():
         layers.sssp()
     with pytest.raises(ValueError, match="unreachable must be"):
         layers.bfs(unreachable="no")
+
+
+WORK = {
+    "relax_all": lambda layers: layers.sssp(),
+    "count_paths": lambda layers: layers.path_counts(),
+}
+
+
+@pytest.mark.parametrize("kernel", WORK)
+def test_work_on_layers_can_be_interrupted(kernel, monkeypatch):
+    layers = layered_edges(edges(path(3), np.ones(2))["graph"], 0, weight="weight", device="cpu")
+    raised = []
+
+    def stopped():
+        with stopped_by(np.ones(1, np.uint8)):
+            try:
+                WORK[kernel](layers)
+            except Stopped as error:
+                raised.append(error)
+
+    thread = threading.Thread(target=stopped)
+    thread.start()
+    thread.join()
+    assert len(raised) == 1
+    seen = []
+
+    def endless(*arguments):
+        time.sleep(0.5)  # until the main thread waits
+        os.kill(os.getpid(), signal.SIGINT)
+        end = time.monotonic() + 60
+        while not arguments[-1][0] and time.monotonic() < end:
+            time.sleep(0.01)
+        seen.append(int(arguments[-1][0]))
+
+    monkeypatch.setattr(cpu_layers, kernel, endless)
+    with pytest.raises(KeyboardInterrupt):
+        WORK[kernel](layers)
+    assert seen == [1]
+
+
+def test_kernels_look_at_the_flag():
+    order, offsets = np.arange(2, dtype=np.int32), np.array([0, 1, 2])
+    indices, raised = np.array([1, 0], np.int32), np.ones(1, np.uint8)
+    paths = np.array([1.0, 0.0])
+    cpu_layers.count_paths(order, offsets, indices, order, paths, raised)
+    assert paths.tolist() == [1.0, 0.0]
+    distance = np.array([0.0, 9.0])
+    cpu_layers.relax_all(order, offsets, indices, np.ones(2), distance, 9.0, 8.0, raised)
+    assert distance.tolist() == [0.0, 9.0]
