@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from pandas.testing import assert_frame_equal
 
 from glp_rapids import as_graph, bfs, layered_edges, sssp
 from glp_rapids.jit.interrupts import Stopped, stopped_by
+from glp_rapids.traversal import search
 from glp_rapids.traversal.kernels import cpu_layers
 
 WITH_VERTICES = [name for name in GRAPHS if name != "empty"]
@@ -98,6 +100,33 @@ def test_shortest_paths_that_the_paper_would_miss():
     found = layers.sssp()
     assert found["distance"].tolist() == [0, 1, 2, 3, 4, 4]
     assert found.attrs["glp"]["sweeps"] >= 2
+
+
+def test_of_duplicates_in_a_frame_the_shortest_counts():
+    frame = pd.DataFrame({"src": [0, 0, 1], "dst": [1, 1, 2], "w": [5, 3, 1]})
+    layers = layered_edges(frame, 0, weight="w")
+    expected = sssp(frame, 0, weight="w", return_predecessors=False)
+    assert_frame_equal(layers.sssp(), expected)
+    assert expected["distance"].tolist() == [0, 3, 4]
+    assert layers.edges()["weight"].tolist() == [3, 3, 1, 1]
+    added = layered_edges(frame, 0, weight="w", multigraph="merge")
+    assert added.sssp()["distance"].tolist() == [0, 8, 9]
+
+
+def test_with_both_directions_a_pair_of_edges_is_two_ways():
+    layers = layered_edges(([0, 1, 1], [1, 0, 2]), 0, directed=True, direction="both")
+    assert layers.path_counts()["paths"].tolist() == [1.0, 2.0, 2.0]
+    assert layers.edges()["dst"].tolist() == [1, 1, 0, 0, 2, 1]
+
+
+def test_seconds_are_those_of_each_call(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(search, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    frame = edges(path(3), np.ones(2))["graph"]
+    layers = layered_edges(frame, 0, weight="weight", device="cpu")
+    now[0] = 1000.0  # much later
+    assert layers.bfs().attrs["glp"]["seconds"] == 0
+    assert layers.sssp().attrs["glp"]["seconds"] == 0
 
 
 def test_what_layers_cannot_do_is_refused():

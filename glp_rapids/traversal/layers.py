@@ -51,13 +51,15 @@ def layered_edges(
     Parameters
     ----------
     graph : graph-like
-        Anything that `as_graph` takes.
+        Anything that `as_graph` takes. Of duplicates in a frame or other data given here the
+        shortest counts, as in `sssp`; a `Graph` is taken as it was built.
     start : id, or list, array, Series or frame of ids
         As in `bfs`.
     direction : {"out", "in", "both"}
-        Follow the edges of a directed graph, go against them, or do not mind their direction.
+        Follow the edges of a directed graph, go against them, or do not mind their direction. With
+        "both", a pair of edges (a, b) and (b, a) is two edges from a to b, and two from b to a.
     **edges
-        How to read ``graph``; see `as_graph`.
+        How to read ``graph``; see `as_graph`. ``multigraph`` is "min" by default here.
 
     Returns
     -------
@@ -98,6 +100,7 @@ def layered_edges(
     >>> layers.path_counts()["paths"].tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
+    edges = {"multigraph": "min", **edges}
     search = Search(as_graph(graph, **edges).to("cpu"), direction, {}, "bfs")
     starts = search.vertices(start, "start")
     found = search.engine.bfs(starts, 1 << 40, True)
@@ -180,7 +183,7 @@ class LayeredEdges:
     def bfs(self, *, unreachable: Unreachable = "max") -> Frame:
         """Return what `bfs` from the same start returns, without a search."""
         check_unreachable(unreachable)
-        return self._search.result(self._found, unreachable, levels=self._found.rounds)
+        return self._search.again().result(self._found, unreachable, levels=self._found.rounds)
 
     def path_counts(self) -> Frame:
         """Count the shortest paths, in edges, from the start to every vertex.
@@ -189,7 +192,8 @@ class LayeredEdges:
         -------
         frame
             ``vertex, paths``, float64: exact up to 2**53, infinite beyond 1e308, 0 where there is
-            none. With several starts, paths from all that are nearest.
+            none. With several starts, paths from all that are nearest. With ``direction="both"``
+            a pair of edges (a, b) and (b, a) is two ways from a to b.
         """
         from glp_rapids.traversal.kernels import cpu_layers
 
@@ -211,6 +215,7 @@ class LayeredEdges:
             shortest paths have few edges more than they need, and many elsewhere.
         """
         check_unreachable(unreachable)
+        search = self._search.again()
         if self._weights is None:
             raise ValueError("the graph has no weights; distances in edges are those of bfs()")
         cutoff = cutoff_of(cutoff, self._weights.dtype)
@@ -224,7 +229,7 @@ class LayeredEdges:
             cpu_layers.relax_all, self._order, self._offsets, self._indices, self._weights,
             distance, unreached, self._weights.dtype.type(cutoff),
         )  # fmt: skip
-        return self._search.result(Found(distance, None, sweeps), unreachable, sweeps=sweeps)
+        return search.result(Found(distance, None, sweeps), unreachable, sweeps=sweeps)
 
     def _read(self, first: int, last: int) -> Layer:
         """Read the edges of some layers that follow one another."""

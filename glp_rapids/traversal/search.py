@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,6 +45,12 @@ class Search:
         self.graph: Graph = where_searched(as_graph(graph, **edges), *methods)
         self._begin = time.perf_counter()
         self.engine = engine_for(self.graph, direction)
+
+    def again(self) -> Search:
+        """Begin another call on the same graph, whose time counts from now."""
+        other = copy.copy(self)
+        other._begin = time.perf_counter()
+        return other
 
     def vertices(self, ids: Any, argument: str) -> Array:
         """Look up vertices, one id or several, each once and in the order of their indices."""
