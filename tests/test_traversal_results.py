@@ -1,5 +1,7 @@
 """Paths, many sources, betweenness and components; what is refused; how results come out."""
 
+import io
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -20,9 +22,11 @@ from glp_rapids import (
     sssp,
     weakly_connected_components,
 )
+from glp_rapids.device import LackOfMemory
 from glp_rapids.graph.graph import Graph
-from glp_rapids.traversal import engines
+from glp_rapids.traversal import engines, paths
 from glp_rapids.traversal.engines import cpu, largest
+from glp_rapids.traversal.kernels import cpu_paths
 
 ROADS = pd.DataFrame(
     {"src": [1, 1, 2, 3, 7], "dst": [2, 3, 3, 4, 8], "km": [7, 2, 4, 1, 1], "w": [7, 2, 4, 1, 1.0]}
@@ -293,6 +297,38 @@ def test_paths_of_ids_of_several_columns():
     rows = shortest_paths(found, (0, "acc9"))
     assert rows["1_vertex"].tolist() == ["acc0", "acc4", "acc5", "acc9"]
     assert rows["1_target"].unique().tolist() == ["acc9"]
+
+
+@given(st.lists(st.integers(-1, 11), min_size=12, max_size=12), st.permutations(range(12)))
+def test_sizes_of_paths_and_circles(before, ends):
+    expected = []
+    for place in ends:
+        size = 0
+        while place >= 0 and size <= len(before):
+            place, size = before[place], size + 1
+        expected.append(size if place < 0 else -1)
+    assert cpu_paths.path_sizes(np.array(before), np.array(ends)).tolist() == expected
+
+
+def test_paths_that_do_not_fit_are_refused_before_they_are_made(monkeypatch):
+    found = bfs(edges(path(300))["graph"], 0)
+    monkeypatch.setattr(paths, "memory_free", lambda device: 300 * 301 // 2 * 40 - 1)
+    with pytest.raises(LackOfMemory, match=r"300 targets have 45,150 vertices.*fewer targets"):
+        shortest_paths(found, range(300))
+    assert len(shortest_paths(found, range(299))) == 299 * 300 // 2
+
+
+@pytest.mark.parametrize("unreachable", ["max", "drop"])  # nulls would turn ids into floats
+@pytest.mark.parametrize("weight", [None, "km", "w"])
+def test_paths_of_a_result_that_was_a_file(weight, unreachable):
+    found = sssp(ROADS, 1, weight=weight, unreachable=unreachable)
+    read = pd.read_csv(io.StringIO(found.to_csv(index=False)))
+    targets = found["vertex"].tolist()
+    rows = shortest_paths(read, targets)
+    expected = shortest_paths(found, targets)
+    assert_frame_equal(rows, expected, check_dtype=False)
+    assert rows["vertex"].tolist() == [1, 1, 3, 2, 1, 3, 1, 3, 4] or weight is None
+    assert rows.attrs["glp"]["unreached"] == (0 if unreachable == "drop" else 2)
 
 
 def test_results_that_are_none_are_refused():

@@ -9,14 +9,16 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.common.segments import segment_ids, segment_offsets
-from glp_rapids.device import to_device, to_host
+from glp_rapids.device import LackOfMemory, memory_free, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.ingest.rank import rank_ids
-from glp_rapids.traversal.engines import largest
 from glp_rapids.traversal.search import as_ids
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Column, Frame
+
+
+BYTES_A_ROW = 40  # of the result and what it is made of, with ids of a few bytes
 
 
 @guarded
@@ -46,6 +48,8 @@ def shortest_paths(result: Frame, targets: Any) -> Frame:
         has an id that is not in ``result``.
     TypeError
         If ``result`` is no frame.
+    LackOfMemory
+        If there is no room for paths as long as these; before they are made.
 
     Notes
     -----
@@ -76,6 +80,13 @@ def shortest_paths(result: Frame, targets: Any) -> Frame:
     if (sizes < 0).any():
         raise ValueError(
             "result: its predecessors lead in a circle; pass what bfs or sssp returned"
+        )
+    needed = int(sizes.sum()) * BYTES_A_ROW
+    if needed > (free := memory_free("cpu")):
+        raise LackOfMemory(
+            f"the paths to {ends.size} targets have {int(sizes.sum()):,} vertices, which need "
+            f"about {needed:,} bytes, and {free:,} are free on the host; ask for fewer targets at "
+            "a time"
         )
     offsets = segment_offsets(sizes)
     places = np.empty(int(offsets[-1]), np.int64)
@@ -123,8 +134,8 @@ class _Table:
         self.row_of[self.rank] = np.arange(self.rank.size)
         self.distance = kinds.as_column(frame["distance"], "result: distance")
         self.device = "cpu" if kind == "pandas" else "gpu"
-        self.reached = _reached(self.distance)
         self.before = self._rows_before(frame[predecessors])
+        self.reached = (self.before >= 0) | _is_start(self.distance)
 
     def _columns(self, name: str) -> list[str]:
         """Name the columns of an id: one, or ``0_name``, ``1_name``, ..."""
@@ -152,8 +163,10 @@ class _Table:
         return before
 
 
-def _reached(distance: Column) -> np.ndarray:
-    """Tell which distances are neither null nor the one that stands for unreached."""
+def _is_start(distance: Column) -> np.ndarray:
+    """Tell which distances are 0.
+
+    The one that stands for unreached cannot be told: a file may have changed its type.
+    """
     there = to_host(kinds.to_array(distance.notna()))
-    values = to_host(kinds.to_array(distance.fillna(0)))
-    return there & (values != largest(values.dtype))
+    return there & (to_host(kinds.to_array(distance.fillna(0))) == 0)

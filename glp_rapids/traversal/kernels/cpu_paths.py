@@ -11,14 +11,23 @@ jit = kept(error_model="numpy")
 
 @jit
 def path_sizes(before, ends):
-    """Count the vertices on the path to each end; -1 if it does not end within all there are."""
+    """Count the vertices on the path to each end; -1 if it leads in a circle."""
     sizes = np.empty(ends.size, np.int64)
+    known = np.zeros(before.size, np.int64)  # the sizes of paths to places; 0: not seen so far
     for i in range(ends.size):
         place, size = ends[i], np.int64(0)
-        while place >= 0 and size <= before.size:
+        while place >= 0 and known[place] == 0:
+            known[place] = -1  # it stays so in a circle, and on the way into one
             place = before[place]
             size += 1
-        sizes[i] = size if place < 0 else -1
+        if place >= 0:
+            size = size + known[place] if known[place] > 0 else np.int64(-1)
+        sizes[i] = size
+        place = ends[i]
+        while size > 0 and place >= 0 and known[place] < 0:
+            known[place] = size
+            place = before[place]
+            size -= 1
     return sizes
 
 
