@@ -48,21 +48,23 @@ class Objective:
         self.volume, self.constant = [2**shift] * n, min(constant, 2**62)
 
     def quality(self, partition):
-        """The quality of a partition, and what gains of it are measured by."""
-        inside, total, sums, sizes = sum(self.degree), sum(self.degree), {}, {}
+        """The quality of a partition, what gains of it are measured by, and its exact value."""
+        inside, total, sums, sizes, volumes = sum(self.degree), sum(self.degree), {}, {}, {}
         for v, neighbours in enumerate(self.neighbours):
             inside -= sum(w for u, w in neighbours.items() if partition[u] != partition[v])
             sums[partition[v]] = sums.get(partition[v], 0) + self.degree[v]
             sizes[partition[v]] = sizes.get(partition[v], 0) + 1
+            volumes[partition[v]] = volumes.get(partition[v], 0) + self.volume[v]
+        exact = self.constant * inside - sum(volume**2 for volume in volumes.values())
         if self.name == "cpm":
             pairs = math.fsum(size * (size - 1) / 2 for size in sizes.values())
             weight = math.ldexp(inside / 2, -self.exponent)
-            return weight - self.resolution * pairs, math.ldexp(total / 2, -self.exponent)
+            return weight - self.resolution * pairs, math.ldexp(total / 2, -self.exponent), exact
         if not total:
-            return math.nan, 1.0
+            return math.nan, 1.0, exact
         shares = [float(volume) / float(total) for volume in sums.values()]
         expected = math.fsum(share * share for share in shares)
-        return inside / total - self.resolution * expected, 1.0
+        return inside / total - self.resolution * expected, 1.0, exact
 
 
 def classes_of(words, seed, draw):
@@ -223,7 +225,7 @@ def multilevel(
     """The communities of each level of the last iteration, and the quality of the last of them."""
     first = Objective(edges, n, objective, resolution)
     constant, found = first.constant, [list(range(n))]
-    value, unit = first.quality(found[-1])
+    value, unit, exact = first.quality(found[-1])
     for iteration in range(1, iterations + 1):
         neighbours, volume = first.neighbours, first.volume
         labels, names, down = named_by_first(found[-1]), list(words), list(range(n))
@@ -246,11 +248,11 @@ def multilevel(
         if refined:
             communities = renumbered(pieces(neighbours, labels))
         hierarchy.append([communities[v] for v in down])
-        new, _ = first.quality(hierarchy[-1])
-        gained = new - value
-        if gained > 0:
-            found, value = hierarchy, new
-        if not gained > tol * unit:
+        new, _, new_exact = first.quality(hierarchy[-1])
+        gained, better = new - value, new_exact > exact
+        if better:
+            found, value, exact = hierarchy, new, new_exact
+        if not (better and gained > tol * unit):
             break
     return found, value
 

@@ -38,11 +38,14 @@ class Options:
 class Found:
     """What a run found: a community a vertex, its quality, and the parts of each level.
 
-    ``hierarchy`` goes from the finest parts to the communities; ``levels`` tells how it went.
+    ``value`` is the quality in the integers of the objective, which tells partitions apart that
+    have one quality in float64. ``hierarchy`` goes from the finest parts to the communities;
+    ``levels`` tells how it went.
     """
 
     labels: Array
     quality: float
+    value: int
     hierarchy: list[Array]
     levels: list[dict] = field(default_factory=list)
     converged: bool = False
@@ -54,15 +57,16 @@ def run(
     """Iterate until an iteration gains little, each from the communities of the one before."""
     network = objective.network
     labels = array_module(network.indptr).arange(network.size)
-    found = Found(labels, objective.quality(objective.in_loops, network.volume), [labels])
+    found = _found(objective, objective.in_loops, network.volume, [labels], [])
     if not network.size:
         return replace(found, converged=True)
     for iteration in range(1, options.iterations + 1):
         again = _iterate(objective, device, options, iteration, found, tell)
         gained = again.quality - found.quality
-        if gained > 0:
+        better = again.value > found.value
+        if better:
             found = again
-        found.converged = not gained > options.tol * objective.unit
+        found.converged = not (better and gained > options.tol * objective.unit)
         if found.converged:
             break
     return found
@@ -108,12 +112,18 @@ def _iterate(
             break
     volumes = sums_by_group(communities, network.volume, number_of(communities))
     inside = objective.total - crossing_weight(network, communities)
-    quality = objective.quality(inside, volumes)
     hierarchy, down = [], None
     for parts in (*parts_of, communities):
         down = parts if down is None else parts[down]
         hierarchy.append(down)
-    return Found(down, quality, hierarchy, before.levels)
+    return _found(objective, inside, volumes, hierarchy, before.levels)
+
+
+def _found(
+    objective: Objective, inside: int, volumes: Array, hierarchy: list[Array], levels: list[dict]
+) -> Found:
+    quality, value = objective.quality(inside, volumes), objective.value(inside, volumes)
+    return Found(hierarchy[-1], quality, value, hierarchy, levels)
 
 
 def number_of(communities: Array) -> int:

@@ -206,12 +206,13 @@ def _frame(graph: BaseGraph, found: Found, report: dict, levels: bool) -> Frame:
     from glp_rapids.frames.kinds import set_attributes
 
     if not levels:
-        return set_attributes(graph.frame({"partition": found.labels}), report)
+        labels = found.labels.astype(graph.index_dtype)
+        return set_attributes(graph.frame({"partition": labels}), report)
     xp = array_module(found.labels)
     size, depth = graph.number_of_vertices, len(found.hierarchy)
     columns = {
         "level": xp.repeat(xp.arange(depth), size),
-        "partition": xp.concatenate(found.hierarchy),
+        "partition": xp.concatenate(found.hierarchy, dtype=graph.index_dtype),
     }
     vertex = xp.tile(xp.arange(size), depth)
     return set_attributes(graph.frame(columns, vertex=vertex), report)

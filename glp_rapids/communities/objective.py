@@ -55,6 +55,11 @@ class Network(NamedTuple):
         """The number of vertices."""
         return self.indptr.size - 1
 
+    @property
+    def rows(self) -> CSR:
+        """The rows alone."""
+        return CSR(self.indptr, self.indices, self.weights if self.weights.size else None)
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -80,6 +85,15 @@ class Objective:
     in_loops: int
     quality: Callable[[int, Array], float]
     unit: float = 1.0
+
+    def value(self, inside: int, volumes: Array) -> int:
+        """Return C * inside minus the squares of the volumes, which is never rounded."""
+        high, low = volumes >> 31, volumes & (1 << 31) - 1
+        # volumes add up to 2^61, so that only squares of the low halves may add up to more
+        squares = low * low
+        tall = (int((high * high).sum()) << 62) + (int((high * low).sum()) << 32)
+        flat = (int((squares >> 32).sum()) << 32) + int((squares & (1 << 32) - 1).sum())
+        return self.constant * inside - tall - flat
 
 
 def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
