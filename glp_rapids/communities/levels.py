@@ -96,7 +96,7 @@ def _iterate(
             last = number == network.size
         if last and options.refine:
             # a community that moves left in pieces gains by every cut
-            communities = renumbered(connected_parts(network, labels))
+            communities = renumbered(connected_parts(network.rows, labels))
         before.levels.append(
             {"iteration": iteration, "level": len(parts_of), "vertices": network.size,
              "communities": number_of(communities), "moved": moved}

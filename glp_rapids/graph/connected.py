@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from glp_rapids.graph.rows import CSR, ENTRIES_AT_ONCE, FEWEST_AT_ONCE, Rows
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.interrupts import parts_of_rows
 
 
-def connected_parts(rows: Any, labels: np.ndarray) -> np.ndarray:
+def connected_parts(stored: Rows, labels: np.ndarray) -> np.ndarray:
     """Name every vertex by the smallest vertex it is connected to inside its community.
 
     Parameters
     ----------
-    rows
-        Has ``indptr``, ``indices`` and ``weights``, on the host. Where there are weights, entries
-        of 0 join nothing; in which direction an entry goes does not matter.
+    stored : Rows
+        On the host, read a few at a time. Where there are weights, entries of 0 join nothing; in
+        which direction an entry goes does not matter, nor the order of those of a row.
     labels : integer array
         A community a vertex.
 
@@ -25,14 +24,25 @@ def connected_parts(rows: Any, labels: np.ndarray) -> np.ndarray:
     -------
     int64 array
     """
-    weights = rows.weights
-    if weights is None or not weights.size:
-        weights = np.empty(0, np.int64)
+    labels = stored.by_place(labels)
     parent = np.arange(labels.size)
-    for first, last in parts_of_rows(rows.indptr):
-        _join(first, last, rows.indptr, rows.indices, weights, labels, parent)
+    # so that what is decoded takes less memory than the vertices do
+    few = min(max(FEWEST_AT_ONCE, labels.size // 8), ENTRIES_AT_ONCE)
+    for first, _, rows in stored.chunks(few):
+        _join_rows(first, rows, labels, parent)
     _name(parent)
-    return parent
+    if stored.ascends:  # places are vertices
+        return parent
+    vertices = stored.by_place(np.arange(labels.size))
+    smallest = np.full(labels.size, labels.size)
+    np.minimum.at(smallest, parent, vertices)
+    return stored.by_vertex(smallest[parent])
+
+
+def _join_rows(place: int, rows: CSR, labels: np.ndarray, parent: np.ndarray) -> None:
+    weights = np.empty(0, np.int64) if rows.weights is None else rows.weights
+    for first, last in parts_of_rows(rows.indptr):
+        _join(first, last, place, rows.indptr, rows.indices, weights, labels, parent)
 
 
 @kept
@@ -45,9 +55,10 @@ def _root(parent, v):
 
 
 @kept
-def _join(first, last, indptr, indices, weights, labels, parent):
-    for v in range(first, last):
-        for j in range(indptr[v], indptr[v + 1]):
+def _join(first, last, place, indptr, indices, weights, labels, parent):
+    for row in range(first, last):
+        v = place + row
+        for j in range(indptr[row], indptr[row + 1]):
             u = indices[j]
             if labels[u] != labels[v] or (weights.size > 0 and not weights[j] > 0):
                 continue
