@@ -15,6 +15,7 @@ from glp_rapids.jit.interrupts import A_CALL, interruptible
 from glp_rapids.jit.parallel import threads_available
 
 PARALLEL_FROM = 1 << 16  # entries
+TOTALS = 4  # of all threads of a contraction, 8 bytes each, for a vertex
 
 
 class CpuEngine:
@@ -93,7 +94,8 @@ class CpuEngine:
 
     def contract(self, parts: np.ndarray, number: int) -> Network:
         """Return the network whose vertices are the parts 0 .. number - 1, without loops."""
-        old, threads = self.network, self._threads
+        old = self.network
+        threads = min(self._threads, TOTALS * old.size // number)
         offsets = segment_offsets(np.bincount(parts, minlength=number))
         members = np.argsort(parts, kind="stable")
         begins = segment_offsets(np.add.reduceat(np.diff(old.indptr)[members], offsets[:-1]))

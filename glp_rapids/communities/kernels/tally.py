@@ -12,6 +12,7 @@ from glp_rapids.jit.cpu import compiled
 
 LISTED = 8
 LARGEST_DIRECT = 1 << 22  # vertices: 16 MB a thread
+MOST_DIRECT = 1 << 26  # slots of all threads together: 256 MB
 
 # Arrays are lent and none is made, so nobody counts references.
 inlined = compiled(error_model="numpy", forceinline=True, _nrt=False)
@@ -20,7 +21,7 @@ inlined = compiled(error_model="numpy", forceinline=True, _nrt=False)
 def tables_for(vertices: int, longest: int, threads: int) -> tuple:
     """Allocate the tables of all threads, for rows of up to so many entries."""
     longest = max(longest, 1)
-    direct = vertices <= LARGEST_DIRECT
+    direct = vertices <= LARGEST_DIRECT and vertices * threads <= MOST_DIRECT
     slots = max(vertices, 1) if direct else 1 << (2 * min(longest, vertices)).bit_length()
     return (
         np.empty((threads, longest), np.int64), np.empty((threads, longest), np.int64),
