@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glp_rapids import (
+    CompressedGraph,
     as_graph,
     compress,
     cpm,
@@ -22,10 +23,14 @@ from glp_rapids import (
     louvain,
     multilevel_label_propagation,
 )
+from glp_rapids.communities.engines import cpu
+from glp_rapids.communities.kernels import merging, tally
 from glp_rapids.communities.kernels.moving import exceeds, gain
+from glp_rapids.communities.objective import Objective
 from glp_rapids.communities.schedule import draws_of_classes
 from glp_rapids.datasets import load, social
-from glp_rapids.graph.connected import connected_parts
+from glp_rapids.graph import connected
+from glp_rapids.jit import parallel
 from glp_rapids.jit.cpu import compiled
 
 UNDIRECTED = [name for name in graphs.GRAPHS if not name.startswith("directed")]
@@ -93,8 +98,6 @@ def test_partitions_of_any_graph_are_the_twins(edges, options):
 
 
 def test_a_larger_graph_in_threads_and_rows_in_any_order(monkeypatch):
-    from glp_rapids.communities.engines import cpu
-
     source, destination = social(300, seed=1, device="cpu")
     frame = pd.DataFrame({"src": source, "dst": destination})
     graph = as_graph(frame, device="cpu")
@@ -105,9 +108,31 @@ def test_a_larger_graph_in_threads_and_rows_in_any_order(monkeypatch):
     monkeypatch.setattr(cpu, "PARALLEL_FROM", 0)
     monkeypatch.setattr(cpu, "A_CALL", 0)  # one class a call
     shuffled = frame.sample(frac=1, random_state=0).rename(columns={"src": "dst", "dst": "src"})
-    for edges in (frame, shuffled):
+    for edges, direct in ((frame, 1 << 22), (shuffled, 1 << 22), (frame, 0)):
+        monkeypatch.setattr(tally, "LARGEST_DIRECT", direct)  # 0: labels are hashed
         found = multilevel_label_propagation(edges, device="cpu")
         assert found["partition"].tolist() == hierarchy[-1]
+
+
+def test_memory_does_not_grow_with_threads_without_end(monkeypatch):
+    slots = tally.tables_for(1 << 20, 4, 64)[3]
+    assert slots.shape == (64, 1 << 20)
+    assert tally.tables_for(1 << 20, 4, 65)[3].nbytes < 1 << 20
+    graph = host_graph(graphs.GRAPHS["power law"]())
+    found = multilevel_label_propagation(graph)
+    gather, totals = merging.gather_rows, []
+
+    def gather_rows(threads, offsets, *arguments):
+        totals.append((threads, arguments[-1].size, arguments[1].indptr.size - 1))
+        gather(threads, offsets, *arguments)
+
+    monkeypatch.setattr(cpu, "PARALLEL_FROM", 0)
+    monkeypatch.setattr(cpu, "threads_available", lambda: 40)
+    monkeypatch.setattr(parallel, "threads_available", lambda: 1)  # one does the work of 40
+    monkeypatch.setattr(merging, "gather_rows", gather_rows)
+    assert multilevel_label_propagation(graph).equals(found)
+    assert totals[0][0] > 1
+    assert all(size <= cpu.TOTALS * vertices for _, size, vertices in totals)
 
 
 def networkx_graph(graph):
@@ -204,6 +229,27 @@ def test_heavy_weights_do_not_overflow():
     assert_equals_twin(many, {})
 
 
+def test_gains_too_small_for_a_float_count():
+    pairs = [(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5), (2, 3), (9, 9)]
+    edges = graphs.edges(pairs, [1] * 7 + [2**57])
+    options = {"objective": "cpm", "resolution": 0.5}
+    found = multilevel_label_propagation(**edges, **options, device="cpu")
+    assert found["partition"].tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert found.attrs["glp"]["cpm"] == float(2**57)
+    assert_equals_twin(edges, options)
+
+
+@given(
+    st.lists(st.integers(0, 2**61) | st.sampled_from([2**31 - 1, 2**31]), max_size=9),
+    st.integers(0, 2**62),
+)
+def test_values_of_partitions_are_exact(volumes, inside):
+    volumes = np.array([volume // 9 for volume in volumes] + [2**31 - 1] * 50, np.int64)
+    objective = Objective(None, 2**62 - 1, 0, 0, None)
+    expected = (2**62 - 1) * inside - sum(volume**2 for volume in volumes.tolist())
+    assert objective.value(inside, volumes) == expected
+
+
 def test_two_cliques_and_a_bridge_and_a_star():
     found = multilevel_label_propagation(**graphs.GRAPHS["two cliques"](), device="cpu")
     assert found["partition"].tolist() == [0] * 5 + [1] * 5
@@ -275,6 +321,15 @@ def test_report():
     assert about["seconds"] >= sum(level["seconds"] for level in told) > 0
 
 
+@pytest.mark.parametrize("options", [{}, {"refine": False}, {"resolution": 1e9}, {"max_level": 1}])
+@pytest.mark.parametrize("name", ["two cliques", "only isolated", "empty"])
+def test_communities_have_the_type_of_indices(name, options):
+    graph = host_graph(graphs.GRAPHS[name]())
+    for levels in (False, True):
+        found = multilevel_label_propagation(graph, levels=levels, **options)
+        assert found["partition"].dtype == graph.index_dtype
+
+
 def test_compressed_graphs_and_ids_as_they_came():
     graph = host_graph(graphs.GRAPHS["strings"]())
     found = multilevel_label_propagation(graph)
@@ -296,6 +351,8 @@ def test_compressed_graphs_and_ids_as_they_came():
         ({"iterations": 0}, ValueError, "iterations must be at least 1"),
         ({"iterations": 2.0}, TypeError, "iterations must be an integer"),
         ({"tol": -0.1}, ValueError, "tol must be a finite number of at least 0"),
+        ({"tol": 10**400}, ValueError, "tol must be a finite number of at least 0"),
+        ({"tol": "0"}, TypeError, "tol must be a number, not '0'"),
         ({"seed": -1}, ValueError, "seed must be in 0..4294967295"),
         ({"progress": 3}, TypeError, "progress must be a bool or a function"),
         ({"directed": True}, ValueError, "graph is directed.*read its edges with directed=False"),
@@ -310,7 +367,7 @@ def test_bad_input(options, error, words):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_label_propagation_cut_into_connected_pieces(directed):
+def test_label_propagation_cut_into_connected_pieces(directed, monkeypatch):
     edges = graphs.edges(graphs.random_pairs(300, 420, 7), directed=directed)
     graph = host_graph(edges)
     options = {"explore": 0, "update": "sync", "max_iter": 3}
@@ -328,8 +385,11 @@ def test_label_propagation_cut_into_connected_pieces(directed):
     named = label_propagation(graph, connected=True, renumber=False, **options)
     assert (named.groupby("partition")["vertex"].min() == sorted(set(named["partition"]))).all()
     assert named["partition"].nunique() == len(expected)
-    packed = label_propagation(compress(graph), connected=True, **options)
-    assert packed.equals(after)
+    monkeypatch.setattr(connected, "FEWEST_AT_ONCE", 10)
+    monkeypatch.setattr(CompressedGraph, "to_graph", None)  # rows are read as they are needed
+    for order in (None, "degree"):
+        packed = label_propagation(compress(graph, order=order), connected=True, **options)
+        assert packed.equals(after)
     with pytest.raises(TypeError, match="connected must be True or False"):
         label_propagation(graph, connected=1)
 
@@ -348,6 +408,23 @@ def test_names_of_cugraph():
     assert modularity == same.attrs["glp"]["modularity"]
     with pytest.raises(TypeError, match="theta"):
         leiden(graph, theta=1.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "error", "words"),
+    [
+        (louvain, {"threshold": -1}, ValueError, "^threshold must be a finite number"),
+        (louvain, {"threshold": "1"}, TypeError, "^threshold must be a number"),
+        (louvain, {"max_level": 0}, ValueError, "^max_level must be at least 1"),
+        (louvain, {"max_level": 1.5}, TypeError, "^max_level must be an integer or None"),
+        (leiden, {"random_state": -1}, ValueError, "^random_state must be in 0..4294967295"),
+        (leiden, {"max_iter": 0}, ValueError, "^max_iter must be at least 1"),
+        (leiden, {"max_iter": None}, TypeError, "^max_iter must be an integer"),
+    ],
+)
+def test_names_of_cugraph_in_messages(function, options, error, words):
+    with pytest.raises(error, match=words):
+        function(pd.DataFrame({"src": [0], "dst": [1]}), **options)
 
 
 @compiled(error_model="numpy")
@@ -391,4 +468,6 @@ def test_pieces_are_the_twins(edges, labels):
     neighbours = [{} for _ in labels]
     for u, v, weight in twin.edges_of(graph.indptr, graph.indices, graph.weights):
         neighbours[u][v] = neighbours[v][u] = weight
-    assert connected_parts(graph, labels).tolist() == twin.pieces(neighbours, labels.tolist())
+    assert connected.connected_parts(graph, labels).tolist() == twin.pieces(
+        neighbours, labels.tolist()
+    )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from glp_rapids.common.checks import check_integer
 from glp_rapids.communities.multilevel import (
     ITERATIONS,
     MAX_LEVEL,
+    check_seed,
+    check_tolerance,
     multilevel_label_propagation,
 )
 from glp_rapids.ingest.options import EdgeOptions
@@ -26,7 +29,8 @@ def louvain(
 ) -> tuple[Frame, float]:
     """Find communities of high modularity: `multilevel_label_propagation` without refinement.
 
-    Arguments and result are those of ``cugraph.louvain``, but communities are the same every time.
+    Arguments are named as in ``cugraph.louvain`` where both have them, and so is the result; but
+    communities are the same every time.
 
     Parameters
     ----------
@@ -70,6 +74,9 @@ def louvain(
     >>> parts["partition"].tolist(), round(modularity, 4)
     ([0, 0, 0, 1, 1, 1], 0.3571)
     """
+    if max_level is not None:
+        check_integer("max_level", max_level, 1, or_none=" or None")
+    check_tolerance("threshold", threshold)
     found = multilevel_label_propagation(
         graph, refine=False, max_level=MAX_LEVEL if max_level is None else max_level,
         resolution=resolution, tol=threshold, seed=seed, **edges,
@@ -88,7 +95,8 @@ def leiden(
 ) -> tuple[Frame, float]:
     """Find connected communities of high modularity: `multilevel_label_propagation`.
 
-    Arguments and result are those of ``cugraph.leiden``, but communities are the same every time.
+    Arguments are named as in ``cugraph.leiden`` where both have them, and so is the result; but
+    communities are the same every time.
 
     Parameters
     ----------
@@ -132,6 +140,9 @@ def leiden(
     >>> parts["partition"].tolist(), round(modularity, 4)
     ([0, 0, 0, 1, 1, 1], 0.3571)
     """
+    check_integer("max_iter", max_iter, 1)
+    if random_state is not None:
+        check_seed("random_state", random_state)
     found = multilevel_label_propagation(
         graph, max_level=max_iter, resolution=resolution, iterations=iterations,
         seed=0 if random_state is None else random_state, **edges,

@@ -43,7 +43,7 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     ValueError
         As in `modularity`, or integer weights add up to more than int64 can hold.
     TypeError
-        ``partition`` is no frame, or its labels cannot be sorted.
+        ``partition`` is no frame, or its labels are floats or bools, or cannot be sorted.
 
     Notes
     -----
