@@ -2,9 +2,11 @@
 
 import datetime
 import decimal
+import sys
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -19,9 +21,10 @@ from hypothesis import strategies as st
 from test_ingest import built, same
 
 import glp_rapids
+from glp_rapids import device
 from glp_rapids.cli import main
-from glp_rapids.frames import chunks
-from glp_rapids.graph import in_place, sort_rows
+from glp_rapids.frames import chunks, kinds
+from glp_rapids.graph import id_types, in_place, sort_rows
 from glp_rapids.ingest import distinct, lookup
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.ingest.string_lookup import StringLookup
@@ -249,6 +252,37 @@ def test_the_schema_of_a_dataset_decides(tmp_path, tiny):
     pd.DataFrame({"src": [7], "dst": [10**6]}).to_parquet(tmp_path / "large.parquet")
     with pytest.raises(ValueError, match=r"large.parquet: its column 'dst' .* the int16 of"):
         built(graph=ds.dataset(tmp_path, schema=schema))
+
+
+class OfGPU:
+    """Ids on a GPU, which kernels of the CPU cannot read, as cuDF and CuPy have them."""
+
+    ndim, dtype = 1, np.dtype(np.int64)
+
+    def __init__(self, values):
+        self._values = np.array(values)
+
+    def __len__(self):
+        return self._values.size
+
+    def to_pandas(self):
+        return pd.Series(self._values)
+
+    def get(self):
+        return self._values.copy()
+
+
+@pytest.mark.parametrize("library", ["cudf", "cupy"])
+def test_further_vertices_on_a_gpu(library, tmp_path, tiny, monkeypatch):
+    expected = built(graph=pd.DataFrame(GOOD), vertices=[9, 1])
+    write(pd.DataFrame(GOOD), tmp_path)
+    if library == "cudf":
+        monkeypatch.setattr(kinds, "is_cudf", lambda data, *names: isinstance(data, OfGPU))
+    else:
+        monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(ndarray=OfGPU))
+        monkeypatch.setattr(device, "_gpu_problem", lambda: "there is none")
+    monkeypatch.setattr(id_types, "split_columns", lambda *_: [OfGPU([9, 1])])
+    identical(built(graph=tmp_path, vertices=[9, 1]), expected)
 
 
 def test_only_the_columns_named_are_read(tmp_path, tiny):

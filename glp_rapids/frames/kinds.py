@@ -201,6 +201,12 @@ def to_array(column: Column) -> Any:
     return array
 
 
+def on_host(column: Column) -> Column:
+    """Bring a column to host memory, as pandas or NumPy have it; one that is there is itself."""
+    here = isinstance(column, pd.Series | np.ndarray)
+    return column if here else to_series(column, "pandas")
+
+
 def taken(column: Any, index: Any) -> Any:
     """Take the values of a Series at places, with the default index."""
     settle_with_default_stream()
