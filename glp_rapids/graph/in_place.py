@@ -76,7 +76,7 @@ class Filling:
         if self._counted:
             weights = np.int64
         self._weights = None if weights is None else np.empty(0, weights)
-        self._pairs, self._seen = _Distinct(), _Pairs()
+        self._pairs, self._seen = _Distinct(), Pairs()
         self._done = self._before = 0  # where the strip begins: in the end, and with duplicates
 
     def count(self, source: np.ndarray, destination: np.ndarray) -> None:
@@ -104,7 +104,7 @@ class Filling:
         self._indptr[first:last] -= self._before - self._done
         self._end = self._done + self._after - self._before
         self._resize(self._end, weights=not self._counted)
-        self._seen = _Pairs()
+        self._seen = Pairs()
 
     def place(
         self, source: np.ndarray, destination: np.ndarray, weights: np.ndarray | None
@@ -178,7 +178,7 @@ class Filling:
         return end
 
 
-class _Pairs:
+class Pairs:
     """How many pairs were seen, and the sum of their hashes, which tells others from them."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class _Pairs:
         total, _ = _note(source, destination, symmetric, np.uint64(0), np.empty(1, np.uint64))
         self._see(source.size, total)
 
-    def compare(self, before: _Pairs) -> None:
+    def compare(self, before: Pairs) -> None:
         """Raise unless these are the pairs seen before."""
         if self.number != before.number:
             raise Changed(f"{self.number:,} edges where there were {before.number:,}")
@@ -201,7 +201,7 @@ class _Pairs:
         self._hashes = (self._hashes + int(hashes)) & _WORD
 
 
-class _Distinct(_Pairs):
+class _Distinct(Pairs):
     """Beside that, an estimate of how many of the pairs are different."""
 
     def __init__(self) -> None:

@@ -8,10 +8,17 @@ from 2^31 vertices on), with weights 8 to 12, for at most 1.25 times the entries
 have; before, while ids are collected, up to 24 a vertex. So with integer ids and two entries a
 vertex or more it is at most 1.3 times the finished CSR. Other ids are held twice while they are
 collected.
+
+A table that changes between two passes is refused. Noticed are another number of rows, an id that
+is new or null or of another type, weights of a type that those before cannot hold, and, by the sum
+of the hashes of all edges, other edges. That sum does not reach the pass that collects ids unless
+they are integers: where it was other edges of strings among the same vertices that were collected,
+the graph is that of the passes after. Weights whose numbers alone change are not noticed.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,9 +31,10 @@ from glp_rapids.frames.kinds import Column
 from glp_rapids.graph import id_types
 from glp_rapids.graph.build import Multigraph
 from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.in_place import Changed, Filling, Pairs
 from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest import rank
-from glp_rapids.ingest.distinct import DistinctIds, DistinctIntegers
+from glp_rapids.ingest.distinct import DistinctIds, DistinctIntegers, words_of
 from glp_rapids.ingest.edges import Options
 from glp_rapids.ingest.lookup import IntegerLookup, Lookup, TupleLookup, lookup_of
 from glp_rapids.ingest.readers import Columns
@@ -58,9 +66,11 @@ class _Reading:
         self.table, self.columns = table, columns
         self._report, self._rows = report, table.rows
         self._pass = 0
+        self._families: list[str] = []  # of the ids of each column, once they are collected
+        self._seen: list[Pairs] = []  # of each column of integers, the two ends of edges
 
     def chunks(self, step: str, names: list[Any]) -> Iterator[Chunk]:
-        """Yield the chunks that hold rows."""
+        """Yield the chunks that hold rows; raise after the last if there were more or fewer."""
         rows = 0
         self._pass += 1
         for chunk in self.table.chunks(list(dict.fromkeys(names))):
@@ -71,6 +81,8 @@ class _Reading:
             if self._report is not None:
                 facts = {"step": step, "pass": self._pass, "rows": rows, "of": self._rows}
                 self._report(facts)
+        if self._pass > 1 and rows != self._rows:
+            raise self.changed(f"{rows:,} rows where there were {self._rows:,}")
         self._rows = rows
 
     def ids(self, further: list[Column] | None) -> Any:
@@ -78,18 +90,23 @@ class _Reading:
         ends, weight_types, rows = self.columns, set(), 0
         expected = None if self._rows is None else 2 * self._rows
         distinct = [DistinctIds(expected) for _ in ends.sources]
+        seen = [Pairs() for _ in ends.sources]
         for chunk in self.chunks("ids", ends.names):
             rows += len(chunk.frame)
+            both = []
             for end, names in (("source", ends.sources), ("destination", ends.destinations)):
-                for ids, name in zip(distinct, names, strict=True):
-                    column, label = _column(chunk, end, name)
+                columns, labels = _of_end(chunk, end, names)
+                for ids, column, label in zip(distinct, columns, labels, strict=True):
                     ids.add(column, label, end, chunk.first_row)
+                both.append((columns, labels))
+            self._note([ids.family for ids in distinct], both, seen)
             for name in ends.weights:
                 weight_types.add(_weights(chunk, name).dtype)
         if not rows:
             return None
         for ids, column in zip(distinct, further or [], strict=bool(further)):
             ids.add(column, "vertices", "vertices")
+        self._families, self._seen = [ids.family for ids in distinct], seen
         columns = []
         while distinct:
             columns.append(distinct.pop(0).column())
@@ -102,11 +119,11 @@ class _Reading:
 
     def _tuples(self, columns, further):
         """Read the ids of several columns again: which tuples of them there are."""
-        ends, distinct = self.columns, DistinctIntegers()
+        distinct = DistinctIntegers()
         find = TupleLookup([lookup_of(column) for column in columns], rank.sizes_of_tuples(columns))
-        for chunk in self.chunks("ids", [*ends.sources, *ends.destinations]):
-            for end, names in (("source", ends.sources), ("destination", ends.destinations)):
-                keys = find.keys_of(*_of_end(chunk, end, names))
+        for chunk, *both in self.again("ids", hashed=True):
+            for end, of_end in zip(("source", "destination"), both, strict=True):
+                keys = find.keys_of(*of_end)
                 self.refuse_absent(keys, chunk)
                 distinct.add(keys, end)
         if further is not None and len(further[0]):
@@ -116,16 +133,71 @@ class _Reading:
         find.keys = IntegerLookup(keys)
         return vertices, find
 
-    def ranks(self, step: str, find: Lookup, weights: Any = None) -> Iterator[tuple]:
+    def ranks(
+        self, step: str, find: Lookup, weights: Any = None, *, hashed: bool = False
+    ) -> Iterator[tuple]:
         """Yield the ranks of both ends of the edges, and the weights if there is a dtype."""
-        ends = self.columns
-        names = [*ends.sources, *ends.destinations, *(ends.weights if weights else [])]
-        for chunk in self.chunks(step, names):
+        names = self.columns.weights if weights else []
+        for chunk, *both in self.again(step, names, hashed=hashed):
             found = []
-            for end, of_end in (("source", ends.sources), ("destination", ends.destinations)):
-                found.append(find(*_of_end(chunk, end, of_end)))
+            for of_end in both:
+                found.append(find(*of_end))
                 self.refuse_absent(found[-1], chunk)
-            yield *found, _weights(chunk, ends.weights[0]).astype(weights) if weights else None
+            yield *found, self._weights_again(chunk, names[0], weights) if weights else None
+
+    def again(self, step: str, names: list[Any] = (), *, hashed: bool) -> Iterator[tuple]:
+        """Yield the chunks of a later pass, and the columns and labels of the ids of both ends.
+
+        ``names``: of further columns. ``hashed``: compare the edges with those of the first pass.
+        """
+        ends, seen = self.columns, [Pairs() for _ in self._families]
+        for chunk in self.chunks(step, [*ends.sources, *ends.destinations, *names]):
+            both = [
+                self._of_end_again(chunk, "source", ends.sources),
+                self._of_end_again(chunk, "destination", ends.destinations),
+            ]
+            if hashed:
+                self._note(self._families, both, seen)
+            yield chunk, *both
+        for now, before in zip(seen, self._seen, strict=True) if hashed else ():
+            with self.refusing_changes():
+                now.compare(before)
+
+    def _note(self, families, both, seen):
+        """See the edges as each column of integers has them."""
+        (sources, labels), (destinations, others) = both
+        for place, (family, pairs) in enumerate(zip(families, seen, strict=True)):
+            if family == "integer":
+                source = id_types.integers(sources[place], labels[place])
+                destination = id_types.integers(destinations[place], others[place])
+                words = words_of(source).view(np.int64), words_of(destination).view(np.int64)
+                pairs.note(*words, symmetric=False)
+
+    def _of_end_again(self, chunk, end, names):
+        """Return the columns of an end and their labels; raise if they hold other sorts of ids."""
+        columns, labels = _of_end(chunk, end, names)
+        for column, label, family in zip(columns, labels, self._families, strict=True):
+            with self.refusing_changes():
+                now = id_types.id_family(column, label, chunk.first_row)
+                if now != family:
+                    raise Changed(f"{label} holds {now} ids where there were {family} ids")
+        return columns, labels
+
+    def _weights_again(self, chunk, name, dtype):
+        with self.refusing_changes():
+            weights = _weights(chunk, name)
+            if not np.can_cast(weights.dtype, dtype):
+                label = chunk.label(f"weight column {name!r}")
+                raise Changed(f"{label} holds {weights.dtype} where there was {dtype}")
+        return weights.astype(dtype, copy=False)
+
+    @contextlib.contextmanager
+    def refusing_changes(self) -> Iterator[None]:
+        """Say of what is wrong in a pass, and was not in the first, that the table changed."""
+        try:
+            yield
+        except (Changed, TypeError, ValueError) as error:
+            raise self.changed(str(error).partition("; ")[0]) from None
 
     def refuse_absent(self, ranks: np.ndarray, chunk: Chunk) -> None:
         """Raise if an id was not there when the ids were collected."""
@@ -142,19 +214,15 @@ class _Reading:
 
 
 def _filled(reading, vertices, find, weights, directed, multigraph):
-    from glp_rapids.graph.in_place import Changed, Filling
-
     filling = Filling(len(vertices), symmetric=not directed, weights=weights, multigraph=multigraph)
-    for source, destination, _ in reading.ranks("degrees", find):
+    for source, destination, _ in reading.ranks("degrees", find, hashed=True):
         filling.count(source, destination)
     for strip in filling.strips():
         filling.begin(*strip)
         for pairs in reading.ranks("rows", find, weights):
             filling.place(*pairs)
-        try:
+        with reading.refusing_changes():
             filling.close()
-        except Changed as error:
-            raise reading.changed(str(error)) from None
     return Graph(*filling.arrays(), directed, vertices)
 
 

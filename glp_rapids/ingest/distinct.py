@@ -52,6 +52,11 @@ class DistinctIds:
         if sum(map(len, self._waiting)) > max(chunks.CHUNK, self._number() // 2):
             self._merge()
 
+    @property
+    def family(self) -> str | None:
+        """What sort of ids they are; None before there is one."""
+        return next(iter(self._families), None)
+
     def column(self) -> IdColumn:
         """Return the ids, sorted, with the dtype that the caller's have."""
         dtypes = []
@@ -178,7 +183,7 @@ class DistinctIntegers:
 
     def _mark(self, array):
         self._cover(self._least, self._largest)
-        _mark(_words(array), np.uint64(self._base % 2**64), self._bits)
+        _mark(words_of(array), np.uint64(self._base % 2**64), self._bits)
 
 
 def _joined(one, other):
@@ -196,7 +201,8 @@ def _each_once_sorted(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _words(array: np.ndarray) -> np.ndarray:
+def words_of(array: np.ndarray) -> np.ndarray:
+    """Return integers of any dtype as words of 64 bits; those equal modulo 2^64 are the same."""
     wide = np.uint64 if array.dtype.kind == "u" else np.int64
     return array.astype(wide, copy=False).view(np.uint64)
 
