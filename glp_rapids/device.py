@@ -10,9 +10,11 @@ import contextlib
 import functools
 import mmap
 import os
+import re
 import sys
+from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -221,14 +223,54 @@ def memory_total(device: DeviceName) -> int:
 
 
 def memory_free(device: DeviceName) -> int:
-    """Return the bytes that are free: on the GPU and in CuPy's pool, or on the host."""
+    """Return the bytes that are free: on the GPU and in CuPy's pool, or on the host.
+
+    On a host with a limit for the control group of this process, as containers have: the less of
+    what is left of that and what is free at all. What can be dropped of the page cache is free.
+    """
     if device == "gpu":
         import cupy
 
         return cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
-    import re
-    from pathlib import Path
+    free = [_free_of_machine(), *(group.free() for group in CONTROL_GROUPS)]
+    return max(min(one for one in free if one is not None), 0)
 
+
+class _ControlGroup(NamedTuple):
+    """Files in which Linux says what the control group of this process may take, and does."""
+
+    limit: str
+    usage: str
+    stat: str
+    inactive: str  # what of the page cache can be had, as a line of ``stat`` begins
+
+    def free(self) -> int | None:
+        """Return the bytes left; None: there is no such group, or no limit below the machine's."""
+        try:
+            limit, usage = (int(Path(path).read_text()) for path in (self.limit, self.usage))
+            found = re.search(rf"^{self.inactive} (\d+)$", Path(self.stat).read_text(), re.M)
+        except (OSError, ValueError):  # ValueError: "max"
+            return None
+        if limit >= memory_total("cpu"):
+            return None
+        return limit - usage + (int(found[1]) if found else 0)
+
+
+# A container sees its own group at the root of the file system of groups.
+CONTROL_GROUPS = [
+    _ControlGroup(
+        "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
+        "/sys/fs/cgroup/memory.stat", "inactive_file",
+    ),
+    _ControlGroup(
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file",
+    ),
+]  # fmt: skip
+
+
+def _free_of_machine() -> int:
     # What the page cache holds can be had; only Linux says how much that is.
     with contextlib.suppress(OSError):
         if found := re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M):
