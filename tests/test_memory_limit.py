@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from programs import PROGRAMS, Counting
 
 import glp_rapids
-from glp_rapids import CompressedGraph, Graph, as_graph, compress, label_propagation
+from glp_rapids import CompressedGraph, Graph, as_graph, compress, device, label_propagation
 from glp_rapids.device import LackOfMemory, memory_taken
 from glp_rapids.propagation import memory, ways
 from glp_rapids.propagation.engines import ENGINES, cpu_arrays
@@ -329,7 +329,9 @@ def test_the_error_says_by_how_much_and_what_to_do():
 def test_a_limit_below_labels_is_refused_before_anything_is_made(monkeypatch):
     monkeypatch.setattr(glp_rapids.propagation.run, "initial_state", None)
     graph = large(directed=True)
-    with pytest.raises(LackOfMemory, match=r"the graph: .*rows in another form or dir"):
+    with pytest.raises(
+        LackOfMemory, match=r"before the engine's own arrays \(the graph, .*rows in"
+    ):
         label_propagation(graph, memory_limit=memory_taken(*graph.arrays()) + 100)
     assert "transpose" not in graph._derived
 
@@ -339,7 +341,7 @@ def test_what_is_free_is_the_limit_where_none_is_given(monkeypatch):
     report = label_propagation(graph).attrs["glp"]
     assert (report["way"], report["memory_limit"]) == ("plain", None)
     monkeypatch.setattr(memory, "LITTLE", 0)
-    taken = memory_taken(*graph.arrays())
+    taken = memory_taken(*graph.arrays(), graph.id_words().words)
     for free, way in ((1 << 30, "plain"), (report["predicted"] - taken, "streamed plain")):
         monkeypatch.setattr(memory, "memory_free", lambda device, free=free: free)
         found = label_propagation(graph).attrs["glp"]
@@ -347,6 +349,56 @@ def test_what_is_free_is_the_limit_where_none_is_given(monkeypatch):
     monkeypatch.setattr(memory, "memory_free", lambda device: 1000)
     with pytest.raises(LackOfMemory, match=r"bytes that are free, or held by the graph, are"):
         label_propagation(graph)
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_kept_from_runs_before_counts_once(packed, direction, monkeypatch):
+    edges = pd.DataFrame(np.array(graphs.power_law_pairs(1_000, 20_000, 1)), columns=["src", "dst"])
+    graph = as_graph(edges.astype(str), directed=True, device="cpu")
+    graph = compress(graph) if packed else graph
+
+    def free(device):
+        rows = [graph.rows("out")]
+        if graph.has("transpose"):
+            rows.append(graph.rows("in"))
+        if graph.has("both"):
+            rows.append(graph.rows("both"))
+        words = [graph.id_words().words] if graph.has("id words") else []
+        arrays = itertools.chain(words, *(one.arrays() for one in rows))
+        return (64 << 20) - memory_taken(*arrays)
+
+    monkeypatch.setattr(memory, "LITTLE", 0)
+    monkeypatch.setattr(memory, "memory_free", free)
+    limits = {
+        label_propagation(graph, direction=direction).attrs["glp"]["memory_limit"] for _ in range(3)
+    }
+    assert limits == {64 << 20}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize(
+    ("limit", "usage", "inactive", "left"),
+    [
+        (1_000_000, 400_000, 0, 600_000),
+        (1_000_000, 900_000, 500_000, 600_000),
+        (1_000_000, 1_100_000, 0, 0),
+        ("max", 400_000, 0, None),
+        (2**63 - 4096, 400_000, 0, None),  # no limit, as version 1 says it
+    ],
+)
+def test_limits_of_a_control_group(version, limit, usage, inactive, left, tmp_path, monkeypatch):
+    group = device.CONTROL_GROUPS[version]
+    stat = f"cache 7\nactive_file 9\n{group.inactive} {inactive}\nunevictable 0\n"
+    for name, said in (("limit", limit), ("usage", usage), ("stat", stat)):
+        (tmp_path / name).write_text(f"{said}\n")
+    there = group._replace(**{name: str(tmp_path / name) for name in ("limit", "usage", "stat")})
+    absent = group._replace(limit=str(tmp_path / "absent"))
+    monkeypatch.setattr(device, "_free_of_machine", lambda: 1 << 30)
+    monkeypatch.setattr(device, "CONTROL_GROUPS", [absent, there])
+    assert device.memory_free("cpu") == (1 << 30 if left is None else left)
+    monkeypatch.setattr(device, "_free_of_machine", lambda: 500)
+    assert device.memory_free("cpu") == min(500, 500 if left is None else left)
 
 
 # ---------------------------------------------------------------- graphs in mapped files
@@ -503,10 +555,10 @@ def test_a_gpu_refuses_what_is_estimated_above_the_limit(scheme, needed):
 
 
 def test_every_way_that_is_tried_has_an_engine():
-    for (device, _), tried in ways.TRIED.items():
-        assert all((device, way) in ENGINES for way in tried)
-    for (device, _), possible in ways.ASKED_FOR.items():
-        assert all((device, way) in ENGINES for way in possible)
+    for (where, _), tried in ways.TRIED.items():
+        assert all((where, way) in ENGINES for way in tried)
+    for (where, _), possible in ways.ASKED_FOR.items():
+        assert all((where, way) in ENGINES for way in possible)
     assert {way for _, way in ENGINES} == set(ways.WAYS)
     assert set(cpu_arrays.NEEDS) == set(ways.WAYS)
 

@@ -18,12 +18,14 @@ import numpy as np
 from glp_rapids.common.sizes import UNITS
 from glp_rapids.device import LackOfMemory, memory_free, memory_taken
 from glp_rapids.propagation.program import traits_of
-from glp_rapids.propagation.ways import WAYS, in_form, ways_of
+from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
+from glp_rapids.propagation.workload import hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.id_words import IdWords
     from glp_rapids.graph.rows import Rows
     from glp_rapids.propagation.engines.cpu_arrays import Sizes
     from glp_rapids.propagation.options import Options
@@ -38,6 +40,7 @@ OBJECTS, OF_LIMIT = 512 * UNITS["KIB"], 64
 AN_ENTRY, A_VERTEX = 48, 256
 # On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
 GPU_PLAIN, GPU_PACKED = 59, 60
+REVERSE = {"in": "out", "out": "in", "both": "both"}
 PACKED_BITS = 10  # an entry, where no lists can be looked at: between a crawl and a random graph
 
 
@@ -133,7 +136,8 @@ class Budget:
             f"the longest row, {sizes.longest_row:,} entries": longest,
             "Python's own objects": objects,
         }  # fmt: skip
-        raise self._lack(total.size, way, {name: size for name, size in parts.items() if size})
+        parts = {name: size for name, size in parts.items() if size}
+        raise self._lack(total.size, f"takes {total.size:,} at the least", way, parts)
 
     def _unlimited(self, workload: Workload, traits: Traits) -> int:
         """Return what a run of the first way takes beside its state; kept, for the next is soon."""
@@ -146,7 +150,7 @@ class Budget:
             workload.kept[key] = total_of(way, sizes, largest, lists, 0, None).size
         return workload.kept[key]
 
-    def _lack(self, least: int, way: str, parts: dict[str, int]) -> LackOfMemory:
+    def _lack(self, needed: int, takes: str, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""
         graph, given = self.graph, self.options.memory_limit is not None
         limit = f"memory_limit={self.limit:,} bytes is" if given else (
@@ -163,9 +167,9 @@ class Budget:
         if self.options.update == "sync":
             mend += ", update='semi' (less is held of a class)"
         return LackOfMemory(
-            f"graph: {limit} {least - self.limit:,} too little to propagate labels over its "
+            f"graph: {limit} {needed - self.limit:,} too little to propagate labels over its "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
-            f"{graph.device}: {way!r} takes {least:,} at the least ({taken}); {mend}"
+            f"{graph.device}: {way!r} {takes} ({taken}); {mend}"
         )
 
 
@@ -183,23 +187,28 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     if graph.device == "gpu":
         needed = gpu_bytes_of(graph)
         if budget.limit is not None and needed > budget.limit:
-            raise budget._lack(needed, budget.ways[0], {"measured of others, from above": needed})
+            parts = {"measured of others, from above": needed}
+            raise budget._lack(needed, f"takes up to {needed:,}", budget.ways[0], parts)
         return budget
     entries, vertices = graph.number_of_edges, graph.number_of_vertices
     a_vertex = program._bytes_a_vertex(graph.index_dtype)
     if budget.limit is None and entries * AN_ENTRY + vertices * (A_VERTEX + a_vertex) < LITTLE:
         return budget
-    taken = memory_taken(*graph.rows("out").arrays())
-    if budget.limit is None:
-        budget.limit = memory_free("cpu") + taken
     readers = wants_readers(graph, program, options, budget.form)
+    taken = _taken_already(graph, options, budget.form, readers)
+    if budget.limit is None:
+        budget.limit = memory_free("cpu") + taken + held
     made = bytes_to_make(graph, options, budget.form, readers)
     state = held + vertices * (graph.index_dtype.itemsize + a_vertex)
     budget.making = taken + made + state
     if budget.making > budget.limit:
-        parts = {"the graph": taken, "rows in another form or direction, while they are made": made,
-                 "labels and state": state}  # fmt: skip
-        raise budget._lack(budget.making, budget.ways[-1], parts)
+        parts = {
+            "the graph, what is kept on it included": taken,
+            "rows in another form or direction, while they are made": made,
+            "labels and state": state,
+        }
+        takes = f"takes {budget.making:,} before the engine's own arrays"
+        raise budget._lack(budget.making, takes, budget.ways[-1], parts)
     return budget
 
 
@@ -230,20 +239,51 @@ def wants_readers(graph: BaseGraph, program: Program, options: Options, form: st
     if program._asks_for_readers:
         return True
     traits = traits_of(program, weighted=graph.weights is not None)
-    if form == "compressed" and options.direction == "out" and traits.plain:
+    there = _source_there(graph, form, options)
+    if form == "compressed" and options.direction == "out" and traits.plain and (
+        there is None or "transpose" not in there._derived
+    ):  # fmt: skip
         return False  # see `CompressedGraph.readers`
     return traits.skip_inactive and options.skip_inactive
 
 
 def _taken(graph: BaseGraph, workload: Workload) -> int:
     """Add up what is in memory of the graph, and of what the run has made of it."""
-    every: list[Rows] = [graph.rows("out"), workload.rows, workload.readers]
     if workload.rows.form == "compressed" and isinstance(
         getattr(workload.rows.weights, "codes", workload.rows.weights), np.ndarray
     ):
         _ = workload.rows.entry_starts  # which the first weights that are read would make
-    arrays = {id(array): array for rows in every for array in rows.arrays()}
-    words = workload.id_words.words
+    return _in_memory(graph, [workload.rows, workload.readers], workload.id_words)
+
+
+def _taken_already(graph: BaseGraph, options: Options, form: str, readers: bool) -> int:
+    """Add up what `_taken` will that is in memory before a run, kept from others."""
+    source = _source_there(graph, form, options)
+    rows: list[Rows] = []
+    if source is None:
+        return _in_memory(graph, rows, None)
+    if source.directed:
+        if "in" in (options.direction, REVERSE[options.direction] if readers else None):
+            rows += [one.rows("out") for one in [source._derived.get("transpose")] if one]
+        if options.direction == "both" and "both" in source._derived:
+            rows.append(source.rows("both"))
+    words = source._derived.get("id words") if hashes(options) else None
+    return _in_memory(graph, [source.rows("out"), *rows], words)
+
+
+def _source_there(graph: BaseGraph, form: str, options: Options) -> BaseGraph | None:
+    """Return what `in_form` does; None: that would have to be made."""
+    if form == "compressed" and not graph.scheme:
+        return graph._derived.get("packed")
+    if form == "plain" and graph.scheme and not decoded_for_good(graph, options):
+        return graph._derived.get("plain")
+    return graph
+
+
+def _in_memory(graph: BaseGraph, rows: list[Rows], id_words: IdWords | None) -> int:
+    """Add up the arrays of a graph and of what is made of it, each once, as far as in memory."""
+    arrays = {id(array): array for one in (graph.rows("out"), *rows) for array in one.arrays()}
+    words = None if id_words is None else id_words.words
     if not any(words is getattr(column, "values", None) for column in graph.vertices.columns):
         arrays[id(words)] = words
     return memory_taken(*arrays.values())

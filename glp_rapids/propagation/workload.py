@@ -58,7 +58,7 @@ def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:
     return max(int(min(largest_amount, 2.0**62)), 1)
 
 
-def _hashes(options: Options) -> bool:
+def hashes(options: Options) -> bool:
     """Tell whether ids are hashed in a run, for classes or to settle ties."""
     many = options.update == "semi" and options.classes > 1
     return many or options.explore > 0 or options.tie_break == "hash"
@@ -113,6 +113,6 @@ def workload_of(
         largest_degree=largest_degree,
         once=distinct and rows.ascends,
         distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
-        id_words=graph.id_words(_hashes(options)),
+        id_words=graph.id_words(hashes(options)),
         kept=graph.keep(("kept", which), dict),
     )  # fmt: skip
