@@ -17,6 +17,7 @@ import glp_rapids
 from glp_rapids import fraud, metrics
 from glp_rapids.fraud.clusters import ClusterOptions
 from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.propagation.estimate import EstimateOptions
 from glp_rapids.propagation.options import SweepOptions
 
 # What a call may end in beside a result; a lack of memory is what a huge memory_limit asks for.
@@ -116,6 +117,7 @@ CALLS = {
         {"graph": EDGES, "seeds": [1]},
     ),
     "compress": (glp_rapids.compress, {"graph": EDGES}),
+    "estimate_memory": (glp_rapids.estimate_memory, {"graph_or_sizes": EDGES, "device": "cpu"}),
     "structural_diversity": (glp_rapids.structural_diversity, {"graph": EDGES, "k": 1}),
     "top_structural_diversity": (
         glp_rapids.top_structural_diversity,
@@ -157,6 +159,7 @@ UNPACKED = {
     "EdgeOptions": EdgeOptions,
     "SweepOptions": SweepOptions,
     "ClusterOptions": ClusterOptions,
+    "EstimateOptions": EstimateOptions,
 }
 
 

@@ -87,7 +87,8 @@ def test_a_limit_in_between_fits_some_ways():
     assert not little["fits"].any()
     least = int(host_bytes(little)["streamed plain"])
     report = label_propagation(graph, memory_limit=least).attrs["glp"]
-    assert (report["way"], report["predicted"]) == ("streamed plain", least)
+    assert report["way"] == "streamed plain"
+    assert least - 1 <= report["predicted"] <= least
 
 
 def test_sizes_alone():
@@ -195,6 +196,7 @@ def test_a_sample_is_close():
         (((1.5, 2),), {}, TypeError, "vertices must be an integer"),
         (("edges.csv",), {}, TypeError, "graph must be"),
         (((1, 2), "propagate"), {}, TypeError, "program must be an instance"),
+        (((1, 2),), {"program": Counting()}, TypeError, "program is for algorithm='propagate'"),
     ],
 )  # fmt: skip
 def test_bad_input(arguments, options, error, words):

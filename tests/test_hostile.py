@@ -21,6 +21,7 @@ from glp_rapids.fraud import account_scores
 OWN = {("progress", "type"), ("order", "generator")}
 ALSO = {
     "graph": ("source",),
+    "graph_or_sizes": ("graph", "sizes", "vertices", "source"),
     "ids": ("vertices",),
     **dict.fromkeys(("path", "mmap", "verify"), ("no such file", "is no file")),
 }

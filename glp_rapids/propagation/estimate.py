@@ -145,7 +145,7 @@ def estimate_memory(
     >>> found[["way", "device_bytes", "fits"]]
           way  device_bytes   fits
     0   plain  152390000000  False
-    1  packed   83926250000   True
+    1  packed   83800000000   True
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         known = ", ".join(map(repr, ALGORITHMS))
@@ -162,6 +162,8 @@ def estimate_memory(
     known = {*SweepOptions.__annotations__, "program"} - {"memory_limit", "way"}
     if unknown := sorted(options.keys() - known):
         raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    if "program" in options and algorithm != "propagate":
+        raise TypeError(f"program is for algorithm='propagate', not {algorithm!r}")
     program, run_options = ALGORITHMS[algorithm](**options)
     graph = None
     if isinstance(graph_or_sizes, tuple) and all(np.ndim(one) == 0 for one in graph_or_sizes):

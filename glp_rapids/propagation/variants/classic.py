@@ -82,7 +82,21 @@ def label_propagation(
         kernel for all sweeps. The others are for comparison: GLP's tables in shared memory with and
         without warps that serve many vertices, hash tables in global memory, and Kozawa et al.'s
         sort. For a `CompressedGraph` there are "auto", which decodes lists as they are needed, and
-        "decode", which decodes everything before each sweep. A CPU has one way and ignores this.
+        "decode", which decodes everything before each sweep. A CPU counts in one manner and ignores
+        this.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "40GB" or "512MiB", that the run may take, the graph included. A
+        graph in a mapped file takes none. With less than the fastest run needs, lists are
+        streamed, and the result is the same. None: what is free on the host; on a GPU a run takes
+        what it needs, or fails. `estimate_memory` says what is needed.
+    way : {"auto", "plain", "packed", "streamed packed", "streamed plain"}
+        How neighbour lists are held. "plain": in memory, on a CPU copied class by class. "packed":
+        compressed. Streamed: those of a class are read into a buffer, strip by strip, from where
+        they lie, in memory or in a mapped file. "auto": the first that fits, of "plain" and
+        "streamed plain", or, for a `CompressedGraph`, of "packed" and "streamed packed": on a CPU
+        streaming costs no memory but the buffer, so packing what the caller holds plain would save
+        none. A way that is asked for converts the graph, on a CPU; the other form is kept on it.
+        A GPU has "plain" for plain graphs and "packed" for compressed ones.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
@@ -91,13 +105,19 @@ def label_propagation(
     frame
         ``vertex``: the ids as they came, every vertex once, sorted. ``partition``: integer
         community, or an id (``renumber=False``). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
-        ``changed`` (labels a sweep), ``converged``, ``seconds``, ``device``, ``memory_in_use``;
-        and ``compressed``, the scheme, where lists were read compressed.
+        ``changed`` (labels a sweep), ``converged``, ``seconds``, ``device``, ``memory_in_use``,
+        ``way``, ``memory_limit`` (bytes, the graph included; None where nobody gave one and the run
+        is on a GPU, or takes so little that nobody looked what is free) and ``predicted`` (bytes,
+        of the run at its peak, the graph included; on a GPU an upper figure); and ``compressed``,
+        the scheme, where lists were read compressed.
 
     Raises
     ------
     ValueError, TypeError
         An option or the graph is not as described; the message says what and how to mend it.
+    MemoryError
+        Labels and state of all vertices, or the longest row, do not fit ``memory_limit``, or what
+        is free. It is raised before the first sweep and says by how many bytes.
 
     Notes
     -----
@@ -107,6 +127,10 @@ def label_propagation(
     neighbours stay on the graph for the next run of the same kind. On a CPU 4 bytes an edge more, 8
     or 12 with weights (a copy in the order of the classes), and 8 bytes a vertex for each thread.
     Ids that are no range of integers take 8 bytes a vertex more, for their hashes.
+    Streamed on a CPU, lists take a buffer of 2 entries a vertex or 4 million, or what the limit
+    leaves, down to the longest row; beside it 23 bytes a vertex (53 if ``update="sync"``) and for
+    each thread 8 more, or 32 an entry of the longest row where that is less. Frames of results are
+    made when that is free again.
     A `CompressedGraph` is read as it is. On a CPU that takes 30 bytes a vertex beside it, 16 to 24
     more with weights, and 8 for each thread. Of a directed one the transpose, for
     ``direction="in"``, is made at the first run, by way of the plain graph, and kept compressed;

@@ -84,7 +84,8 @@ def layered_label_propagation(
     -------
     frame
         ``vertex``, ``gamma``, ``partition``: every vertex once a gamma, in the order of
-        ``gammas``. ``.attrs["glp"]["layers"]`` holds the report of each run.
+        ``gammas``. ``.attrs["glp"]["layers"]`` holds the report of each run, in whose
+        ``predicted`` the layers before it count.
         With ``order=True``: ``vertex``, ``position``: every vertex once, sorted by its id, and its
         place 0..n-1 in the ordering.
 

@@ -140,8 +140,8 @@ def seeded_label_propagation(
         How many sweeps are made; the strengths have settled after about ten.
     **options
         ``update`` (default "sync", by which ``hop`` is the distance from the nearest seed),
-        ``classes``, ``tie_break``, ``retain``, ``direction``, ``seed``, ``progress`` as in
-        `label_propagation`.
+        ``classes``, ``tie_break``, ``retain``, ``direction``, ``seed``, ``memory_limit``,
+        ``way``, ``progress`` as in `label_propagation`.
 
     Returns
     -------

@@ -79,7 +79,8 @@ def speaker_listener(
     max_iter : int
         How many sweeps are made; there is no earlier end.
     **options
-        ``classes``, ``update``, ``direction``, ``seed``, ``progress`` as in `label_propagation`.
+        ``classes``, ``update``, ``direction``, ``seed``, ``memory_limit``, ``way``,
+        ``progress`` as in `label_propagation`.
 
     Returns
     -------
