@@ -196,6 +196,8 @@ def test_a_sample_is_close():
         (((1.5, 2),), {}, TypeError, "vertices must be an integer"),
         (("edges.csv",), {}, TypeError, "graph must be"),
         (((1, 2), "propagate"), {}, TypeError, "program must be an instance"),
+        (((1, 2), "speaker_listener"), {"explore": 1}, TypeError, "has no option 'explore'"),
+        (((1, 2), "seeded_label_propagation"), {"tol": 1}, TypeError, "has no option 'tol'"),
         (((1, 2),), {"program": Counting()}, TypeError, "program is for algorithm='propagate'"),
     ],
 )  # fmt: skip

@@ -22,6 +22,7 @@ from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.propagation import memory as measured
+from glp_rapids.propagation.call import refuse
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program, traits_of
 from glp_rapids.propagation.subject import Subject, of_graph, of_sizes
@@ -38,11 +39,14 @@ Made = tuple[Program, Options]
 
 
 def _seeded(max_iter: int = 10, **options: Any) -> Made:
+    refuse(options, "seeded_label_propagation", "explore", "tol", "skip_inactive")
     options = {"explore": 0, "update": "sync", "stops": False, **options}
     return Seeded(None, "in", 1.0, 0, 0), Options(max_iter=max_iter, **options)
 
 
 def _speakers(max_iter: int = 20, **options: Any) -> Made:
+    unused = "explore", "tol", "tie_break", "retain", "skip_inactive"
+    refuse(options, "speaker_listener", *unused)
     options = Options(max_iter=max_iter, **options, explore=1 << 31, stops=False)
     return SpeakerListener(max_iter), options
 
