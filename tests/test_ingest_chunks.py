@@ -304,6 +304,27 @@ def test_dask_computes_a_partition_at_a_time(tiny):
     assert max(sizes) == 10
 
 
+@pytest.mark.parametrize("chunk", [1, 9, 40, 1 << 20])
+def test_small_partitions_of_dask_are_computed_together(chunk, monkeypatch):
+    dask = pytest.importorskip("dask")
+    frame = pd.DataFrame({"src": range(90), "dst": range(1, 91)})
+    table = dask.dataframe.from_pandas(frame, npartitions=30)
+    together, compute = [], dask.compute
+
+    def counted(*parts):
+        together.append(len(parts))
+        return compute(*parts)
+
+    monkeypatch.setattr(chunks, "CHUNK", chunk)
+    monkeypatch.setattr(dask, "compute", counted)
+    read = list(chunks.table_of(table).chunks(["src", "dst"]))
+    pd.testing.assert_frame_equal(pd.concat(one.frame for one in read), frame)
+    assert list(dict.fromkeys(one.place for one in read)) == [f"partition {i}" for i in range(30)]
+    assert sum(together) == 30
+    assert max(together) * 3 <= max(chunk, 3)
+    assert len(together) == {1: 30, 9: 11, 40: 6, 1 << 20: 5}[chunk]
+
+
 # ---------------------------------------------------------------- memory
 
 
