@@ -250,8 +250,8 @@ def test_classes_by_counting_are_those_by_sorting(classes, ids):
 # ---------------------------------------------------------------- what it takes
 
 
-# What is left of issue 17: of all cases one in five misses, by up to a tenth above the limit on graphs
-# of some MB (Python's own objects), or with a prediction of packed lists far above the peak.
+# What is left of issue 17: of all cases one in five misses, by up to a tenth above a limit of some
+# MB (Python's own objects), or with a prediction of packed lists far above the peak.
 MISSES = pytest.mark.xfail(strict=False, reason="limits of few MB and predictions of packed lists")
 
 
