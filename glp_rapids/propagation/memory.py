@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.sizes import UNITS
+from glp_rapids.compressed.choose_codes import SAMPLE
 from glp_rapids.device import LackOfMemory, memory_free, memory_taken
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
@@ -34,13 +35,15 @@ if TYPE_CHECKING:
 
 # A run that takes less does not look how much is free: that takes a sixth of a small run's time.
 LITTLE = 64 * UNITS["MIB"]
-# For Python's own objects, such as views of strips: so much, or that share of a smaller limit.
-OBJECTS, OF_LIMIT = 512 * UNITS["KIB"], 64
+# For Python's own objects, such as views of strips: the least and a share of the limit, at most so
+# much. Measured: 20 to 60 KB, and 530 in runs of some ten thousand strips.
+LEAST_OBJECTS, OF_LIMIT, MOST_OBJECTS = 64 * UNITS["KIB"], 64, 512 * UNITS["KIB"]
 # Bytes beside the graph, rounded up: a look at what is free is all that depends on them.
 AN_ENTRY, A_VERTEX = 48, 256
 # On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
 GPU_PLAIN, GPU_PACKED = 59, 60
 REVERSE = {"in": "out", "out": "in", "both": "both"}
+A_NUMBER = 80  # bytes an entry whose numbers are counted: 51 to 80 on eight graphs
 PACKED_BITS = 10  # an entry, where no lists can be looked at: between a crawl and a random graph
 
 
@@ -77,18 +80,18 @@ def total_of(
     if limit is None:
         taken = need_of(way, sizes, largest_class, None).taken
         return Total(lists + state + taken, True, None)
-    objects = min(OBJECTS, limit // OF_LIMIT)
-    memory = limit - lists - state - objects
+    memory = limit - lists - state - min(MOST_OBJECTS, LEAST_OBJECTS + limit // OF_LIMIT)
     need = need_of(way, sizes, largest_class, memory)
+    size = lists + state + need.taken
     if need.least <= memory:
-        return Total(lists + state + need.taken + objects, True, memory)
-    least = lists + state + need.least
-    return Total(least + min(OBJECTS, -(-least // (OF_LIMIT - 1))), False, memory)
+        return Total(min(_with_objects(size), limit), True, memory)
+    return Total(_with_objects(lists + state + need.least) + 1, False, memory)
 
 
-def _objects_beside(total: int) -> int:
-    """Return how much of the least total is for Python's objects."""
-    return min(OBJECTS, -(-total // OF_LIMIT))
+def _with_objects(size: int) -> int:
+    """Add to arrays what Python's own objects may take; under such a limit the arrays do fit."""
+    with_least = size + LEAST_OBJECTS
+    return min(size + MOST_OBJECTS, with_least + with_least // (OF_LIMIT - 1))
 
 
 @dataclass
@@ -128,13 +131,13 @@ class Budget:
                 predicted = max(total.size, self.making)
                 return Chosen(way, replace(workload, memory=total.memory), predicted)
         longest = sizes.longest_row * sizes.bytes_an_entry if WAYS[way].streamed else 0
-        objects = _objects_beside(total.size)
+        arrays = plans.need_of(way, sizes, largest, total.memory).least
         parts = {
             "the graph, what is made of it included": lists,
             "labels, state and tables" if longest else "labels, state, tables and a copy of lists":
-                total.size - objects - lists - longest,
+                state + arrays - longest,
             f"the longest row, {sizes.longest_row:,} entries": longest,
-            "Python's own objects": objects,
+            "Python's own objects": total.size - lists - state - arrays,
         }  # fmt: skip
         parts = {name: size for name, size in parts.items() if size}
         raise self._lack(total.size, f"takes {total.size:,} at the least", way, parts)
@@ -308,8 +311,9 @@ def bytes_to_make(graph: BaseGraph, options: Options, form: str, readers: bool) 
         return made + (0 if "both" in graph._derived else _bytes_to_join(graph))
     if "transpose" in graph._derived and compressed == (form == "compressed"):
         return made
-    if form == "compressed":  # by way of the plain graph
-        made += bytes_of_csr(graph) + bytes_to_encode(graph)
+    if form == "compressed":  # by way of the plain graph, of which the first is let go
+        most = max(_bytes_to_transpose(graph), bytes_to_encode(graph))
+        return made + bytes_of_csr(graph) + most
     return made + _bytes_to_transpose(graph)
 
 
@@ -352,5 +356,5 @@ def _bytes_to_join(graph: BaseGraph) -> int:
 def bytes_to_encode(graph: BaseGraph) -> int:
     """Bound what `compressed.encode` takes: counting the numbers of a sample is the most of it."""
     entries, vertices = graph.number_of_edges, graph.number_of_vertices
-    sampled = min(entries, 2 << 20)
-    return entries * PACKED_BITS // 8 + 24 * vertices + 160 * sampled
+    sampled = entries // max(1, entries // SAMPLE)
+    return max(entries * PACKED_BITS // 8, A_NUMBER * sampled) + 24 * vertices
