@@ -1,7 +1,8 @@
 """Named arrays and a header in one file: checksums, aligned sections, nothing that is executed.
 
 The bytes of the file are described in `graph_file`, and what the header and the arrays mean to a
-compressed graph; here they are written and read, and damage is found.
+compressed graph; here they are written and read, and damage is found. Files of other `Content`
+differ in their first eight bytes and in their version.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -35,7 +36,25 @@ TYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8")
 AGAIN = "copy or make it again"
 
 
-def write(path: Path, header: dict[str, Any], sections: dict[str, Array]) -> None:
+class Content(NamedTuple):
+    """What files hold, how they begin, and who writes them."""
+
+    name: str
+    writers: str
+    remake: str
+    magic: bytes = MAGIC
+    version: int = VERSION
+    readable: tuple[int, ...] = READABLE
+
+
+GRAPH = Content(
+    "compressed graph", "CompressedGraph.save or `glp-rapids compress`", "compress the graph again"
+)
+
+
+def write(
+    path: Path, header: dict[str, Any], sections: dict[str, Array], content: Content = GRAPH
+) -> None:
     """Write a file; it takes the place of an older one only when it is complete.
 
     ``header`` is of plain Python values, ``sections`` of one-dimensional NumPy or CuPy arrays.
@@ -53,13 +72,15 @@ def write(path: Path, header: dict[str, Any], sections: dict[str, Array]) -> Non
             entry["crc32"] = f"{_write_array(file, array):08x}"
         file.truncate(data + end)
         text = _text(header, table)
-        parts = MAGIC, ENDIAN_MARK, VERSION, len(text), data + end, zlib.crc32(text)
+        parts = content.magic, ENDIAN_MARK, content.version, len(text), data + end, zlib.crc32(text)
         preamble = PREAMBLE.pack(*parts)
         file.seek(0)
         file.write(preamble + struct.pack("<I", zlib.crc32(preamble)) + text)
 
 
-def read(path: Path, *, mapped: bool, verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(
+    path: Path, *, mapped: bool, verify: bool, content: Content = GRAPH
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read the header and the sections of a file, or raise a ValueError that says what is wrong.
 
     ``mapped``: the arrays are views of the file, read when they are looked at; what is written to
@@ -71,7 +92,7 @@ def read(path: Path, *, mapped: bool, verify: bool) -> tuple[dict[str, Any], dic
         raise FileNotFoundError(f"{path}: {problem}")
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        header, data = _read_header(path, file, size)
+        header, data = _read_header(path, file, size, content)
         table = _checked_table(path, header.pop("sections", None), size - data)
         source = _Mapped(file) if mapped and size else _Loaded(file)
         sections = {}
@@ -100,14 +121,16 @@ def damaged(path: Path, what: str) -> NoReturn:
     raise ValueError(f"{path} is damaged in {what}: {AGAIN}")
 
 
-def _read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
+def _read_header(
+    path: Path, file: BinaryIO, size: int, content: Content
+) -> tuple[dict[str, Any], int]:
     """Read the header, and where the data begin."""
     preamble = file.read(START)
-    if preamble[: len(MAGIC)] != MAGIC[: len(preamble)] or not preamble:
+    if preamble[: len(MAGIC)] != content.magic[: len(preamble)] or not preamble:
         shown = "it is empty" if not preamble else f"it begins with {preamble[:8]!r}"
         raise ValueError(
-            f"{path} is no compressed graph of glp_rapids: {shown}; name a file that "
-            "CompressedGraph.save or `glp-rapids compress` wrote"
+            f"{path} is no {content.name} of glp_rapids: {shown}; name a file that "
+            f"{content.writers} wrote"
         )
     if len(preamble) < START:
         _truncated(path, size, None)
@@ -115,11 +138,12 @@ def _read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any],
     (own_sum,) = struct.unpack_from("<I", preamble, PREAMBLE.size)
     if own_sum != zlib.crc32(preamble[: PREAMBLE.size]) or mark != ENDIAN_MARK:
         damaged(path, f"its first {START} bytes")
-    if version not in READABLE:
+    if version not in content.readable:
+        versions = " and ".join(map(str, content.readable))
+        which = f"versions {versions}" if len(content.readable) > 1 else f"version {versions}"
         raise ValueError(
-            f"{path} is of version {version} of the format, and only versions "
-            f"{' and '.join(map(str, READABLE))} can be read: update glp_rapids, or compress the "
-            "graph again"
+            f"{path} is of version {version} of the format, and only {which} can be read: "
+            f"update glp_rapids, or {content.remake}"
         )
     if size < total:
         _truncated(path, size, total)
