@@ -1,8 +1,18 @@
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from glp_rapids.datasets import NAMES, blacklist, data_folder, ground_truth, load, transactions
+from glp_rapids.datasets import (
+    NAMES,
+    blacklist,
+    data_folder,
+    drifting_transactions,
+    ground_truth,
+    load,
+    transactions,
+)
 
 SMALL = {"accounts": 2_000, "merchants": 200, "rings": 4, "towns": 10}
 
@@ -84,6 +94,63 @@ def test_tiny_worlds_work():
     frame, truth = transactions(10, accounts=1, merchants=1, rings=0, towns=1, days=1)
     assert len(frame) == 10
     assert not len(truth)
+
+
+@pytest.fixture(scope="module")
+def drifting():
+    return drifting_transactions(
+        40_000, accounts=4_000, merchants=400, rings=8, towns=20, merging=0.5, seed=2
+    )
+
+
+def test_drifting_rings_sleep_change_merchants_and_merge(drifting):
+    frame, truth = drifting
+    assert list(frame.columns) == ["transaction", "source", "destination", "amount", "time"]
+    assert len(frame) == 40_000
+    assert frame["transaction"].is_unique
+    assert frame["time"].is_monotonic_increasing
+    assert frame["time"].max() < pd.Timestamp("2026-01-01") + pd.Timedelta(days=90)
+    assert truth.equals(truth.sort_values(["ring", "opening", "vertex"], ignore_index=True))
+    assert not truth.duplicated(["vertex", "ring", "opening"]).any()
+    payees = set(frame["destination"]) - set(frame["source"])
+    slept = changed = merged = 0
+    for _, ring in truth.groupby("ring"):
+        episodes = [part for _, part in ring.groupby("opening")]
+        for before, after in pairwise(episodes):
+            slept += after["opening"].iloc[0] - before["ending"].iloc[0] >= pd.Timedelta(days=4)
+            members, later = set(before["vertex"]), set(after["vertex"])
+            changed += bool((members - later) & payees)
+            merged += len(later - payees) > len(members - payees)
+    assert slept == changed == sum(
+        ring["opening"].nunique() - 1 for _, ring in truth.groupby("ring")
+    )
+    assert 1 <= merged <= 4
+
+
+def test_drifting_rings_trade_while_they_are_awake(drifting):
+    frame, truth = drifting
+    for _, part in list(truth.groupby(["ring", "opening"]))[::5]:
+        members, opening, ending = set(part["vertex"]), part["opening"].iloc[0], part["ending"]
+        inside = frame[frame["source"].isin(members) & frame["destination"].isin(members)]
+        now = inside["time"].between(opening, ending.iloc[0])
+        assert now.sum() > 3 * len(members)
+
+
+def test_drifting_transactions_depend_on_the_seed_alone_and_refuse_nonsense(drifting):
+    options = {"accounts": 4_000, "merchants": 400, "rings": 8, "towns": 20}
+    again = drifting_transactions(40_000, **options, merging=0.5, seed=2)
+    for one, other in zip(drifting, again, strict=True):
+        pd.testing.assert_frame_equal(one, other)
+    assert not drifting_transactions(40_000, **options, merging=0.5, seed=3)[0].equals(again[0])
+    with pytest.raises(ValueError, match="merging must be in"):
+        drifting_transactions(40_000, **options, merging=0.6)
+    with pytest.raises(ValueError, match="sleep_days must be"):
+        drifting_transactions(40_000, **options, sleep_days=(4, 3))
+    with pytest.raises(ValueError, match="more than half of rows=500"):
+        drifting_transactions(500, **options)
+    frame, truth = drifting_transactions(30, accounts=9, merchants=9, rings=0, towns=1, days=1)
+    assert len(frame) == 30
+    assert truth.empty
 
 
 def test_blacklist_draws_a_share_of_the_members(small):

@@ -1,5 +1,6 @@
 """Data to try things on: made up, of any size, and published graphs by name."""
 
+from glp_rapids.datasets.drifting_rings import drifting_transactions
 from glp_rapids.datasets.fraud_rings import blacklist, transactions
 from glp_rapids.datasets.named import NAMES, data_folder, ground_truth, load
 from glp_rapids.datasets.social_network import social
@@ -10,6 +11,7 @@ __all__ = [
     "NAMES",
     "blacklist",
     "data_folder",
+    "drifting_transactions",
     "ground_truth",
     "kronecker",
     "load",

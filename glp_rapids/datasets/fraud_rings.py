@@ -98,13 +98,13 @@ def transactions(
         if not 1 <= low <= high:
             raise ValueError(f"{name} must be (smallest, largest) with 1 <= smallest <= largest")
     rng = np.random.default_rng(seed)
-    account_count = _between(rng, ring_accounts, rings)
-    merchant_count = _between(rng, ring_merchants, rings)
-    ring_account = _draw_without_replacement(rng, accounts, account_count, "accounts")
-    ring_merchant = accounts + _draw_without_replacement(
+    account_count = between(rng, ring_accounts, rings)
+    merchant_count = between(rng, ring_merchants, rings)
+    ring_account = draw_without_replacement(rng, accounts, account_count, "accounts")
+    ring_merchant = accounts + draw_without_replacement(
         rng, merchants, merchant_count, "merchants"
     )
-    payer, payee, ring = _ring_rows(
+    payer, payee, ring = ring_rows(
         rng, ring_account, account_count, ring_merchant, merchant_count, ring_trades
     )
     planted = len(ring)
@@ -113,25 +113,14 @@ def transactions(
             f"the rings make {planted} transactions, more than half of rows={rows}; "
             "lower rings or ring_trades, or raise rows"
         )
-    source, destination = _ordinary_rows(rng, rows - planted, accounts, merchants, towns)
+    source, destination = ordinary_rows(rng, rows - planted, accounts, merchants, towns)
     burst = min(burst_days, days)
     opening = rng.random(rings) * (days - burst)
     time = np.concatenate(
         [rng.random(rows - planted) * days, opening[ring] + rng.random(planted) * burst]
     )
     source, destination = np.concatenate([source, payer]), np.concatenate([destination, payee])
-    amount = np.round(np.exp(3.3 + 0.9 * rng.standard_normal(rows)), 2) + 0.01
-    second = (time * SECONDS_PER_DAY).astype(np.int64)
-    order = np.argsort(second, kind="stable")
-    name = rng.permutation(accounts + merchants)
-    frame = pd.DataFrame(
-        {
-            "source": name[source][order],
-            "destination": name[destination][order],
-            "amount": np.round(amount[order], 2),
-            "time": np.datetime64(start, "s") + second[order].astype("timedelta64[s]"),
-        }
-    )
+    frame, name = table(rng, source, destination, time, start, accounts + merchants)
     sizes = np.concatenate([account_count, merchant_count])
     truth = pd.DataFrame({"vertex": name[np.concatenate([ring_account, ring_merchant])],
                           "ring": np.repeat(np.tile(np.arange(rings), 2), sizes)})  # fmt: skip
@@ -176,13 +165,35 @@ def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.S
     return truth["vertex"].iloc[drawn].sort_values(ignore_index=True)
 
 
-def _between(rng: np.random.Generator, limits: tuple[int, int], number: int) -> np.ndarray:
+def table(
+    rng: np.random.Generator, source: np.ndarray, destination: np.ndarray, days: np.ndarray,
+    start: str, population: int,
+) -> tuple[pd.DataFrame, np.ndarray]:  # fmt: skip
+    """Give trades amounts and their parties names, and sort them by time; return the names too."""
+    amount = np.round(np.exp(3.3 + 0.9 * rng.standard_normal(source.size)), 2) + 0.01
+    second = (days * SECONDS_PER_DAY).astype(np.int64)
+    order = np.argsort(second, kind="stable")
+    name = rng.permutation(population)
+    frame = pd.DataFrame(
+        {
+            "source": name[source][order],
+            "destination": name[destination][order],
+            "amount": np.round(amount[order], 2),
+            "time": np.datetime64(start, "s") + second[order].astype("timedelta64[s]"),
+        }
+    )
+    return frame, name
+
+
+def between(rng: np.random.Generator, limits: tuple[int, int], number: int) -> np.ndarray:
+    """Draw integers from the smallest to the largest, both included."""
     return rng.integers(limits[0], limits[1], number, endpoint=True)
 
 
-def _draw_without_replacement(
+def draw_without_replacement(
     rng: np.random.Generator, population: int, counts: np.ndarray, name: str
 ) -> np.ndarray:
+    """Draw the members of all rings, at most half of the population."""
     needed = int(counts.sum())
     if 2 * needed > population:
         raise ValueError(
@@ -192,7 +203,7 @@ def _draw_without_replacement(
     return rng.permutation(population)[:needed]
 
 
-def _ring_rows(
+def ring_rows(
     rng: np.random.Generator,
     account: np.ndarray,
     account_count: np.ndarray,
@@ -203,7 +214,7 @@ def _ring_rows(
     """Draw the trades inside rings; return source, destination and ring of each."""
     rings = len(account_count)
     ring_of_account = np.repeat(np.arange(rings), account_count)
-    buyer = np.repeat(np.arange(len(account)), _between(rng, ring_trades, len(account)))
+    buyer = np.repeat(np.arange(len(account)), between(rng, ring_trades, len(account)))
     ring = ring_of_account[buyer]
     first_account = np.cumsum(account_count) - account_count
     first_merchant = np.cumsum(merchant_count) - merchant_count
@@ -216,7 +227,7 @@ def _ring_rows(
     return account[buyer], destination, ring
 
 
-def _ordinary_rows(
+def ordinary_rows(
     rng: np.random.Generator, rows: int, accounts: int, merchants: int, towns: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the honest trades of everybody."""
