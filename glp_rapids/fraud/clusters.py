@@ -12,6 +12,7 @@ merchant out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -117,29 +118,59 @@ def find_clusters(
     >>> list(found.clusters.columns)
     ['cluster', 'size', 'seeds', 'score', 'value', 'density', 'share']
     """
-    limits = {"minimum_size": minimum_size, "minimum_partners": minimum_partners}
-    for name, number in limits.items():
-        if not is_integer(number) or number < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, not {shown(number)}")
-    for name, share in {"minimum_score": minimum_score, "minimum_share": minimum_share}.items():
-        check_share(name, share)
+    limits = Limits(minimum_size, minimum_score, minimum_share, minimum_partners)
     transfers, values = prepared(graph, edges, as_graph)
     index, missing = seed_index(transfers, seeds, absent)
     scores = score_frame(transfers, index, missing, damping, max_iter)
-    xp = array_module(transfers.indptr)
     score, is_seed = (column(scores, name, transfers) for name in ("score", "is_seed"))
+    groups = grouped(transfers, values, score, is_seed, limits)
+    frames = frames_of(groups, transfers, score, is_seed, dict(scores.attrs["glp"]))
+    return Findings(*frames, scores)
 
-    close = xp.flatnonzero((score >= minimum_score) & (score > 0))
+
+@dataclass(frozen=True)
+class Limits:
+    """What a cluster is, as `find_clusters` describes it."""
+
+    minimum_size: int = 6
+    minimum_score: float = 0.03
+    minimum_share: float = 0.2
+    minimum_partners: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("minimum_size", "minimum_partners"):
+            number = getattr(self, name)
+            if not is_integer(number) or number < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, not {shown(number)}")
+        for name in ("minimum_score", "minimum_share"):
+            check_share(name, getattr(self, name))
+
+
+class Clusters(NamedTuple):
+    """Clusters, the most suspicious first, and who is in them, by ascending vertex."""
+
+    member: Array
+    cluster: Array
+    columns: dict[str, Array]
+
+
+def grouped(
+    transfers: Graph, values: Graph | None, score: Array, is_seed: Array, limits: Limits
+) -> Clusters:
+    """Find the clusters among accounts that are scored."""
+    xp = array_module(transfers.indptr)
+    close = xp.flatnonzero((score >= limits.minimum_score) & (score > 0))
     total = transfers.row_weights()[close]
     inner = induced(transfers, close)
     worth = inner if values is None else induced(values, close)
-    agreed = _agreed(inner)
-    community = connected_core(inner, agreed, total, minimum_share, minimum_partners)
+    community = connected_core(
+        inner, _agreed(inner), total, limits.minimum_share, limits.minimum_partners
+    )
     score, is_seed = score[close], is_seed[close]
 
     member = xp.flatnonzero(community >= 0)
     groups = Groups(community[member], community.size)
-    enough = (groups.size >= minimum_size) & (groups.sums(is_seed[member]) > 0)
+    enough = (groups.size >= limits.minimum_size) & (groups.sums(is_seed[member]) > 0)
     member = member[enough[groups.of]]
     groups = Groups(community[member], community.size)
     mean = groups.totals(score[member]) / xp.maximum(groups.size, 1)
@@ -165,17 +196,22 @@ def find_clusters(
         "density": (partners / pairs)[order],
         "share": (staying / xp.where(trade > 0, trade, 1.0))[order],
     }
-    cluster = place[groups.of]
-    by_cluster = xp.lexsort(xp.stack([-score[member], cluster]))
-    member, cluster = member[by_cluster], cluster[by_cluster]
-    members = transfers.frame(
-        {"cluster": cluster, "score": score[member], "is_seed": is_seed[member]},
-        vertex=close[member],
-    )
-    clusters = kinds.to_frame(columns, transfers.vertices.kind)
+    return Clusters(close[member], place[groups.of], columns)
+
+
+def frames_of(
+    found: Clusters, graph: Graph, score: Array, is_seed: Array, report: dict[str, Any]
+) -> tuple[Frame, Frame]:
+    """Make the frames of clusters and of their members."""
+    xp = array_module(score)
+    by_cluster = xp.lexsort(xp.stack([-score[found.member], found.cluster]))
+    member = found.member[by_cluster]
+    columns = {"score": score[member], "is_seed": is_seed[member]}
+    members = graph.frame({"cluster": found.cluster[by_cluster], **columns}, vertex=member)
+    clusters = kinds.to_frame(found.columns, graph.vertices.kind)
     for frame in (clusters, members):
-        kinds.set_attributes(frame, dict(scores.attrs["glp"]))
-    return Findings(clusters, members, scores)
+        kinds.set_attributes(frame, dict(report))
+    return clusters, members
 
 
 @guarded
