@@ -115,10 +115,12 @@ class Graph:
     @property
     def class_name(self) -> str:
         """The class of the networkx graph."""
-        return ("Multi" if self.is_multigraph() else "") + ("DiGraph" if self._directed else "Graph")
+        kind = "DiGraph" if self._directed else "Graph"
+        return f"Multi{kind}" if self.is_multigraph() else kind
 
     def __repr__(self) -> str:
-        return f"glp_rapids {self.class_name} with {len(self)} nodes and {self.edges()[0].size} edges"
+        edges = self.edges()[0].size
+        return f"glp_rapids {self.class_name} with {len(self)} nodes and {edges} edges"
 
     def csr(
         self,
