@@ -20,6 +20,12 @@ MODULES = (communities, generic, multilevel, structure, unweighted, weighted)
 # What a converted graph is good for, if there is one; to convert takes longer than such a search.
 BETWEEN_TWO = {"bidirectional_shortest_path", "has_path", "shortest_path", "shortest_path_length"}
 
+ONE_OF_SEVERAL = {
+    "test_karate_club_partition",
+    "test_none_weight_param",
+    "test_undirected_selfloops",
+}
+
 
 def _weight(G: Any, weight: Hashable | None) -> bool | str:
     """Tell whether edges can be weighed by an attribute, or why not."""
@@ -152,6 +158,21 @@ class BackendInterface:
         if several or arguments.get("weight") is not None or _converted(arguments["G"]):
             return True
         return "the graph is not converted, which takes longer than a search between two nodes"
+
+    @staticmethod
+    def on_start_tests(items: list) -> None:
+        """Mark, of NetworkX's own tests, those that want the communities of one order of nodes.
+
+        Parameters
+        ----------
+        items : list of pytest.Item
+            What pytest collected.
+        """
+        import pytest
+
+        for item in items:
+            if item.path.name == "test_louvain.py" and item.name in ONE_OF_SEVERAL:
+                item.add_marker(pytest.mark.xfail(reason="wants what NetworkX finds with seed=2"))
 
 
 @functools.cache

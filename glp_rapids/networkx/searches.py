@@ -16,7 +16,6 @@ import networkx as nx
 import numpy as np
 
 from glp_rapids.jit.interrupts import call, interruptible
-from glp_rapids.networkx import kernels
 from glp_rapids.networkx.graph import Graph
 from glp_rapids.traversal.engines import largest
 from glp_rapids.traversal.sssp import sssp
@@ -31,6 +30,13 @@ def steps_below(limit: float | None) -> int:
     if limit is None or limit >= NO_LIMIT:
         return NO_LIMIT
     return math.ceil(limit) if limit > 0 else 0
+
+
+def _kernels() -> Any:
+    # Numba takes longer to import than a small graph takes to search
+    from glp_rapids.networkx import kernels
+
+    return kernels
 
 
 class Tree:
@@ -90,7 +96,7 @@ class Tree:
     def path(self, place: int, *, reverse: bool = False) -> list:
         """Return the nodes on the path to a position; or, in reverse, from it."""
         found = np.empty(self.order.size, self.order.dtype)
-        size = kernels.walk_back(self.predecessor, place, found)
+        size = _kernels().walk_back(self.predecessor, place, found)
         return self.graph.objects[found[:size] if reverse else found[:size][::-1]].tolist()
 
 
@@ -147,7 +153,7 @@ def levels(
     places = np.array([graph.position[node] for node in starts], rows.indices.dtype)
     predecessor, order = _room(rows, len(graph))
     ends = np.empty(len(graph) + 1, np.int64)
-    found = _run(graph, kernels.breadth_first, *rows, places, depth, predecessor, order, ends)
+    found = _run(graph, _kernels().breadth_first, *rows, places, depth, predecessor, order, ends)
     ends = ends[:found].copy()
     return order[: ends[-1]].copy(), predecessor, ends
 
@@ -160,7 +166,7 @@ def _run(graph: Graph, kernel: Callable, *arguments: Any) -> Any:
 
 def _room(rows: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
     kind = rows.indices.dtype
-    return np.full(size, kernels.UNSEEN, kind), np.empty(size, kind)
+    return np.full(size, _kernels().UNSEEN, kind), np.empty(size, kind)
 
 
 def breadth_first(graph: Graph, starts: Iterable, depth: int, *, reverse: bool = False) -> Tree:
@@ -179,13 +185,13 @@ def between(graph: Graph, source: Hashable, target: Hashable) -> list:
     (predecessor, forward), (successor, backward) = (_room(there, len(graph)) for _ in range(2))
     ends = graph.position[source], graph.position[target]
     met = _run(
-        graph, kernels.bidirectional, *there, *back, *ends, predecessor, successor, forward,
+        graph, _kernels().bidirectional, *there, *back, *ends, predecessor, successor, forward,
         backward,
     )  # fmt: skip
     if met < 0:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
-    first = forward[: kernels.walk_back(predecessor, met, forward)][::-1]
-    second = backward[1 : kernels.walk_back(successor, met, backward)]
+    first = forward[: _kernels().walk_back(predecessor, met, forward)][::-1]
+    second = backward[1 : _kernels().walk_back(successor, met, backward)]
     return graph.objects[np.concatenate([first, second])].tolist()
 
 
@@ -253,7 +259,7 @@ def _settled(
     predecessor, order = _room(neighbours, distance.size)
     order = order[: reached.size]
     _run(
-        graph, kernels.settle, *neighbours, rows.indptr, rows.indices, rows.weights, distance, rank,
-        place, places, predecessor, order,
+        graph, _kernels().settle, *neighbours, rows.indptr, rows.indices, rows.weights, distance,
+        rank, place, places, predecessor, order,
     )  # fmt: skip
     return order, predecessor
