@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -233,8 +233,12 @@ def convert_from_nx(
         sizes = (map(len, graph._adj[node].values()) for node in nodes)
         parallel = np.fromiter(chain.from_iterable(sizes), np.int64, successors.indices.size)
     weights, types = {}, {}
+    first = None
+    if edge_attrs and not graph.is_directed():
+        source = np.repeat(np.arange(len(nodes)), np.diff(successors.indptr))
+        first = (source <= successors.indices).tolist()
     for attribute, default in (edge_attrs or {}).items():
-        weights[attribute], types[attribute] = weights_of(graph, attribute, default)
+        weights[attribute], types[attribute] = weights_of(graph, attribute, default, first)
     converted = Graph(
         nodes, successors, predecessors, parallel, weights, types, graph.is_directed()
     )
@@ -253,10 +257,19 @@ def _neighbours(rows: Mapping, nodes: list, position: dict) -> Neighbours:
 
 
 def weights_of(
-    graph: nx.Graph, attribute: Hashable, default: Any = 1
+    graph: nx.Graph, attribute: Hashable, default: Any = 1, first: list[bool] | None = None
 ) -> tuple[np.ndarray, set[type]]:
-    """Return an edge attribute as weights, in the order of ``graph.edges()``, and its types."""
-    values = [value for *_, value in graph.edges(data=attribute, default=default)]
+    """Return an edge attribute as weights, in the order of ``graph.edges()``, and its types.
+
+    ``first`` tells at which ends of undirected edges they are read; without it they are read at
+    both, unless there are parallel ones.
+    """
+    if graph.is_multigraph():
+        values = [value for *_, value in graph.edges(data=attribute, default=default)]
+    else:
+        edges = chain.from_iterable(graph._adj[node].values() for node in graph)
+        edges = edges if first is None else compress(edges, first)
+        values = [edge.get(attribute, default) for edge in edges]
     what = f"edge attribute {attribute!r}"
     try:
         weights = np.array(values)
