@@ -14,9 +14,8 @@ import pytest
 from networkx.algorithms.community.quality import NotAPartition
 from test_networkx_entry_points import entry_points
 
-from glp_rapids.networkx import communities as served
 from glp_rapids.networkx import graph as conversion
-from glp_rapids.networkx.backend import BackendInterface
+from glp_rapids.networkx.backend import MODULES, BackendInterface
 from glp_rapids.networkx.info import info
 
 LABELS = ("fast_label_propagation_communities", "asyn_lpa_communities")
@@ -112,19 +111,31 @@ def unsettled(graph, found, weight=None, everything=False):
 
 
 def test_what_is_announced_is_served_with_the_arguments_of_networkx():
-    assert set(info()["functions"]) == {*NAMES, "modularity"}
+    on_devices = {*NAMES, "modularity"}
+    assert on_devices < set(info()["functions"])
     for name in info()["functions"]:
         ours = BackendInterface.__dict__[name].__func__
-        theirs = function(name).orig_func
-        assert list(_parameters(ours))[:-1] == list(_parameters(theirs))
-        assert list(_parameters(ours))[-1] == "device"
+        theirs = getattr(nx, name, None) or function(name)
+        known = [*_parameters(theirs.orig_func), *(["device"] if name in on_devices else [])]
+        assert list(_parameters(ours)) == known
+        for argument in set(known) - {"device"}:
+            default = _parameters(theirs.orig_func)[argument].default
+            assert _parameters(ours)[argument].default == default
+
+
+def test_what_is_served_is_announced():
+    for module in MODULES:
+        for name, thing in inspect.getmembers(module, callable):
+            if name in nx.utils.backends._registered_algorithms:
+                assert name in info()["functions"]
+                assert thing is getattr(BackendInterface, name)
 
 
 def _parameters(thing):
     return inspect.signature(thing).parameters
 
 
-@pytest.mark.parametrize("module", [served, conversion, sys.modules[info.__module__]])
+@pytest.mark.parametrize("module", [*MODULES, conversion, sys.modules[info.__module__]])
 def test_examples_in_docstrings_run(module):
     failed, tried = doctest.testmod(module)
     assert failed == 0

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import numbers
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from glp_rapids.networkx import communities
+import numpy as np
+
+from glp_rapids.communities.multilevel import LEAST_RESOLUTION
+from glp_rapids.networkx import communities, generic, multilevel, structure, unweighted, weighted
 from glp_rapids.networkx.graph import Graph, convert_from_nx, convert_to_nx, weights_of
+from glp_rapids.networkx.info import FUNCTIONS
+
+MODULES = (communities, generic, multilevel, structure, unweighted, weighted)
+# What a converted graph is good for, if there is one; to convert takes longer than such a search.
+BETWEEN_TWO = {"bidirectional_shortest_path", "has_path", "shortest_path", "shortest_path_length"}
+
+ONE_OF_SEVERAL = {
+    "test_karate_club_partition",
+    "test_none_weight_param",
+    "test_undirected_selfloops",
+}
 
 
-def _weights(G: Any, weight: Hashable | None) -> bool | str:
+def _weight(G: Any, weight: Hashable | None) -> bool | str:
     """Tell whether edges can be weighed by an attribute, or why not."""
     if weight is None:
         return True
@@ -23,7 +39,7 @@ def _weights(G: Any, weight: Hashable | None) -> bool | str:
         return f"the graph was converted without the edge attribute {weight!r}"
     # To look at every edge in every call would cost more than the call: what was converted before
     # is good, and a conversion with another attribute raises what is wrong with it.
-    if (getattr(G, "__networkx_cache__", None) or {}).get("backends", {}).get("glp_rapids"):
+    if _converted(G):
         return True
     try:
         weights_of(G, weight)
@@ -32,23 +48,63 @@ def _weights(G: Any, weight: Hashable | None) -> bool | str:
     return True
 
 
-def _modularity(
-    G: Any, communities: Any = None, weight: Any = "weight", resolution: Any = 1, **others: Any
-) -> bool | str:
-    if not isinstance(resolution, numbers.Real) or not 0 <= resolution < math.inf:
-        return f"resolution must be a finite number of at least 0, not {resolution!r}"
-    return _weights(G, weight)
+def _converted(G: Any) -> bool:
+    if isinstance(G, Graph):
+        return True
+    kept = getattr(G, "__networkx_cache__", None) or {}
+    return bool(kept.get("backends", {}).get("glp_rapids"))
 
 
-def _labels(G: Any, weight: Any = None, seed: Any = None, **others: Any) -> bool | str:
-    return _weights(G, weight)
+def _limit(name: str, G: Any, value: Any) -> bool | str:
+    if value is None or isinstance(value, int | float | np.integer | np.floating):
+        return True
+    return f"{name} must be a number, not {value!r}"
 
 
-_CAN_RUN: dict[str, Callable[..., bool | str]] = {
-    "label_propagation_communities": lambda G, **others: True,
-    "fast_label_propagation_communities": _labels,
-    "asyn_lpa_communities": _labels,
-    "modularity": _modularity,
+def _least(name: str, least: float, G: Any, value: Any) -> bool | str:
+    if isinstance(value, numbers.Real) and least <= value < math.inf:
+        return True
+    return f"{name} must be a finite number of at least {least:g}, not {value!r}"
+
+
+def _sorting(G: Any, sort_neighbors: Any) -> bool | str:
+    return sort_neighbors is None or "sort_neighbors is not served"
+
+
+def _sample(G: Any, k: Any) -> bool | str:
+    if k is None or (isinstance(k, int | np.integer) and k > 0):
+        return True
+    return f"k must be an integer of at least 1, not {k!r}"
+
+
+def _unweighted(G: Any, weight: Any) -> bool | str:
+    return weight is None or "betweenness centrality by weights is not served"
+
+
+def _undirected(G: Any) -> bool | str:
+    return not G.is_directed() or "directed modularity is not served"
+
+
+def _method(method: Any, weight: Any) -> bool | str:
+    return weight is None or method != "bellman-ford" or "Bellman and Ford's method is not served"
+
+
+CHECKS: dict[str, Callable[[Any, Any], bool | str]] = {
+    "weight": _weight,
+    "cutoff": functools.partial(_limit, "cutoff"),
+    "depth_limit": functools.partial(_limit, "depth_limit"),
+    "resolution": functools.partial(_least, "resolution", 0),
+    "threshold": functools.partial(_least, "threshold", 0),
+    "sort_neighbors": _sorting,
+    "k": _sample,
+}
+_LOUVAIN = {"resolution": functools.partial(_least, "resolution", LEAST_RESOLUTION)}
+OTHER_CHECKS: dict[str, dict[str, Callable[[Any, Any], bool | str]]] = {
+    "betweenness_centrality": {"weight": _unweighted},
+    "louvain_communities": _LOUVAIN,
+    "louvain_partitions": _LOUVAIN,
+    "leiden_communities": _LOUVAIN,
+    "leiden_partitions": _LOUVAIN,
 }
 
 
@@ -57,12 +113,6 @@ class BackendInterface:
 
     convert_from_nx = staticmethod(convert_from_nx)
     convert_to_nx = staticmethod(convert_to_nx)
-    label_propagation_communities = staticmethod(communities.label_propagation_communities)
-    fast_label_propagation_communities = staticmethod(
-        communities.fast_label_propagation_communities
-    )
-    asyn_lpa_communities = staticmethod(communities.asyn_lpa_communities)
-    modularity = staticmethod(communities.modularity)
 
     @staticmethod
     def can_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
@@ -79,11 +129,63 @@ class BackendInterface:
         -----
         O(m) for a networkx graph with weights that was not converted before, else O(1).
         """
-        if name not in _CAN_RUN:
+        if name not in FUNCTIONS:
             return f"{name} is not served"
-        return _CAN_RUN[name](*args, **kwargs)
+        arguments = _arguments(name, args, kwargs)
+        G = arguments["G"]
+        checks = CHECKS | OTHER_CHECKS.get(name, {})
+        if name.startswith("louvain") and (reason := _undirected(G)) is not True:
+            return reason
+        for argument, value in arguments.items():
+            if argument in checks and (reason := checks[argument](G, value)) is not True:
+                return reason
+        if "method" in arguments:
+            return _method(arguments["method"], arguments["weight"])
+        return True
 
     @staticmethod
-    def should_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool:
-        """Return True: a user who puts this backend first wants it for small graphs, too."""
-        return True
+    def should_run(name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
+        """Tell whether a call should be served: True, or the reason why not.
+
+        A user who puts this backend first wants it for small graphs, too. But to convert a graph
+        takes longer than a search between two nodes of it, and who changes a graph between such
+        searches would have it converted again and again.
+        """
+        if name not in BETWEEN_TWO:
+            return True
+        arguments = _arguments(name, args, kwargs)
+        several = arguments["source"] is None or arguments["target"] is None
+        if several or arguments.get("weight") is not None or _converted(arguments["G"]):
+            return True
+        return "the graph is not converted, which takes longer than a search between two nodes"
+
+    @staticmethod
+    def on_start_tests(items: list) -> None:
+        """Mark, of NetworkX's own tests, those that want the communities of one order of nodes.
+
+        Parameters
+        ----------
+        items : list of pytest.Item
+            What pytest collected.
+        """
+        import pytest
+
+        for item in items:
+            if item.path.name == "test_louvain.py" and item.name in ONE_OF_SEVERAL:
+                item.add_marker(pytest.mark.xfail(reason="wants what NetworkX finds with seed=2"))
+
+
+@functools.cache
+def _signature(name: str) -> inspect.Signature:
+    return inspect.signature(getattr(BackendInterface, name))
+
+
+def _arguments(name: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    bound = _signature(name).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+for _name in FUNCTIONS:
+    (_home,) = (module for module in MODULES if hasattr(module, _name))
+    setattr(BackendInterface, _name, staticmethod(getattr(_home, _name)))

@@ -56,12 +56,12 @@ def _labels(graph: CSRGraph, **options: Any) -> np.ndarray:
     return labels
 
 
-def _sets(G: Graph, labels: np.ndarray) -> ValuesView[set]:
+def sets_of(G: Graph, labels: np.ndarray) -> ValuesView[set]:
     """Group the nodes by label, in the order of their first nodes."""
     return groups(dict(zip(G.nodes, labels.tolist(), strict=True))).values()
 
 
-def _seed(seed: Any) -> int:
+def drawn_seed(seed: Any) -> int:
     """Draw a seed from a generator; None, the global one, always means 0."""
     generator = create_py_random_state(seed)
     return 0 if generator is random._inst else int(generator.random() * 2**32)
@@ -102,7 +102,7 @@ def label_propagation_communities(G: Graph, *, device: DeviceName | None = None)
     dict_values([{0, 1, 2}, {3, 4, 5}])
     """
     labels = _labels(G.csr(device=device), explore=0, tie_break="max")
-    return _sets(G, labels)
+    return sets_of(G, labels)
 
 
 def fast_label_propagation_communities(
@@ -146,7 +146,7 @@ def fast_label_propagation_communities(
     """
     graph = G.csr(weight, count=True, fold=True, device=device)
     # exploring sweeps draw from the best labels whether or not the current one is among them
-    return (found for found in _sets(G, _labels(graph, seed=_seed(seed))))
+    return (found for found in sets_of(G, _labels(graph, seed=drawn_seed(seed))))
 
 
 def asyn_lpa_communities(
@@ -185,8 +185,8 @@ def asyn_lpa_communities(
     [{0, 1, 2}, {3, 4, 5}]
     """
     graph = G.csr(weight, device=device)
-    labels = _labels(graph, explore=0, tie_break="hash", direction="out", seed=_seed(seed))
-    return (found for found in _sets(G, labels))
+    labels = _labels(graph, explore=0, tie_break="hash", direction="out", seed=drawn_seed(seed))
+    return (found for found in sets_of(G, labels))
 
 
 def modularity(

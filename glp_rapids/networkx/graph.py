@@ -1,7 +1,8 @@
 """A networkx graph as arrays: nodes are their positions, attributes that were asked for columns.
 
 Nodes may be anything hashable, of many types at once, so they stay in a list and `as_graph` gets
-positions, ids that it need not sort. NetworkX keeps the converted graph with its own
+positions, ids that it need not sort. Neighbours stay in the order in which NetworkX meets them: on
+it depends what its searches find first. NetworkX keeps the converted graph with its own
 (`nx.config.cache_converted_graphs`), and the CSR made from it stays here: a second call converts
 nothing.
 """
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain
-from typing import Any
+from itertools import chain, compress
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -21,6 +22,13 @@ from glp_rapids.graph.graph import Graph as CSRGraph
 from glp_rapids.ingest.read import as_graph
 
 
+class Neighbours(NamedTuple):
+    """The neighbours of every node as positions, each once, in NetworkX's order."""
+
+    indptr: np.ndarray
+    indices: np.ndarray  # int32 if that holds all positions
+
+
 class Graph:
     """A graph as NetworkX hands it to this backend.
 
@@ -28,13 +36,17 @@ class Graph:
     ----------
     nodes : list
         The nodes in the order of the networkx graph.
-    source, destination : int64 array
-        Positions in ``nodes``: an edge each, undirected ones in one direction, parallel ones
-        several times.
+    successors, predecessors : Neighbours
+        Where the edges of each node lead, and whence they come; of an undirected graph both are
+        the same, and an edge is there at both ends.
+    parallel : array or None
+        Of a multigraph, how many edges each entry of ``successors`` stands for.
     weights : dict of attribute to array
-        int64 or floating, as long as ``source``, finite and not negative.
-    directed, multigraph : bool
-        The class of the networkx graph.
+        int64 or floating, in the order of `edges`, finite and not negative.
+    types : dict of attribute to set of type
+        What the weights were in the networkx graph.
+    directed : bool
+        Whether edges go one way.
     """
 
     __networkx_backend__ = "glp_rapids"
@@ -42,15 +54,16 @@ class Graph:
     def __init__(
         self,
         nodes: list,
-        source: np.ndarray,
-        destination: np.ndarray,
+        successors: Neighbours,
+        predecessors: Neighbours,
+        parallel: np.ndarray | None,
         weights: dict[Hashable, np.ndarray],
+        types: dict[Hashable, set[type]],
         directed: bool,
-        multigraph: bool,
     ):
-        self.nodes, self.source, self.destination = nodes, source, destination
-        self.weights = weights
-        self._directed, self._multigraph = directed, multigraph
+        self.nodes, self.successors, self.predecessors = nodes, successors, predecessors
+        self.weights, self.types = weights, types
+        self._parallel, self._directed = parallel, directed
         self._built: dict[tuple, CSRGraph] = {}
 
     def is_directed(self) -> bool:
@@ -59,7 +72,28 @@ class Graph:
 
     def is_multigraph(self) -> bool:
         """Tell whether there may be parallel edges."""
-        return self._multigraph
+        return self._parallel is not None
+
+    def edges(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions of the ends of all edges, in the order of the networkx graph.
+
+        Undirected ones are there in one direction, parallel ones several times.
+        """
+        indptr, destination = self.successors
+        source = np.repeat(np.arange(len(self)), np.diff(indptr))
+        destination = destination.astype(np.int64)
+        if self._parallel is not None:
+            source = np.repeat(source, self._parallel)
+            destination = np.repeat(destination, self._parallel)
+        if self._directed:
+            return source, destination
+        first = source <= destination
+        return source[first], destination[first]
+
+    @cached_property
+    def objects(self) -> np.ndarray:
+        """The nodes as an array."""
+        return np.fromiter(self.nodes, object, len(self.nodes))
 
     @cached_property
     def position(self) -> dict[Hashable, int]:
@@ -73,15 +107,20 @@ class Graph:
         return iter(self.nodes)
 
     def __contains__(self, node: Any) -> bool:
-        return node in self.position
+        try:
+            return node in self.position
+        except TypeError:  # it cannot be hashed, so it is no node
+            return False
 
     @property
     def class_name(self) -> str:
         """The class of the networkx graph."""
-        return ("Multi" if self._multigraph else "") + ("DiGraph" if self._directed else "Graph")
+        kind = "DiGraph" if self._directed else "Graph"
+        return f"Multi{kind}" if self.is_multigraph() else kind
 
     def __repr__(self) -> str:
-        return f"glp_rapids {self.class_name} with {len(self)} nodes and {self.source.size} edges"
+        edges = self.edges()[0].size
+        return f"glp_rapids {self.class_name} with {len(self)} nodes and {edges} edges"
 
     def csr(
         self,
@@ -89,6 +128,7 @@ class Graph:
         *,
         count: bool = False,
         fold: bool = False,
+        shortest: bool = False,
         device: DeviceName | None = None,
     ) -> CSRGraph:
         """Return the graph with positions as ids, isolated nodes included; it is kept.
@@ -102,6 +142,8 @@ class Graph:
         fold : bool
             Ignore directions: an edge counts at both ends, a loop twice. For an undirected graph
             this changes nothing.
+        shortest : bool
+            Of parallel edges only the lightest counts.
         device : {"cpu", "gpu"}, optional
             Where the graph shall live.
 
@@ -112,20 +154,23 @@ class Graph:
         """
         device = choose(device)
         fold = fold and self._directed
-        key = weight, count, fold, device
+        shortest = shortest and self.is_multigraph()
+        key = weight, count, fold, shortest, device
         if key not in self._built:
-            columns = [self.source, self.destination]
+            source, destination = self.edges()
+            columns = [source, destination]
             if weight is not None:
                 columns.append(self.weights[weight])
             if fold:
-                loops = self.source == self.destination
+                loops = source == destination
                 columns = [np.concatenate([column, column[loops]]) for column in columns]
-            parallel = self._multigraph or fold
+            parallel = self.is_multigraph() or fold
+            among = "keep" if count and parallel else "merge"
             self._built[key] = as_graph(
                 tuple(columns),
                 directed=self._directed and not fold,
                 vertices=np.arange(len(self)),
-                multigraph="keep" if count and parallel else "merge",
+                multigraph="min" if shortest else among,
                 device=device,
             )
         return self._built[key]
@@ -180,19 +225,51 @@ def convert_from_nx(
         raise NotImplementedError("name the attributes to keep in edge_attrs; not all can be kept")
     nodes = list(graph)
     position = {node: place for place, node in enumerate(nodes)}
-    ends = chain.from_iterable(graph.edges())
-    pairs = np.fromiter(map(position.__getitem__, ends), np.int64).reshape(-1, 2)
-    weights = {
-        attribute: weights_of(graph, attribute, default)
-        for attribute, default in (edge_attrs or {}).items()
-    }
-    source, destination = pairs.T.copy()
-    return Graph(nodes, source, destination, weights, graph.is_directed(), graph.is_multigraph())
+    successors = _neighbours(graph._adj, nodes, position)
+    predecessors, parallel = successors, None
+    if graph.is_directed():
+        predecessors = _neighbours(graph._pred, nodes, position)
+    if graph.is_multigraph():
+        sizes = (map(len, graph._adj[node].values()) for node in nodes)
+        parallel = np.fromiter(chain.from_iterable(sizes), np.int64, successors.indices.size)
+    weights, types = {}, {}
+    first = None
+    if edge_attrs and not graph.is_directed():
+        source = np.repeat(np.arange(len(nodes)), np.diff(successors.indptr))
+        first = (source <= successors.indices).tolist()
+    for attribute, default in (edge_attrs or {}).items():
+        weights[attribute], types[attribute] = weights_of(graph, attribute, default, first)
+    converted = Graph(
+        nodes, successors, predecessors, parallel, weights, types, graph.is_directed()
+    )
+    converted.position = position
+    return converted
 
 
-def weights_of(graph: nx.Graph, attribute: Hashable, default: Any = 1) -> np.ndarray:
-    """Return an edge attribute as weights, in the order of ``graph.edges()``."""
-    values = [value for *_, value in graph.edges(data=attribute, default=default)]
+def _neighbours(rows: Mapping, nodes: list, position: dict) -> Neighbours:
+    """Make arrays of a mapping of nodes to their neighbours."""
+    found = [rows[node] for node in nodes]
+    indptr = np.zeros(len(nodes) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, found), np.int64, len(nodes)), out=indptr[1:])
+    small = len(nodes) <= np.iinfo(np.int32).max
+    places = map(position.__getitem__, chain.from_iterable(found))
+    return Neighbours(indptr, np.fromiter(places, np.int32 if small else np.int64, indptr[-1]))
+
+
+def weights_of(
+    graph: nx.Graph, attribute: Hashable, default: Any = 1, first: list[bool] | None = None
+) -> tuple[np.ndarray, set[type]]:
+    """Return an edge attribute as weights, in the order of ``graph.edges()``, and its types.
+
+    ``first`` tells at which ends of undirected edges they are read; without it they are read at
+    both, unless there are parallel ones.
+    """
+    if graph.is_multigraph():
+        values = [value for *_, value in graph.edges(data=attribute, default=default)]
+    else:
+        edges = chain.from_iterable(graph._adj[node].values() for node in graph)
+        edges = edges if first is None else compress(edges, first)
+        values = [edge.get(attribute, default) for edge in edges]
     what = f"edge attribute {attribute!r}"
     try:
         weights = np.array(values)
@@ -210,7 +287,7 @@ def weights_of(graph: nx.Graph, attribute: Hashable, default: Any = 1) -> np.nda
         raise NotImplementedError(f"{what} holds negative weights, the least {weights.min()}")
     if not np.isfinite(weights).all():
         raise NotImplementedError(f"{what} holds infinite weights or NaN")
-    return weights
+    return weights, set(map(type, values))
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
@@ -245,11 +322,7 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
         return result
     graph = getattr(nx, result.class_name)()
     graph.add_nodes_from(result.nodes)
-    edges = zip(
-        map(result.nodes.__getitem__, result.source.tolist()),
-        map(result.nodes.__getitem__, result.destination.tolist()),
-        strict=True,
-    )
+    edges = zip(*(result.objects[ends].tolist() for ends in result.edges()), strict=True)
     if not result.weights:
         graph.add_edges_from(edges)
         return graph

@@ -22,6 +22,110 @@ graph, the order of its nodes, and `seed`; not on the device, threads, or the or
 every time. Any other generator is drawn from once.
 No weight may be negative, infinite or NaN; NetworkX runs such graphs itself."""
 
+SAME = """\
+Results are NetworkX's to the letter, their order included.
+Computed on a core of the CPU."""
+
+PATHS = """\
+Paths are those that NetworkX chooses, in its order. A mapping of nodes to paths is no dict: it
+makes a path when that is asked for first, is equal to NetworkX's dict, and can be changed like one.
+Computed on a core of the CPU."""
+
+WEIGHTS = """
+Of parallel edges the lightest counts, as in NetworkX. Lengths are Python's numbers, also where
+weights are NumPy's; if weights are both int and float, all but the 0 of the sources are float.
+Needs weights that are the values of an edge attribute, not of a function, and neither negative,
+infinite nor NaN; NetworkX searches other graphs itself."""
+
+SEARCH = """\
+Edges and their order are NetworkX's. The search is made as a whole when the first is asked for.
+Computed on a core of the CPU. Needs `sort_neighbors=None`."""
+
+COMPONENTS = """\
+Components are NetworkX's, in its order. Computed on a core of the CPU."""
+
+MULTILEVEL = """\
+Communities are others than NetworkX's, of about the same modularity or more, and depend on the
+graph, the order of its nodes, and `seed` alone. Nodes move in eight classes one after the other.
+`seed=None`, and the global generator of `random`, stand for one fixed seed: the same communities
+every time. Any other generator is drawn from once.
+Without a limit of levels they are the best of three iterations, each of which begins with the
+communities of the one before. The levels of a dendrogram, and `max_level`, are of the first alone.
+Computed on the CPU. Needs an undirected graph, a `resolution` of at least 1e-6, and weights that
+are neither negative, infinite nor NaN; NetworkX finds the communities of others itself, if it can.
+"""
+
+UNWEIGHTED = {
+    **dict.fromkeys(
+        (
+            "all_pairs_shortest_path_length",
+            "bfs_layers",
+            "bidirectional_shortest_path",
+            "descendants_at_distance",
+            "has_path",
+            "single_source_shortest_path_length",
+            "single_target_shortest_path_length",
+        ),
+        SAME,
+    ),
+    **dict.fromkeys(
+        (
+            "all_pairs_shortest_path",
+            "single_source_shortest_path",
+            "single_target_shortest_path",
+        ),
+        PATHS,
+    ),
+    **dict.fromkeys(("bfs_edges", "bfs_predecessors", "bfs_successors"), SEARCH),
+    "bfs_tree": SEARCH + "\nThe tree is a graph of networkx.",
+    **dict.fromkeys(
+        (
+            "connected_components",
+            "is_connected",
+            "is_weakly_connected",
+            "node_connected_component",
+            "number_connected_components",
+            "number_weakly_connected_components",
+            "weakly_connected_components",
+        ),
+        COMPONENTS,
+    ),
+}
+
+WEIGHTED = {
+    **dict.fromkeys(
+        (
+            "all_pairs_dijkstra_path_length",
+            "dijkstra_path",
+            "dijkstra_path_length",
+            "multi_source_dijkstra_path_length",
+            "shortest_path_length",
+            "single_source_dijkstra_path_length",
+        ),
+        SAME + WEIGHTS,
+    ),
+    **dict.fromkeys(
+        (
+            "all_pairs_dijkstra",
+            "all_pairs_dijkstra_path",
+            "multi_source_dijkstra",
+            "multi_source_dijkstra_path",
+            "single_source_dijkstra",
+            "single_source_dijkstra_path",
+        ),
+        PATHS + WEIGHTS,
+    ),
+    "shortest_path": PATHS
+    + WEIGHTS
+    + """
+With weights, the path between two nodes is that of `dijkstra_path`; NetworkX searches from both
+ends, and may choose another of several. Bellman and Ford's method is left to NetworkX.""",
+}
+
+BETWEENNESS = """\
+Equal to NetworkX's but for rounding, and scaled as by NetworkX 3.6; `k` nodes are those that
+NetworkX draws from `seed`. Computed on all cores of the CPU. Needs `weight=None`."""
+
 FUNCTIONS = {
     "label_propagation_communities": {
         "additional_docs": """\
@@ -53,8 +157,20 @@ Needs `resolution` of at least 0, and weights that are neither negative, infinit
 computes the others itself.""",
         "additional_parameters": DEVICE,
     },
+    **{
+        name: {"additional_docs": text}
+        for name, text in (UNWEIGHTED | WEIGHTED | {"betweenness_centrality": BETWEENNESS}).items()
+    },
+    "louvain_communities": {"additional_docs": MULTILEVEL},
+    "louvain_partitions": {"additional_docs": MULTILEVEL},
+    "leiden_communities": {
+        "additional_docs": MULTILEVEL + "Every community is connected, and so is every part."
+    },
+    "leiden_partitions": {
+        "additional_docs": MULTILEVEL
+        + "Levels are the well-connected parts that communities are refined to, the last those."
+    },
 }
-
 
 def info() -> dict[str, Any]:
     """Return the entry ``networkx.backend_info``: what is served and how it differs.
@@ -72,12 +188,12 @@ def info() -> dict[str, Any]:
     --------
     >>> from glp_rapids.networkx.info import info
     >>> sorted(info()["functions"])[:2]
-    ['asyn_lpa_communities', 'fast_label_propagation_communities']
+    ['all_pairs_dijkstra', 'all_pairs_dijkstra_path']
     """
     return {
         "backend_name": "glp_rapids",
         "project": "glp-rapids",
         "package": "glp_rapids",
-        "short_summary": "Label propagation and modularity, compiled, on a GPU if there is one.",
+        "short_summary": "Communities, shortest paths and searches, compiled and deterministic.",
         "functions": FUNCTIONS,
     }

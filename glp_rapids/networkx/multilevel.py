@@ -1,0 +1,157 @@
+"""NetworkX's Louvain and Leiden communities, by `glp_rapids.multilevel_label_propagation`.
+
+Communities are those of its three iterations. The dendrogram, and with it a limit of levels, is
+that of a single one, as in Louvain's own method: later ones begin with the communities found so
+far, and have no small ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Hashable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from networkx.utils import not_implemented_for
+
+from glp_rapids import metrics
+from glp_rapids.communities.multilevel import multilevel_label_propagation
+from glp_rapids.networkx.communities import drawn_seed, sets_of
+from glp_rapids.networkx.graph import Graph
+
+
+def louvain_communities(
+    G: Graph,
+    weight: Hashable | None = "weight",
+    resolution: float = 1,
+    threshold: float = 0.0000001,
+    max_level: int | None = None,
+    seed: Any = None,
+) -> list[set]:
+    """Find communities of high modularity, as Louvain's method does.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.barbell_graph(3, 0))
+    >>> BackendInterface.louvain_communities(G, weight=None)
+    [{0, 1, 2}, {3, 4, 5}]
+    """
+    _refuse_directed(G)
+    if max_level is not None:
+        return _last(louvain_partitions(G, weight, resolution, threshold, seed), max_level)
+    return _communities(
+        G, weight, refine=False, resolution=resolution, tol=threshold, seed=drawn_seed(seed)
+    )
+
+
+def louvain_partitions(
+    G: Graph,
+    weight: Hashable | None = "weight",
+    resolution: float = 1,
+    threshold: float = 0.0000001,
+    seed: Any = None,
+) -> Iterator[list[set]]:
+    """Iterate over the levels of Louvain's method, from small communities to large ones.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.path_graph(15))
+    >>> [len(found) for found in BackendInterface.louvain_partitions(G, weight=None)]
+    [9, 6, 4]
+    """
+    _refuse_directed(G)
+    return _dendrogram(
+        G, weight, threshold, refine=False, resolution=resolution, seed=drawn_seed(seed)
+    )
+
+
+@not_implemented_for("directed")
+def leiden_communities(
+    G: Graph,
+    weight: Hashable | None = "weight",
+    resolution: float = 1,
+    max_level: int | None = None,
+    seed: Any = None,
+) -> list[set]:
+    """Find connected communities of high modularity, as Leiden's method does.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.barbell_graph(3, 0))
+    >>> BackendInterface.leiden_communities(G, weight=None)
+    [{0, 1, 2}, {3, 4, 5}]
+    """
+    if max_level is not None:
+        return _last(leiden_partitions(G, weight, resolution, seed), max_level)
+    return _communities(G, weight, resolution=resolution, seed=drawn_seed(seed))
+
+
+@not_implemented_for("directed")
+def leiden_partitions(
+    G: Graph, weight: Hashable | None = "weight", resolution: float = 1, seed: Any = None
+) -> Iterator[list[set]]:
+    """Iterate over the levels of Leiden's method: its refined parts, and last the communities."""
+    return _dendrogram(G, weight, None, resolution=resolution, seed=drawn_seed(seed))
+
+
+def _refuse_directed(G: Graph) -> None:
+    if G.is_directed():
+        raise NotImplementedError("directed modularity is not served")
+
+
+def _last(partitions: Iterator[list[set]], max_level: int) -> list[set]:
+    if max_level <= 0:
+        raise ValueError("max_level argument must be a positive integer or None")
+    return deque(islice(partitions, max_level), maxlen=1).pop()
+
+
+def _communities(G: Graph, weight: Hashable | None, **options: Any) -> list[set]:
+    graph = G.csr(weight, count=True, device="cpu")
+    _alone(G, graph)
+    found = multilevel_label_propagation(graph, **options)
+    return list(sets_of(G, found["partition"].to_numpy()))
+
+
+def _alone(G: Graph, graph: Any, resolution: float = 1) -> float:
+    """Return the modularity of nodes on their own; raise as NetworkX where it is undefined."""
+    places = np.arange(len(G))
+    alone = pd.DataFrame({"vertex": places, "partition": places})
+    value = metrics.modularity(graph, alone, resolution=float(resolution))
+    if math.isnan(value) and graph.number_of_edges:
+        raise ZeroDivisionError("modularity of a graph whose edge weights sum to 0")
+    return value
+
+
+def _dendrogram(
+    G: Graph, weight: Hashable | None, threshold: float | None, resolution: float, **options: Any
+) -> Iterator[list[set]]:
+    # a generator, as NetworkX's: nothing is done before the first level is asked for
+    graph = G.csr(weight, count=True, device="cpu")
+    before, number = _alone(G, graph, resolution), 0
+    found = multilevel_label_propagation(
+        graph, levels=True, iterations=1, resolution=resolution, **options
+    )
+    if not len(found):
+        yield [{node} for node in G]
+    for _, level in found.groupby("level"):
+        labels = level["partition"].to_numpy()
+        if labels.max() + 1 == number:
+            return  # the last level may be that before once more
+        number = labels.max() + 1
+        yield list(sets_of(G, labels))
+        if threshold is None:
+            continue
+        partition = pd.DataFrame({"vertex": level["vertex"], "partition": labels})
+        value = metrics.modularity(graph, partition, resolution=float(resolution))
+        if not value - before > threshold:
+            return
+        before = value

@@ -1,0 +1,265 @@
+"""Searches in a converted graph, and what NetworkX makes of them: dicts in its order, and paths.
+
+Searches by number of edges are NetworkX's own loops, compiled. Distances over weights come from
+`glp_rapids.sssp`; the order in which Dijkstra's algorithm settles nodes, and through whom, is
+worked out from them. So all that depends on who is found first is as NetworkX has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from glp_rapids.jit.interrupts import call, interruptible
+from glp_rapids.networkx.graph import Graph
+from glp_rapids.traversal.engines import largest
+from glp_rapids.traversal.sssp import sssp
+
+NO_LIMIT = 1 << 62
+SHORT = 1 << 20  # entries that are read within milliseconds
+EXACT = 2**53  # below it float64 holds every integer
+
+
+def steps_below(limit: float | None) -> int:
+    """Return how many levels a search has that goes on while its level is below a limit."""
+    if limit is None or limit >= NO_LIMIT:
+        return NO_LIMIT
+    return math.ceil(limit) if limit > 0 else 0
+
+
+def _kernels() -> Any:
+    # Numba takes longer to import than a small graph takes to search
+    from glp_rapids.networkx import kernels
+
+    return kernels
+
+
+class Tree:
+    """What a search found: nodes in the order in which it found them, and who found each.
+
+    Parameters
+    ----------
+    graph : Graph
+        Where it searched.
+    order : array
+        The positions of the nodes that it reached, its starts first.
+    predecessor : array
+        By position.
+    distance : array
+        In the order of ``order``.
+    starts : int
+        How many nodes it started from.
+    """
+
+    def __init__(
+        self, graph: Graph, order: np.ndarray, predecessor: np.ndarray, distance: np.ndarray,
+        starts: int,
+    ):  # fmt: skip
+        self.graph, self.order, self.predecessor = graph, order, predecessor
+        self._distance, self._starts = distance, starts
+
+    @cached_property
+    def nodes(self) -> list:
+        """The nodes that were reached."""
+        return self.graph.objects[self.order].tolist()
+
+    def lengths(self) -> dict:
+        """Return how far each node is."""
+        lengths = self._distance.tolist()
+        lengths[: self._starts] = [0] * self._starts  # an int, whatever the weights are
+        return dict(zip(self.nodes, lengths, strict=True))
+
+    def length(self, node: Hashable) -> int | float | None:
+        """Return how far a node is that is no start, or None if it was not reached."""
+        if node not in self.graph:
+            return None
+        (found,) = np.nonzero(self.order == self.graph.position[node])
+        return self._distance[found[0]].item() if found.size else None
+
+    def paths(self, *, reverse: bool = False) -> Paths:
+        """Return the path to each node; or, in reverse, from it."""
+        return Paths(self, reverse)
+
+    def edges(self) -> Iterator[tuple]:
+        """Return the edges over which nodes were found from a single start."""
+        return zip(self.parents(), self.nodes[1:], strict=True)
+
+    def parents(self) -> list:
+        """Return who found each node but the single start."""
+        return self.graph.objects[self.predecessor[self.order[1:]]].tolist()
+
+    def path(self, place: int, *, reverse: bool = False) -> list:
+        """Return the nodes on the path to a position; or, in reverse, from it."""
+        found = np.empty(self.order.size, self.order.dtype)
+        size = _kernels().walk_back(self.predecessor, place, found)
+        return self.graph.objects[found[:size] if reverse else found[:size][::-1]].tolist()
+
+
+class Paths(MutableMapping):
+    """A mapping of nodes to paths, each a list that is made when it is asked for first.
+
+    It is what NetworkX has a dict for, and equal to that; a dict would hold as many nodes as all
+    paths together.
+    """
+
+    def __init__(self, tree: Tree, reverse: bool):
+        self._tree, self._reverse = tree, reverse
+        self._paths: dict = dict.fromkeys(tree.nodes)
+
+    def __getitem__(self, node: Hashable) -> list:
+        path = self._paths[node]
+        if path is None:
+            place = self._tree.graph.position[node]
+            path = self._paths[node] = self._tree.path(place, reverse=self._reverse)
+        return path
+
+    def __setitem__(self, node: Hashable, path: Any) -> None:
+        self._paths[node] = path
+
+    def __delitem__(self, node: Hashable) -> None:
+        del self._paths[node]
+
+    def __contains__(self, node: Any) -> bool:
+        return node in self._paths
+
+    def __iter__(self) -> Iterator:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def levels(
+    graph: Graph, starts: Iterable, depth: int, *, reverse: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Search by number of edges, from different nodes; ``reverse``: against directions.
+
+    Returns
+    -------
+    order, predecessor : array
+        As in `Tree`.
+    ends : array
+        Where in ``order`` the nodes of each distance end.
+    """
+    rows = graph.predecessors if reverse else graph.successors
+    places = np.array([graph.position[node] for node in starts], rows.indices.dtype)
+    predecessor, order = _room(rows, len(graph))
+    ends = np.empty(len(graph) + 1, np.int64)
+    found = _run(graph, _kernels().breadth_first, *rows, places, depth, predecessor, order, ends)
+    ends = ends[:found].copy()
+    return order[: ends[-1]].copy(), predecessor, ends
+
+
+def _run(graph: Graph, kernel: Callable, *arguments: Any) -> Any:
+    """Call a kernel; where that takes longer than a moment, so that Ctrl-C ends it."""
+    short = graph.successors.indices.size < SHORT
+    return (call if short else interruptible(call))(kernel, *arguments)
+
+
+def _room(rows: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+    kind = rows.indices.dtype
+    return np.full(size, _kernels().UNSEEN, kind), np.empty(size, kind)
+
+
+def breadth_first(graph: Graph, starts: Iterable, depth: int, *, reverse: bool = False) -> Tree:
+    """Search by number of edges, from different nodes."""
+    order, predecessor, ends = levels(graph, starts, depth, reverse=reverse)
+    distance = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
+    return Tree(graph, order, predecessor, distance, int(ends[0]))
+
+
+def between(graph: Graph, source: Hashable, target: Hashable) -> list:
+    """Return a path of fewest edges between two nodes, searched from both ends."""
+    for name, node in (("Source", source), ("Target", target)):
+        if node not in graph:
+            raise nx.NodeNotFound(f"{name} {node} is not in G")
+    there, back = graph.successors, graph.predecessors
+    (predecessor, forward), (successor, backward) = (_room(there, len(graph)) for _ in range(2))
+    ends = graph.position[source], graph.position[target]
+    met = _run(
+        graph, _kernels().bidirectional, *there, *back, *ends, predecessor, successor, forward,
+        backward,
+    )  # fmt: skip
+    if met < 0:
+        raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
+    first = forward[: _kernels().walk_back(predecessor, met, forward)][::-1]
+    second = backward[1 : _kernels().walk_back(successor, met, backward)]
+    return graph.objects[np.concatenate([first, second])].tolist()
+
+
+def lengths_can_be_added(graph: Graph, weight: Hashable) -> None:
+    """Raise unless sums of an attribute along paths are those of NetworkX."""
+    weights, types = graph.weights[weight], graph.types[weight]
+    what = f"edge attribute {weight!r}"
+    whole = [kind for kind in types if issubclass(kind, int | np.integer | np.bool_)]
+    if weights.dtype.kind == "i":
+        return
+    if weights.size and float(weights.max()) * len(graph) > 1e307:
+        raise NotImplementedError(f"{what}: paths may be longer than float64 can hold")
+    if types == {np.float32}:
+        return
+    if not all(kind in whole or issubclass(kind, float) for kind in types):
+        raise NotImplementedError(f"{what} holds numbers that are added in another precision")
+    if whole and not float(weights.max()) * len(graph) < EXACT:
+        raise NotImplementedError(f"{what} holds integers whose sums float64 cannot hold")
+
+
+def dijkstra(
+    graph: Graph,
+    sources: Iterable,
+    weight: Hashable | None,
+    cutoff: float | None = None,
+    target: Hashable | None = None,
+    *,
+    reverse: bool = False,
+) -> Tree:
+    """Search by sums of weights, from the nearest of some nodes.
+
+    With a target the search ends when that is reached, and reaches none that is farther.
+    """
+    sources = list(dict.fromkeys(sources))
+    if cutoff is not None and math.isnan(cutoff):
+        cutoff = None  # nothing is above it
+    if weight is not None:
+        lengths_can_be_added(graph, weight)
+    if weight is None or (cutoff is not None and cutoff < 0):
+        limited = cutoff is not None and cutoff < NO_LIMIT
+        depth = max(math.floor(cutoff), 0) if limited else NO_LIMIT
+        return breadth_first(graph, sources, depth, reverse=reverse)
+    csr = graph.csr(weight, shortest=True, device="cpu")
+    direction = "in" if reverse else "out"
+    places = np.array([graph.position[node] for node in sources], np.int64)
+    found = sssp(
+        csr, places, cutoff=cutoff, direction=direction, return_predecessors=False,
+        targets=graph.position[target] if target in graph else None,
+    )  # fmt: skip
+    distance = found["distance"].to_numpy()
+    rows = graph.predecessors if reverse else graph.successors
+    order, predecessor = _settled(graph, rows, csr.rows(direction), distance, places)
+    return Tree(graph, order, predecessor, distance[order], places.size)
+
+
+def _settled(
+    graph: Graph, neighbours: Any, rows: Any, distance: np.ndarray, places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order in which nodes are settled, and through whom."""
+    reached = np.flatnonzero(distance != largest(distance.dtype))
+    _, ranks, sizes = np.unique(distance[reached], return_inverse=True, return_counts=True)
+    rank = np.full(distance.size, -1, np.int64)
+    rank[reached] = ranks
+    place = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+    predecessor, order = _room(neighbours, distance.size)
+    order = order[: reached.size]
+    _run(
+        graph, _kernels().settle, *neighbours, rows.indptr, rows.indices, rows.weights, distance,
+        rank, place, places, predecessor, order,
+    )  # fmt: skip
+    return order, predecessor

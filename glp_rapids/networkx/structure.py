@@ -1,0 +1,116 @@
+"""NetworkX's connected components and betweenness centrality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from networkx.utils import create_py_random_state, not_implemented_for
+
+from glp_rapids.networkx.communities import sets_of
+from glp_rapids.networkx.graph import Graph
+from glp_rapids.networkx.searches import NO_LIMIT, levels
+from glp_rapids.traversal import betweenness, components
+
+
+def _parts(G: Graph) -> Iterator[set]:
+    # a generator, as NetworkX's: nothing is done before the first is asked for
+    found = components.weakly_connected_components(G.csr(device="cpu"))
+    yield from sets_of(G, found["labels"].to_numpy())
+
+
+def _number(G: Graph) -> int:
+    found = components.weakly_connected_components(G.csr(device="cpu"))
+    return found.attrs["glp"]["components"]
+
+
+def _is_one(G: Graph) -> bool:
+    if not len(G):
+        raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
+    return _number(G) == 1
+
+
+@not_implemented_for("directed")
+def connected_components(G: Graph) -> Iterator[set]:
+    """Iterate over the nodes of each component, in the order of their first nodes.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.Graph([(2, 1), (3, 4)]))
+    >>> list(BackendInterface.connected_components(G))
+    [{1, 2}, {3, 4}]
+    """
+    return _parts(G)
+
+
+@not_implemented_for("directed")
+def number_connected_components(G: Graph) -> int:
+    """Count the components."""
+    return _number(G)
+
+
+@not_implemented_for("directed")
+def is_connected(G: Graph) -> bool:
+    """Tell whether all nodes hang together."""
+    return _is_one(G)
+
+
+@not_implemented_for("directed")
+def node_connected_component(G: Graph, n: Any) -> set:
+    """Find the nodes of the component that a node is in."""
+    order, _, _ = levels(G, [n], NO_LIMIT)
+    return set(G.objects[order].tolist())
+
+
+@not_implemented_for("undirected")
+def weakly_connected_components(G: Graph) -> Iterator[set]:
+    """Iterate over the nodes of each component, without regard to directions."""
+    return _parts(G)
+
+
+@not_implemented_for("undirected")
+def number_weakly_connected_components(G: Graph) -> int:
+    """Count the components, without regard to directions."""
+    return _number(G)
+
+
+@not_implemented_for("undirected")
+def is_weakly_connected(G: Graph) -> bool:
+    """Tell whether all nodes hang together, without regard to directions."""
+    return _is_one(G)
+
+
+def betweenness_centrality(
+    G: Graph,
+    k: int | None = None,
+    normalized: bool = True,
+    weight: None = None,
+    endpoints: bool = False,
+    seed: Any = None,
+) -> dict:
+    """Find the share of shortest paths that lead through each node.
+
+    With ``k`` the nodes where paths begin are those that NetworkX draws from the same seed.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.path_graph(3))
+    >>> BackendInterface.betweenness_centrality(G)
+    {0: 0.0, 1: 1.0, 2: 0.0}
+    """
+    if weight is not None:
+        raise NotImplementedError("betweenness centrality by weights is not served")
+    sources = None
+    if k is not None and k != len(G):
+        drawn = create_py_random_state(seed).sample(G.nodes, k)
+        sources = np.array([G.position[node] for node in drawn])
+    found = betweenness.betweenness_centrality(
+        G.csr(device="cpu"), sources=sources, normalized=bool(normalized), endpoints=bool(endpoints)
+    )
+    return dict(zip(G.nodes, found["betweenness_centrality"].tolist(), strict=True))

@@ -1,0 +1,227 @@
+"""NetworkX's searches by number of edges: arguments, results, their order and errors are its own.
+
+Only mappings of nodes to paths are others than its dicts; see `Paths`. A generator of NetworkX is
+one here, and raises, as there, when it is asked first; it then searches to its end at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from glp_rapids.networkx.graph import Graph
+from glp_rapids.networkx.searches import Paths, Tree, between, breadth_first, levels, steps_below
+
+Sorting = Callable | None
+
+
+def _from(G: Graph, node: Hashable, cutoff: Any, what: str, *, reverse: bool = False) -> Tree:
+    if node not in G:
+        raise nx.NodeNotFound(f"{what} in G")
+    return breadth_first(G, [node], steps_below(cutoff), reverse=reverse)
+
+
+def single_source_shortest_path_length(
+    G: Graph, source: Hashable, cutoff: float | None = None
+) -> dict:
+    """Find how many edges away from a node all others are, as NetworkX does.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.DiGraph(["ab", "bc", "dc"]))
+    >>> BackendInterface.single_source_shortest_path_length(G, "a")
+    {'a': 0, 'b': 1, 'c': 2}
+    """
+    return _from(G, source, cutoff, f"Source {source} is not").lengths()
+
+
+def single_source_shortest_path(G: Graph, source: Hashable, cutoff: float | None = None) -> Paths:
+    """Find a path of fewest edges from a node to every other, NetworkX's choice of several.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.cycle_graph(4))
+    >>> BackendInterface.single_source_shortest_path(G, 0)
+    {0: [0], 1: [0, 1], 3: [0, 3], 2: [0, 1, 2]}
+    """
+    return _from(G, source, cutoff, f"Source {source} not").paths()
+
+
+def single_target_shortest_path_length(
+    G: Graph, target: Hashable, cutoff: float | None = None
+) -> dict:
+    """Find how many edges all nodes are away from a target."""
+    return _from(G, target, cutoff, f"Target {target} is not", reverse=True).lengths()
+
+
+def single_target_shortest_path(G: Graph, target: Hashable, cutoff: float | None = None) -> Paths:
+    """Find a path of fewest edges from every node to a target."""
+    return _from(G, target, cutoff, f"Target {target} not", reverse=True).paths(reverse=True)
+
+
+def all_pairs_shortest_path_length(
+    G: Graph, cutoff: float | None = None
+) -> Iterator[tuple[Any, dict]]:
+    """Search from one node after the other; each search is made when it is asked for."""
+    return ((node, single_source_shortest_path_length(G, node, cutoff)) for node in G)
+
+
+def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, Paths]]:
+    """Search from one node after the other; each search is made when it is asked for."""
+    return ((node, single_source_shortest_path(G, node, cutoff)) for node in G)
+
+
+def bidirectional_shortest_path(G: Graph, source: Hashable, target: Hashable) -> list:
+    """Find a path of fewest edges between two nodes, NetworkX's choice of several.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.cycle_graph(5))
+    >>> BackendInterface.bidirectional_shortest_path(G, 0, 3)
+    [0, 4, 3]
+    """
+    return between(G, source, target)
+
+
+def _grown(G: Graph, source: Hashable, depth_limit: float | None, *, reverse: bool = False) -> Tree:
+    """Search for what is a generator in NetworkX."""
+    if source not in G.position:
+        kind = "digraph" if G.is_directed() else "graph"
+        raise nx.NetworkXError(f"The node {source} is not in the {kind}.")
+    return breadth_first(G, [source], steps_below(depth_limit), reverse=reverse)
+
+
+def _refuse(sort_neighbors: Sorting) -> None:
+    if sort_neighbors is not None:
+        raise NotImplementedError("sort_neighbors is not served")
+
+
+def bfs_edges(
+    G: Graph,
+    source: Hashable,
+    reverse: bool = False,
+    depth_limit: float | None = None,
+    sort_neighbors: Sorting = None,
+) -> Iterator[tuple]:
+    """Iterate over the edges of a breadth-first search, in NetworkX's order.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.cycle_graph(4))
+    >>> list(BackendInterface.bfs_edges(G, 0))
+    [(0, 1), (0, 3), (1, 2)]
+    """
+    _refuse(sort_neighbors)
+    return _edges(G, source, depth_limit, bool(reverse))
+
+
+def _edges(
+    G: Graph, source: Hashable, depth_limit: float | None, reverse: bool = False
+) -> Iterator[tuple]:
+    yield from _grown(G, source, depth_limit, reverse=reverse).edges()
+
+
+def bfs_tree(
+    G: Graph,
+    source: Hashable,
+    reverse: bool = False,
+    depth_limit: float | None = None,
+    sort_neighbors: Sorting = None,
+) -> nx.DiGraph:
+    """Make a graph of the edges of a breadth-first search; it is one of networkx."""
+    _refuse(sort_neighbors)
+    tree = nx.DiGraph()
+    tree.add_node(source)
+    tree.add_edges_from(_edges(G, source, depth_limit, bool(reverse)))
+    return tree
+
+
+def bfs_predecessors(
+    G: Graph,
+    source: Hashable,
+    depth_limit: float | None = None,
+    sort_neighbors: Sorting = None,
+) -> Iterator[tuple]:
+    """Iterate over nodes and who found them in a breadth-first search, in NetworkX's order."""
+    _refuse(sort_neighbors)
+    return ((child, parent) for parent, child in _edges(G, source, depth_limit))
+
+
+def bfs_successors(
+    G: Graph,
+    source: Hashable,
+    depth_limit: float | None = None,
+    sort_neighbors: Sorting = None,
+) -> Iterator[tuple[Any, list]]:
+    """Iterate over nodes and those that they found in a breadth-first search, in its order."""
+    _refuse(sort_neighbors)
+    return _families(G, source, depth_limit)
+
+
+def _families(
+    G: Graph, source: Hashable, depth_limit: float | None
+) -> Iterator[tuple[Any, list]]:
+    tree = _grown(G, source, depth_limit)
+    found_by, parents = tree.predecessor[tree.order[1:]], tree.parents()
+    if not parents:
+        yield source, []
+        return
+    firsts = np.flatnonzero(np.diff(found_by, prepend=-1))
+    for first, last in pairwise([*firsts.tolist(), len(parents)]):
+        yield parents[first], tree.nodes[first + 1 : last + 1]
+
+
+def bfs_layers(G: Graph, sources: Any) -> Iterator[list]:
+    """Iterate over the nodes at each distance from some, in NetworkX's order.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.path_graph(4))
+    >>> list(BackendInterface.bfs_layers(G, 1))
+    [[1], [0, 2], [3]]
+    """
+    first = list({sources} if sources in G else set(sources))
+    for source in first:
+        if source not in G:
+            raise nx.NetworkXError(f"The node {source} is not in the graph.")
+    if first:
+        yield from _layers(G, first, None)
+
+
+def _layers(G: Graph, first: list, depth_limit: float | None) -> Iterator[list]:
+    order, _, ends = levels(G, first, steps_below(depth_limit))
+    for begin, end in pairwise([0, *ends.tolist()]):
+        yield G.objects[order[begin:end]].tolist()
+
+
+def descendants_at_distance(G: Graph, source: Hashable, distance: int) -> set:
+    """Find the nodes that are exactly so many edges away from one.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from glp_rapids.networkx.backend import BackendInterface
+    >>> G = BackendInterface.convert_from_nx(nx.path_graph(4))
+    >>> BackendInterface.descendants_at_distance(G, 1, 2)
+    {3}
+    """
+    if source not in G:
+        raise nx.NetworkXError(f"The node {source} is not in the graph.")
+    for number, layer in enumerate(_layers(G, [source], distance)):
+        if number == distance:
+            return set(layer)
+    return set()

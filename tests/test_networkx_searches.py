@@ -1,0 +1,459 @@
+"""Shortest paths, searches, components, betweenness and Louvain by the backend, as by NetworkX."""
+
+import math
+import random
+from collections.abc import Mapping
+
+import networkx as nx
+import numpy as np
+import pytest
+from cases import some
+from graphs import GRAPHS, edge_frames
+from hypothesis import given
+from hypothesis import strategies as st
+from test_networkx_backend import CLASSES, _registered, awkward, convert  # noqa: F401
+
+from glp_rapids.networkx.backend import BackendInterface
+from glp_rapids.networkx.info import info
+from glp_rapids.networkx.searches import Paths
+
+# with the arguments behind the graph and the node
+FROM_A_NODE = (
+    ("single_source_shortest_path_length",),
+    ("single_source_shortest_path_length", 1.5),
+    ("single_source_shortest_path",),
+    ("single_source_shortest_path", 2),
+    ("single_target_shortest_path_length",),
+    ("single_target_shortest_path", math.inf),
+    ("single_source_dijkstra",),
+    ("single_source_dijkstra", None, 2),
+    ("single_source_dijkstra", None, 1.75, "weight"),
+    ("single_source_dijkstra", None, -1),
+    ("single_source_dijkstra", None, math.nan),
+    ("single_source_dijkstra", None, 2.5, None),
+    ("single_source_dijkstra_path", 3),
+    ("single_source_dijkstra_path_length",),
+    ("single_source_dijkstra_path_length", None, "absent"),
+    ("bfs_edges",),
+    ("bfs_edges", True),
+    ("bfs_edges", False, 2),
+    ("bfs_edges", False, 0),
+    ("bfs_tree",),
+    ("bfs_tree", True, 1),
+    ("bfs_predecessors",),
+    ("bfs_predecessors", 1),
+    ("bfs_successors",),
+    ("bfs_layers",),
+    ("descendants_at_distance", 2),
+    ("descendants_at_distance", 0),
+    ("descendants_at_distance", -1),
+    ("descendants_at_distance", 1.5),
+)
+BETWEEN_TWO = (
+    ("bidirectional_shortest_path",),
+    ("has_path",),
+    ("shortest_path",),
+    ("shortest_path_length",),
+    ("shortest_path_length", "weight"),
+    ("dijkstra_path",),
+    ("dijkstra_path_length",),
+    ("dijkstra_path_length", None),
+    ("single_source_dijkstra",),
+)
+OF_ALL = (
+    ("all_pairs_shortest_path_length",),
+    ("all_pairs_shortest_path", 2),
+    ("all_pairs_dijkstra",),
+    ("all_pairs_dijkstra_path", 2),
+    ("all_pairs_dijkstra_path_length",),
+    ("shortest_path",),
+    ("shortest_path_length", None, None, "weight"),
+)
+
+
+def plain(value):
+    """A result as lists and tuples, so that order counts."""
+    if isinstance(value, Mapping):
+        return [(key, plain(one)) for key, one in value.items()]
+    if isinstance(value, nx.Graph):
+        return list(value), list(value.edges(data=True))
+    if isinstance(value, tuple | list):
+        return type(value)(plain(one) for one in value)
+    return [plain(one) for one in value] if hasattr(value, "__next__") else value
+
+
+def outcome(call, *arguments):
+    """What a function returns, in its order, or what it raises, and in which words."""
+    try:
+        return plain(call(*arguments))
+    except (nx.NetworkXException, ValueError, TypeError, KeyError) as error:
+        return type(error), error.args
+
+
+def agree(graph, there, name, *arguments):
+    ours = outcome(getattr(BackendInterface, name), there, *arguments)
+    assert ours == outcome(getattr(nx, name).orig_func, graph, *arguments), (name, arguments)
+
+
+@pytest.mark.parametrize("create_using", CLASSES)
+@pytest.mark.parametrize("seed", some(range(8), 0, 1))
+def test_all_is_as_in_networkx(create_using, seed):
+    graph = awkward(create_using, seed, nodes=20 + 8 * seed, edges=20 + 25 * seed)
+    there, nodes = convert(graph, "weight", "absent"), list(graph)
+    for node in [*nodes[4:9], "stranger", ["unhashable"], None]:
+        for name, *others in FROM_A_NODE:
+            agree(graph, there, name, node, *others)
+        for other in [*nodes[5:9], "stranger"]:
+            for name, *others in BETWEEN_TWO:
+                agree(graph, there, name, node, other, *others)
+    for node in [*nodes[4:7], "stranger"]:
+        agree(graph, there, "shortest_path", None, node)
+        agree(graph, there, "shortest_path", None, node, "weight")
+        agree(graph, there, "shortest_path", node, None, "weight")
+        agree(graph, there, "shortest_path_length", None, node)
+        agree(graph, there, "shortest_path_length", None, node, "weight")
+        agree(graph, there, "shortest_path_length", node, None)
+    for name, *others in OF_ALL:
+        agree(graph, there, name, *others)
+    for sources in (nodes[4:8], set(nodes[4:8]), [*nodes[5:7], nodes[5]], [], ["stranger"]):
+        agree(graph, there, "multi_source_dijkstra", sources)
+        agree(graph, there, "multi_source_dijkstra", sources, None, 2, None)
+        agree(graph, there, "multi_source_dijkstra", sources, nodes[5])
+        agree(graph, there, "multi_source_dijkstra", sources, nodes[10])
+        agree(graph, there, "multi_source_dijkstra_path", sources, 3)
+        agree(graph, there, "multi_source_dijkstra_path_length", sources)
+        agree(graph, there, "bfs_layers", sources)
+
+
+@pytest.mark.parametrize("create_using", CLASSES)
+def test_a_path_over_weights_is_a_shortest_one(create_using):
+    graph = awkward(create_using, 3, nodes=30)
+    there, nodes = convert(graph, "weight"), list(graph)
+    for source in nodes[5:15]:
+        for target in nodes[10:20]:
+            length = outcome(nx.shortest_path_length, graph, source, target, "weight")
+            path = outcome(BackendInterface.shortest_path, there, source, target, "weight")
+            if isinstance(length, tuple):
+                assert path == (nx.NetworkXNoPath, (f"No path between {source} and {target}.",))
+            else:
+                assert (path[0], path[-1]) == (source, target)
+                assert nx.path_weight(_lightest(graph), path, "weight") == length
+
+
+def _lightest(graph):
+    """The graph without parallel edges and with all weights."""
+    simple = nx.DiGraph() if graph.is_directed() else nx.Graph()
+    for source, target, weight in graph.edges(data="weight", default=1):
+        known = simple.get_edge_data(source, target, {"weight": math.inf})["weight"]
+        simple.add_edge(source, target, weight=min(weight, known))
+    return simple
+
+
+def as_networkx(graph, directed=False, **options):
+    """One of `GRAPHS` as a networkx graph of parallel edges."""
+    source = options.get("source", ["src"])
+    destination = options.get("destination", ["dst"])
+    ends = (map(tuple, graph[list(names)].to_numpy().tolist()) for names in (source, destination))
+    made = (nx.MultiDiGraph if directed else nx.MultiGraph)()
+    made.add_nodes_from((node,) for node in options.get("vertices", []))
+    weights = graph["weight"].tolist() if "weight" in graph else [1] * len(graph)
+    for start, end, weight in zip(*ends, weights, strict=True):
+        made.add_edge(start, end, weight=weight)
+    return made
+
+
+NAMED = [name for name in GRAPHS if name != "empty"]
+
+
+@pytest.mark.parametrize("name", some(NAMED, "isolated", "zero weights", "directed kept"))
+def test_awkward_graphs_are_as_in_networkx(name):
+    graph = as_networkx(**GRAPHS[name]())
+    _agree_on(graph, random.Random(1).sample(list(graph), min(len(graph), 3)))
+
+
+@given(edge_frames(), st.randoms(use_true_random=False))
+def test_any_graph_is_as_in_networkx(options, draw):
+    graph = as_networkx(**options)
+    if len(graph):
+        if draw.random() < 0.5:
+            graph = (nx.DiGraph if graph.is_directed() else nx.Graph)(graph)
+        _agree_on(graph, [draw.choice(list(graph))])
+
+
+def _agree_on(graph, nodes):
+    there = convert(graph, "weight")
+    for node in nodes:
+        for name, *others in FROM_A_NODE:
+            if "absent" not in others:
+                agree(graph, there, name, node, *others)
+        for name, *others in BETWEEN_TWO:
+            agree(graph, there, name, node, list(graph)[-1], *others)
+    _agree_on_structure(graph, there)
+
+
+def _agree_on_structure(graph, there):
+    kind = "weakly_connected" if graph.is_directed() else "connected"
+    agree(graph, there, f"{kind}_components")
+    agree(graph, there, f"number_{kind}_components")
+    agree(graph, there, f"is_{kind}")
+    for options in ((), (None, False), (None, True, None, True), (2, True, None, False, 5)):
+        theirs = nx.betweenness_centrality(graph, *options) if len(graph) > 2 else {}
+        if theirs:
+            ours = BackendInterface.betweenness_centrality(there, *options)
+            assert list(ours) == list(theirs)
+            assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("create_using", CLASSES)
+def test_components_and_betweenness_are_as_in_networkx(create_using):
+    for nodes, edges in ((0, 0), (1, 0), (5, 0), (60, 45), (30, 100)):
+        graph = create_using()
+        graph.add_nodes_from(map(str, range(nodes)))
+        draw = random.Random(nodes)
+        graph.add_edges_from([draw.choices(list(graph), k=2) for _ in range(edges)])
+        there = convert(graph)
+        _agree_on_structure(graph, there)
+        if nodes and not graph.is_directed():
+            agree(graph, there, "node_connected_component", "0")
+            agree(graph, there, "node_connected_component", "stranger")
+    wrong = "connected_components" if graph.is_directed() else "weakly_connected_components"
+    with pytest.raises(nx.NetworkXNotImplemented):
+        getattr(BackendInterface, wrong)(there)
+
+
+def test_the_global_generator_is_drawn_from_as_by_networkx():
+    graph, found = nx.gnm_random_graph(40, 90, seed=1), []
+    for backend in ("networkx", "glp_rapids"):
+        random.seed(4)
+        found.append(nx.betweenness_centrality(graph, k=7, backend=backend))
+        found.append(random.random())
+    assert found[2] == pytest.approx(found[0])
+    assert found[3] == found[1]
+
+
+# numbers
+
+
+WEIGHTS = {
+    "int": (2, 3, 0),
+    "large": (2**53 + 1, 3, 2**53),
+    "float": (0.1, 0.2, 0.3),
+    "bool": (True, False, True),
+    "float32": (np.float32(0.1), np.float32(0.2), np.float32(0.3)),
+    "int8": (np.int8(2), np.int8(3), np.int8(1)),
+    "some float": (1, 0.5, 2),
+    "light": (1.0, 1e-30, 5e-324),
+}
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_lengths_are_the_numbers_of_networkx(kind):
+    graph = nx.gnm_random_graph(25, 60, seed=2)
+    for number, edge in enumerate(graph.edges):
+        graph.edges[edge]["weight"] = WEIGHTS[kind][number % 3]
+    there = convert(graph, "weight")
+    agree(graph, there, "single_source_dijkstra", 3)
+    lengths = BackendInterface.single_source_dijkstra_path_length(there, 3)
+    whole = kind in ("int", "large", "bool", "int8")
+    assert [type(length) for length in lengths.values()][1:] == [int if whole else float] * (
+        len(lengths) - 1
+    )
+    assert type(lengths[3]) is int
+    steps = BackendInterface.single_source_shortest_path_length(there, 3)
+    assert {type(length) for length in steps.values()} == {int}
+
+
+INEXACT = (
+    (np.float16(1.5), np.float16(2), "another precision"),
+    (np.float32(1.5), 2.5, "another precision"),
+    (0.5, 2**53, "integers whose sums"),
+    (2**61, 2**61, "integers whose sums"),
+    (1e308, 1e308, "longer than float64"),
+)
+
+
+@pytest.mark.parametrize(("first", "second", "reason"), INEXACT)
+def test_sums_that_would_differ_are_left_to_networkx(first, second, reason):
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("a", "b", first), ("b", "c", second)])
+    there = convert(graph, "weight")
+    for name, others in (("single_source_dijkstra", ["a"]), ("all_pairs_dijkstra", [])):
+        with pytest.raises(NotImplementedError, match=reason):
+            getattr(BackendInterface, name)(there, *others)
+    with nx.config(backend_priority=["glp_rapids"]):
+        theirs = nx.single_source_dijkstra_path_length.orig_func(graph, "a")
+        assert nx.single_source_dijkstra_path_length(graph, "a") == theirs
+        assert dict(nx.all_pairs_dijkstra_path_length(graph))["a"] == theirs
+
+
+def test_views_of_graphs_keep_their_order():
+    graph = awkward(nx.DiGraph, 2)
+    for view in (graph.reverse(copy=False), graph.subgraph(list(graph)[3:40]), graph.copy()):
+        there = convert(view, "weight")
+        for node in list(view)[:4]:
+            agree(view, there, "single_source_dijkstra", node)
+            agree(view, there, "bfs_edges", node, True)
+
+
+# mappings of paths
+
+
+def test_paths_are_made_when_asked_for_and_can_be_changed():
+    graph = nx.path_graph(6)
+    paths = nx.single_source_shortest_path(graph, 2, backend="glp_rapids")
+    assert type(paths) is Paths
+    made = nx.single_source_shortest_path(graph, 2)
+    assert paths == made
+    assert made == paths
+    assert repr(paths) == repr(made)
+    assert paths[5] is paths[5]
+    assert 9 not in paths
+    assert paths.get(9) is None
+    with pytest.raises(KeyError, match="9"):
+        paths[9]
+    paths[5].append("further")
+    assert paths.pop(5) == [2, 3, 4, 5, "further"]
+    paths[1] = "mine"
+    del paths[0]
+    assert dict(paths) == {2: [2], 1: "mine", 3: [2, 3], 4: [2, 3, 4]}
+
+
+# what is declined, or left
+
+
+DECLINED = (
+    ("bfs_edges", {"source": 0, "sort_neighbors": sorted}, "sort_neighbors"),
+    ("bfs_tree", {"source": 0, "sort_neighbors": sorted}, "sort_neighbors"),
+    ("bfs_successors", {"source": 0, "sort_neighbors": sorted}, "sort_neighbors"),
+    ("single_source_shortest_path", {"source": 0, "cutoff": "1"}, "cutoff must be a number"),
+    ("bfs_edges", {"source": 0, "depth_limit": [1]}, "depth_limit must be a number"),
+    ("dijkstra_path", {"source": 0, "target": 1, "weight": max}, "not the function"),
+    ("shortest_path", {"weight": "weight", "method": "bellman-ford"}, "Bellman"),
+    ("betweenness_centrality", {"weight": "weight"}, "by weights"),
+    ("betweenness_centrality", {"k": 0}, "k must be"),
+    ("louvain_communities", {"resolution": 0}, "resolution must be"),
+    ("louvain_communities", {"threshold": -1}, "threshold must be"),
+    ("leiden_communities", {"resolution": math.nan}, "resolution must be"),
+)
+
+
+@pytest.mark.parametrize(("name", "options", "reason"), DECLINED)
+def test_what_is_declined(name, options, reason):
+    assert reason in BackendInterface.can_run(name, (nx.path_graph(3),), options)
+    kept = {key: value for key, value in options.items() if key in ("source", "target")}
+    assert BackendInterface.can_run(name, (nx.path_graph(3),), kept) is True
+
+
+def test_negative_weights_are_left_to_networkx():
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("a", "b", 1), ("b", "c", -2), ("a", "c", 1)])
+    reason = BackendInterface.can_run("dijkstra_path", (graph, "a", "c"), {})
+    assert "negative weights" in reason
+    priority = nx.config(backend_priority=["glp_rapids"])
+    with priority, pytest.raises(ValueError, match="Contradictory paths found"):
+        nx.single_source_dijkstra(graph, "a")
+    with pytest.raises(ValueError, match="method not supported: magic"):
+        nx.shortest_path(graph, "a", "b", method="magic", backend="glp_rapids")
+
+
+def test_a_search_between_two_nodes_does_not_convert():
+    graph = nx.path_graph(4)
+    with nx.config(backend_priority=["glp_rapids"]):
+        assert nx.has_path(graph, 0, 3)
+        assert nx.shortest_path(graph, 0, 2) == [0, 1, 2]
+        assert not graph.__networkx_cache__.get("backends")
+        assert type(nx.shortest_path(graph, 0)) is Paths
+        assert list(graph.__networkx_cache__["backends"]) == ["glp_rapids"]
+    assert BackendInterface.should_run("has_path", (graph, 0, 3), {}) is True
+    assert "not converted" in BackendInterface.should_run("has_path", (nx.path_graph(2), 0, 1), {})
+
+
+# Louvain and Leiden
+
+
+MULTILEVEL = ("louvain", "leiden")
+
+
+@pytest.mark.parametrize("name", MULTILEVEL)
+def test_communities_of_planted_ones(name):
+    graph = nx.planted_partition_graph(8, 30, 0.7, 0.01, seed=3)
+    find = getattr(BackendInterface, f"{name}_communities")
+    found = find(convert(graph), weight=None, seed=1)
+    assert type(found) is list
+    assert set(map(frozenset, found)) == set(map(frozenset, graph.graph["partition"]))
+
+
+@pytest.mark.parametrize("name", MULTILEVEL)
+@pytest.mark.parametrize("create_using", [nx.Graph, nx.MultiGraph])
+def test_levels_are_partitions_each_of_parts_of_the_one_before(name, create_using):
+    graph = awkward(create_using, 5, nodes=150, edges=300)
+    there = convert(graph, "weight")
+    partitions = getattr(BackendInterface, f"{name}_partitions")
+    communities = getattr(BackendInterface, f"{name}_communities")
+    below = [{node} for node in graph]
+    for level, found in enumerate(partitions(there, seed=3), 1):
+        assert nx.community.is_partition(graph, found)
+        home = {node: number for number, nodes in enumerate(found) for node in nodes}
+        assert all(len({home[node] for node in nodes}) == 1 for nodes in below)
+        assert len(found) < len(below)
+        assert communities(there, max_level=level, seed=3) == found
+        below = found
+    assert level > 1
+    best = communities(there, seed=3)
+    reached = nx.community.modularity(graph, best)
+    assert reached >= nx.community.modularity(graph, below) - 1e-12
+    assert reached > nx.community.modularity(graph, nx.community.louvain_communities(graph)) - 0.03
+    if name == "leiden":
+        assert all(nx.is_connected(graph.subgraph(nodes)) for nodes in best)
+    with pytest.raises(ValueError, match="max_level argument must be a positive integer"):
+        communities(there, max_level=0)
+
+
+@pytest.mark.parametrize("name", MULTILEVEL)
+def test_graphs_without_weight(name):
+    find = getattr(BackendInterface, f"{name}_communities")
+    levels = getattr(BackendInterface, f"{name}_partitions")
+    for size in (0, 3):
+        there = convert(nx.empty_graph(size), "weight")
+        assert find(there) == [{node} for node in range(size)]
+        assert list(levels(there)) == [[{node} for node in range(size)]]
+    weightless = convert(nx.Graph([(0, 1, {"weight": 0})]), "weight")
+    with pytest.raises(ZeroDivisionError):
+        find(weightless)
+    with pytest.raises(ZeroDivisionError):
+        list(levels(weightless))
+
+
+def test_a_threshold_ends_louvain():
+    there = convert(nx.gnm_random_graph(300, 700, seed=1))
+    all_levels = list(BackendInterface.louvain_partitions(there, None))
+    few = list(BackendInterface.louvain_partitions(there, None, threshold=0.1))
+    assert 1 < len(few) < len(all_levels)
+    assert few == all_levels[: len(few)]
+
+
+def test_directed_louvain_is_left_to_networkx():
+    graph = nx.DiGraph([(0, 1), (1, 0), (2, 3)])
+    assert "directed" in BackendInterface.can_run("louvain_communities", (graph,), {})
+    with pytest.raises(NotImplementedError, match="directed"):
+        BackendInterface.louvain_partitions(convert(graph), None)
+    with nx.config(backend_priority=["glp_rapids"]):
+        assert len(nx.community.louvain_communities(graph)) == 2
+
+
+@pytest.mark.parametrize("name", MULTILEVEL)
+def test_a_seed_fixes_communities_whatever_the_order_of_edges(name):
+    graph = nx.gnm_random_graph(300, 500, seed=1)
+    edges = list(graph.edges)
+    random.Random(1).shuffle(edges)
+    shuffled = nx.empty_graph(300)
+    shuffled.add_edges_from((v, u) for u, v in edges)
+    find = getattr(BackendInterface, f"{name}_communities")
+    found = [find(convert(graph), None, seed=seed) for seed in (1, 2, None)]
+    assert found == [find(convert(shuffled), None, seed=seed) for seed in (1, 2, None)]
+    assert found[0] != found[1]
+
+
+def test_every_difference_is_written_down():
+    for name, entry in info()["functions"].items():
+        assert len(entry["additional_docs"]) > 60, name
