@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_truth, shown
 from glp_rapids.device import to_device, to_host
-from glp_rapids.propagation.call import prepare, results
+from glp_rapids.propagation.call import prepare, results, settling, warm
 from glp_rapids.propagation.options import SweepOptions
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.run import run
@@ -30,6 +30,8 @@ def label_propagation(
     *,
     renumber: bool = True,
     connected: bool = False,
+    initial: Any = None,
+    touched: Any = None,
     **options: Unpack[SweepOptions],
 ) -> Frame:
     """Find communities: every vertex takes the label that weighs most among its neighbours.
@@ -151,8 +153,8 @@ def label_propagation(
     [0, 0, 0, 1, 1, 1]
     """
     check_truth(renumber=renumber, connected=connected)
-    prepared, run_options = prepare(graph, options)
-    outcome = run(prepared, Classic(), run_options)
+    prepared, run_options = prepare(graph, options, **settling(initial))
+    outcome = run(prepared, Classic(), run_options, start=warm(prepared, initial, touched))
     if connected:
         begin = time.perf_counter()
         outcome.labels = _pieces(prepared, outcome.labels)
@@ -170,7 +172,13 @@ def _pieces(graph: BaseGraph, labels: Any) -> Any:
 
 @guarded
 def propagate(
-    graph: Any, program: Program, *, renumber: bool = True, **options: Unpack[SweepOptions]
+    graph: Any,
+    program: Program,
+    *,
+    renumber: bool = True,
+    initial: Any = None,
+    touched: Any = None,
+    **options: Unpack[SweepOptions],
 ) -> Frame:
     """Run a program of your own: any variant of label propagation in a few lines of Python.
 
@@ -220,6 +228,7 @@ def propagate(
     check_truth(
         renumber=renumber, skip_inactive=program.skip_inactive, count_volumes=program.count_volumes
     )
-    prepared, run_options = prepare(graph, options)
-    outcome = run(prepared, program, run_options)
+    prepared, run_options = prepare(graph, options, **settling(initial))
+    start = warm(prepared, initial, touched, may_be_silent=True)
+    outcome = run(prepared, program, run_options, start=start)
     return results().communities(outcome, renumber, program.result_columns)
