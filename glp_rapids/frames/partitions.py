@@ -34,6 +34,8 @@ def as_frame(
         )
     with errors_named(argument):
         value, _ = kinds.without_proxy(value)
+    if isinstance(value, pd.DataFrame):
+        value = pd.DataFrame(value, copy=False)  # without attrs, which each column would copy
     there = Counter(value.columns)
     labels = ["partition"]
     if of_ids and "partition" not in there:

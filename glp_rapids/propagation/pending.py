@@ -116,14 +116,14 @@ def words_of(ids: VertexIds, vertices: np.ndarray) -> np.ndarray:
 
 
 def vertices_of(ids: VertexIds, words: np.ndarray, all_words: Any) -> np.ndarray:
-    """Return the vertices that have one of the words, ascending; ``all_words`` makes all of them.
+    """Return the vertices that have one of the words; ``all_words`` makes all of them.
 
     Two ids may have one word: both are returned.
     """
     if len(ids.columns) == 1 and ids.columns[0].family == "integer" and len(ids):
         asked = words.astype(ids.columns[0].id_dtype)
         found = ids.columns[0].search(asked)
-        return np.unique(found[found >= 0])
+        return found[found >= 0]
     if not words.size:
         return np.empty(0, np.int64)
     known = all_words().of(np.arange(len(ids))).view(np.uint64)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from glp_rapids.propagation.options import Options
     from glp_rapids.propagation.workload import Workload
 
+MANY = 2  # where more than one in so many would be evaluated, all are
+
 
 @dataclass(frozen=True)
 class Start:
@@ -216,5 +218,8 @@ def first_active(
         from glp_rapids.propagation.engines.cpu_streamed import neighbours_of
 
         parts.append(neighbours_of(workload.readers, start.new))
-    active = np.unique(np.concatenate([part.astype(np.int64, copy=False) for part in parts]))
-    return None if active.size > number // 2 else active
+    wanted = np.zeros(number, bool)
+    for part in parts:
+        wanted[part] = True
+    active = np.flatnonzero(wanted)
+    return None if active.size * MANY > number else active

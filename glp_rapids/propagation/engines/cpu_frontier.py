@@ -22,7 +22,8 @@ from glp_rapids.propagation.kernels.cpu.tables import STAMPED
 from glp_rapids.propagation.schedule import Rule
 from glp_rapids.propagation.workload import Workload
 
-OF_ENTRIES, OF_VERTICES = 4, 8  # at most so small a part of them is active
+OF_ENTRIES, OF_VERTICES = 4, 8  # so small a part of them is active at first, at the most
+SPREAD = 8  # as soon as more than one vertex in so many is active, the other engine goes on
 BUFFER = 1 << 12  # entries, or the longest row
 
 
@@ -62,7 +63,7 @@ class FrontierCpuEngine(CpuArrays, SweptEngine):
 
     def sweep(self, rule: Rule) -> int:
         """Do one sweep; return how many labels it changed."""
-        if self._rest is None and self._lists.count[0] * OF_VERTICES > self._slack.size:
+        if self._rest is None and self._lists.count[0] * SPREAD > self._slack.size:
             spread = replace(self._workload, active=self.pending())
             self._rest = CpuEngine(spread, self._compiled, self._fields)
         if self._rest is not None:
@@ -79,7 +80,7 @@ class FrontierCpuEngine(CpuArrays, SweptEngine):
         """Return the vertices that are not known to be settled, ascending."""
         if self._rest is not None:
             return self._rest.pending()
-        return np.flatnonzero(self._lists.listed)
+        return np.flatnonzero(self._lists.listed.view(bool))
 
     def failure(self) -> int:
         """Return what a function of the program got wrong (see `failures`), or 0."""

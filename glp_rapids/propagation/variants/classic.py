@@ -16,6 +16,7 @@ from glp_rapids.propagation.run import run
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.propagation.options import Options
 
 
 class Classic(Program):
@@ -158,6 +159,8 @@ def label_propagation(
     if connected:
         begin = time.perf_counter()
         outcome.labels = _pieces(prepared, outcome.labels)
+        if not _pieces_hold(prepared, run_options):
+            outcome.report["pending"] = None
         outcome.report["seconds"] += time.perf_counter() - begin
     return results().communities(outcome, renumber)
 
@@ -168,6 +171,17 @@ def _pieces(graph: BaseGraph, labels: Any) -> Any:
 
     pieces = connected_parts(graph.to("cpu").rows("out"), to_host(labels))
     return to_device(pieces.astype(labels.dtype), graph.device)
+
+
+def _pieces_hold(graph: BaseGraph, options: Options) -> bool:
+    """Tell whether who was settled in a community is so in a piece of it.
+
+    Its votes for the community came from the piece; but edges that weigh nothing join none.
+    """
+    if graph.weights is None:
+        return True
+    rows = graph.rows(options.direction)
+    return not bool(((rows.row_weights() == 0) & (rows.degree > 0)).any())
 
 
 @guarded
