@@ -293,20 +293,19 @@ def check_history(history, earlier, warm, which, way, spread):
 
 
 def few_edges_changed(seed, weighted=False, directed=False):
-    """A graph of a few hundred vertices, the same a little later, and who was touched."""
+    """A graph of some thousand vertices, the same a little later, and who was touched."""
     random = np.random.default_rng(seed)
-    pairs = np.unique((500 * random.random((1500, 2)) ** 2).astype(int), axis=0)
+    pairs = np.unique((4000 * random.random((11000, 2)) ** 2).astype(int), axis=0)
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     weights = random.integers(1, 9, len(pairs)) / 8
-    kept = random.random(len(pairs)) > 0.01
-    new = random.integers(0, 520, (4, 2))
-    new = new[new[:, 0] != new[:, 1]]
+    kept = random.random(len(pairs)) > 0.002
+    new = np.array([[3900, 100], [1, 2], [4004, 4005]])
     after = np.concatenate([pairs[kept], new])
-    column = lambda values: [values] if weighted else []  # noqa: E731
-    before = as_graph((*pairs.T, *column(weights)), directed=directed, device="cpu")
     later = np.concatenate([weights[kept], np.full(len(new), 0.125)])
-    later = as_graph((*after.T, *column(later)), directed=directed, device="cpu")
-    return before, later, np.unique(np.concatenate([pairs[~kept], new]))
+    options = {"directed": directed, "device": "cpu"}
+    before = as_graph((*pairs.T, weights)[: 2 + weighted], **options)
+    after = as_graph((*after.T, later)[: 2 + weighted], **options)
+    return before, after, np.unique(np.concatenate([pairs[~kept], new]))
 
 
 @pytest.mark.parametrize("way", ["auto", "packed", "streamed plain", "streamed packed"])
@@ -319,21 +318,21 @@ def test_few_are_evaluated_where_few_changed(which, weighted, directed, way, mon
     """Also of vertices that were pending: the earlier run was stopped in the middle."""
     monkeypatch.setattr(pending, "OF_ALL", 2)
     before, after, touched = few_edges_changed(3, weighted, directed)
-    function, options = FUNCTIONS[which], {"tol": 0.0, "tie_break": "hash"}
+    function, options = FUNCTIONS[which], {"tol": 0.0, "tie_break": "hash", "max_iter": 9}
     found = function(before, max_iter=6, explore=3)
     warm = {"initial": found, "way": way, **options}
     first = function(after, touched=touched, **warm)
     assert_same_run(first, function(after, **warm))
-    assert len(touched) < first.attrs["glp"]["evaluated"] < after.number_of_vertices // 2
+    assert found.attrs["glp"]["pending"].words().size > 0
+    assert len(touched) <= first.attrs["glp"]["evaluated"] < after.number_of_vertices // 9
     assert first.attrs["glp"]["changed"][0] > 0
-    assert first.attrs["glp"]["changed"][-1] == 0
-    again = function(after, initial=first, touched=[], way=way, **options)
-    assert again.attrs["glp"]["evaluated"] == 0
-    assert again.attrs["glp"]["changed"] == [0]
-    pd.testing.assert_frame_equal(again, first)
+    warm["initial"] = first
+    again = function(after, touched=[], **warm)
+    assert again.attrs["glp"]["evaluated"] == first.attrs["glp"]["pending"].words().size
+    assert_same_run(again, function(after, **warm))
 
 
-@pytest.mark.parametrize("spread", [1, 20, 10**6])
+@pytest.mark.parametrize("spread", [1, 20, 300, 10**6])
 def test_where_changes_spread_the_other_engine_goes_on(spread, monkeypatch):
     built = []
     make = cpu_frontier.CpuEngine
@@ -341,9 +340,10 @@ def test_where_changes_spread_the_other_engine_goes_on(spread, monkeypatch):
     monkeypatch.setattr(cpu_frontier, "SPREAD", spread)
     before, after, touched = few_edges_changed(4)
     found = label_propagation(before, tol=0.01)
-    options = {"initial": found, "tol": 0.0}
+    options = {"initial": found, "tol": 0.0, "max_iter": 9}
+    built.clear()
     some_evaluated = label_propagation(after, touched=touched, **options)
-    assert built == ([1] if spread == 10**6 else [])
+    assert built == ([1] if spread > 20 else [])
     assert_same_run(some_evaluated, label_propagation(after, **options))
 
 
@@ -377,8 +377,7 @@ def test_everybody_is_evaluated_where_nobody_noted_who_is_settled():
 
     assert evaluated(found) < n
     assert evaluated(found.sort_values("partition")) < n
-    assert evaluated(pd.DataFrame(found)[["vertex", "partition"]].copy().set_axis([*"ab"], axis=1)
-                     .set_axis(["vertex", "partition"], axis=1)) < n  # fmt: skip
+    assert evaluated(found[["partition", "vertex"]]) < n
     assert evaluated(pd.DataFrame({name: found[name].to_numpy() for name in found})) == n
     louder = (after.row_indices(), after.indices, after.weights * 64)
     louder = as_graph(louder, directed=True, device="cpu")
@@ -412,7 +411,7 @@ def test_who_comes_back_is_new_and_wakes_those_around():
 
 def test_what_is_pending_is_a_text_that_frames_carry(tmp_path):
     before, after, touched = few_edges_changed(8)
-    found = label_propagation(before, tol=0.02)
+    found = label_propagation(before, tol=0.01)
     text = found.attrs["glp"]["pending"]
     assert isinstance(text, Pending)
     assert text.words().size > 0
@@ -497,13 +496,14 @@ def test_bad_starts(options, error, words):
 def test_harmless_rows_and_ids():
     found = label_propagation(**EDGES)
     twice = pd.concat([found, found, frame_of([9, 10, 9], [0, 7, 1])], ignore_index=True)
-    assert_same_run(label_propagation(**EDGES, initial=twice), label_propagation(**EDGES, initial=found))
+    expected = label_propagation(**EDGES, initial=found)
+    assert_same_run(label_propagation(**EDGES, initial=twice), expected)
     touched = label_propagation(**EDGES, initial=found, touched=pd.Series([2, 77]))
-    assert_same_run(touched, label_propagation(**EDGES, initial=found))
+    assert_same_run(touched, expected)
     nothing = label_propagation(**EDGES, initial=found.head(0))
     assert_same_run(nothing, label_propagation(**EDGES, explore=0))
     wide = found.astype({"vertex": "Int64", "partition": "string"})
-    assert label_propagation(**EDGES, initial=wide).equals(label_propagation(**EDGES, initial=found))
+    assert label_propagation(**EDGES, initial=wide).equals(expected)
 
 
 def test_where_a_warm_start_has_no_meaning_it_is_refused():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,19 @@ def is_frame(value: Any) -> bool:
     return foreign.library_of_frame(value) is not None or hasattr(value, "columns")
 
 
-def as_frame(
-    value: Any, argument: str, further: tuple[str, ...] = (), of_ids: bool = False
-) -> Any:
-    """Read the columns of the vertex and ``partition`` into a frame of pandas or cuDF.
+def as_frame(value: Any, argument: str) -> Any:
+    """Read the columns of the vertex and ``partition`` into a frame of pandas or cuDF."""
+    columns = columns_of(value, argument)
+    kind = "cudf" if any(kinds.is_cudf(one, "Series") for one in columns.values()) else "pandas"
+    return kinds.to_frame(columns, kind, copy=False)  # only read
 
-    Columns named in ``further`` must be there, too. ``of_ids``: a partition may be an id of several
-    columns, ``0_partition``, ``1_partition``, ...
+
+def columns_of(
+    value: Any, argument: str, further: tuple[str, ...] = (), of_ids: bool = False
+) -> dict[str, kinds.Column]:
+    """Read the columns of the vertex, then ``partition``, then those named in ``further``.
+
+    ``of_ids``: a partition may be an id of several columns, ``0_partition``, ``1_partition``, ...
     """
     if not is_frame(value):
         raise TypeError(
@@ -36,32 +43,33 @@ def as_frame(
         value, _ = kinds.without_proxy(value)
     if isinstance(value, pd.DataFrame):
         value = pd.DataFrame(value, copy=False)  # without attrs, which each column would copy
-    there = Counter(value.columns)
+    names = list(value.columns)
+    there = Counter(names)
     labels = ["partition"]
     if of_ids and "partition" not in there:
-        labels = numbered_columns(value, "partition") or labels
-    keys = vertex_columns(value, argument)
+        labels = numbered_columns(names, "partition") or labels
+    keys = numbered_columns(names, "vertex")
+    if not keys:
+        raise ValueError(f"{argument} has no column 'vertex'; its columns are {names}")
     wanted = (*keys, *labels, *further)
     if missing := [name for name in wanted if name not in there]:
         raise ValueError(f"{argument} has no column {missing[0]!r}; its columns are {list(there)}")
     if repeated := [name for name in wanted if there[name] > 1]:
         raise ValueError(f"{argument} has several columns named {repeated[0]!r}")
-    kind = "cudf" if kinds.is_cudf(value, "DataFrame") else "pandas"
-    columns = {
+    return {
         name: kinds.as_column(value[name], f"{argument}: the column {name!r}") for name in wanted
     }
-    return kinds.to_frame(columns, kind, copy=False)  # only read
 
 
-def numbered_columns(frame: Any, name: str) -> list[str]:
-    """Name the columns called ``name``, or ``0_name``, ``1_name``, ..., in their order."""
-    columns = [one for one in frame.columns if re.fullmatch(rf"(\d+_)?{name}", str(one))]
+def numbered_columns(columns: Iterable[Any], name: str) -> list[str]:
+    """Pick the columns called ``name``, or ``0_name``, ``1_name``, ..., in their order."""
+    columns = [one for one in columns if re.fullmatch(rf"(\d+_)?{name}", str(one))]
     return sorted(columns, key=lambda one: (len(one), one))
 
 
 def vertex_columns(frame: Any, argument: str) -> list[str]:
     """Name the columns that hold the vertex."""
-    columns = numbered_columns(frame, "vertex")
+    columns = numbered_columns(frame.columns, "vertex")
     if not columns:
         raise ValueError(
             f"{argument} has no column 'vertex'; its columns are {list(frame.columns)}"

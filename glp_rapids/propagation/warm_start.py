@@ -19,7 +19,7 @@ import pandas as pd
 from glp_rapids.common.checks import errors_named
 from glp_rapids.device import to_host
 from glp_rapids.frames import kinds
-from glp_rapids.frames.partitions import as_frame, label_codes, numbered_columns, vertex_columns
+from glp_rapids.frames.partitions import columns_of, label_codes, numbered_columns
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
 
 if TYPE_CHECKING:
@@ -56,39 +56,42 @@ def start_of(
         graph, or a vertex twice with different partitions; or ``touched`` are no ids.
     """
     pending = pending_of(initial)
-    frame = _layer(initial, gamma) if gamma is not None else as_frame(initial, "initial", (), True)
-    keys = vertex_columns(frame, "initial")
+    columns = _columns(initial, gamma)
+    keys = numbered_columns(columns, "vertex")
     if len(keys) != len(graph.vertices.columns):
         raise ValueError(
             f"initial names vertices by the columns {keys}, but an id of this graph has "
             f"{len(graph.vertices.columns)}"
         )
-    communities = _communities(graph, frame, may_be_silent)
+    communities = _communities(graph, columns, may_be_silent)
     labels = np.empty(graph.number_of_vertices, graph.index_dtype)
     new = None
     if communities.min(initial=0) >= 0:
-        new = _of_ascending(graph, frame[keys[0]], communities, labels)
+        new = _of_ascending(graph, columns[keys[0]], communities, labels)
     if new is None:
-        new = _of_any(graph, frame[keys], communities, labels)
+        new = _of_any(graph, [columns[key] for key in keys], communities, labels)
     index = None if touched is None else _touched(graph, touched)
     return Start(labels, new, index, pending)
 
 
-def _layer(initial: Any, gamma: float) -> Any:
-    """Return the rows of one layer; of a result without layers, all."""
-    if "gamma" not in getattr(initial, "columns", ()):
-        return as_frame(initial, "initial", (), True)
-    frame = as_frame(initial, "initial", ("gamma",), True)
-    rows = frame["gamma"] == gamma
-    if len(frame) and not bool(rows.any()):
-        known = ", ".join(f"{one:g}" for one in frame["gamma"].unique().tolist()[:9])
+def _columns(initial: Any, gamma: float | None) -> dict[str, Any]:
+    """Return the columns of a result; of one with layers, those of a layer."""
+    if gamma is None or "gamma" not in getattr(initial, "columns", ()):
+        return columns_of(initial, "initial", of_ids=True)
+    columns = columns_of(initial, "initial", ("gamma",), of_ids=True)
+    of_row = columns.pop("gamma")
+    rows = of_row == gamma
+    if len(rows) and not bool(rows.any()):
+        known = ", ".join(f"{one:g}" for one in of_row.unique().tolist()[:9])
         raise ValueError(f"initial has no rows of gamma={gamma:g}; there are {known}")
-    return frame[rows]
+    return {name: column[rows] for name, column in columns.items()}
 
 
-def _communities(graph: BaseGraph, frame: Any, may_be_silent: bool) -> np.ndarray:
+def _communities(
+    graph: BaseGraph, given: dict[str, Any], may_be_silent: bool
+) -> np.ndarray:
     """Number the communities from 0 on, in host memory; -1 is silence."""
-    columns = [kinds.on_host(frame[name]) for name in numbered_columns(frame, "partition")]
+    columns = [kinds.on_host(given[name]) for name in numbered_columns(given, "partition")]
     column, label = columns[0], "initial: the column 'partition'"
     if len(columns) > 1:  # ids of several columns
         parts = pd.DataFrame({place: _codes(one, label, may_be_silent)
@@ -98,7 +101,7 @@ def _communities(graph: BaseGraph, frame: Any, may_be_silent: bool) -> np.ndarra
     codes = _as_numbers(column)
     if codes is None:
         return _codes(column, label, may_be_silent)
-    if codes.size and codes.min() < 0:
+    if codes.min(initial=0) < 0:
         if may_be_silent and codes.min() == -1:
             _refuse_doubt(graph)
         codes = np.where(codes < 0, -1, codes) if may_be_silent else _codes(column, label, False)
@@ -109,7 +112,7 @@ def _as_numbers(column: Any) -> np.ndarray | None:
     """Take partitions that are numbers from 0 (or -1) on already, few of them unused."""
     if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iu":
         return None
-    numbers = column.to_numpy()
+    numbers = np.asarray(column)
     if numbers.dtype.kind == "u" and numbers.max(initial=0) < 1 << 62:
         numbers = numbers.astype(np.int64)
     if numbers.size and not (numbers.min() >= -1 and numbers.max() < 2 * numbers.size + 1024):
@@ -144,12 +147,12 @@ def _of_ascending(
     column = graph.vertices.columns[0]
     if len(graph.vertices.columns) > 1 or not isinstance(column.values, np.ndarray):
         return None
-    if not isinstance(ids, pd.Series) or not isinstance(ids.dtype, np.dtype):
+    if not isinstance(ids, pd.Series | np.ndarray) or not isinstance(ids.dtype, np.dtype):
         return None
     common = np.result_type(ids.dtype, column.id_dtype)
     if ids.dtype.kind not in "iu" or common.kind not in "iu":
         return None
-    asked = ids.to_numpy()
+    asked = np.asarray(ids)
     if not (asked[1:] > asked[:-1]).all():
         return None
     from glp_rapids.propagation.kernels.cpu.initial_labels import labels_of_ascending
@@ -160,22 +163,23 @@ def _of_ascending(
 
 
 def _of_any(
-    graph: BaseGraph, ids: Any, communities: np.ndarray, labels: np.ndarray
+    graph: BaseGraph, ids: list[Any], communities: np.ndarray, labels: np.ndarray
 ) -> np.ndarray:
     """Label the vertices and return the new ones, whatever the ids and the order of rows."""
     labels[:] = np.arange(labels.size)
-    if not len(ids) or not labels.size:
+    if not communities.size or not labels.size:
         return np.arange(labels.size)
-    one = len(ids.columns) == 1
-    index = graph.vertices.lookup(ids[ids.columns[0]] if one else ids, "initial", absent=True)
-    index = to_host(index)
+    asked = ids[0] if len(ids) == 1 else kinds.to_frame(
+        {str(place): one for place, one in enumerate(ids)}, kinds.kind_of(*ids), copy=False
+    )  # fmt: skip
+    index = to_host(graph.vertices.lookup(asked, "initial", absent=True))
     there = index >= 0
     index, communities = index[there], communities[there].astype(np.int64)
     held = np.full(labels.size, -2)
     held[index] = communities
     if (wrong := held[index] != communities).any():
         vertex = graph.vertices.take(index[wrong][:1], kind="pandas")
-        named = tuple(ids.tolist()[0] for ids in vertex.values())
+        named = tuple(one.tolist()[0] for one in vertex.values())
         raise ValueError(
             f"initial names the vertex {named if len(named) > 1 else named[0]!r} twice, with "
             "different partitions; keep one row a vertex"
