@@ -25,10 +25,8 @@ from glp_rapids.device import LackOfMemory, memory_free, memory_in_use, module_o
 from glp_rapids.propagation.failures import LOWEST, explain_failure
 from glp_rapids.propagation.memory import budget_of, gpu_bytes_of
 from glp_rapids.propagation.options import Options
-from glp_rapids.propagation.pending import pending_text, rule_of
 from glp_rapids.propagation.program import Program, initial_state
 from glp_rapids.propagation.schedule import Schedule
-from glp_rapids.propagation.warm_start import first_active
 from glp_rapids.propagation.ways import decoded_for_good
 from glp_rapids.propagation.workload import workload_of
 
@@ -74,9 +72,11 @@ def _run(
     graph: BaseGraph, program: Program, options: Options, held: int, start: Start | None
 ) -> Outcome:
     begin = time.perf_counter()
-    # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
+    # Numba, CUDA and pandas wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compile_program import compile_program
     from glp_rapids.propagation.engines import ENGINES, engine_of
+    from glp_rapids.propagation.pending import pending_text, rule_of
+    from glp_rapids.propagation.warm_start import first_active
 
     budget = budget_of(graph, program, options, held)
     xp = module_on(graph.device)

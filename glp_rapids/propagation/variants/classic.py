@@ -51,6 +51,18 @@ def label_propagation(
         run, and takes up to 50 bytes a vertex that ``memory_limit`` does not count; compressed
         lists are decoded a few at a time. False (default): a community may be disconnected, as a
         vertex that joined two parts may have left.
+    initial : frame, optional
+        An earlier result to go on from: ``vertex`` (``0_vertex``, ... for ids of several columns)
+        and ``partition``, numbers or ids, of this library or of cuGraph's Louvain and the like, its
+        rows in any order. Vertices that have left the graph are ignored, those that it lacks begin
+        with themselves, and a community is named after its smallest member that is there. The run
+        only settles (``explore=0`` unless it is given), so most communities stay what they were.
+    touched : list, array, Series or frame of ids, optional
+        The vertices whose neighbourhoods have changed since ``initial``: both ends of every edge
+        that came, went or has another weight; ids that have left the graph are ignored. Only they
+        are evaluated at first, those that are new to ``initial`` with their neighbours, and those
+        that were pending when the earlier run ended; then whom these wake. The result is the same,
+        bit for bit, as without it; see the notes.
     max_iter : int
         Sweeps at the most (default 100); 0 leaves every vertex with its own label.
     update : {"semi", "sync"}
@@ -108,11 +120,13 @@ def label_propagation(
     frame
         ``vertex``: the ids as they came, every vertex once, sorted. ``partition``: integer
         community, or an id (``renumber=False``). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
-        ``changed`` (labels a sweep), ``converged``, ``seconds``, ``device``, ``memory_in_use``,
-        ``way``, ``memory_limit`` (bytes, the graph included; None where nobody gave one and the run
-        is on a GPU, or takes so little that nobody looked what is free) and ``predicted`` (bytes,
-        of the run at its peak, the graph included; on a GPU an upper figure); and ``compressed``,
-        the scheme, where lists were read compressed.
+        ``changed`` (labels a sweep), ``converged``, ``warm`` (from an ``initial``), ``evaluated``
+        (vertices that the first sweep looked at, but for those woken in it), ``pending`` (those
+        that were not known to be settled in the end, as a text; None: all may be), ``seconds``,
+        ``device``, ``memory_in_use``, ``way``, ``memory_limit`` (bytes, the graph included; None
+        where nobody gave one and the run is on a GPU, or takes so little that nobody looked what is
+        free) and ``predicted`` (bytes, of the run at its peak, the graph included; on a GPU an
+        upper figure); and ``compressed``, the scheme, where lists were read compressed.
 
     Raises
     ------
@@ -139,6 +153,16 @@ def label_propagation(
     ``direction="in"``, is made at the first run, by way of the plain graph, and kept compressed;
     ``direction="both"`` decodes the graph, as lists that name a neighbour twice have no compressed
     form.
+    A run with ``touched`` takes time for what changes, and O(n) to read ``initial`` and to make the
+    frame (`glp-rapids bench warm`). It looks at all vertices, nevertheless, where others might have
+    changed: if ``initial`` does not say who is settled (its ``attrs``, which pandas hands on and
+    Parquet keeps, are gone, or are of another function), was run in another ``direction`` or with
+    weights of another type or unit in fixed point (which follows from the largest weight and the
+    largest degree); with ``explore`` above 0, ``retain=False`` or ``skip_inactive=False``; on a
+    GPU. Other options may differ from those of the earlier run. ``initial`` must hold the partition
+    that its ``attrs`` are of; rows may be missing. Where float weights of duplicate edges are
+    merged, the last bit of a sum may follow from the largest weight elsewhere: the claim is then
+    about the merged weights.
     Votes are added in 64-bit fixed point. The framework is GLP's (SIGMOD 2021), semi-synchronous
     classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
@@ -150,8 +174,15 @@ def label_propagation(
     >>> from glp_rapids import label_propagation
     >>> edges = pd.DataFrame({"src": ["a", "a", "b", "d", "d", "e"],
     ...                       "dst": ["b", "c", "c", "e", "f", "f"]})
-    >>> label_propagation(edges)["partition"].tolist()
+    >>> found = label_propagation(edges)
+    >>> found["partition"].tolist()
     [0, 0, 0, 1, 1, 1]
+
+    Later, with one edge more:
+
+    >>> more = pd.concat([edges, pd.DataFrame({"src": ["c"], "dst": ["g"]})])
+    >>> label_propagation(more, initial=found, touched=["c", "g"])["partition"].tolist()
+    [0, 0, 0, 1, 1, 1, 0]
     """
     check_truth(renumber=renumber, connected=connected)
     prepared, run_options = prepare(graph, options, **settling(initial))
@@ -204,6 +235,15 @@ def propagate(
         An instance of your subclass of `Program`.
     renumber : bool
         As in `label_propagation`, which describes all further options.
+    initial : frame, optional
+        An earlier result, as in `label_propagation`; a null, or -1, stands for a vertex that is
+        silent. Only labels begin with it: all other state is what ``initial_state`` returns, which
+        must not give labels then.
+    touched : list, array, Series or frame of ids, optional
+        As in `label_propagation`. It holds for programs with ``skip_inactive`` that leave
+        ``pick_label`` and ``update_vertex`` as they are and keep no arrays; all others evaluate
+        everybody. What the functions return must depend on vertices and labels by which are the
+        same, not by their numbers, as these change with the graph.
 
     Returns
     -------

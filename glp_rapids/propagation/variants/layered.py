@@ -81,6 +81,12 @@ def layered_label_propagation(
     renumber : bool
         As in `label_propagation`, which describes all further options; without a meaning, and
         refused if False, with ``order=True``.
+    initial : frame, optional
+        An earlier result, as in `label_propagation`. With a column ``gamma`` each layer goes on
+        from its own, which must be there; without, all from the same. Refused with ``order=True``.
+    touched : list, array, Series or frame of ids, optional
+        As in `label_propagation`, but that everybody is evaluated: what a label is charged for what
+        it holds elsewhere changes around everybody who has it.
 
     Returns
     -------

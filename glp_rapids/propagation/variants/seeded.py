@@ -168,6 +168,8 @@ def seeded_label_propagation(
     ``2**-61 / (1 - damping) * k * sqrt(d / least)``, k being the largest degree, d the weight of
     the vertex, least that of the lightest seed; and by 1e-13 of itself. A label that comes from
     afar over edges that are light among heavy ones can so have a score that rounds to 0.
+    There is no warm start (``initial=`` is refused): labels would stay that came over edges which
+    are gone since, as a vertex keeps its label where it hears none.
     O(m) time a sweep, 48 bytes a vertex more than `label_propagation`.
 
     Examples

@@ -97,7 +97,9 @@ def speaker_listener(
     -----
     SLPA (Xie, Szymanski, Liu, ICDMW 2011). A speaker says one label a sweep, drawn from its
     memory by (seed, sweep, vertex) alone; a listener keeps the one that most neighbours said, ties
-    in a random order. O(m) time a sweep; the memory takes 4 (max_iter + 1) bytes a vertex.
+    in a random order. There is no warm start (``initial=`` is refused): what a vertex says is drawn
+    from a memory of all sweeps, of which the result holds only the shares of the strongest labels.
+    O(m) time a sweep; the memory takes 4 (max_iter + 1) bytes a vertex.
 
     Examples
     --------
