@@ -26,18 +26,23 @@ def labels_of_ascending(
 
 @kept(error_model="numpy")
 def _label(first, last, known, asked, communities, smallest, labels, new, cursor):
-    place, missing = cursor[0], cursor[1]
-    for v in range(first, last):
-        while place < asked.size and asked[place] < known[v]:
-            place += 1
-        if place < asked.size and asked[place] == known[v]:
+    # unsigned indices spare a test of each for being negative
+    size = np.uint64(asked.size)
+    place, missing = np.uint64(cursor[0]), np.uint64(cursor[1])
+    for v in range(np.uint64(first), np.uint64(last)):
+        identity = known[v]
+        while place < size and asked[place] < identity:
+            place += np.uint64(1)
+        if place < size and asked[place] == identity:
             community = np.uint64(communities[place])
-            if smallest[community] < 0:
-                smallest[community] = v
-            labels[v] = smallest[community]
-            place += 1
+            label = smallest[community]
+            if label < 0:
+                label = labels.dtype.type(v)
+                smallest[community] = label
+            labels[v] = label
+            place += np.uint64(1)
         else:
             labels[v] = v
             new[missing] = v
-            missing += 1
+            missing += np.uint64(1)
     cursor[0], cursor[1] = place, missing
