@@ -78,6 +78,7 @@ def _run(
     from glp_rapids.propagation.pending import pending_text, rule_of
     from glp_rapids.propagation.warm_start import first_active
 
+    held += 0 if start is None else start.labels.nbytes
     budget = budget_of(graph, program, options, held)
     xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices

@@ -145,7 +145,7 @@ def _of_ascending(
 ) -> np.ndarray | None:
     """Label the vertices and return the new ones, if ids are integers that ascend."""
     column = graph.vertices.columns[0]
-    if len(graph.vertices.columns) > 1 or not isinstance(column.values, np.ndarray):
+    if len(graph.vertices.columns) > 1 or column.family != "integer" or column.device != "cpu":
         return None
     if not isinstance(ids, pd.Series | np.ndarray) or not isinstance(ids.dtype, np.dtype):
         return None
