@@ -97,9 +97,7 @@ def rule_of(
     return digest_of(parts)[:16]
 
 
-def pending_text(
-    rule: str, workload: Workload, vertices: np.ndarray | None
-) -> Pending | None:
+def pending_text(rule: str, workload: Workload, vertices: np.ndarray | None) -> Pending | None:
     """Write down which vertices are pending; None if it may be all, or they are very many."""
     ids = workload.graph.vertices
     if vertices is None or vertices.size > min(len(ids) // OF_ALL, MOST):

@@ -87,9 +87,7 @@ def _columns(initial: Any, gamma: float | None) -> dict[str, Any]:
     return {name: column[rows] for name, column in columns.items()}
 
 
-def _communities(
-    graph: BaseGraph, given: dict[str, Any], may_be_silent: bool
-) -> np.ndarray:
+def _communities(graph: BaseGraph, given: dict[str, Any], may_be_silent: bool) -> np.ndarray:
     """Number the communities from 0 on, in host memory; -1 is silence."""
     columns = [kinds.on_host(given[name]) for name in numbered_columns(given, "partition")]
     column, label = columns[0], "initial: the column 'partition'"

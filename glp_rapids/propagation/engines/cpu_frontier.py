@@ -55,9 +55,7 @@ class FrontierCpuEngine(CpuArrays, SweptEngine):
         self._buffer = np.zeros(CHUNK + 1, np.int64), neighbours, amounts
         self._make_lists(rows.number_of_vertices)
         self._chosen = np.empty(rows.number_of_vertices, rows.index_dtype)
-        self._lists = frontier.lists_of(
-            workload.classes, rows.number_of_vertices, rows.index_dtype
-        )
+        self._lists = frontier.lists_of(workload.classes, rows.number_of_vertices, rows.index_dtype)
         frontier.put_all(workload.active, tuple(workload.id_words), self._lists)
         self._rest: CpuEngine | None = None
 
