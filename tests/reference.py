@@ -180,9 +180,11 @@ def label_propagation(
     seed=0,
     score=None,
     words=None,
+    initial=None,
 ):
     """Classic label propagation: (labels, changed labels of each sweep).
 
+    ``initial``: the first label of each vertex; None: itself.
     ``words``: what is hashed in the place of each vertex; None: its index.
     ``score(votes, volume)``, if given, replaces the votes of a label by a score of them and of the
     number of other vertices that hold the label.
@@ -190,7 +192,7 @@ def label_propagation(
     neighbours = neighbour_lists(indptr, indices, weights)
     n = len(neighbours)
     words = range(n) if words is None else words
-    labels = list(range(n))
+    labels = list(range(n) if initial is None else initial)
     changed = []
     explored = None if explore else 0
     for sweep in range(1, max_iter + 1):
@@ -233,6 +235,18 @@ def label_propagation(
         if tol > 0 and len(settling) > 3 and min(settling[-3:]) >= min(settling[:-3]):
             break
     return labels, changed
+
+
+def initial_labels(ids, earlier):
+    """First labels from an earlier result, {id: community}: the smallest member that is there."""
+    members = {}
+    for v, identity in enumerate(ids):
+        if identity in earlier:
+            members.setdefault(earlier[identity], []).append(v)
+    return [
+        min(members[earlier[identity]]) if identity in earlier else v
+        for v, identity in enumerate(ids)
+    ]
 
 
 def layered_label_propagation(indptr, indices, weights=None, *, gammas, **options):

@@ -19,6 +19,7 @@ from glp_rapids.bench import (
     subjects,
     table,
     traversal,
+    warm,
 )
 from glp_rapids.bench.large_graph import large_graph
 from glp_rapids.device import gpu_available
@@ -118,6 +119,35 @@ def test_verdict_names_what_is_broken(change, words):
         quality.verdict({**row, "modularity": 0.87, "NetworKit modularity": 0.89}, "cnr-2000")
         == "ok"
     )
+
+
+def test_warm_runs_stand_beside_cold_ones():
+    options = "--shares", "0.01", "--repeats", "1", "--device", "cpu"
+    [rows] = tables_of("warm", "--graphs", "rmat-12-8", *options).values()
+    assert [row["begins"] for row in rows] == ["cold", "initial=", "initial=, touched="]
+    cold, everybody, few = rows
+    assert few["evaluated"] < everybody["evaluated"] == 1 << 12
+    assert few["modularity"] == everybody["modularity"]
+    assert few["churn"] == everybody["churn"]
+    assert cold["times (run)"] == cold["times (call)"] == 1
+
+
+def test_edges_go_at_random():
+    graph = subjects.load("rmat-8-4", "cpu")
+    after, touched = warm.without_some(graph, 0.2)
+    assert after.external().equals(graph.external())
+    assert 0.7 < after.number_of_edges / graph.number_of_edges < 0.9
+    changed = np.flatnonzero(graph.degree != after.degree)
+    assert graph.external()[changed].tolist() == touched.tolist()
+
+
+@pytest.mark.parametrize(
+    ("after", "share"),
+    [([0, 0, 0, 1, 1, 1], 0), ([2, 2, 2, 0, 0, 0], 0), ([0, 0, 1, 1, 1, 1], 1 / 6),
+     ([0] * 6, 1 / 2), ([0, 1, 2, 3, 4, 5], 2 / 3)],
+)  # fmt: skip
+def test_churn_is_who_left_or_came(after, share):
+    assert warm.churn(np.array([0, 0, 0, 1, 1, 1]), np.array(after)) == pytest.approx(share)
 
 
 def test_parameters_make_a_row_each():

@@ -133,6 +133,23 @@ def test_layered_and_overlapping(edges, tmp_path, capsys):
     assert "communities a vertex" in err
 
 
+def test_an_earlier_result_is_a_start(edges, tmp_path, capsys):
+    earlier, layers = tmp_path / "earlier.csv", tmp_path / "layers.csv"
+    earlier.write_text("vertex,partition\na,7\nb,7\nd,7\ne,7\nf,7\nz,1\n")
+    options = "--initial", earlier, "--output", earlier
+    assert cpu("label-propagation", edges, *options) == 0
+    assert earlier.read_text() == "vertex,partition\na,0\nb,0\nc,0\nd,0\ne,0\nf,0\n"
+    layered = "--variant", "layered", "--gamma", 1, "--output", layers
+    assert cpu("label-propagation", edges, *layered, "--initial", earlier) == 0
+    assert cpu("label-propagation", edges, *layered, "--initial", layers) == 0
+    capsys.readouterr()
+    command = "label-propagation", edges, "--initial"
+    assert "initial has no column 'vertex'" in fails(capsys, *command, edges)
+    assert "no such file" in fails(capsys, *command, tmp_path / "none.csv")
+    listener = earlier, "--variant", "speaker-listener"
+    assert "speaker_listener has no option 'initial'" in fails(capsys, *command, *listener)
+
+
 @pytest.mark.parametrize(
     ("written", "ids"),
     [

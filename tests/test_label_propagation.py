@@ -494,7 +494,7 @@ def test_report_of_a_run(device):
     report = label_propagation(**edges, device=device, explore=2).attrs["glp"]
     assert set(report) == {
         "sweeps", "explored", "changed", "converged", "seconds", "device", "memory_in_use",
-        "way", "memory_limit", "predicted",
+        "way", "memory_limit", "predicted", "warm", "evaluated", "pending",
     }  # fmt: skip
     assert report["device"] == device
     assert report["way"] == "plain"

@@ -18,6 +18,7 @@ BENCHES = {
     "agreement": "the same labels on CPU and GPU, plain and compressed, in any order: digests",
     "quality": "modularity and NMI of the defaults, NetworKit's PLP beside them",
     "multilevel": "multilevel label propagation beside NetworKit's PLM and igraph's Leiden",
+    "warm": "runs that go on from an earlier result beside cold ones, after edges have gone",
     "parameters": "quality and time over a grid of classes, explore and tol",
     "overlap": "planted overlapping communities found by SLPA; LLP's partitions gamma by gamma",
     "cpu": "speed on a CPU, NetworKit's PLP beside it; ingest; user-defined programs",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from glp_rapids.cli import edge_files
 from glp_rapids.common.sizes import bytes_in_words
+from glp_rapids.frames import files
 from glp_rapids.propagation.ways import WAYS
 
 EPILOG = """\
@@ -20,6 +22,7 @@ examples:
   glp-rapids label-propagation edges.csv --variant layered --gamma 1 8 64
   glp-rapids label-propagation edges.csv --variant speaker-listener   # may overlap
   glp-rapids label-propagation graph.glp --memory-limit 2GB    # slower where lists do not fit
+  glp-rapids label-propagation today.csv --initial yesterday.csv --output found.csv  # goes on
 
 The same file and --seed give the same communities, on a GPU and on a CPU. Without --output the
 communities go to stdout as CSV, or, on a terminal, their first rows; the summary goes to stderr.
@@ -40,6 +43,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--gamma", type=float, nargs="+", metavar="GAMMA",
                      help="resolutions of layered (default 1), the larger the finer")  # fmt: skip
     run.add_argument("--seed", type=int, default=0, help="of the random orders (default 0)")
+    run.add_argument(
+        "--initial", type=Path, metavar="FILE",
+        help="an earlier result to go on from, with columns vertex and partition (and gamma, if "
+        "layered): faster, and communities stay; vertices that are new begin by themselves",
+    )  # fmt: skip
     edge_files.add_memory_limit(run)
     run.add_argument(
         "--way", choices=("auto", *WAYS), default="auto",
@@ -53,6 +61,8 @@ def run(options: argparse.Namespace) -> None:
     if options.gamma is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
     edge_files.check_outputs(options)
+    if options.initial is not None:
+        options.initial = files.read_table(options.initial, ["vertex"])
     graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
     found = _propagate(graph, options)
     _summarise(graph, found, options.variant)
@@ -64,6 +74,8 @@ def _propagate(graph: Any, options: argparse.Namespace) -> Any:
 
     shared = {"seed": options.seed, "device": graph.device, "progress": sys.stderr.isatty(),
               "memory_limit": options.memory_limit, "way": options.way}  # fmt: skip
+    if options.initial is not None:
+        shared["initial"] = options.initial
     if options.variant == "layered":
         return layered_label_propagation(graph, gammas=options.gamma or [1.0], **shared)
     if options.variant == "speaker-listener":

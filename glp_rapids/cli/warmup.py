@@ -64,7 +64,9 @@ def _label_propagation(device: Device) -> None:
     from glp_rapids import label_propagation
 
     for weights in (None, "int64", "float64"):
-        label_propagation(_graph(device, weights), max_iter=3)
+        graph = _graph(device, weights)
+        found = label_propagation(graph, tol=0)
+        label_propagation(graph, initial=found, touched=range(9))
 
 
 def _layered(device: Device) -> None:

@@ -16,14 +16,8 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import errors_named
 from glp_rapids.device import array_module, to_host
 from glp_rapids.frames.kinds import ids_as_text
-from glp_rapids.metrics.columns import (
-    as_frame,
-    is_frame,
-    label_codes,
-    refuse_ids_apart,
-    same_kind,
-    vertex_columns,
-)
+from glp_rapids.frames.partitions import as_frame, is_frame, label_codes, vertex_columns
+from glp_rapids.metrics.columns import refuse_ids_apart, same_kind
 
 
 @guarded

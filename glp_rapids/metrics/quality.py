@@ -16,11 +16,11 @@ from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import as_fixed_point, fixed_point_exponent, sums_by_group
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
+from glp_rapids.frames.partitions import as_frame, label_codes, vertex_columns
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.graph.rows import Rows
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
-from glp_rapids.metrics.columns import as_frame, label_codes, vertex_columns
 
 
 @guarded

@@ -11,6 +11,7 @@ from glp_rapids.propagation.options import Options, SweepOptions
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.propagation.warm_start import Start
 
 
 def results() -> ModuleType:
@@ -34,6 +35,29 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     if run_options.memory_limit is not None:
         run_options.check_limit(choose(edges.get("device")))
     return as_any_graph(graph, **edges), run_options
+
+
+def warm(graph: BaseGraph, initial: Any, touched: Any, **how: Any) -> Start | None:
+    """Return where a warm run begins; None if the run is no warm one."""
+    if initial is None:
+        if touched is not None:
+            raise ValueError("touched is for initial=: it says what changed since that result")
+        return None
+    from glp_rapids.propagation.warm_start import start_of
+
+    return start_of(graph, initial, touched, **how)
+
+
+def settling(initial: Any) -> dict[str, int]:
+    """Return the defaults of a warm run: who has a label already need not explore."""
+    return {} if initial is None else {"explore": 0}
+
+
+def refuse_warm(options: SweepOptions, function: str, why: str) -> None:
+    """Refuse what a warm start would be begun with, and say why there is none."""
+    for name in ("initial", "touched"):
+        if name in options:
+            raise TypeError(f"{function} has no option {name!r}: {why}")
 
 
 def refuse(options: SweepOptions, function: str, *names: str) -> None:

@@ -15,7 +15,7 @@ ever.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from glp_rapids.propagation.workload import workload_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.propagation.warm_start import Start
 
 
 @dataclass
@@ -44,13 +45,16 @@ class Outcome:
     report: dict[str, Any] = field(default_factory=dict)
 
 
-def run(graph: BaseGraph, program: Program, options: Options, held: int = 0) -> Outcome:
+def run(
+    graph: BaseGraph, program: Program, options: Options, held: int = 0, start: Start | None = None
+) -> Outcome:
     """Run a program on a graph, on the device where the graph lives.
 
     ``held``: bytes that the caller holds for the same call, and that count as those of the run.
+    ``start``: where a warm run begins; None: each vertex with what the program says.
     """
     try:
-        return _run(graph, program, options, held)
+        return _run(graph, program, options, held, start)
     except LackOfMemory:
         raise
     except MemoryError as error:
@@ -64,17 +68,24 @@ def run(graph: BaseGraph, program: Program, options: Options, held: int = 0) -> 
         ) from error
 
 
-def _run(graph: BaseGraph, program: Program, options: Options, held: int) -> Outcome:
+def _run(
+    graph: BaseGraph, program: Program, options: Options, held: int, start: Start | None
+) -> Outcome:
     begin = time.perf_counter()
-    # Numba and CUDA wait for the first run: `import glp_rapids` stays light.
+    # Numba, CUDA and pandas wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compile_program import compile_program
     from glp_rapids.propagation.engines import ENGINES, engine_of
+    from glp_rapids.propagation.pending import pending_text, rule_of
+    from glp_rapids.propagation.warm_start import first_active
 
+    held += 0 if start is None else start.labels.nbytes
     budget = budget_of(graph, program, options, held)
     xp = module_on(graph.device)
     number_of_vertices = graph.number_of_vertices
     state = initial_state(program, graph, lambda array: to_device(array, graph.device))
     labels = state.pop("labels", None)
+    if start is not None:
+        labels = _warm_labels(program, labels, start, graph)
     singletons = labels is None  # each vertex begins with a label of its own
     if singletons:
         labels = xp.arange(number_of_vertices, dtype=graph.index_dtype)
@@ -101,6 +112,11 @@ def _run(graph: BaseGraph, program: Program, options: Options, held: int) -> Out
     engine_class, target = engine_of(graph.device, budget.ways[0], options.strategy)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = workload_of(source, rows, program, compiled.traits, options, singletons)
+    rule = rule_of(program, compiled.traits, workload, options, state)
+    if start is not None:
+        marks = compiled.traits.plain and options.explore == 0
+        active = first_active(start, rule, workload, options)
+        workload = replace(workload, marks=marks, active=active)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
     if way != budget.ways[0]:
         engine_class, _ = engine_of(graph.device, way, options.strategy)
@@ -112,6 +128,7 @@ def _run(graph: BaseGraph, program: Program, options: Options, held: int) -> Out
             largest = workload.largest_amount
             raise ValueError(explain_failure(failure, program, traits, graph, largest, sweep))
 
+    pending = None
     if not schedule.over:
         engine = engine_class(workload, compiled, fields)
         engine.start()
@@ -124,8 +141,14 @@ def _run(graph: BaseGraph, program: Program, options: Options, held: int) -> Out
                     sweep, changed = len(schedule.changed), schedule.changed[-1]
                     tell({"sweep": sweep, "changed": changed, "exploring": exploring})
                 check(engine.failure())
+        if rule is not None and graph.device == "cpu":
+            pending = engine.pending()
     changed = schedule.changed
+    if changed and changed[-1] == 0:  # so all that were not left out for good reasons are settled
+        pending = np.empty(0, np.int64)
     report = {
+        "warm": start is not None,
+        "evaluated": number_of_vertices if workload.active is None else workload.active.size,
         "sweeps": len(changed),
         "explored": len(changed) if schedule.exploring else schedule.explored,
         "changed": changed,
@@ -137,9 +160,20 @@ def _run(graph: BaseGraph, program: Program, options: Options, held: int) -> Out
         "memory_limit": budget.limit,
         "predicted": predicted,
     }
+    if rule is not None:
+        report["pending"] = pending_text(rule, workload, pending)
     if rows.scheme is not None:
         report["compressed"] = rows.scheme
     return Outcome(graph, fields["labels"], {**state, **fields}, report)
+
+
+def _warm_labels(program: Program, labels: Any, start: Start, graph: BaseGraph) -> Any:
+    if labels is not None:
+        raise ValueError(
+            f"{type(program).__name__}.initial_state gives labels, which are not named after "
+            "vertices as those of initial are; leave initial out, or the labels"
+        )
+    return to_device(start.labels, graph.device)
 
 
 def _show(bar: Any, facts: dict) -> None:

@@ -29,6 +29,8 @@ class Workload:
     is hashed in the place of a vertex. In ``kept``, which
     stays on the graph, an engine may leave what the next run on the same rows can use. ``memory``:
     the bytes that an engine which streams may take for arrays of its own; None: as it likes.
+    ``marks``: few labels will change, so readers of changes are marked from the first sweep on;
+    ``active``: then only these are evaluated in it, and who is woken; None: all.
     """
 
     graph: BaseGraph
@@ -45,6 +47,8 @@ class Workload:
     id_words: IdWords
     kept: dict[tuple, Any]
     memory: int | None = None
+    marks: bool = False
+    active: np.ndarray | None = None
 
 
 def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:

@@ -12,9 +12,9 @@ Build = Callable[..., Any]  # what makes an engine of a workload, a compiled pro
 
 
 def _cpu() -> Build:
-    from glp_rapids.propagation.engines.cpu import CpuEngine
+    from glp_rapids.propagation.engines.cpu_frontier import engine_for
 
-    return CpuEngine
+    return engine_for
 
 
 def _cpu_packed() -> Build:

@@ -34,11 +34,18 @@ class CpuArrays:
         made = [planned.made() for planned in cpu_arrays.tables_of(sizes, layout).values()]
         self._tables = (*made, *([] if layout.tables == STAMPED else [layout.tables == DIRECT]))
         arrays = cpu_arrays.state_arrays(sizes, layout)
-        self._slack, self._tied = arrays["slack"].made(), arrays["tied"].made()
-        self._errors = arrays["errors"].made()
-        self._class_indptr = cpu_arrays.class_offsets_of(workload)
-        self._vertices = arrays["vertices"].made()
-        vertices_by_class(workload.id_words, self._class_indptr, self._vertices)
+        self._tied, self._errors = arrays["tied"].made(), arrays["errors"].made()
+        if workload.active is None:
+            self._slack = arrays["slack"].made()
+        else:
+            self._slack = arrays["slack"]._replace(first=0).made()
+            self._slack[workload.active] = -1
+
+    def _list_classes(self) -> None:
+        """List the vertices class after class."""
+        self._class_indptr = cpu_arrays.class_offsets_of(self._workload)
+        self._vertices = np.empty(self._slack.size, self._index_type)
+        vertices_by_class(self._workload.id_words, self._class_indptr, self._vertices)
 
     def _make_lists(self, size: int) -> None:
         """Make room for the winners of so many vertices, and for their labels before."""
@@ -59,7 +66,7 @@ class CpuArrays:
     def _skips(self, rule: Rule) -> bool:
         """Tell whether a sweep leaves out inactive vertices, and marks those a change concerns."""
         # At first nearly every label changes: to mark all vertices at once is cheaper than each.
-        return self._workload.skip and not rule.activates_all
+        return self._workload.skip and (self._workload.marks or not rule.activates_all)
 
     def _settings(self, rule: Rule) -> hash_votes.SweepRule:
         workload = self._workload
@@ -69,6 +76,10 @@ class CpuArrays:
             ties, np.float64(workload.scale), np.float64(workload.largest_amount),
             np.int64(workload.largest_vote),
         )  # fmt: skip
+
+    def pending(self) -> np.ndarray | None:
+        """Return the vertices that are not known to be settled, ascending; None: nobody noted."""
+        return np.flatnonzero(self._slack < 0) if self._workload.skip else None
 
     def failure(self) -> int:
         """Return what a function of the program got wrong (see `failures`), or 0."""
@@ -81,6 +92,7 @@ class CpuEngine(CpuArrays, SweptEngine):
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         sizes = cpu_arrays.sizes_of(workload, compiled.traits)
         super().__init__(workload, compiled, fields, sizes, cpu_arrays.resident_layout(sizes))
+        self._list_classes()
         rows, readers = workload.rows, workload.readers
         held = rows.indices, *([] if rows.weights is None else [rows.weights])
         # of arrays in mapped files, what Numba knows as arrays

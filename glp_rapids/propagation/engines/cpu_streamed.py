@@ -58,6 +58,7 @@ class StreamedCpuEngine(CpuArrays, SteppedEngine):
         size = cpu_arrays.largest_class_of(workload)
         layout = cpu_arrays.streamed_layout(sizes, size, workload.memory)
         super().__init__(workload, compiled, fields, sizes, layout)
+        self._list_classes()
         arrays = cpu_arrays.strip_arrays(sizes, size)
         self._selected = arrays["active vertices"].made()
         self._starts = arrays["starts of active rows"].made()
@@ -221,6 +222,17 @@ FORMS = {
         read=read_lists, bounds=lambda rows: (rows.degrees, None), in_place=lambda rows: None
     ),
 }
+
+
+def neighbours_of(rows: Rows, vertices: np.ndarray) -> np.ndarray:
+    """Return the entries of some rows, one row after the other."""
+    form, starts = FORMS[rows.form], np.zeros(vertices.size + 1, np.int64)
+    ends, begins = form.bounds(rows)
+    degrees = ends[vertices] if begins is None else ends[vertices] - begins[vertices]
+    np.cumsum(degrees, out=starts[1:])
+    neighbours = np.empty(starts[-1], rows.index_dtype)
+    form.read(rows, vertices.astype(rows.index_dtype, copy=False), starts, neighbours, None)
+    return neighbours
 
 
 def _fill_chunks(counts: np.ndarray, size: int) -> None:

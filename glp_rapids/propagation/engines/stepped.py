@@ -15,6 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from glp_rapids.propagation.schedule import Rule, Schedule
 
 
@@ -32,6 +34,10 @@ class SweptEngine(ABC):
     def failure(self) -> int:
         """Return what a function of the program got wrong (see `failures`), or 0."""
         return 0
+
+    def pending(self) -> np.ndarray | None:
+        """Return the vertices that are not known to be settled, ascending; None: nobody noted."""
+        return None
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps, and record how many labels each changed."""

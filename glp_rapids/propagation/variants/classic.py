@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_truth, shown
 from glp_rapids.device import to_device, to_host
-from glp_rapids.propagation.call import prepare, results
+from glp_rapids.propagation.call import prepare, results, settling, warm
 from glp_rapids.propagation.options import SweepOptions
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.run import run
@@ -16,6 +16,7 @@ from glp_rapids.propagation.run import run
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.propagation.options import Options
 
 
 class Classic(Program):
@@ -30,6 +31,8 @@ def label_propagation(
     *,
     renumber: bool = True,
     connected: bool = False,
+    initial: Any = None,
+    touched: Any = None,
     **options: Unpack[SweepOptions],
 ) -> Frame:
     """Find communities: every vertex takes the label that weighs most among its neighbours.
@@ -48,6 +51,18 @@ def label_propagation(
         run, and takes up to 50 bytes a vertex that ``memory_limit`` does not count; compressed
         lists are decoded a few at a time. False (default): a community may be disconnected, as a
         vertex that joined two parts may have left.
+    initial : frame, optional
+        An earlier result to go on from: ``vertex`` (``0_vertex``, ... for ids of several columns)
+        and ``partition``, numbers or ids, of this library or of cuGraph's Louvain and the like, its
+        rows in any order. Vertices that have left the graph are ignored, those that it lacks begin
+        with themselves, and a community is named after its smallest member that is there. The run
+        only settles (``explore=0`` unless it is given), so most communities stay what they were.
+    touched : list, array, Series or frame of ids, optional
+        The vertices whose neighbourhoods have changed since ``initial``: both ends of every edge
+        that came, went or has another weight; ids that have left the graph are ignored. Only they
+        are evaluated at first, those that are new to ``initial`` with their neighbours, and those
+        that were pending when the earlier run ended; then whom these wake. The result is the same,
+        bit for bit, as without it; see the notes.
     max_iter : int
         Sweeps at the most (default 100); 0 leaves every vertex with its own label.
     update : {"semi", "sync"}
@@ -105,11 +120,13 @@ def label_propagation(
     frame
         ``vertex``: the ids as they came, every vertex once, sorted. ``partition``: integer
         community, or an id (``renumber=False``). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
-        ``changed`` (labels a sweep), ``converged``, ``seconds``, ``device``, ``memory_in_use``,
-        ``way``, ``memory_limit`` (bytes, the graph included; None where nobody gave one and the run
-        is on a GPU, or takes so little that nobody looked what is free) and ``predicted`` (bytes,
-        of the run at its peak, the graph included; on a GPU an upper figure); and ``compressed``,
-        the scheme, where lists were read compressed.
+        ``changed`` (labels a sweep), ``converged``, ``warm`` (from an ``initial``), ``evaluated``
+        (vertices that the first sweep looked at, but for those woken in it), ``pending`` (those
+        that were not known to be settled in the end, as a text; None: all may be), ``seconds``,
+        ``device``, ``memory_in_use``, ``way``, ``memory_limit`` (bytes, the graph included; None
+        where nobody gave one and the run is on a GPU, or takes so little that nobody looked what is
+        free) and ``predicted`` (bytes, of the run at its peak, the graph included; on a GPU an
+        upper figure); and ``compressed``, the scheme, where lists were read compressed.
 
     Raises
     ------
@@ -136,6 +153,16 @@ def label_propagation(
     ``direction="in"``, is made at the first run, by way of the plain graph, and kept compressed;
     ``direction="both"`` decodes the graph, as lists that name a neighbour twice have no compressed
     form.
+    A run with ``touched`` takes time for what changes, and O(n) to read ``initial`` and to make the
+    frame (`glp-rapids bench warm`). It looks at all vertices, nevertheless, where others might have
+    changed: if ``initial`` does not say who is settled (its ``attrs``, which pandas hands on and
+    Parquet keeps, are gone, or are of another function), was run in another ``direction`` or with
+    weights of another type or unit in fixed point (which follows from the largest weight and the
+    largest degree); with ``explore`` above 0, ``retain=False`` or ``skip_inactive=False``; on a
+    GPU. Other options may differ from those of the earlier run. ``initial`` must hold the partition
+    that its ``attrs`` are of; rows may be missing. Where float weights of duplicate edges are
+    merged, the last bit of a sum may follow from the largest weight elsewhere: the claim is then
+    about the merged weights.
     Votes are added in 64-bit fixed point. The framework is GLP's (SIGMOD 2021), semi-synchronous
     classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
@@ -147,15 +174,24 @@ def label_propagation(
     >>> from glp_rapids import label_propagation
     >>> edges = pd.DataFrame({"src": ["a", "a", "b", "d", "d", "e"],
     ...                       "dst": ["b", "c", "c", "e", "f", "f"]})
-    >>> label_propagation(edges)["partition"].tolist()
+    >>> found = label_propagation(edges)
+    >>> found["partition"].tolist()
     [0, 0, 0, 1, 1, 1]
+
+    Later, with one edge more:
+
+    >>> more = pd.concat([edges, pd.DataFrame({"src": ["c"], "dst": ["g"]})])
+    >>> label_propagation(more, initial=found, touched=["c", "g"])["partition"].tolist()
+    [0, 0, 0, 1, 1, 1, 0]
     """
     check_truth(renumber=renumber, connected=connected)
-    prepared, run_options = prepare(graph, options)
-    outcome = run(prepared, Classic(), run_options)
+    prepared, run_options = prepare(graph, options, **settling(initial))
+    outcome = run(prepared, Classic(), run_options, start=warm(prepared, initial, touched))
     if connected:
         begin = time.perf_counter()
         outcome.labels = _pieces(prepared, outcome.labels)
+        if not _pieces_hold(prepared, run_options):
+            outcome.report["pending"] = None
         outcome.report["seconds"] += time.perf_counter() - begin
     return results().communities(outcome, renumber)
 
@@ -168,9 +204,26 @@ def _pieces(graph: BaseGraph, labels: Any) -> Any:
     return to_device(pieces.astype(labels.dtype), graph.device)
 
 
+def _pieces_hold(graph: BaseGraph, options: Options) -> bool:
+    """Tell whether who was settled in a community is so in a piece of it.
+
+    Its votes for the community came from the piece; but edges that weigh nothing join none.
+    """
+    if graph.weights is None:
+        return True
+    rows = graph.rows(options.direction)
+    return not bool(((rows.row_weights() == 0) & (rows.degree > 0)).any())
+
+
 @guarded
 def propagate(
-    graph: Any, program: Program, *, renumber: bool = True, **options: Unpack[SweepOptions]
+    graph: Any,
+    program: Program,
+    *,
+    renumber: bool = True,
+    initial: Any = None,
+    touched: Any = None,
+    **options: Unpack[SweepOptions],
 ) -> Frame:
     """Run a program of your own: any variant of label propagation in a few lines of Python.
 
@@ -182,6 +235,15 @@ def propagate(
         An instance of your subclass of `Program`.
     renumber : bool
         As in `label_propagation`, which describes all further options.
+    initial : frame, optional
+        An earlier result, as in `label_propagation`; a null, or -1, stands for a vertex that is
+        silent. Only labels begin with it: all other state is what ``initial_state`` returns, which
+        must not give labels then.
+    touched : list, array, Series or frame of ids, optional
+        As in `label_propagation`. It holds for programs with ``skip_inactive`` that leave
+        ``pick_label`` and ``update_vertex`` as they are and keep no arrays; all others evaluate
+        everybody. What the functions return must depend on vertices and labels by which are the
+        same, not by their numbers, as these change with the graph.
 
     Returns
     -------
@@ -220,6 +282,7 @@ def propagate(
     check_truth(
         renumber=renumber, skip_inactive=program.skip_inactive, count_volumes=program.count_volumes
     )
-    prepared, run_options = prepare(graph, options)
-    outcome = run(prepared, program, run_options)
+    prepared, run_options = prepare(graph, options, **settling(initial))
+    start = warm(prepared, initial, touched, may_be_silent=True)
+    outcome = run(prepared, program, run_options, start=start)
     return results().communities(outcome, renumber, program.result_columns)

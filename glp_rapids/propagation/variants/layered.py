@@ -10,7 +10,7 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, check_truth, is_number, is_sequence, shown
-from glp_rapids.propagation.call import prepare, results
+from glp_rapids.propagation.call import prepare, results, settling, warm
 from glp_rapids.propagation.memory import budget_of
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program
@@ -58,6 +58,8 @@ def layered_label_propagation(
     gammas: Sequence[float] = GAMMAS,
     order: bool = False,
     renumber: bool = True,
+    initial: Any = None,
+    touched: Any = None,
     **options: Unpack[SweepOptions],
 ) -> Frame:
     """Find communities at several resolutions, or the vertex ordering that they add up to.
@@ -79,6 +81,12 @@ def layered_label_propagation(
     renumber : bool
         As in `label_propagation`, which describes all further options; without a meaning, and
         refused if False, with ``order=True``.
+    initial : frame, optional
+        An earlier result, as in `label_propagation`. With a column ``gamma`` each layer goes on
+        from its own, which must be there; without, all from the same. Refused with ``order=True``.
+    touched : list, array, Series or frame of ids, optional
+        As in `label_propagation`, but that everybody is evaluated: what a label is charged for what
+        it holds elsewhere changes around everybody who has it.
 
     Returns
     -------
@@ -131,13 +139,19 @@ def layered_label_propagation(
             raise TypeError(f"gammas must be numbers, not {shown(gamma)}")
         if not 0 <= as_float(gamma) < np.inf:
             raise ValueError(f"gammas must be finite and at least 0, not {shown(gamma)}")
+    if order and (initial is not None or touched is not None):
+        raise ValueError(
+            "initial= and touched= have no meaning with order=True: an ordering is made of layers "
+            "that each begin anew; leave them out"
+        )
     if order:
         return _ordering(*prepare(graph, options, direction="both"), sorted(gammas, reverse=True))
-    prepared, run_options = prepare(graph, options)
+    prepared, run_options = prepare(graph, options, **settling(initial))
     outcomes: list[Outcome] = []
     for gamma in gammas:
         held = sum(outcome.labels.nbytes for outcome in outcomes)
-        outcome = run(prepared, Layered(gamma), run_options, held)
+        start = warm(prepared, initial, touched, gamma=gamma)
+        outcome = run(prepared, Layered(gamma), run_options, held, start)
         outcomes.append(replace(outcome, state={}))  # which takes more than the labels
     return results().layers(prepared, gammas, outcomes, renumber)
 

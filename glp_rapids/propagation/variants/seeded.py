@@ -10,7 +10,7 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.device import device_of, module_on
-from glp_rapids.propagation.call import prepare, refuse, results
+from glp_rapids.propagation.call import prepare, refuse, refuse_warm, results
 from glp_rapids.propagation.options import Direction, SweepOptions
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.run import run
@@ -168,6 +168,8 @@ def seeded_label_propagation(
     ``2**-61 / (1 - damping) * k * sqrt(d / least)``, k being the largest degree, d the weight of
     the vertex, least that of the lightest seed; and by 1e-13 of itself. A label that comes from
     afar over edges that are light among heavy ones can so have a score that rounds to 0.
+    There is no warm start (``initial=`` is refused): labels would stay that came over edges which
+    are gone since, as a vertex keeps its label where it hears none.
     O(m) time a sweep, 48 bytes a vertex more than `label_propagation`.
 
     Examples
@@ -181,6 +183,11 @@ def seeded_label_propagation(
     if max_hops is not None:
         check_integer("max_hops", max_hops, 0, or_none=" or None")
     check_share("damping", damping, "above 0 and at most 1", zero=False)
+    refuse_warm(
+        options, "seeded_label_propagation",
+        "a label that came over edges which are gone since would never leave, as it does from the "
+        "seeds; begin from the seeds",
+    )  # fmt: skip
     refuse(options, "seeded_label_propagation", "explore", "tol", "skip_inactive")
     options["max_iter"] = max_iter
     prepared, run_options = prepare(graph, options, explore=0, update="sync", stops=False)

@@ -11,7 +11,7 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.common.hashing import random_below
 from glp_rapids.device import module_on
-from glp_rapids.propagation.call import prepare, refuse, results
+from glp_rapids.propagation.call import prepare, refuse, refuse_warm, results
 from glp_rapids.propagation.options import SweepOptions
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.run import run
@@ -97,7 +97,9 @@ def speaker_listener(
     -----
     SLPA (Xie, Szymanski, Liu, ICDMW 2011). A speaker says one label a sweep, drawn from its
     memory by (seed, sweep, vertex) alone; a listener keeps the one that most neighbours said, ties
-    in a random order. O(m) time a sweep; the memory takes 4 (max_iter + 1) bytes a vertex.
+    in a random order. There is no warm start (``initial=`` is refused): what a vertex says is drawn
+    from a memory of all sweeps, of which the result holds only the shares of the strongest labels.
+    O(m) time a sweep; the memory takes 4 (max_iter + 1) bytes a vertex.
 
     Examples
     --------
@@ -109,6 +111,11 @@ def speaker_listener(
     """
     check_integer("max_labels", max_labels, 1)
     check_share("threshold", threshold, "a share in [0, 1]")
+    refuse_warm(
+        options, "speaker_listener",
+        "its communities are counted in memories of max_iter sweeps, which a result does not hold; "
+        "begin anew, with the same seed for the same draws",
+    )  # fmt: skip
     refuse(options, "speaker_listener", "explore", "tol", "tie_break", "retain", "skip_inactive")
     options["max_iter"] = max_iter
     # Every sweep explores, however many there are.

@@ -45,7 +45,8 @@ def largest_class(offsets: np.ndarray, span: int) -> int:
 
 
 @kept(error_model="numpy")
-def _class_of(vertex, first_word, words, classes):
+def class_of(vertex, first_word, words, classes):
+    """Return the class of a vertex, of so many; its word as in `IdWords`."""
     word = words[vertex] if words.size > 1 else np.int64(vertex) + first_word
     return mix(word, CLASS_SEED) % np.uint64(classes)
 
@@ -53,12 +54,12 @@ def _class_of(vertex, first_word, words, classes):
 @kept(error_model="numpy")
 def _count(first, last, first_word, words, offsets):
     for vertex in range(first, last):
-        offsets[_class_of(vertex, first_word, words, offsets.size - 1) + np.uint64(1)] += 1
+        offsets[class_of(vertex, first_word, words, offsets.size - 1) + np.uint64(1)] += 1
 
 
 @kept(error_model="numpy")
 def _fill(first, last, first_word, words, cursor, vertices):
     for vertex in range(first, last):
-        number = _class_of(vertex, first_word, words, cursor.size)
+        number = class_of(vertex, first_word, words, cursor.size)
         vertices[cursor[number]] = vertex
         cursor[number] += 1

@@ -76,21 +76,17 @@ def _say(compiled: Compiled) -> Callable:
     return say
 
 
-def build(compiled: Compiled, stamped: bool) -> Callable:
-    """Compile the sweep for one program; the result is cached in memory and on disk.
+def chunks_of(compiled: Compiled, stamped: bool) -> tuple[Callable, Callable, Callable]:
+    """Make what evaluates a chunk of vertices, updates it, and finds a thread's own tables.
 
-    A class that is not in memory as a whole is swept piece by piece, in ``phases``: all pieces
-    are evaluated before any is updated, and all updated before volumes count.
+    They are compiled for the kernels that call them.
     ``stamped``: votes all count one and the table of stamps fits (see `unit_votes`).
     """
     traits = compiled.traits
     unit, growing, plain = traits.unit_votes, traits.growing_scores, traits.plain
     default_score, weighted = traits.default_score, traits.weighted
     checked, checks_heard = traits.checks_amounts, traits.checks_heard
-    counted = traits.count_volumes
-    volume_field = compiled.state_type._fields.index("volume") if counted else 0
     score_type = np.float64 if traits.real_scores else np.int64
-    State = compiled.state_type
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
     update_vertex, say = compiled.update_vertex, _say(compiled)
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
@@ -280,6 +276,21 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
                         if slack[reader] >= 0:  # else it is active, which no change can undo
                             take_one(slack, reader)
         return changed
+
+    return evaluate_chunk, update_chunk, scratch_of
+
+
+def build(compiled: Compiled, stamped: bool) -> Callable:
+    """Compile the sweep for one program; the result is cached in memory and on disk.
+
+    A class that is not in memory as a whole is swept piece by piece, in ``phases``: all pieces
+    are evaluated before any is updated, and all updated before volumes count.
+    """
+    counted = compiled.traits.count_volumes
+    volume_field = compiled.state_type._fields.index("volume") if counted else 0
+    State = compiled.state_type
+    evaluate_chunk, update_chunk, scratch_of = chunks_of(compiled, stamped)
+    jit = compiled_for_cpu(error_model="numpy", _nrt=False)
 
     @jit
     def evaluate_some(
