@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,11 @@ class SortedIds:
     ids: VertexIds
     value: np.ndarray
 
+    def __post_init__(self) -> None:
+        columns = tuple(_in_one_piece(column) for column in self.ids.columns)
+        if any(one is not other for one, other in zip(columns, self.ids.columns, strict=True)):
+            object.__setattr__(self, "ids", VertexIds(columns, self.ids.kind))
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -37,6 +42,22 @@ class SortedIds:
     def chosen(self, index: np.ndarray) -> SortedIds:
         """Return the ids at ``index``, which ascends."""
         return SortedIds(taken(self.ids, index), self.value[index])
+
+
+def _in_one_piece(column: IdColumn) -> IdColumn:
+    """Put together what Arrow has in pieces: it does so anew for every look at a few values."""
+    array = _arrow(column)
+    if array is None or array.num_chunks == 1:
+        return column
+    values = pd.array(array.combine_chunks(), dtype=column.values.dtype)
+    return replace(column, values=pd.Series(values), _kept={})
+
+
+def _arrow(column: IdColumn) -> Any:
+    """Return what Arrow has of a column, in its pieces; None if it has nothing of it."""
+    if not isinstance(getattr(column.values, "array", None), pd.arrays.ArrowExtensionArray):
+        return None
+    return column.values.array.__arrow_array__()
 
 
 def stacked(
@@ -87,10 +108,21 @@ def _compared(ids, index, asked, which):
     """Tell whether ids are less than those asked for, and whether they are the same."""
     less, same = np.zeros(which.size, dtype=bool), np.ones(which.size, dtype=bool)
     for one, other in zip(ids.columns, asked.columns, strict=True):
-        mine, wanted = one.at(index), other.at(which)
+        mine, wanted = _at(one, index), _at(other, which)
         less |= same & np.asarray(mine < wanted, dtype=bool)
         same &= np.asarray(mine == wanted, dtype=bool)
     return less, same
+
+
+def _at(column, index):
+    # a Series has an index to take along, and pieces of Arrow are looked for: most of a search
+    values = column.values
+    if column.family == "integer":
+        return values[index]
+    array = _arrow(column)
+    if array is not None and array.num_chunks == 1:
+        return pd.array(array.chunk(0).take(index), dtype=values.dtype)
+    return values.array.take(index)
 
 
 def found(ids: VertexIds, asked: VertexIds) -> tuple[np.ndarray, np.ndarray]:

@@ -112,13 +112,14 @@ def _columns(size: int, spare: list[Sums]) -> list[np.ndarray]:
 
 
 def _whole(array: np.ndarray) -> np.ndarray:
-    return array if array.base is None else array.base
+    return array.base if isinstance(array.base, np.ndarray) else array
 
 
 def _is_alone(held: list[np.ndarray]) -> bool:
     """Tell whether an array is in this list only; any view of it, or memory lent, would have it."""
     known = [np.empty(0)]
-    return sys.getrefcount(held[0]) == sys.getrefcount(known[0])
+    alone = sys.getrefcount(held[0]) == sys.getrefcount(known[0])
+    return alone and held[0].flags.writeable
 
 
 def _shares(work):
