@@ -31,11 +31,12 @@ MAKERS = {
 }
 
 
-@pytest.fixture(params=["its own", "arrays"])
-def engine(request, monkeypatch):
-    """The engine of each device, the GPU's on host arrays."""
+@pytest.fixture(params=["cpu", "arrays", pytest.param("gpu", marks=pytest.mark.gpu)])
+def place(request, monkeypatch):
+    """The device of a window; its engine is that of this device, or the GPU's on host arrays."""
     if request.param == "arrays":
         monkeypatch.setitem(engines.ENGINES, "cpu", engines.ENGINES["gpu"])
+        return "cpu"
     return request.param
 
 
@@ -71,7 +72,7 @@ def same(window, twin):
     assert np.array_equal(edges["amount"], exact[once])
 
 
-def machine(make, directed, ids, length=5.0):
+def machine(make, directed, ids, place, length=5.0):
     """Make random steps of a window and its twin, and look at both, or at nothing, after each."""
     numbers = st.integers(0, 9)
     # less apart than the window is long, so that none is taken for a wrong clock
@@ -84,7 +85,7 @@ def machine(make, directed, ids, length=5.0):
         @initialize()
         def begin(self):
             self.window = SlidingWindow(
-                length, directed=directed, id="tx" if ids else None, device="cpu"
+                length, directed=directed, id="tx" if ids else None, device=place
             )
             self.twin, self.marks, self.fresh = Twin(length, directed, ids), [0], 100
 
@@ -164,16 +165,16 @@ KINDS = [(make, directed, ids) for make in MAKERS for directed in (False, True)
     ("make", "directed", "ids"),
     some(KINDS, ("integers", False, True), ("strings", True, False), ("strings", False, True)),
 )
-def test_a_window_is_what_its_rows_make_it(make, directed, ids, engine, monkeypatch):
+def test_a_window_is_what_its_rows_make_it(make, directed, ids, place, monkeypatch):
     monkeypatch.setattr(buckets, "SPARE", 8)  # what else only large windows do
-    run(machine(MAKERS[make], directed, ids), 8, 25)
+    run(machine(MAKERS[make], directed, ids, place), 8, 25)
 
 
 @CHANCE
 @pytest.mark.exhaustive
 def test_ten_thousand_steps(monkeypatch):
     monkeypatch.setattr(buckets, "SPARE", 8)
-    run(machine(MAKERS["integers"], False, True), 100, 100)
+    run(machine(MAKERS["integers"], False, True, "cpu"), 100, 100)
 
 
 def batch(times, first=0, **columns):
@@ -191,9 +192,9 @@ IDS = {
 
 
 @pytest.mark.parametrize("kind", IDS)
-def test_a_transaction_that_comes_again_is_not_taken(kind, engine):
+def test_a_transaction_that_comes_again_is_not_taken(kind, place):
     name, columns = IDS[kind]
-    window = SlidingWindow(5, id=name, device="cpu")
+    window = SlidingWindow(5, id=name, device=place)
     frame = batch([1.0, 2.0, 3.0, 2.5], **columns)
     assert window.append(frame) == Change(3, 0, 0, 1)
     assert window.edges()["source"].tolist() == [0, 1, 3]  # the first of equals
@@ -208,8 +209,8 @@ def test_a_transaction_that_comes_again_is_not_taken(kind, engine):
     assert window.append(frame.assign(time=6.0)) == Change(3, 0, 0, 1)
 
 
-def test_rows_that_came_too_late_are_forgotten(engine):
-    window = SlidingWindow(2, id="tx", device="cpu")
+def test_rows_that_came_too_late_are_forgotten(place):
+    window = SlidingWindow(2, id="tx", device=place)
     window.append(batch([10.0], tx=[1]))
     assert window.append(batch([5.0, 9.5], first=3, tx=[2, 2])) == Change(1, 0, 1, 0)
     assert window.append(batch([9.6], first=5, tx=[2])) == Change(0, 0, 0, 1)
@@ -284,8 +285,8 @@ def test_now_is_the_clock_of_the_system_in_utc():
         window.append(batch([3.5]), now=1)
 
 
-def test_a_window_moves_forward_without_rows(engine):
-    window = SlidingWindow(5, device="cpu")
+def test_a_window_moves_forward_without_rows(place):
+    window = SlidingWindow(5, device=place)
     assert window.advance(3) == Change(0, 0, 0, 0)
     assert (window.newest, window.oldest, len(window)) == (3.0, -2.0, 0)
     assert window.append(batch([-2.0, 1.0])) == Change(1, 0, 1, 0)
@@ -309,10 +310,10 @@ def test_a_window_moves_forward_without_rows(engine):
     assert window.graph().external().tolist() == ["0", "1"]
 
 
-def test_dates_move_forward_in_their_zone(engine):
+def test_dates_move_forward_in_their_zone(place):
     for zone in (None, "Europe/Berlin"):
         times = pd.Series([NOW]).dt.tz_localize("UTC").dt.tz_convert(zone)
-        window = SlidingWindow(1, device="cpu")
+        window = SlidingWindow(1, device=place)
         window.append(batch(times if zone else times.dt.tz_localize(None)))
         window.advance(window.newest + np.timedelta64(1, "h"))
         assert window.newest == np.datetime64("2026-03-01T13:00")
@@ -322,8 +323,8 @@ def test_dates_move_forward_in_their_zone(engine):
         assert window.advance(to if zone else str(NOW + pd.Timedelta(days=1))).expired == 1
 
 
-def test_marks_that_are_none_are_refused(engine):
-    window = SlidingWindow(5, source=["a", "b"], destination=["c", "d"], device="cpu")
+def test_marks_that_are_none_are_refused(place):
+    window = SlidingWindow(5, source=["a", "b"], destination=["c", "d"], device=place)
     assert list(window.changed_since(window.mark()).columns) == ["0_vertex", "1_vertex"]
     with pytest.raises(ValueError, match="marks are from 0 to 0"):
         window.changed_since(1)
@@ -384,7 +385,7 @@ class Stop(BaseException):
 
 
 @pytest.mark.parametrize("kind", some(("strings", "integers"), "strings"))
-def test_an_append_that_is_stopped_anywhere_leaves_the_window_as_it_was(kind, engine, monkeypatch):
+def test_an_append_that_is_stopped_anywhere_leaves_the_window_as_it_was(kind, place, monkeypatch):
     """The line at which it stops is later and later, up to the end."""
     monkeypatch.setattr(buckets, "SPARE", 0)
     make, random = MAKERS[kind], np.random.default_rng(0)
@@ -394,7 +395,7 @@ def test_an_append_that_is_stopped_anywhere_leaves_the_window_as_it_was(kind, en
         return table(list(zip(*ends, random.integers(1, 9, 30), begin + random.random(30) * 2,
                               random.integers(0, 99, 30), strict=True)))  # fmt: skip
 
-    window, twin = (SlidingWindow(5, id="tx", device="cpu") for _ in range(2))
+    window, twin = (SlidingWindow(5, id="tx", device=place) for _ in range(2))
     for begin in (0, 2, 4):
         frame = rows(begin)
         assert window.append(frame) == twin.append(frame)
