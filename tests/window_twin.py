@@ -1,5 +1,8 @@
 """A window that keeps all rows in a list and builds everything anew: slow and obvious."""
 
+from collections import Counter
+
+import numpy as np
 import pandas as pd
 
 from glp_rapids.fraud import Change
@@ -44,9 +47,18 @@ class Twin:
         changed = set().union(*self.log[mark:])
         return sorted(changed & {end for row in self.rows for end in row[:2]})
 
-    def graph(self, weight):
+    def graph(self):
         ends = [[row[place] for row in self.rows] for place in (0, 1)]
-        scaled = [round(row[2] * 10_000) for row in self.rows]
-        frame = pd.DataFrame({"src": ends[0], "dst": ends[1]})
-        frame["w"] = 1 if weight == "transfers" else scaled
+        frame = pd.DataFrame({"src": ends[0], "dst": ends[1], "w": 1})
         return as_graph(frame, weight="w", directed=self.directed, device="cpu")
+
+    def amounts(self, graph):
+        """What the entries of the graph are worth, rounded once."""
+        sums = Counter()
+        for source, destination, amount, *_ in self.rows:
+            sums[source, destination] += round(amount * 10_000)
+            if not self.directed and source != destination:
+                sums[destination, source] += round(amount * 10_000)
+        ids = graph.external().tolist()
+        entries = zip(graph.row_indices().tolist(), graph.indices.tolist(), strict=True)
+        return np.array([sums[ids[row], ids[column]] / 10_000 for row, column in entries])
