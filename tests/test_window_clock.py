@@ -133,8 +133,10 @@ def test_a_batch_that_comes_twice_warns(device):
     window.append(first)
     window.append(second)
     for again in (first, second.sample(frac=1, random_state=0)):
-        with pytest.warns(UserWarning, match="each of the 50 transactions of this batch is in the"):
+        words = "each of the 50 transactions of this batch is in the"
+        with pytest.warns(UserWarning, match=words) as told:
             window.append(again)
+        assert told[0].filename == __file__
     assert len(window) == 200  # as before: rows have no names
     window.append(batch(hours(50), first=7))  # alike but for the ids
     window.append(first.assign(amount=2.0))

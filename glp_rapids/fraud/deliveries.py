@@ -60,7 +60,7 @@ def _later(batches: dict[tuple[int, ...], int | float], start: int | float) -> d
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)  # of who called `append`
+    warnings.warn(message, UserWarning, stacklevel=5)  # of who called `append`, which is guarded
 
 
 def _summary(rows: Rows, number_of_vertices: int) -> tuple[int, ...]:
