@@ -20,6 +20,7 @@ from glp_rapids.bench import (
     table,
     traversal,
     warm,
+    window,
 )
 from glp_rapids.bench.large_graph import large_graph
 from glp_rapids.device import gpu_available
@@ -437,3 +438,17 @@ def test_traversal_is_measured_beside_scipy_and_networkit():
     assert [[*map(int, peers["bfs"](start).getDistances())] for start in (0, 7)] == [
         [2**63 - 1 if one == 2**31 - 1 else one for one in of_start] for of_start in known
     ]
+
+
+@pytest.mark.parametrize("flags", [[], ["--strings", "--ids"]])
+def test_a_window_stays_full(flags, device):
+    options = ["--rows", "2000", "--repeats", "1", "--device", device]
+    [(title, rows)] = tables_of("window", *options, *flags).items()
+    assert "2,000 rows" in title
+    assert [row["batch"] for row in rows] == ["1", "3500", "100000", "a day", "all of it"]
+    assert all(row["append ms"] > 0 for row in rows)
+    assert not any("wanted below" in row for row in rows)
+    stream = window.Stream(1000, False, True, device)
+    held = stream.window()
+    assert held.append(stream.batch(1000)).added == 1000
+    assert held.append(stream.batch(30)) == (30, 30, 0, 0)

@@ -74,7 +74,7 @@ def test_a_window_goes_on(made, device):
     one, other = window(device), made(window(device))
     later = pd.DataFrame({"source": ["c"], "destination": ["d"], "amount": [5.0]})
     later["time"] = pd.to_datetime(["2026-01-02"])
-    assert one.append(later) == other.append(later) == (1, 0, 0)
+    assert one.append(later) == other.append(later) == (1, 0, 0, 0)
     assert one.edges().equals(other.edges())
     assert repr(one) == repr(other)
 

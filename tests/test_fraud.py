@@ -113,7 +113,8 @@ def test_neither_the_order_of_rows_nor_the_batches_matter(rows, shuffle):
 
 def test_edges_add_up_transfers_and_amounts(device):
     window = SlidingWindow(10, device=device)
-    assert window.append(table([(2, 1, 0.1, 0), (1, 2, 0.2, 1), (3, 3, 5, 2)])) == Change(3, 0, 0)
+    change = window.append(table([(2, 1, 0.1, 0), (1, 2, 0.2, 1), (3, 3, 5, 2)]))
+    assert change == Change(added=3, expired=0, late=0, duplicates=0)
     edges = window.edges()
     assert edges["source"].tolist() == [1, 3]
     assert edges["destination"].tolist() == [2, 3]
@@ -125,11 +126,11 @@ def test_edges_add_up_transfers_and_amounts(device):
 def test_rows_leave_late_rows_stay_out_and_both_are_counted(device):
     window = SlidingWindow(2, device=device)
     window.append(table([("a", "b", 1, 0), ("b", "c", 1, 1)]))
-    assert window.append(table([("c", "d", 1, 3), ("x", "y", 1, 1)])) == Change(1, 2, 1)
+    assert window.append(table([("c", "d", 1, 3), ("x", "y", 1, 1)])) == Change(1, 2, 1, 0)
     assert window.edges()["source"].tolist() == ["c"]
     assert (window.newest, window.oldest) == (3.0, 1.0)
     assert window.number_of_vertices == 2
-    assert window.append(table([])) == Change(0, 0, 0)
+    assert window.append(table([])) == Change(0, 0, 0, 0)
     assert len(window) == 1
 
 
@@ -139,14 +140,14 @@ def test_dates_are_windows_too_with_and_without_zone(device):
     for column in (frame["time"], frame["time"].dt.tz_localize("Europe/Berlin"),
                    frame["time"].astype("datetime64[ns]")):  # fmt: skip
         window = SlidingWindow(1, device=device)
-        assert window.append(frame.assign(time=column)) == Change(2, 0, 1)
+        assert window.append(frame.assign(time=column)) == Change(2, 0, 1, 0)
     assert window.newest == np.datetime64("2026-01-03T11:59:59")
 
 
 def test_numeric_times_count_their_unit(device):
     window = SlidingWindow(1, time_unit="h", amount=None, device=device)
     frame = table([(0, 1, 1, 0), (1, 2, 1, 1), (2, 3, 1, 24)]).drop(columns="amount")
-    assert window.append(frame) == Change(2, 0, 1)
+    assert window.append(frame) == Change(2, 0, 1, 0)
     assert window.edges()["amount"].tolist() == [0.0, 0.0]
 
 

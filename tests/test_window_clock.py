@@ -22,7 +22,7 @@ def hours(count, begin=NIGHT, every="6min"):
 def test_a_window_longer_than_all_dates_keeps_everything(device):
     for days in (1e9, 1e300):
         window = SlidingWindow(days, device=device)
-        assert window.append(batch(hours(3))) == Change(3, 0, 0)
+        assert window.append(batch(hours(3))) == Change(3, 0, 0, 0)
         assert window.oldest < np.datetime64("-290000", "us")
         assert SlidingWindow(days, device=device).append(batch([1.0, 2.0])).added == 2
 
@@ -54,7 +54,7 @@ def test_numbers_of_another_unit_or_beyond_floats_are_refused(times, options, wo
 )  # fmt: skip
 def test_numbers_in_their_unit_are_taken(newest, options, device):
     window = SlidingWindow(30, device=device, **options)
-    assert window.append(batch([newest - 1, newest])) == Change(2, 0, 0)
+    assert window.append(batch([newest - 1, newest])) == Change(2, 0, 0, 0)
     assert window.newest == newest
 
 
@@ -92,7 +92,7 @@ def test_a_row_of_a_wrong_clock_is_refused_and_the_window_stays(rows, device):
         with pytest.raises(ValueError, match=rf"1 of {rows} rows.*{wrong}.*\(row 3\).*their own"):
             window.append(batch(times))
         assert len(window) == 100
-    assert window.append(batch(times.drop(3))) == Change(rows - 1, 0, 0)
+    assert window.append(batch(times.drop(3))) == Change(rows - 1, 0, 0, 0)
 
 
 def test_a_row_of_a_wrong_clock_is_refused_in_a_first_batch_too(device):
@@ -120,7 +120,7 @@ def test_a_window_that_turns_everything_away_says_so(device):
     assert window.append(batch(pd.Series(pd.to_datetime(["2099-01-01"])))).expired == 100
     with pytest.warns(UserWarning, match=r"100 rows have come too late .*2099-01-01.*wrong"):
         change = window.append(batch(hours(100)))
-    assert change == Change(0, 0, 100)
+    assert change == Change(0, 0, 100, 0)
     assert window.append(batch(hours(100), 7)).late == 100  # once is enough
     ordinary = SlidingWindow(1, device=device)
     ordinary.append(batch(hours(500)))
@@ -133,8 +133,10 @@ def test_a_batch_that_comes_twice_warns(device):
     window.append(first)
     window.append(second)
     for again in (first, second.sample(frac=1, random_state=0)):
-        with pytest.warns(UserWarning, match="each of the 50 transactions of this batch is in the"):
+        words = "each of the 50 transactions of this batch is in the"
+        with pytest.warns(UserWarning, match=words) as told:
             window.append(again)
+        assert told[0].filename == __file__
     assert len(window) == 200  # as before: rows have no names
     window.append(batch(hours(50), first=7))  # alike but for the ids
     window.append(first.assign(amount=2.0))

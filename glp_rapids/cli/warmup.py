@@ -164,6 +164,21 @@ def _traversal(device: Device) -> None:
     weakly_connected_components(graph)
 
 
+def _window(device: Device) -> None:
+    import numpy as np
+    import pandas as pd
+
+    from glp_rapids import SlidingWindow
+
+    random = np.random.default_rng(0)
+    ends = random.integers(0, VERTICES, (2, EDGES))
+    frame = pd.DataFrame({"source": ends[0], "destination": ends[1], "amount": 1.0, "time": 1.0})
+    for directed in (False, True):
+        window = SlidingWindow(1, directed=directed, device=device)
+        window.append(frame)
+        window.graph()
+
+
 def _metrics(device: Device) -> None:
     from glp_rapids import ari, coverage, label_propagation, modularity, nmi
 
@@ -187,6 +202,7 @@ WORK: dict[str, Callable[[Device], None]] = {
     "cohesion": _cohesion,
     "traversal": _traversal,
     "metrics": _metrics,
+    "window": _window,
     "parquet": _parquet,
 }
 

@@ -1,4 +1,4 @@
-"""Times of transactions: read, checked for wrong units and clocks, compared with a window.
+"""Times: of transactions, read and checked for wrong units and clocks; now; what is too far ahead.
 
 A window moves with the newest time it sees and never back, so a wrong unit or a wrong clock is
 refused where it shows, before the window moves.
@@ -113,3 +113,99 @@ def refuse_leap(time, start, newest, newest_before, held, label, shown):
             f"than the window is long from all others, which end with {shown(before)} and would "
             "leave it for good; drop those rows, or, if they are right, append them on their own"
         )
+
+
+def shown(time, kind):
+    """Return a time as callers see it: a float, or a datetime64."""
+    return time if time is None or kind == NUMBERS else np.datetime64(time, "us")
+
+
+def _is_number(value):
+    # NumPy takes lengths of time for integers
+    return isinstance(value, int | float | np.number) and not isinstance(value, np.timedelta64)
+
+
+def moment(value, label, time_unit, known=None):
+    """Return one time as `times` has them, int microseconds or a float, and its kind."""
+    text = f"{label}={value!r:.80}"
+    if _is_number(value) and not isinstance(value, bool):
+        if known not in (None, NUMBERS):
+            raise TypeError(f"{text} is a number, but the times of the window are {known}")
+        time = np.array([value], dtype=np.float64)
+        _check_numbers(time, label, time_unit)
+        return time[0].item(), NUMBERS
+    try:
+        stamp = pd.Timestamp(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{text} is no time; pass a datetime, pandas.Timestamp or numpy.datetime64, or a "
+            f"number for times that are numbers"
+        ) from None
+    if stamp is pd.NaT:
+        raise ValueError(f"{text} is no point in time")
+    kind = DATES if stamp.tz is None else ZONED
+    if known == NUMBERS:
+        raise TypeError(f"{text} is a date, but the times of the window are numbers; pass one")
+    if known == DATES and kind == ZONED:
+        raise TypeError(
+            f"{text} has a time zone, but the times of the window have none; pass it without, as "
+            "by tz_localize(None)"
+        )
+    if stamp.tz is not None:
+        stamp = stamp.tz_convert("UTC").tz_localize(None)
+    return int(stamp.to_datetime64().astype("datetime64[us]").astype(np.int64)), known or kind
+
+
+def now_of(now, kind, time_unit):
+    """Return when a batch came: ``now``, or what the system's clock says, in UTC."""
+    if now is not None:
+        return moment(now, "now", time_unit, kind)[0]
+    if kind == NUMBERS:
+        raise ValueError(
+            "now: times are numbers, which no clock can be compared with; with max_lead, pass "
+            "now= with each batch, or dates as times"
+        )
+    return int(np.datetime64("now", "us").astype(np.int64))
+
+
+def span(value, label):
+    """Return a length of time that is not negative: a number, of time units, or a Timedelta."""
+    if isinstance(value, bool):
+        raise TypeError(f"{label} must be a length of time, such as '1h', or a number, not {value}")
+    if _is_number(value):
+        length = float(value)
+        if not 0 <= length < math.inf:
+            raise ValueError(f"{label} must be a number from 0 up, not {value}")
+        return length
+    try:
+        length = pd.Timedelta(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{label} must be a length of time, such as '1h' or a pandas.Timedelta, or a number, "
+            f"not {value!r:.80}"
+        ) from None
+    if not length >= pd.Timedelta(0):
+        raise ValueError(f"{label} must not be negative, and not {value!r:.80}")
+    return length
+
+
+def length_of(span, kind, time_unit):
+    """Return a `span` in what times of a kind count."""
+    if not isinstance(span, pd.Timedelta):
+        return span if kind == NUMBERS else span * (PER_DAY["us"] // PER_DAY[time_unit])
+    if kind == NUMBERS:
+        return span / (pd.Timedelta(days=1) / PER_DAY[time_unit])
+    return span // pd.Timedelta(microseconds=1)
+
+
+def refuse_lead(time, now, lead, label, shown, given):
+    """Raise if a row is dated more than ``lead`` after ``now``; ``given``: lead, as text."""
+    ahead = time > now + lead
+    if not bool(ahead.any()):
+        return
+    row = int(ahead.argmax())
+    raise ValueError(
+        f"{label}: {int(ahead.sum())} row(s) are dated more than max_lead={given} after "
+        f"{shown(now)}, when the batch came, the first {shown(time[row].item())} at row {row}; "
+        "mend the clock that dated them, or drop them; a replay says by now= when a batch came"
+    )

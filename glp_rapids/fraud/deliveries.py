@@ -6,6 +6,7 @@ Rows have no names, so neither can be told for sure, and neither is an error.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,13 +24,16 @@ class Deliveries:
     late: int = 0  # rows that have come far too late since then
 
     def after(
-        self, rows: Rows, number_of_vertices: int, fresh: Rows, staying: Rows,
-        start: int | float, length: int | float, moved: bool, newest: str,
+        self, rows: Rows, number_of_vertices: int, joining: int, held: int,
+        known: Callable[[], bool], start: int | float, length: int | float, moved: bool,
+        newest: str,
     ) -> Deliveries:  # fmt: skip
-        """Note a batch of which ``fresh`` joins those ``staying``; warn of what looks wrong."""
-        count, held = fresh.time.size, fresh.time.size + staying.time.size
+        """Note a batch of which ``joining`` rows join; warn of what looks wrong.
+
+        ``held``: how many rows there are then; ``known`` tells whether each that joins was there.
+        """
         late = 0 if moved else self.late
-        if not moved and count < rows.time.size:
+        if not moved and joining < rows.time.size:
             late += int((start - rows.time[rows.time <= start] > length).sum())
         if self.late <= held < late:
             _warn(
@@ -38,17 +42,25 @@ class Deliveries:
             )
         batch = _summary(rows, number_of_vertices)
         # a row alone may well come twice
-        if batch in self.batches and rows.time.size > 1 and count and _contained(fresh, staying):
+        if batch in self.batches and rows.time.size > 1 and joining and known():
             _warn(
-                f"each of the {count} transactions of this batch is in the window already, and "
+                f"each of the {joining} transactions of this batch is in the window already, and "
                 "counts twice from now on; if it was delivered again, start a new window without it"
             )
         batches = {**self.batches, batch: rows.time.max().item()}
-        return Deliveries({one: time for one, time in batches.items() if time > start}, late)
+        return Deliveries(_later(batches, start), late)
+
+    def moved(self, start: int | float) -> Deliveries:
+        """Forget the batches that a window which now begins after ``start`` has no rows of."""
+        return Deliveries(_later(self.batches, start))
+
+
+def _later(batches: dict[tuple[int, ...], int | float], start: int | float) -> dict:
+    return {one: time for one, time in batches.items() if time > start}
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)  # of who called `append`
+    warnings.warn(message, UserWarning, stacklevel=5)  # of who called `append`, which is guarded
 
 
 def _summary(rows: Rows, number_of_vertices: int) -> tuple[int, ...]:
@@ -59,8 +71,8 @@ def _summary(rows: Rows, number_of_vertices: int) -> tuple[int, ...]:
     return rows.time.size, number_of_vertices, *sums.tolist()
 
 
-def _contained(rows: Rows, held: Rows) -> bool:
-    """Tell whether each of the rows is among those held."""
+def contained(rows: Rows, held: Rows) -> bool:
+    """Tell whether each of the rows is among those held, by the same vertices."""
     xp = array_module(rows.time)
     both = held.joined(rows)
     new = xp.arange(both.time.size) >= held.time.size

@@ -23,17 +23,19 @@ def taken(vertices: VertexIds, index: Array) -> VertexIds:
         else:
             place = "gpu" if kinds.is_cudf(values, "Series") else "cpu"
             values = kinds.taken(values, to_device(index, place))
-        columns.append(replace(column, values=values))
+        columns.append(replace(column, values=values, _kept={}))
     return VertexIds(tuple(columns), vertices.kind)
 
 
-def joined(old: VertexIds, new: VertexIds, device: DeviceName):
+def joined(
+    old: VertexIds, new: VertexIds, device: DeviceName, label: str = "source and destination"
+):
     """Return the union of two sets of ids, and the ascending index there of the old and the new.
 
-    The index of the old ones is None if it would change nothing.
+    The index of the old ones is None if it would change nothing. ``label``: of whose ids, for
+    messages.
     """
     parts = [[column.values for column in vertices.columns] for vertices in (old, new)]
-    label = "source and destination"
     codes, together = rank_ids(parts, [[label] * len(parts[0])] * 2, old.kind, device)
     columns = []
     for column, one, other in zip(together.columns, old.columns, new.columns, strict=True):

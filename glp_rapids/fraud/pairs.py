@@ -138,3 +138,13 @@ def units(column, scale, label):
             "them, book a refund from payee to payer, or lower decimals"
         )
     return scaled.astype(np.int64)
+
+
+def refuse_total(staying, rows, scale):
+    """Raise if amounts, in units of 1 / scale, may add up to more than 64 bits hold."""
+    total = staying + float(rows.units.sum(dtype=np.float64))
+    if total >= 2**62:
+        raise ValueError(
+            f"amount: the amounts in the window add up to {total / scale:.3g}, too much "
+            f"for 64 bits at {scale:.0e} units; lower decimals"
+        )

@@ -1,9 +1,9 @@
 """A sliding window over a stream of transactions, whose graph is kept up to date by merging.
 
 The window holds its rows and, sorted by (vertex, neighbour), what every pair adds up to. A batch is
-sorted on its own and merged into that; rows that leave are added up on their own and subtracted.
-Both are exact because amounts are integers: multiples of 10**-decimals. New ids move the indices
-of the old ones up but keep their order, so nothing that is sorted is ever sorted again.
+sorted on its own and merged into that; rows that leave are sorted on their own and subtracted.
+Both are exact because amounts are integers: multiples of 10**-decimals. Who does so, and when, are
+the engines: see `glp_rapids.fraud.engines`. Here is what all windows have in common.
 After section 2 of C. Ye et al., GPU-Accelerated Graph Label Propagation for Real-Time Fraud
 Detection, SIGMOD 2021 (the sliding window over Taobao's transactions).
 """
@@ -15,31 +15,42 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.device import DeviceName, array_module, choose, to_device
+from glp_rapids.device import DeviceName, array_module, choose
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame, Kind
-from glp_rapids.fraud.clock import NUMBERS, PER_DAY, refuse_leap, start_of, times
+from glp_rapids.fraud import clock
+from glp_rapids.fraud.batches import Reader, first_of_each
+from glp_rapids.fraud.clock import PER_DAY, refuse_leap, start_of
 from glp_rapids.fraud.deliveries import Deliveries
-from glp_rapids.fraud.ids import joined, taken
-from glp_rapids.fraud.pairs import Pairs, Rows, added_up, merged, subtracted, units
-from glp_rapids.graph import vertex_ids
+from glp_rapids.fraud.engines import ENGINES, Engine, Window, edges_of, graph_of
+from glp_rapids.fraud.pairs import refuse_total
 from glp_rapids.graph.graph import Graph
-from glp_rapids.graph.sort_gpu import index_dtype
-from glp_rapids.ingest import rank, readers
+from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest.options import ColumnNames
+from glp_rapids.ingest.readers import names_of
 
-Array = Any
+Time = int | float
 
 
 class Change(NamedTuple):
-    """What an `append` did, in rows: joined the window, left it, came too late to join."""
+    """What an `append` did, in rows: joined the window, left it, came too late, came again."""
 
     added: int
     expired: int
     late: int
+    duplicates: int
+
+
+class _State(NamedTuple):
+    """All of a window that changes; replaced as a whole, so nothing sees half of a change."""
+
+    engine: Engine | None = None
+    newest: Time | None = None
+    kind: Kind | None = None
+    times: str | None = None
+    deliveries: Deliveries = Deliveries()
 
 
 class SlidingWindow:
@@ -57,8 +68,15 @@ class SlidingWindow:
     time
         Column with the times: datetime64 (kept to the microsecond; with time zone: as UTC; all
         with one or all without) or numbers below 2**53, which count ``time_unit``.
+    id
+        Column with the id of a transaction, or a list of columns. A row is a duplicate, and is not
+        taken, if one with its id is in the window or, among those that are, stands above it in the
+        batch. Ids of rows that came too late or have left the window are forgotten.
     time_unit : {"D", "h", "m", "s", "ms", "us"}
         What numeric times count; days by default.
+    max_lead
+        How much later than its batch came a row may be dated: "1h", a pandas.Timedelta, or a
+        number of ``time_unit``. A batch with a row beyond that is refused. None: any time will do.
     directed
         Whether the graph tells payer from payee. By default a pair is one edge, whoever pays.
     decimals
@@ -74,31 +92,34 @@ class SlidingWindow:
 
     Notes
     -----
-    The window never moves back, so a wrong clock may empty it for good. Two guards: a batch is
+    The window never moves back, so a wrong clock may empty it for good. ``max_lead`` is the sure
+    guard. Without it there are two: a batch is
     refused if a minority of its rows, and at most a tenth of these and those in the window, is
     dated more than ``days`` after all others, and than twice any pause among them; and a warning is
     given when more rows than the window holds have come ``days`` too late since ``newest`` moved.
-    A whole batch that is far ahead is taken, as after a pause. Batches have no names: one that
-    comes twice counts twice, with a warning if all of it is there already.
-    An `append` costs O(b log b + w) for a batch of b rows and a window of w rows, a sort of the
-    batch and a few passes over the window; memory is about 100 bytes a row. The result equals, to
+    A whole batch that is far ahead is taken, as after a pause. Without ``id`` a batch that comes
+    twice counts twice, with a warning if all of it is there already.
+    On a CPU an `append` costs O(b log w) for a batch of b rows, of which b' leave, and a window of
+    w rows: what changes is noted, and the next `graph` or `edges` merges it into the sums, in one
+    pass over the pairs. Now and then an append does that, so that what is noted stays below twice
+    the window. On a GPU an append costs O(b log b + w). Memory is about 100 bytes a row; ``id``
+    takes 16 more, or the text of the ids. The result equals, to
     the bit, the graph built at once from the rows inside the window.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from glp_rapids import SlidingWindow
-    >>> window = SlidingWindow(days=2, device="cpu")
+    >>> window = SlidingWindow(days=2, id="tx", device="cpu")
     >>> day = pd.DataFrame({"source": ["a", "a"], "destination": ["b", "c"], "amount": [5, 7],
-    ...                     "time": pd.to_datetime(["2026-01-01", "2026-01-02"])})
+    ...                     "time": pd.to_datetime(["2026-01-01", "2026-01-02"]), "tx": [1, 2]})
     >>> window.append(day)
-    Change(added=2, expired=0, late=0)
-    >>> window.append(day.assign(time=day["time"] + pd.Timedelta(days=2)))
-    Change(added=2, expired=2, late=0)
+    Change(added=2, expired=0, late=0, duplicates=0)
+    >>> window.append(day.assign(time=day["time"] + pd.Timedelta(days=1), tx=[2, 3]))
+    Change(added=1, expired=1, late=0, duplicates=1)
     >>> window.edges()
       source destination  transfers  amount
-    0      a           b          1     5.0
-    1      a           c          1     7.0
+    0      a           c          2    14.0
     """
 
     def __init__(
@@ -109,7 +130,9 @@ class SlidingWindow:
         destination: ColumnNames = "destination",
         amount: str | None = "amount",
         time: str = "time",
+        id: ColumnNames | None = None,
         time_unit: Literal["D", "h", "m", "s", "ms", "us"] = "D",
+        max_lead: Any = None,
         directed: bool = False,
         decimals: int = 4,
         device: DeviceName | None = None,
@@ -124,24 +147,21 @@ class SlidingWindow:
             raise ValueError(f"decimals must be an integer from 0 to 9, not {decimals!r}")
         if not isinstance(time, str | int):
             raise TypeError(f"time must be the name of a column, not {time!r:.80}")
+        if id is not None:
+            names_of(id, "id")
         self.days = days
         self.directed = bool(directed)
         self.device: DeviceName = choose(device)
-        self._scale = 10**decimals
-        self._time_unit = time_unit
-        self._source, self._destination = source, destination
-        self._amount, self._time = amount, time
-        self._times: str | None = None
-        self._newest: int | float | None = None
-        self._kind: Kind = "pandas"
-        self._vertices: vertex_ids.VertexIds | None = None
-        self._rows: Rows | None = None
-        self._pairs: Pairs | None = None
-        self._graphs: dict[str | None, Graph] = {}
-        self._deliveries = Deliveries()
+        self._scale, self._time_unit = 10**decimals, time_unit
+        lead = None if max_lead is None else clock.span(max_lead, "max_lead")
+        self._reader = Reader(
+            source, destination, amount, time, id, time_unit, lead, self._scale, self.device
+        )
+        self._state = _State()
+        self._graphs: tuple[Engine | None, dict[str | None, Graph]] = (None, {})
 
     def __len__(self) -> int:
-        return 0 if self._rows is None else self._rows.time.size
+        return 0 if self._state.engine is None else len(self._state.engine)
 
     def __repr__(self) -> str:
         return (
@@ -152,88 +172,171 @@ class SlidingWindow:
     @property
     def number_of_vertices(self) -> int:
         """The number of ids that take part in a transaction inside the window."""
-        return 0 if self._vertices is None else len(self._vertices)
+        return len(self._state.engine.window().vertices) if len(self) else 0
 
     @property
     def newest(self) -> Any:
         """The latest time seen: a datetime64, or a float for numeric times; None at the start."""
-        return self._shown(self._newest, self._times)
+        return clock.shown(self._state.newest, self._state.times)
 
     @property
     def oldest(self) -> Any:
         """The time the window starts after: newest - days; None at the start."""
-        if self._newest is None:
-            return None
-        start = start_of(self._newest, self.days, self._times, self._time_unit)
-        return self._shown(start, self._times)
+        state = self._state
+        return None if state.newest is None else clock.shown(self._start(state), state.times)
 
     @guarded
-    def append(self, frame: Frame) -> Change:
+    def append(self, frame: Frame, now: Any = None) -> Change:
         """Add a batch of transactions and drop those that are older than the window.
 
         Parameters
         ----------
         frame : pandas or cuDF frame
             Transactions in any order, with the columns named at the start. It is not modified.
+        now
+            When the batch came, which ``max_lead`` counts from: a date, or a number where times are
+            numbers. None: now, as the system's clock has it, in UTC. A replay must say.
 
         Returns
         -------
         Change
-            ``added, expired, late``: rows that joined, rows that left, and rows that were
-            not taken because they are older than the window.
+            ``added, expired, late, duplicates``: rows that joined, rows that left, rows that were
+            not taken because they are older than the window, and rows that were not because one
+            with the same ``id`` was.
 
         Raises
         ------
         ValueError
             A column is missing, or holds nulls, negative or infinite amounts; numeric times look
             like another unit than ``time_unit``, or cannot be told apart; a few rows are dated far
-            ahead of all others. The window stays as it was.
+            ahead of all others, or one more than ``max_lead`` after ``now``. The window stays as
+            it was.
         TypeError
             ``frame`` is no frame, or a column holds another type than is needed or than before.
         """
-        frame, kind = self._checked(frame)
+        state = self._state
+        frame, kind = self._reader.checked(frame, state.kind)
         if not len(frame):
-            return Change(0, 0, 0)
-        rows, vertices, time_kind = self._read(frame, kind)
-        newest = rows.time.max().item()
-        newest = newest if self._newest is None else max(self._newest, newest)
-        start = start_of(newest, self.days, time_kind, self._time_unit)
-        shown = partial(self._shown, kind=time_kind)
-        label = f"time column {self._time!r}"
-        refuse_leap(rows.time, start, newest, self._newest, len(self), label, shown)
-        xp = array_module(rows.time)
-        fresh = rows[xp.flatnonzero(rows.time > start)]
-        if self._vertices is None:
-            none = xp.arange(0)
-            old, pairs = taken(vertices, none), added_up(rows[none], 0, self.directed)
-            staying = leaving = rows[none]
-        else:
-            old, pairs = self._vertices, self._pairs
-            staying, leaving = self._split(start)
-        self._check_total(staying, fresh)
+            return Change(0, 0, 0, 0)
+        batch, time_kind = self._reader.read(frame, kind, state.times)
+        state = state._replace(kind=kind, times=time_kind)
+        self._reader.refuse_lead(batch, now, time_kind)
+        engine = state.engine
+        if engine is None:  # cuDF's ids are only where all is arrays
+            engine = ENGINES[self.device if kind == "pandas" else "gpu"]()(self.directed)
+        came = len(batch)
+        if batch.ids is not None and len(engine):
+            known = engine.known(batch, self._start(state))
+            batch = batch.chosen(array_module(known).flatnonzero(~known[batch.index]))
+        again = came - len(batch)
+        if not len(batch):
+            return Change(0, 0, 0, again)
+        newest = batch.rows.time.max().item()
+        newest = newest if state.newest is None else max(state.newest, newest)
+        moved, state, before = newest != state.newest, state._replace(newest=newest), state.newest
+        start = self._start(state)
+        shown = partial(clock.shown, kind=time_kind)
+        label = self._reader.time_label
+        refuse_leap(batch.rows.time, start, newest, before, len(engine), label, shown)
+        xp = array_module(batch.rows.time)
+        fresh = batch.chosen(xp.flatnonzero(batch.rows.time > start))
+        late = len(batch) - len(fresh)
+        if fresh.ids is not None and came > len(fresh.ids):
+            fresh = fresh.chosen(first_of_each(fresh))
+        new, expired, units = engine.advanced(fresh, start, newest - start)
+        refuse_total(engine.total() - units, fresh.rows, self._scale)
+        deliveries = state.deliveries.after(
+            batch.rows, len(batch.vertices), len(fresh), len(new), partial(engine.holds, fresh),
+            start, newest - start, moved, f"{shown(newest)} in {label}",
+        )  # fmt: skip
+        self._state = state._replace(engine=new, deliveries=deliveries)
+        return Change(len(fresh), expired, late, came - late - len(fresh))
 
-        together, old_index, new_index = joined(old, vertices, self.device)
-        if leaving.time.size:
-            pairs = subtracted(pairs, added_up(leaving, len(old), self.directed))
-        fresh, staying = fresh.renamed(new_index), staying.renamed(old_index)
-        moved, told = newest != self._newest, f"{shown(newest)} in {label}"
-        deliveries = self._deliveries.after(
-            rows, len(vertices), fresh, staying, start, newest - start, moved, told
+    @guarded
+    def advance(self, to: Any) -> Change:
+        """Move the end of the window forward, without rows: to the time up to which all have come.
+
+        Parameters
+        ----------
+        to
+            The new end: a date (one without zone stands for UTC where times have a zone), or a
+            number where times are numbers. What `newest` says afterwards.
+
+        Returns
+        -------
+        Change
+            Of which only ``expired`` may be other than 0: the rows that left.
+
+        Raises
+        ------
+        ValueError
+            ``to`` is before ``newest``: a window does not move back.
+        TypeError
+            ``to`` is another kind of time than those of the window.
+        """
+        state = self._state
+        newest, time_kind = clock.moment(to, "to", self._time_unit, state.times)
+        if state.newest is not None and newest < state.newest:
+            raise ValueError(
+                f"to={to!r:.80} is before {self.newest}, up to which the window has seen; it does "
+                "not move back: for times before that start a new one"
+            )
+        if newest == state.newest:
+            return Change(0, 0, 0, 0)
+        state = state._replace(newest=newest, times=time_kind)
+        start, expired = self._start(state), 0
+        if state.engine is not None:
+            engine, expired, _ = state.engine.advanced(None, start, newest - start)
+            deliveries = state.deliveries.moved(start)
+            state = state._replace(engine=engine, deliveries=deliveries)
+        self._state = state
+        return Change(0, expired, 0, 0)
+
+    def mark(self) -> int:
+        """Return a number that stands for the window as it is now: see `changed_since`."""
+        return 0 if self._state.engine is None else self._state.engine.version
+
+    @guarded
+    def changed_since(self, mark: int) -> Frame:
+        """List the vertices whose transactions changed: where one joined or left since then.
+
+        Parameters
+        ----------
+        mark : int
+            What `mark` returned, at any time before.
+
+        Returns
+        -------
+        frame
+            Of the caller's kind: ``vertex`` (``0_vertex``, ... if ids have several columns), in
+            the order of the vertices of `graph`. Vertices that are no longer inside are left out.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``mark`` is none of this window's.
+
+        Notes
+        -----
+        The graph of a mark and that of now differ only at these vertices and at those that are
+        gone. The window remembers when each vertex changed last, so a mark costs nothing however
+        old it gets, and asking costs a pass over the vertices, beside the merge that the next
+        `graph` does not need any more.
+        """
+        if isinstance(mark, bool) or not isinstance(mark, int | np.integer):
+            raise TypeError(f"mark must be what mark() returned, not {mark!r:.80}")
+        if not 0 <= mark <= self.mark():
+            raise ValueError(
+                f"mark={mark} is none of this window, whose marks are from 0 to {self.mark()}"
+            )
+        engine = self._state.engine
+        if engine is None:
+            number = len(names_of(self._reader.source, "source"))
+            ids = VertexIds(VertexIds.numbers(0, "cpu").columns * number, "pandas")
+            return kinds.to_frame(ids.take(None), "pandas")
+        return kinds.to_frame(
+            engine.window().vertices.take(engine.changed_since(mark)), self._state.kind
         )
-        pairs = merged(pairs.renamed(old_index), added_up(fresh, len(together), self.directed))
-        kept = staying.joined(fresh)
-        present = xp.zeros(len(together), dtype=bool)
-        present[pairs.row] = True
-        present[pairs.column] = True
-        if not bool(present.all()):
-            index = (xp.cumsum(present) - 1).astype(np.int32)
-            pairs, kept = pairs.renamed(index), kept.renamed(index)
-            together = taken(together, xp.flatnonzero(present))
-        self._rows, self._pairs, self._vertices = kept, pairs, together
-        self._newest, self._graphs = newest, {}
-        self._kind, self._times = kind, time_kind
-        self._deliveries = deliveries
-        return Change(fresh.time.size, leaving.time.size, rows.time.size - fresh.time.size)
 
     @guarded
     def graph(self, weight: Literal["transfers", "amount"] | None = "transfers") -> Graph:
@@ -258,19 +361,13 @@ class SlidingWindow:
         """
         if weight not in ("transfers", "amount", None):
             raise ValueError(f"weight must be 'transfers', 'amount' or None, not {weight!r}")
-        if self._pairs is None or not len(self):
-            raise ValueError("the window is empty: append transactions first")
-        if weight not in self._graphs:
-            pairs, number = self._pairs, len(self._vertices)
-            xp = array_module(pairs.key)
-            indptr = xp.zeros(number + 1, dtype=np.int64)
-            indptr[1:] = xp.cumsum(xp.bincount(pairs.row, minlength=number))
-            indices = pairs.column.astype(index_dtype(number))
-            weights = {"transfers": pairs.transfers, None: None}.get(weight, pairs.units)
-            if weight == "amount":
-                weights = weights / np.float64(self._scale)
-            self._graphs[weight] = Graph(indptr, indices, weights, self.directed, self._vertices)
-        return self._graphs[weight]
+        engine, window = self._filled()
+        if self._graphs[0] is not engine:
+            self._graphs = engine, {}
+        graphs = self._graphs[1]
+        if weight not in graphs:
+            graphs[weight] = graph_of(window, weight, self.directed, self._scale)
+        return graphs[weight]
 
     @guarded
     def edges(self) -> Frame:
@@ -282,79 +379,20 @@ class SlidingWindow:
             Of the caller's kind: ``source``, ``destination`` (``0_source``, ... if the ids have
             several columns), ``transfers`` (int64), ``amount`` (float64). Undirected
             windows name the smaller id first.
+
+        Raises
+        ------
+        ValueError
+            The window is empty.
         """
-        if self._pairs is None:
+        _, window = self._filled()
+        return edges_of(window, self.directed, self._scale, self._state.kind)
+
+    def _filled(self) -> tuple[Engine, Window]:
+        engine = self._state.engine
+        if engine is None or not len(engine):
             raise ValueError("the window is empty: append transactions first")
-        pairs = self._pairs
-        if not self.directed:
-            once = array_module(pairs.key).flatnonzero(pairs.row <= pairs.column)
-            pairs = Pairs(pairs.key[once], pairs.transfers[once], pairs.units[once])
-        return kinds.to_frame(
-            {
-                **self._vertices.take(pairs.row, "source"),
-                **self._vertices.take(pairs.column, "destination"),
-                "transfers": pairs.transfers,
-                "amount": pairs.units / np.float64(self._scale),
-            },
-            self._kind,
-        )
+        return engine, engine.window()
 
-    @staticmethod
-    def _shown(time, kind):
-        return time if time is None or kind == NUMBERS else np.datetime64(time, "us")
-
-    def _split(self, start):
-        inside = self._rows.time > start
-        if bool(inside.all()):
-            return self._rows, self._rows[:0]
-        xp = array_module(inside)
-        return self._rows[xp.flatnonzero(inside)], self._rows[xp.flatnonzero(~inside)]
-
-    def _check_total(self, *parts):
-        total = sum(float(rows.units.sum(dtype=np.float64)) for rows in parts)
-        if total >= 2**62:
-            raise ValueError(
-                f"amount: the amounts in the window add up to {total / self._scale:.3g}, too much "
-                f"for 64 bits at {self._scale:.0e} units; lower decimals"
-            )
-
-    def _checked(self, frame):
-        """Return the frame, out of its proxy, and its kind; refuse one without the columns."""
-        frame, proxy = kinds.without_proxy(frame)
-        if not (isinstance(frame, pd.DataFrame) or kinds.is_cudf(frame, "DataFrame")):
-            raise TypeError(
-                f"frame must be a pandas or cuDF frame of transactions, not {type(frame).__name__}"
-            )
-        kind = "pandas" if isinstance(frame, pd.DataFrame) else "cudf.pandas" if proxy else "cudf"
-        if self._vertices is not None and kind != self._kind:
-            raise TypeError(f"frame is of {kind}, but the window holds {self._kind} so far")
-        for argument, name in (("amount", self._amount), ("time", self._time)):
-            if name is not None and name not in frame.columns:
-                raise ValueError(
-                    f"{argument}={name!r}: the frame has no column {name!r}; its columns are "
-                    f"{list(frame.columns)}"
-                )
-        return frame, kind
-
-    def _read(self, frame, kind):
-        """Return a batch's rows, the ids that they index, and what kind of times they have."""
-        edges = readers.read(
-            frame, readers.Options(self._source, self._destination, None, False, None)
-        )
-        label = f"time column {self._time!r}"
-        moments, time_kind = times(frame[self._time], label, self._time_unit, self._times)
-        if self._amount is None:
-            amounts = np.zeros(len(frame), np.int64)
-        else:
-            label = f"amount column {self._amount!r}"
-            amounts = units(frame[self._amount], self._scale, label)
-        codes, vertices = rank.rank_ids(
-            [edges.source, edges.destination],
-            [list(edges.source_labels), list(edges.destination_labels)],
-            kind,
-            self.device,
-        )
-        if len(vertices) >= 2**31:
-            raise ValueError("a batch holds at most 2**31 - 1 vertices; append smaller batches")
-        rows = Rows(*codes, to_device(amounts, self.device), to_device(moments, self.device))
-        return rows, vertices, time_kind
+    def _start(self, state):
+        return start_of(state.newest, self.days, state.times, self._time_unit)

@@ -1,0 +1,135 @@
+"""The vertices of a window on the CPU: their ids, and the places that these have.
+
+Those of the last merge are sorted as a whole; those that came since lie beside them in runs. An id
+without transactions keeps its place until the next merge, so that what was noted still names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from glp_rapids.fraud import sorted_ids
+from glp_rapids.fraud.kernels.merging import Names
+from glp_rapids.fraud.sorted_ids import SortedIds, stacked
+from glp_rapids.graph.vertex_ids import VertexIds
+
+
+class Union(NamedTuple):
+    """All ids, sorted: the old ones, and the fresh ones and before which of those they belong."""
+
+    fresh: SortedIds
+    before: np.ndarray
+    places: np.ndarray
+    names: Names
+    rank_of_place: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """The number of ids."""
+        return self.places.size
+
+
+@dataclass(frozen=True)
+class Places:
+    """Ids and their places, which are numbers below ``capacity``."""
+
+    sorted: SortedIds
+    runs: tuple[SortedIds, ...]
+    capacity: int
+    free: np.ndarray
+    used: int = 0  # of those that were free
+
+    @classmethod
+    def none(cls, ids: VertexIds, capacity: int) -> Places:
+        """Return no ids, of the type of these, and so many places that are free."""
+        free = np.arange(capacity, dtype=np.int32)
+        return cls(SortedIds(ids, free[:0]), (), capacity, free)
+
+    @property
+    def old(self) -> int:
+        """The number of ids that were there at the last merge."""
+        return len(self.sorted)
+
+    @property
+    def fresh(self) -> int:
+        """The number of ids that came since."""
+        return sum(map(len, self.runs))
+
+    def of_type(self, like: VertexIds) -> Places:
+        """Return the same places of ids of another type, which holds them."""
+        ids = self.sorted.ids
+        if all(
+            one.id_dtype == other.id_dtype and one.dtype is other.dtype
+            for one, other in zip(ids.columns, like.columns, strict=True)
+        ):
+            return self
+        one, *runs = (run.of_type(like) for run in (self.sorted, *self.runs))
+        return replace(self, sorted=one, runs=tuple(runs))
+
+    def known(self, ids: VertexIds) -> np.ndarray:
+        """Find the places of ids, -1 of those that have none."""
+        ids = sorted_ids.of_type(ids, self.sorted.ids)
+        place = np.full(len(ids), -1, dtype=np.int32)
+        for run in (self.sorted, *self.runs):
+            there, where = sorted_ids.found(run.ids, ids)
+            place[there] = run.value[where]
+        return place
+
+    def joined(self, ids: VertexIds) -> tuple[Places, np.ndarray]:
+        """Give each id a place if it has none, and return all their places."""
+        ids = sorted_ids.of_type(ids, self.sorted.ids)
+        place = self.known(ids)
+        new = np.flatnonzero(place < 0)
+        if not new.size:
+            return self, place
+        again = self.free[self.used : self.used + new.size]
+        more = new.size - again.size
+        if self.capacity + more > np.iinfo(np.int32).max:
+            raise ValueError("a window holds at most 2**31 - 1 vertices; append smaller batches")
+        beyond = np.arange(self.capacity, self.capacity + more, dtype=np.int32)
+        place[new] = np.concatenate([again, beyond])
+        run = SortedIds(ids, place).chosen(new)
+        runs = stacked(self.runs, run, sorted_ids.merged, len)
+        used, capacity = self.used + again.size, self.capacity + more
+        return replace(self, runs=runs, capacity=capacity, used=used), place
+
+    def together(self) -> Union:
+        """Sort the ids that came among the others."""
+        fresh = SortedIds(self.sorted.ids, self.sorted.value).chosen(np.empty(0, dtype=np.int64))
+        fresh = reduce(lambda one, other: sorted_ids.merged(other, one), reversed(self.runs), fresh)
+        before = sorted_ids.lower_bound(self.sorted.ids, fresh.ids)
+        old, size = self.old, self.old + len(fresh)
+        shift = np.cumsum(np.bincount(before, minlength=old + 1))[:old]
+        to_union = (np.arange(old) + shift).astype(np.int32)
+        to_old = np.full(size, -1, dtype=np.int32)
+        to_old[to_union] = np.arange(old, dtype=np.int32)
+        places = np.insert(self.sorted.value, before, fresh.value)
+        return Union(fresh, before, places, Names(to_union, to_old), self._ranks(places))
+
+    def settled(self, union: Union, inside: np.ndarray) -> Places:
+        """Keep some of all ids; what places the others had is free."""
+        if inside.size == union.size == self.old:
+            return self
+        ids = sorted_ids.inserted(self.sorted.ids, union.fresh.ids, union.before, inside)
+        places = union.places[inside]
+        taken = np.zeros(self.capacity, dtype=bool)
+        taken[places] = True
+        free = np.flatnonzero(~taken).astype(np.int32)
+        return Places(SortedIds(ids, places), (), self.capacity, free)
+
+    def ranks(self) -> np.ndarray:
+        """Return the rank of the id at every place, -1 where none is; there are no fresh ids."""
+        return self._kept_ranks
+
+    @cached_property
+    def _kept_ranks(self) -> np.ndarray:
+        return self._ranks(self.sorted.value)
+
+    def _ranks(self, places):
+        rank = np.full(self.capacity, -1, dtype=np.int32)
+        rank[places] = np.arange(places.size, dtype=np.int32)
+        return rank

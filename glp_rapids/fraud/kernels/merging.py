@@ -1,0 +1,240 @@
+"""The sums of pairs, a CSR, merged row by row with transactions that joined and left.
+
+Vertices have three numbers: the old one of the CSR, the one among all ids old and new ("union"),
+and the one among those that are left. Each ascends with the others, so rows stay sorted while they
+are renamed, and what nothing touched is copied. Counting goes first, so that all threads know where
+to write; of rows that nothing touched it only reads where they begin and end.
+
+Memory that is new costs more than merging: a page takes longer to get than to fill. So the arrays
+of the sums before the last ones are written to again, if nobody has them any more.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+
+from glp_rapids.common.segments import segment_offsets
+from glp_rapids.jit.cpu import compiled
+from glp_rapids.jit.interrupts import parts_of_rows
+from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
+
+SHARES = 16  # parts of the rows for each thread: rows of as many entries may take different times
+WORTH_THREADS = 1 << 14  # entries
+SLACK = 8  # arrays are longer than they must be by one part in so many
+u64 = np.uint64
+
+
+class Sums(NamedTuple):
+    """A CSR with what the transactions of each pair add up to: their number, their amounts."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    transfers: np.ndarray
+    units: np.ndarray
+
+    @classmethod
+    def empty(cls, vertices: int) -> Sums:
+        """Return vertices without transactions."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(np.zeros(vertices + 1, dtype=np.int64), none.astype(np.int32), none, none)
+
+
+class Entries(NamedTuple):
+    """Transactions sorted by pair, in the numbers of the union."""
+
+    indptr: np.ndarray
+    column: np.ndarray
+    row: np.ndarray  # of the table with the amounts: those that joined, then those that left
+    units: np.ndarray
+    joined: int
+
+
+class Names(NamedTuple):
+    """The old vertices among the union, and those of the union among the old (-1: it is new)."""
+
+    to_union: np.ndarray
+    to_old: np.ndarray
+
+
+class _Out(NamedTuple):
+    """Where to write, and the vertices that are left among the union and the old."""
+
+    indices: np.ndarray
+    transfers: np.ndarray
+    units: np.ndarray
+    starts: np.ndarray
+    to_new: np.ndarray
+    old_to_new: np.ndarray
+
+
+def merged(
+    base: Sums, entries: Entries, names: Names, directed: bool, spare: list[Sums]
+) -> tuple[Sums, np.ndarray]:
+    """Add and subtract transactions, and drop pairs and vertices that have none left.
+
+    Returns the sums by the vertices that are left, and which of the union these are. Sums that are
+    ``spare``, if any, are taken out of that list and may be overwritten.
+    """
+    old = names.to_old >= 0
+    length = np.zeros(names.to_old.size, dtype=np.int64)
+    length[old] = base.indptr[1:] - base.indptr[:-1]
+    work = segment_offsets(length + (entries.indptr[1:] - entries.indptr[:-1]))
+    present = np.zeros(length.size, dtype=np.uint8)
+    same = names.to_union.size == length.size
+    for threads, cuts in _shares(work):
+        _count(threads, cuts, base, entries, names, same, directed, length, present)
+    present[length > 0] = 1
+    left = np.flatnonzero(present)
+    to_new = np.cumsum(present, dtype=np.int32)
+    to_new -= 1
+    starts = segment_offsets(length)
+    columns = _columns(int(starts[-1]), spare)
+    out = _Out(*columns, starts, to_new, to_new[names.to_union])
+    for threads, cuts in _shares(work):
+        _fill(threads, cuts, base, entries, names, same, same and left.size == length.size, out)
+    return Sums(np.append(starts[left], starts[-1]), *columns), left
+
+
+def _columns(size: int, spare: list[Sums]) -> list[np.ndarray]:
+    """Return three arrays to write to: spare ones that nobody else has, or new ones."""
+    columns = []
+    before = list(spare.pop()[1:]) if spare else []
+    for dtype in (np.int32, np.int64, np.int64):
+        held = [_whole(before.pop(0))] if before else [None]
+        if held[0] is not None and size <= held[0].size <= 2 * size + 64 and _is_alone(held):
+            columns.append(held[0][:size])
+        else:
+            columns.append(np.empty(size + size // SLACK, dtype=dtype)[:size])
+    return columns
+
+
+def _whole(array: np.ndarray) -> np.ndarray:
+    return array.base if isinstance(array.base, np.ndarray) else array
+
+
+def _is_alone(held: list[np.ndarray]) -> bool:
+    """Tell whether an array is in this list only; any view of it, or memory lent, would have it."""
+    known = [np.empty(0)]
+    alone = sys.getrefcount(held[0]) == sys.getrefcount(known[0])
+    return alone and held[0].flags.writeable
+
+
+def _shares(work):
+    for first, last in parts_of_rows(work):
+        entries = int(work[last] - work[first])
+        threads = threads_available() if entries >= WORTH_THREADS else 1
+        cuts = np.linspace(work[first], work[last], SHARES * threads + 1).astype(np.int64)
+        cuts = first + np.searchsorted(work[first : last + 1], cuts)
+        cuts[0], cuts[-1] = first, last
+        yield threads, cuts
+
+
+@ParallelKernel
+def _count(team, cuts, base, entries, names, same, directed, length, present):
+    together(
+        team, _count_shares,
+        (team.threads, cuts, base, entries, names, same, directed, length, present),
+    )  # fmt: skip
+
+
+@compiled(error_model="numpy")
+def _count_shares(thread, threads, cuts, base, entries, names, same, directed, length, present):
+    """Count the entries of the rows that something touched; directed: mark all columns.
+
+    Arrays are not handed to further functions, which would take longer than adding up a pair.
+    """
+    indptr, indices, transfers_of, _ = base
+    starts, columns, table_rows, _, joined = entries
+    to_union, to_old = names
+    for share in range(thread, cuts.size - 1, threads):
+        for row in range(cuts[share], cuts[share + 1]):
+            old = to_old[row]
+            i, end_i = (indptr[old], indptr[old + 1]) if old >= 0 else (np.int64(0), np.int64(0))
+            j, end_j = starts[row], starts[row + 1]
+            if j == end_j and not directed:
+                continue
+            number = 0
+            while j < end_j:
+                column, transfers = columns[u64(j)], np.int64(0)
+                while j < end_j and columns[u64(j)] == column:
+                    transfers += 1 if table_rows[u64(j)] < joined else -1
+                    j += 1
+                while i < end_i:
+                    here = indices[u64(i)] if same else to_union[u64(indices[u64(i)])]
+                    if here >= column:
+                        if here == column:
+                            transfers += transfers_of[u64(i)]
+                            i += 1
+                        break
+                    if directed:
+                        present[u64(here)] = 1  # by all threads the same
+                    number += 1
+                    i += 1
+                if transfers != 0:
+                    if directed:
+                        present[u64(column)] = 1
+                    number += 1
+            length[row] = number + (end_i - i)
+            if directed:
+                for k in range(i, end_i):
+                    present[to_union[u64(indices[u64(k)])]] = 1
+
+
+@ParallelKernel
+def _fill(team, cuts, base, entries, names, same, all_stay, out):
+    together(team, _fill_shares, (team.threads, cuts, base, entries, names, same, all_stay, out))
+
+
+@compiled(error_model="numpy")
+def _fill_shares(thread, threads, cuts, base, entries, names, same, all_stay, out):
+    """Write rows: ``same`` if all ids are old, ``all_stay`` if they are also all left."""
+    indptr, indices, transfers_of, units_of = base
+    starts, columns, table_rows, table_units, joined = entries
+    to_union, to_old = names
+    out_indices, out_transfers, out_units, out_starts, to_new, old_to_new = out
+    for share in range(thread, cuts.size - 1, threads):
+        for row in range(cuts[share], cuts[share + 1]):
+            to = out_starts[row]
+            if to == out_starts[row + 1]:
+                continue
+            old = to_old[row]
+            i, end_i = (indptr[old], indptr[old + 1]) if old >= 0 else (np.int64(0), np.int64(0))
+            j, end_j = starts[row], starts[row + 1]
+            while j < end_j:
+                column, transfers, units = columns[u64(j)], np.int64(0), np.int64(0)
+                while j < end_j and columns[u64(j)] == column:
+                    at = table_rows[u64(j)]
+                    if at < joined:
+                        transfers += 1
+                        units += table_units[u64(at)]
+                    else:
+                        transfers -= 1
+                        units -= table_units[u64(at)]
+                    j += 1
+                while i < end_i:
+                    mine = indices[u64(i)]
+                    here = mine if same else to_union[u64(mine)]
+                    if here >= column:
+                        if here == column:
+                            transfers += transfers_of[u64(i)]
+                            units += units_of[u64(i)]
+                            i += 1
+                        break
+                    out_indices[u64(to)] = mine if all_stay else old_to_new[u64(mine)]
+                    out_transfers[u64(to)] = transfers_of[u64(i)]
+                    out_units[u64(to)] = units_of[u64(i)]
+                    i += 1
+                    to += 1
+                if transfers != 0:
+                    out_indices[u64(to)] = to_new[u64(column)]
+                    out_transfers[u64(to)] = transfers
+                    out_units[u64(to)] = units
+                    to += 1
+            for k in range(i, end_i):
+                mine = indices[u64(k)]
+                out_indices[u64(to + k - i)] = mine if all_stay else old_to_new[u64(mine)]
+                out_transfers[u64(to + k - i)] = transfers_of[u64(k)]
+                out_units[u64(to + k - i)] = units_of[u64(k)]

@@ -1,0 +1,64 @@
+"""A window that keeps all rows in a list and builds everything anew: slow and obvious."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.fraud import Change
+from glp_rapids.ingest.read import as_graph
+
+
+class Twin:
+    """Rows are tuples (source, destination, amount, time, id), in a list."""
+
+    def __init__(self, days, directed, ids):
+        self.days, self.directed, self.ids = days, directed, ids
+        self.rows, self.newest = [], None
+        self.log = []  # of every step, the ends of the rows that joined and left
+
+    def append(self, batch):
+        known = {row[4] for row in self.rows} if self.ids else set()
+        new = [row for row in batch if row[4] not in known]
+        if not new:
+            return Change(0, 0, 0, len(batch))
+        self.newest = max([row[3] for row in new] + [self.newest] * (self.newest is not None))
+        inside = [row for row in new if row[3] > self.newest - self.days]
+        taken, late = [], len(new) - len(inside)
+        for row in inside:
+            if not self.ids or row[4] not in {other[4] for other in taken}:
+                taken.append(row)
+        gone = self._leave(taken)
+        self.rows += taken
+        return Change(len(taken), gone, late, len(batch) - late - len(taken))
+
+    def advance(self, to):
+        self.newest = to
+        return Change(0, self._leave([]), 0, 0)
+
+    def _leave(self, taken):
+        gone = [row for row in self.rows if not row[3] > self.newest - self.days]
+        self.rows = [row for row in self.rows if row[3] > self.newest - self.days]
+        if taken or gone:
+            self.log.append({end for row in taken + gone for end in row[:2]})
+        return len(gone)
+
+    def changed_since(self, mark):
+        changed = set().union(*self.log[mark:])
+        return sorted(changed & {end for row in self.rows for end in row[:2]})
+
+    def graph(self):
+        ends = [[row[place] for row in self.rows] for place in (0, 1)]
+        frame = pd.DataFrame({"src": ends[0], "dst": ends[1], "w": 1})
+        return as_graph(frame, weight="w", directed=self.directed, device="cpu")
+
+    def amounts(self, graph):
+        """What the entries of the graph are worth, rounded once."""
+        sums = Counter()
+        for source, destination, amount, *_ in self.rows:
+            sums[source, destination] += round(amount * 10_000)
+            if not self.directed and source != destination:
+                sums[destination, source] += round(amount * 10_000)
+        ids = graph.external().tolist()
+        entries = zip(graph.row_indices().tolist(), graph.indices.tolist(), strict=True)
+        return np.array([sums[ids[row], ids[column]] / 10_000 for row, column in entries])
