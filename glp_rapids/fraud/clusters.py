@@ -22,11 +22,10 @@ from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
-from glp_rapids.fraud.scores import column, prepared, score_frame, seed_index
+from glp_rapids.fraud.scores import checked, column, prepared, score_frame, seed_index
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import Groups, connected_core, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.ingest.read import as_graph
 from glp_rapids.propagation.variants.classic import label_propagation
 
 Array = Any
@@ -49,6 +48,8 @@ class ClusterOptions(EdgeOptions, total=False):
     minimum_share: float
     minimum_partners: int
     damping: float
+    tol: float
+    max_iter: int
     absent: str
     device: str | None
 
@@ -59,11 +60,12 @@ def find_clusters(
     seeds: Any,
     *,
     minimum_size: int = 6,
-    minimum_score: float = 0.03,
+    minimum_score: float = 0.025,
     minimum_share: float = 0.2,
     minimum_partners: int = 5,
-    damping: float = 0.85,
-    max_iter: int = 10,
+    damping: float = 0.8,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
     absent: str = "raise",
     **edges: Unpack[EdgeOptions],
 ) -> Findings:
@@ -71,7 +73,7 @@ def find_clusters(
 
     Parameters
     ----------
-    graph, seeds, damping, max_iter, absent
+    graph, seeds, damping, tol, max_iter, absent
         As in `account_scores`.
     minimum_size
         Accounts in a cluster, seeds included, at the least.
@@ -123,9 +125,10 @@ def find_clusters(
             raise ValueError(f"{name} must be an integer of at least 1, not {shown(number)}")
     for name, share in {"minimum_score": minimum_score, "minimum_share": minimum_share}.items():
         check_share(name, share)
-    transfers, values = prepared(graph, edges, as_graph)
+    rule = checked(damping, tol, max_iter)
+    transfers, values = prepared(graph, edges)
     index, missing = seed_index(transfers, seeds, absent)
-    scores = score_frame(transfers, index, missing, damping, max_iter)
+    scores = score_frame(transfers, index, missing, rule)
     xp = array_module(transfers.indptr)
     score, is_seed = (column(scores, name, transfers) for name in ("score", "is_seed"))
 

@@ -1,0 +1,1 @@
+"""Compiled kernels of the room, by device."""
