@@ -152,6 +152,15 @@ CALLS = {
     "cover_f1": (metrics.cover_f1, {"a": PARTITION, "b": PARTITION}),
     "account_scores": (fraud.account_scores, {"graph": EDGES, "seeds": [1]}),
     "find_clusters": (fraud.find_clusters, {"graph": EDGES, "seeds": [1]}),
+    "evaluate": (
+        fraud.evaluate,
+        {
+            "scores": pd.DataFrame({"vertex": [1, 2, 3], "score": [0.5, 0.2, 0.1]}),
+            "truth": pd.DataFrame({"vertex": [1, 2], "fraud": [True, False]}),
+            "k": 2,
+            "amounts": pd.DataFrame({"vertex": [1, 2], "amount": [5.0, 1.0]}),
+        },
+    ),
     "suspicious_clusters": (fraud.suspicious_clusters, {"graph": EDGES, "seeds": [1]}),
     "cluster_members": (fraud.cluster_members, {"graph": EDGES, "seeds": [1]}),
     "Graph.to": (glp_rapids.Graph.to, {"device": "cpu"}),
