@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_integer, check_truth, errors_named, is_sequence, shown
-from glp_rapids.device import to_host
+from glp_rapids.common.checks import check_integer, check_truth, errors_named, is_sequence
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
+from glp_rapids.fraud.tables import Table, on_host
 from glp_rapids.graph import id_types
 from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest.rank import rank_ids
@@ -103,14 +101,14 @@ def evaluate(
     """
     check_truth(keep_seeds=keep_seeds)
     tops = _tops(k)
-    scored = _Table(scores, "scores", "score")
+    scored = Table(scores, "scores", "score")
     score = scored.numbers("score")
     if bool(np.isnan(score).any()):
         raise ValueError("scores hold a score that is null; drop those rows")
     fraud_ids, is_fraud = _fraud(truth, scored.keys)
     parts = [scored.ids, fraud_ids]
     if amounts is not None:
-        lost = _Table(amounts, "amounts", "amount", keys=scored.keys)
+        lost = Table(amounts, "amounts", "amount", keys=scored.keys)
         parts.append(lost.ids)
     codes, _ = _ranked(parts, ("scores", "truth", "amounts"))
     size = 1 + max((int(code.max()) for code in codes if code.size), default=-1)
@@ -166,88 +164,18 @@ def _overall(score: np.ndarray, caught: np.ndarray) -> tuple[float, float]:
     return average, float(1 - int(wrong.sum()) / (2 * frauds * others))
 
 
-class _Table:
-    """A frame of the caller's with the columns of the vertex, and others."""
-
-    def __init__(
-        self, frame: Any, argument: str, *needed: str, keys: list[str] | None = None
-    ) -> None:
-        self.argument = argument
-        with errors_named(argument):
-            inside, proxy = kinds.without_proxy(frame)
-        if not hasattr(inside, "columns"):
-            raise TypeError(f"{argument} must be a frame, not {shown(frame)}")
-        self.frame = inside
-        there = Counter(inside.columns)
-        if keys is None:
-            keys = [name for name in there if name == "vertex"]
-            keys = keys or sorted((str(c) for c in there if str(c).endswith("_vertex")), key=_place)
-        for name in [*(keys or ["vertex"]), *needed]:
-            if there[name] != 1:
-                raise ValueError(
-                    f"{argument} must have one column {name!r}; there are {list(map(str, there))}"
-                )
-        cudf = kinds.is_cudf(inside, "DataFrame")
-        self.kind = ("cudf.pandas" if proxy else "cudf") if cudf else "pandas"
-        self.keys, self.ids = keys, [_host(inside[name], argument) for name in keys]
-
-    def numbers(self, name: str) -> np.ndarray:
-        """Return a column of numbers."""
-        column = _host(self.frame[name], self.argument)
-        if not (pd.api.types.is_numeric_dtype(column.dtype)) or (
-            pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_complex_dtype(column.dtype)
-        ):
-            raise TypeError(f"{self.argument}: column {name!r} holds {column.dtype}, not numbers")
-        return _floats(column)
-
-    def amounts(self) -> np.ndarray:
-        """Return the amounts, which are finite and not negative."""
-        amount = self.numbers("amount")
-        if not bool(((amount >= 0) & (amount < np.inf)).all()):
-            raise ValueError("amounts are null, infinite or negative in some rows; drop those")
-        return amount
-
-    def truths(self, name: str) -> np.ndarray:
-        """Return a column of truth values, or of 0 and 1."""
-        column = _host(self.frame[name], self.argument)
-        if pd.api.types.is_numeric_dtype(column.dtype):
-            values = _floats(column)
-            if bool(np.isin(values, (0, 1)).all()):
-                return values == 1
-        raise TypeError(
-            f"{self.argument}: column {name!r} holds {column.dtype}, not truth values or 0 and 1"
-        )
-
-
-def _place(name: str) -> tuple[int, str]:
-    return len(name), name
-
-
-def _host(column: Any, argument: str) -> Any:
-    with errors_named(argument):
-        return kinds.on_host(kinds.as_column(column, argument))
-
-
-def _floats(column: Any) -> np.ndarray:
-    if isinstance(column, pd.Series):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return to_host(column).astype(np.float64)
-
-
 def _fraud(truth: Any, keys: list[str]) -> tuple[list[Any], np.ndarray]:
     """Return ids, and which of them are fraud."""
     with errors_named("truth"):
         inside, _ = kinds.without_proxy(truth)
     if hasattr(inside, "columns"):
-        table = _Table(truth, "truth", keys=keys)
+        table = Table(truth, "truth", keys=keys)
         if "fraud" in inside.columns:
             return table.ids, table.truths("fraud")
         return table.ids, np.ones(len(table.ids[0]), dtype=bool)
     if isinstance(inside, set | frozenset):
         inside = list(inside)
-    ids = [
-        _host(part, "truth") for part in id_types.split_columns(inside, len(keys), "truth")
-    ]
+    ids = [on_host(part, "truth") for part in id_types.split_columns(inside, len(keys), "truth")]
     return ids, np.ones(len(ids[0]), dtype=bool)
 
 

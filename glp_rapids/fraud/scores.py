@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections import Counter
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -14,7 +13,6 @@ from glp_rapids.common.checks import (
     check_choice,
     check_integer,
     check_share,
-    errors_named,
     is_sequence,
     shown,
 )
@@ -23,6 +21,7 @@ from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.score_state import ScoreState
 from glp_rapids.fraud.system import Fixed
+from glp_rapids.fraud.tables import Table
 from glp_rapids.fraud.window import SlidingWindow
 from glp_rapids.graph.graph import BaseGraph, Graph
 from glp_rapids.ingest.options import EdgeOptions
@@ -80,7 +79,7 @@ def account_scores(
     frame
         ``vertex``; ``score``: 1 for seeds, 0 where they do not reach (with ``previous``, at most
         ``tol``), in between for all others (above 1 only where many seeds meet); ``is_seed``.
-        Every vertex once, sorted by id. ``.attrs["glp"]``: ``sweeps``, rounds that were made,
+        Every vertex once, sorted by id. ``.attrs["glp"]``: ``damping``, ``sweeps``, rounds made,
         ``pushed``, entries that they read, ``error``, how far scores may be off (infinite if
         ``damping`` is 1), ``converged``, ``seeds``, how many vertices are on the blacklist,
         ``absent``, how many of its ids are no vertex, ``device``, ``seconds``, ``peak_memory``.
@@ -176,6 +175,7 @@ def score_frame(
     is_seed = xp.zeros(graph.number_of_vertices, dtype=bool)
     is_seed[seed_index] = True
     facts = {
+        "damping": rule.damping,
         "sweeps": state.effort.rounds,
         "pushed": state.effort.entries,
         "error": state.error,
@@ -209,33 +209,14 @@ def _earlier(graph: Graph, previous: Any, rule: Rule) -> Array:
     """Return the scores that an earlier result gives to the vertices; 0 for those it lacks."""
     if rule.damping == 1:
         raise ValueError("previous needs a damping below 1: else nothing that is wrong would fade")
-    with errors_named("previous"):
-        previous, _ = kinds.without_proxy(previous)
-    names = [*graph.vertices.names(), "score"]
-    if not hasattr(previous, "columns"):
-        raise TypeError(f"previous must be a frame {', '.join(names)}, not {shown(previous)}")
-    columns = Counter(previous.columns)
-    if bad := [name for name in names if columns[name] != 1]:
-        raise ValueError(
-            f"previous must have one column {bad[0]!r}; there are {list(map(str, columns))}"
-        )
-    with errors_named("previous"):
-        ids = previous[names[0]] if len(names) == 2 else previous[names[:-1]]
-        index = graph.vertices.lookup(ids, "previous", absent=True)
-        score = kinds.as_column(previous["score"], "previous")
-        if getattr(score.dtype, "kind", "O") not in "iuf":
-            raise TypeError(f"previous holds {score.dtype} scores, not numbers")
-        score = kinds.to_array(score).astype(np.float64)
-    index, score = (to_device(array, graph.device) for array in (index, score))
-    xp = array_module(index)
-    if score.size and not bool(((score >= 0) & xp.isfinite(score)).all()):
+    table = Table(previous, "previous", "score", keys=graph.vertices.names())
+    index, score = table.places(graph.vertices), table.numbers("score")
+    if not bool(((score >= 0) & np.isfinite(score)).all()):
         raise ValueError("previous holds scores that are null, infinite or negative; drop the rows")
     here = index >= 0
-    if int(here.sum()) != xp.unique(index[here]).size:
-        raise ValueError("previous holds a vertex twice; keep one row a vertex")
-    start = xp.zeros(graph.number_of_vertices)
+    start = np.zeros(graph.number_of_vertices)
     start[index[here]] = score[here]
-    return start
+    return to_device(start, graph.device)
 
 
 def column(frame: Frame, name: str, graph: Graph) -> Array:
