@@ -161,6 +161,16 @@ CALLS = {
             "amounts": pd.DataFrame({"vertex": [1, 2], "amount": [5.0, 1.0]}),
         },
     ),
+    "explain": (
+        fraud.explain,
+        {
+            "graph": EDGES,
+            "scores": pd.DataFrame(
+                {"vertex": [1, 2, 3], "score": [1.0, 0.4, 0.4], "is_seed": [True, False, False]}
+            ),
+            "vertex": 3,
+        },
+    ),
     "suspicious_clusters": (fraud.suspicious_clusters, {"graph": EDGES, "seeds": [1]}),
     "cluster_members": (fraud.cluster_members, {"graph": EDGES, "seeds": [1]}),
     "Graph.to": (glp_rapids.Graph.to, {"device": "cpu"}),

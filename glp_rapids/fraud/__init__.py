@@ -2,6 +2,7 @@
 
 from glp_rapids.fraud.clusters import cluster_members, find_clusters, suspicious_clusters
 from glp_rapids.fraud.evaluation import Evaluation, evaluate
+from glp_rapids.fraud.explanation import explain
 from glp_rapids.fraud.scores import account_scores
 from glp_rapids.fraud.window import Change, SlidingWindow
 
@@ -12,6 +13,7 @@ __all__ = [
     "account_scores",
     "cluster_members",
     "evaluate",
+    "explain",
     "find_clusters",
     "suspicious_clusters",
 ]
