@@ -171,6 +171,7 @@ CALLS = {
             "vertex": 3,
         },
     ),
+    "features": (fraud.features, {"graph": EDGES, "labels": [1, 2, 3], "folds": 2}),
     "suspicious_clusters": (fraud.suspicious_clusters, {"graph": EDGES, "seeds": [1]}),
     "cluster_members": (fraud.cluster_members, {"graph": EDGES, "seeds": [1]}),
     "Graph.to": (glp_rapids.Graph.to, {"device": "cpu"}),

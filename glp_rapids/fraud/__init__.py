@@ -1,6 +1,7 @@
 """From transactions and a blacklist to suspicious clusters: a window, clusters, scores."""
 
 from glp_rapids.fraud.clusters import cluster_members, find_clusters, suspicious_clusters
+from glp_rapids.fraud.cross_fitting import features
 from glp_rapids.fraud.evaluation import Evaluation, evaluate
 from glp_rapids.fraud.explanation import explain
 from glp_rapids.fraud.scores import account_scores
@@ -14,6 +15,7 @@ __all__ = [
     "cluster_members",
     "evaluate",
     "explain",
+    "features",
     "find_clusters",
     "suspicious_clusters",
 ]

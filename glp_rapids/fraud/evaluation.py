@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_integer, check_truth, errors_named, is_sequence
+from glp_rapids.common.checks import check_integer, check_truth, is_sequence
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
-from glp_rapids.fraud.tables import Table, on_host
+from glp_rapids.fraud.tables import Table, labelled
 from glp_rapids.graph import id_types
 from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest.rank import rank_ids
@@ -105,7 +105,7 @@ def evaluate(
     score = scored.numbers("score")
     if bool(np.isnan(score).any()):
         raise ValueError("scores hold a score that is null; drop those rows")
-    fraud_ids, is_fraud = _fraud(truth, scored.keys)
+    fraud_ids, is_fraud = labelled(truth, "truth", scored.keys)
     parts = [scored.ids, fraud_ids]
     if amounts is not None:
         lost = Table(amounts, "amounts", "amount", keys=scored.keys)
@@ -162,21 +162,6 @@ def _overall(score: np.ndarray, caught: np.ndarray) -> tuple[float, float]:
     before = np.concatenate([[0], (listed - true)[:-1]])
     wrong = found * (before + (listed - true))
     return average, float(1 - int(wrong.sum()) / (2 * frauds * others))
-
-
-def _fraud(truth: Any, keys: list[str]) -> tuple[list[Any], np.ndarray]:
-    """Return ids, and which of them are fraud."""
-    with errors_named("truth"):
-        inside, _ = kinds.without_proxy(truth)
-    if hasattr(inside, "columns"):
-        table = Table(truth, "truth", keys=keys)
-        if "fraud" in inside.columns:
-            return table.ids, table.truths("fraud")
-        return table.ids, np.ones(len(table.ids[0]), dtype=bool)
-    if isinstance(inside, set | frozenset):
-        inside = list(inside)
-    ids = [on_host(part, "truth") for part in id_types.split_columns(inside, len(keys), "truth")]
-    return ids, np.ones(len(ids[0]), dtype=bool)
 
 
 def _ranked(parts: list[list[Any]], names: tuple[str, ...]) -> tuple[list[np.ndarray], VertexIds]:

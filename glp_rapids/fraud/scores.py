@@ -170,8 +170,7 @@ def score_frame(
     xp = module_on(graph.device)
     start = None if previous is None else _earlier(graph, previous, rule)
     fixed = Fixed(seed_index, seed_index[:0])
-    state = interruptible(ScoreState)(graph, fixed, *rule, start)
-    _warn(state, rule)
+    state = solved(graph, fixed, rule, start)
     is_seed = xp.zeros(graph.number_of_vertices, dtype=bool)
     is_seed[seed_index] = True
     facts = {
@@ -189,19 +188,26 @@ def score_frame(
     return kinds.set_attributes(graph.frame({"score": state.scores, "is_seed": is_seed}), facts)
 
 
+def solved(graph: Graph, fixed: Fixed, rule: Rule, start: Array | None = None) -> ScoreState:
+    """Solve for scores, and warn where they are not as near the exact ones as was asked."""
+    state = interruptible(ScoreState)(graph, fixed, *rule, start)
+    _warn(state, rule)
+    return state
+
+
 def _warn(state: ScoreState, rule: Rule) -> None:
     """Warn where scores are not as near the exact ones as was asked."""
     if not state.converged:
         warnings.warn(
             f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones after "
             f"max_iter={rule.max_iter} rounds; raise max_iter, or tol",
-            UserWarning, stacklevel=4,
+            UserWarning, stacklevel=5,
         )  # fmt: skip
     elif rule.damping < 1 and state.error > rule.tol:
         warnings.warn(
             f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones: with "
             "such weights and damping, 64 bits give no more; raise tol",
-            UserWarning, stacklevel=4,
+            UserWarning, stacklevel=5,
         )  # fmt: skip
 
 

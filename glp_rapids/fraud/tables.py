@@ -11,6 +11,7 @@ import pandas as pd
 from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.device import to_host
 from glp_rapids.frames import kinds
+from glp_rapids.graph import id_types
 from glp_rapids.graph.vertex_ids import VertexIds
 
 
@@ -50,12 +51,7 @@ class Table:
 
     def places(self, vertices: VertexIds) -> np.ndarray:
         """Return the indices of the rows' vertices, each of which is there once; -1: none."""
-        ids = self.ids[0] if len(self.ids) == 1 else self.frame[self.keys]
-        index = to_host(vertices.lookup(ids, self.argument, absent=True))
-        here = index[index >= 0]
-        if np.unique(here).size != here.size:
-            raise ValueError(f"{self.argument} holds a vertex twice; keep one row a vertex")
-        return index
+        return places(self.ids, self.argument, vertices)
 
     def amounts(self) -> np.ndarray:
         """Return the amounts, which are finite and not negative."""
@@ -74,6 +70,35 @@ class Table:
         raise TypeError(
             f"{self.argument}: column {name!r} holds {column.dtype}, not truth values or 0 and 1"
         )
+
+
+def places(ids: list[Any], argument: str, vertices: VertexIds, absent: bool = True) -> np.ndarray:
+    """Return the indices of ids, given column by column, each of them once; -1: no vertex."""
+    asked = ids[0] if len(ids) == 1 else pd.DataFrame(dict(enumerate(ids)))
+    index = to_host(vertices.lookup(asked, argument, absent=absent))
+    here = index[index >= 0]
+    if np.unique(here).size != here.size:
+        raise ValueError(f"{argument} holds a vertex twice; keep one row a vertex")
+    return index
+
+
+def labelled(labels: Any, argument: str, keys: list[str]) -> tuple[list[Any], np.ndarray]:
+    """Read ids, column by column, and which of them are fraud: in a list, all."""
+    with errors_named(argument):
+        inside, _ = kinds.without_proxy(labels)
+    if hasattr(inside, "columns"):
+        table = Table(labels, argument, keys=keys)
+        if "fraud" in inside.columns:
+            return table.ids, table.truths("fraud")
+        return table.ids, np.ones(len(table.ids[0]), dtype=bool)
+    if isinstance(inside, dict):
+        frame = pd.DataFrame({"fraud": list(inside.values())})
+        parts = id_types.split_columns(list(inside), len(keys), argument)
+        return labelled(frame.assign(**dict(zip(keys, parts, strict=True))), argument, keys)
+    if isinstance(inside, set | frozenset):
+        inside = list(inside)
+    ids = [on_host(part, argument) for part in id_types.split_columns(inside, len(keys), argument)]
+    return ids, np.ones(len(ids[0]), dtype=bool)
 
 
 def _place(name: str) -> tuple[int, str]:
