@@ -22,7 +22,8 @@ from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
-from glp_rapids.fraud.scores import checked, column, prepared, score_frame, seed_index
+from glp_rapids.fraud.known import known_accounts
+from glp_rapids.fraud.scores import checked, column, prepared, score_frame
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import Groups, connected_core, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
@@ -50,6 +51,7 @@ class ClusterOptions(EdgeOptions, total=False):
     damping: float
     tol: float
     max_iter: int
+    good: Any
     absent: str
     device: str | None
 
@@ -66,6 +68,7 @@ def find_clusters(
     damping: float = 0.8,
     tol: float = 1e-4,
     max_iter: int = 1000,
+    good: Any = None,
     absent: str = "raise",
     **edges: Unpack[EdgeOptions],
 ) -> Findings:
@@ -73,8 +76,8 @@ def find_clusters(
 
     Parameters
     ----------
-    graph, seeds, damping, tol, max_iter, absent
-        As in `account_scores`.
+    graph, seeds, damping, tol, max_iter, good, absent
+        As in `account_scores`. Kinds of seeds are told apart in ``scores`` only.
     minimum_size
         Accounts in a cluster, seeds included, at the least.
     minimum_score
@@ -127,8 +130,7 @@ def find_clusters(
         check_share(name, share)
     rule = checked(damping, tol, max_iter)
     transfers, values = prepared(graph, edges)
-    index, missing = seed_index(transfers, seeds, absent)
-    scores = score_frame(transfers, index, missing, rule)
+    scores = score_frame(transfers, known_accounts(transfers, seeds, good, absent), rule)
     xp = array_module(transfers.indptr)
     score, is_seed = (column(scores, name, transfers) for name in ("score", "is_seed"))
 
