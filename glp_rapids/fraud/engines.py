@@ -10,7 +10,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets, segment_ranges
+from glp_rapids.common.segments import (
+    integer_sums,
+    segment_ids,
+    segment_offsets,
+    segment_ranges,
+    segment_sums,
+)
 from glp_rapids.device import array_module
 from glp_rapids.fraud.system import System
 from glp_rapids.graph.graph import Graph
@@ -142,6 +148,15 @@ def entries_of(graph: Graph, rows: Array) -> tuple[Array, Array, Array]:
     offsets = segment_offsets(graph.indptr[rows + 1] - starts)
     of = segment_ids(offsets, np.int64, int(offsets[-1]))
     return of, xp.arange(of.size) - (offsets[:-1] - starts)[of], offsets
+
+
+def row_weights_of(graph: Graph, rows: Array) -> Array:
+    """Sum the weights of some rows without their self-loops, as the graph does for all."""
+    xp = array_module(graph.indptr)
+    of, entry, offsets = entries_of(graph, rows)
+    other = rows[of] != graph.indices[entry]
+    amounts = other if graph.weights is None else xp.where(other, graph.weights[entry], 0)
+    return segment_sums(amounts, offsets)
 
 
 def engine_of(system: System) -> Engine:

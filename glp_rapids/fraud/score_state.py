@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.device import array_module, module_on
-from glp_rapids.fraud.engines import Engine, engine_of, entries_of
+from glp_rapids.fraud.engines import Engine, engine_of, entries_of, row_weights_of
 from glp_rapids.fraud.system import HARMONIC, Fixed, System
 from glp_rapids.graph.graph import Graph
 
@@ -113,22 +113,24 @@ class ScoreState:
             otherwise are computed anew; the result is that of None, which computes all.
         """
         xp, old = module_on(graph.device), self.system
-        system = System(graph, fixed, old.damping, old.tol, old.exponent)
-        engine = engine_of(system)
-        numbers, residual = self.numbers, self.residual
-        was_fixed, came = old.fixed, xp.zeros(0, np.int64)
+        carried = self.numbers, self.residual, old.fixed, old.total
+        changed = xp.zeros(graph.number_of_vertices, dtype=bool)
         if place is not None:
             stays = xp.flatnonzero(place >= 0)
             there = place[stays]
-            fresh = xp.ones(graph.number_of_vertices, dtype=bool)
-            fresh[there] = False
-            came = xp.flatnonzero(fresh)
-            moved = []
-            for values in (numbers, residual, was_fixed):
-                new = xp.zeros(graph.number_of_vertices, values.dtype)
-                new[there] = values[stays]
-                moved.append(new)
-            numbers, residual, was_fixed = moved
+            changed[:] = True
+            changed[there] = False
+            carried = tuple(
+                _spread(values[stays], there, graph.number_of_vertices) for values in carried
+            )
+        numbers, residual, was_fixed, total = carried
+        if touched is not None:
+            changed[touched] = True
+            rows = xp.flatnonzero(changed)
+            total = _spread(row_weights_of(graph, rows), rows, total)
+            graph.keep("row weights", lambda: total)
+        system = System(graph, fixed, old.damping, old.tol, old.exponent)
+        engine = engine_of(system)
         scaled = system.exponent - old.exponent
         if scaled:
             # what is smaller than a unit is lost, and what does not fit any more means nothing
@@ -140,13 +142,10 @@ class ScoreState:
         if touched is None or scaled:
             residual = engine.residuals(numbers)
         else:
-            rows = xp.zeros(numbers.size, dtype=bool)
-            rows[touched], rows[came] = True, True
-            rows |= system.fixed != was_fixed
-            rows |= _around(graph, xp.flatnonzero(before != numbers))
-            rows = xp.flatnonzero(rows)
-            residual = residual.copy()
-            residual[rows] = engine.residuals_of(rows, numbers)
+            changed |= system.fixed != was_fixed
+            changed |= _around(graph, xp.flatnonzero(before != numbers))
+            rows = xp.flatnonzero(changed)
+            residual = _spread(engine.residuals_of(rows, numbers), rows, residual)
         state = object.__new__(ScoreState)
         state._settle(system, engine, numbers, residual, max_iter)
         return state
@@ -196,6 +195,16 @@ def _factors(radius: float) -> Iterator[float]:
     while True:
         yield factor
         factor = 1.0 / (1.0 - radius**2 * factor / 4)
+
+
+def _spread(values: Array, places: Array, among: Array | int) -> Array:
+    """Return a copy of an array (of so many zeros) with some values at some places."""
+    if isinstance(among, int):
+        whole = array_module(values).zeros(among, values.dtype)
+    else:
+        whole = among.copy()
+    whole[places] = values
+    return whole
 
 
 def _around(graph: Graph, vertices: Array) -> Array:
