@@ -120,7 +120,7 @@ class CpuEngine(ArrayEngine):
         self._arrays = (
             np.ascontiguousarray(graph.indptr, np.int64),
             indices.view(np.dtype(f"u{indices.dtype.itemsize}")), weights,
-            system.total, system.fixed.view(np.uint8),
+            np.where(system.fixed, np.inf, system.total),
         )  # fmt: skip
 
     def residuals(self, numbers: np.ndarray) -> np.ndarray:

@@ -106,8 +106,8 @@ def account_scores(
     weigh, self-loops left out. Scores are the fixed point of that rule, within ``tol``.
     They are found in 64-bit integers by pushing residuals and, where these are everywhere, by
     Chebyshev's method: bit-identical in any order of rows, on any number of threads. 15 to 20
-    sweeps of O(edges), of ``previous`` as many fewer as less has changed, for each kind; 60 bytes a
-    vertex. A compressed graph is decompressed for it.
+    sweeps of O(edges), of ``previous`` as many fewer as less has changed, for each kind; 110 bytes
+    a vertex. A compressed graph is decompressed for it.
     With a fifth of the fraudsters as seeds, means of ten draws, in the AMLSim sets cycle200 and
     fanin200cycle200 (4.7% and 9% of the accounts are fraud): of the 200 highest scored other
     accounts 82% and 94% are fraud (personalised PageRank on the same weights: 75% and 85%); average

@@ -28,9 +28,7 @@ part = compiled(error_model="numpy", _nrt=False)
 
 
 @part
-def _residuals_some(
-    thread, threads, indptr, indices, weights, total, fixed, said, numbers, found, stop
-):
+def _residuals_some(thread, threads, indptr, indices, weights, total, said, numbers, found, stop):
     weighted = weights.size > 0
     for chunk in range(thread, (total.size + CHUNK - 1) // CHUNK, threads):
         if stop[0] != 0:
@@ -38,7 +36,7 @@ def _residuals_some(
         for row in range(chunk * CHUNK, min(total.size, (chunk + 1) * CHUNK)):
             v = U64(row)
             heard = np.int64(0)
-            if fixed[v] == 0:
+            if total[v] < np.inf:
                 share = 1.0 / total[v]
                 for p in range(indptr[v], indptr[v + ONE]):
                     u = U64(indices[U64(p)])
@@ -52,22 +50,21 @@ def _residuals_some(
 
 
 @ParallelKernel
-def residuals(team, indptr, indices, weights, total, fixed, said, numbers, found, stop):
+def residuals(team, indptr, indices, weights, total, said, numbers, found, stop):
     """Fill in ``found``, the residual of every vertex.
 
     ``weights`` of no elements: each entry weighs one. ``total``: what the entries of a row weigh
-    without its self-loop. ``fixed``: vertices without a residual, those whose total is 0 among
-    them. ``said``: what all neighbours hear of a vertex, the damping times its number.
+    without its self-loop; infinite for vertices without a residual, on whom nothing is pushed
+    then. ``said``: what all neighbours hear of a vertex, the damping times its number.
     """
     together(team, _residuals_some, (
-        team.threads, indptr, indices, weights, total, fixed, said, numbers, found, stop,
+        team.threads, indptr, indices, weights, total, said, numbers, found, stop,
     ))  # fmt: skip
 
 
 @jit
 def push(
-    indptr, indices, weights, total, fixed, damping, numbers, residual, allowed, entries, rounds,
-    stop,
+    indptr, indices, weights, total, damping, numbers, residual, allowed, entries, rounds, stop
 ):  # fmt: skip
     """Push residuals to the neighbours, round after round, until none is above ``allowed``.
 
@@ -120,12 +117,15 @@ def push(
             old, new = damping * np.float64(before[i]), damping * np.float64(numbers[u])
             for p in range(indptr[u], indptr[u + ONE]):
                 v = U64(indices[U64(p)])
-                if fixed[v] != 0 or v == u:
+                if v == u:
                     continue
                 weight = np.float64(weights[U64(p)]) if weighted else 1.0
                 share = weight / total[v]
-                residual[v] += np.int64(np.rint(share * new)) - np.int64(np.rint(share * old))
-                if listed[v] == 0 and abs(residual[v]) > allowed:
+                after = residual[v] + (
+                    np.int64(np.rint(share * new)) - np.int64(np.rint(share * old))
+                )
+                residual[v] = after
+                if abs(after) > allowed and listed[v] == 0:
                     listed[v] = LISTED
                     active[size] = np.int64(v)
                     size += 1
