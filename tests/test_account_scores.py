@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pandas as pd
 import pytest
-from cases import some
+from cases import exhaustive, some
 from graphs import GRAPHS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,7 +54,7 @@ def some_vertices(n, number, seed=0):
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-7])
-@pytest.mark.parametrize("damping", [0.5, 0.85, 0.99])
+@pytest.mark.parametrize("damping", some([0.5, 0.85, 0.99], 0.85))
 def test_scores_are_within_tol_of_a_direct_solution(tol, damping):
     for name in GRAPHS:
         graph = undirected(name)
@@ -69,7 +69,7 @@ def test_scores_are_within_tol_of_a_direct_solution(tol, damping):
         assert (frame["score"][exact == 0] == 0).all()
 
 
-@pytest.mark.parametrize("ids", some([[0], [5], [*range(1, 2000, 20)]], [5]))
+@pytest.mark.parametrize("ids", some([[0], [5], [*range(1, 2000, 20)]], [0]))
 def test_amounts_over_nine_decades_around_a_hub(ids, device):
     graph = as_graph(decades(), weight="w", device=device)
     found = account_scores(graph, ids)
@@ -243,14 +243,16 @@ def test_a_damping_of_one_gives_harmonic_scores():
         ({"tol": None}, ValueError, "tol must be"),
         ({"max_iter": -1}, ValueError, "max_iter"),
         ({"max_iter": 1.5}, TypeError, "max_iter"),
-        ({"previous": [1, 2]}, TypeError, "previous must be a frame"),
-        ({"previous": {"vertex": [1]}}, ValueError, "one column 'score'"),
-        ({"previous": {"vertex": [1], "score": [np.nan]}}, ValueError, "null, infinite or neg"),
-        ({"previous": {"vertex": [1], "score": [-1.0]}}, ValueError, "null, infinite or neg"),
-        ({"previous": {"vertex": [1], "score": ["a"]}}, TypeError, "previous"),
-        ({"previous": {"vertex": ["1"], "score": [1.0]}}, TypeError, "previous"),
-        ({"previous": {"vertex": [1, 1], "score": [1.0, 0.5]}}, ValueError, "vertex twice"),
-        ({"previous": {"vertex": [1], "score": [1.0]}, "damping": 1}, ValueError, "below 1"),
+        *exhaustive(
+            ({"previous": [1, 2]}, TypeError, "previous must be a frame"),
+            ({"previous": {"vertex": [1]}}, ValueError, "one column 'score'"),
+            ({"previous": {"vertex": [1], "score": [np.nan]}}, ValueError, "null, infinite or neg"),
+            ({"previous": {"vertex": [1], "score": [-1.0]}}, ValueError, "null, infinite or neg"),
+            ({"previous": {"vertex": [1], "score": ["a"]}}, TypeError, "previous"),
+            ({"previous": {"vertex": ["1"], "score": [1.0]}}, TypeError, "previous"),
+            ({"previous": {"vertex": [1, 1], "score": [1.0, 0.5]}}, ValueError, "vertex twice"),
+            ({"previous": {"vertex": [1], "score": [1.0]}, "damping": 1}, ValueError, "below 1"),
+        ),
     ],
 )
 def test_bad_options_of_scores_are_refused(options, error, message):

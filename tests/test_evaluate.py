@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -65,18 +66,36 @@ SCORES = pd.DataFrame({"vertex": [1, 2], "score": [0.5, 0.2]})
         ({"k": []}, ValueError, "k is empty"),
         ({"k": [1.5]}, TypeError, "k must be"),
         ({"truth": [7]}, ValueError, "truth: none of the 2 accounts"),
-        ({"truth": ["1"]}, TypeError, "truth holds string ids but scores integer ids"),
-        ({"truth": pd.DataFrame({"fraud": [True]})}, ValueError, "truth must have one column 've"),
-        ({"truth": pd.DataFrame({"vertex": [1], "fraud": ["x"]})}, TypeError, "truth: column"),
-        ({"scores": SCORES.drop(columns="score")}, ValueError, "scores must have one column 'sc"),
-        ({"scores": SCORES.assign(score=[1, None])}, ValueError, "scores hold a score .* null"),
-        ({"scores": SCORES.assign(score=["a", "b"])}, TypeError, "scores: column 'score'"),
-        ({"scores": SCORES.assign(vertex=1)}, ValueError, "scores: a vertex occurs twice"),
-        ({"scores": [1]}, TypeError, "scores must be a frame"),
-        ({"amounts": SCORES}, ValueError, "amounts must have one column 'amount'"),
-        ({"amounts": SCORES.assign(amount=-1)}, ValueError, "amounts are null, infinite or neg"),
-        ({"amounts": SCORES.assign(vertex=1, amount=1)}, ValueError, "amounts: a vertex occurs"),
-        ({"keep_seeds": 1}, TypeError, "keep_seeds"),
+        *exhaustive(
+            ({"truth": ["1"]}, TypeError, "truth holds string ids but scores integer ids"),
+            (
+                {"truth": pd.DataFrame({"fraud": [True]})},
+                ValueError,
+                "truth must have one column 've",
+            ),
+            ({"truth": pd.DataFrame({"vertex": [1], "fraud": ["x"]})}, TypeError, "truth: column"),
+            (
+                {"scores": SCORES.drop(columns="score")},
+                ValueError,
+                "scores must have one column 'sc",
+            ),
+            ({"scores": SCORES.assign(score=[1, None])}, ValueError, "scores hold a score .* null"),
+            ({"scores": SCORES.assign(score=["a", "b"])}, TypeError, "scores: column 'score'"),
+            ({"scores": SCORES.assign(vertex=1)}, ValueError, "scores: a vertex occurs twice"),
+            ({"scores": [1]}, TypeError, "scores must be a frame"),
+            ({"amounts": SCORES}, ValueError, "amounts must have one column 'amount'"),
+            (
+                {"amounts": SCORES.assign(amount=-1)},
+                ValueError,
+                "amounts are null, infinite or neg",
+            ),
+            (
+                {"amounts": SCORES.assign(vertex=1, amount=1)},
+                ValueError,
+                "amounts: a vertex occurs",
+            ),
+            ({"keep_seeds": 1}, TypeError, "keep_seeds"),
+        ),
     ],
 )
 def test_bad_input_of_evaluate_is_refused(arguments, error, message):

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,11 +132,13 @@ EDGES = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
         ({"vertex": [1, 2]}, ValueError, "vertex must be one id, not 2"),
         ({"vertex": "1"}, TypeError, "vertex holds string"),
         ({"k": 0}, ValueError, "k must be"),
-        ({"least": 0}, ValueError, "least must be"),
-        ({"damping": 2}, ValueError, "damping must be"),
-        ({"scores": [1]}, TypeError, "scores must be a frame"),
-        ({"scores": EDGES}, ValueError, "scores must have one column 'vertex'"),
-        ({"directed": True}, ValueError, "directed"),
+        *exhaustive(
+            ({"least": 0}, ValueError, "least must be"),
+            ({"damping": 2}, ValueError, "damping must be"),
+            ({"scores": [1]}, TypeError, "scores must be a frame"),
+            ({"scores": EDGES}, ValueError, "scores must have one column 'vertex'"),
+            ({"directed": True}, ValueError, "directed"),
+        ),
     ],
 )
 def test_bad_input_of_explain_is_refused(arguments, error, message):

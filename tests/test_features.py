@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases import exhaustive
 
 from glp_rapids.datasets import transactions
 from glp_rapids.fraud import SlidingWindow, account_scores, features
@@ -92,11 +93,13 @@ def test_labels_come_in_many_forms(world):
         ({"labels": [1, 9]}, ValueError, "labels holds 1 id.*no vertex"),
         ({"labels": [1, 1]}, ValueError, "labels holds a vertex twice"),
         ({"labels": ["1"]}, TypeError, "labels holds string"),
-        ({"labels": {1: "yes"}}, TypeError, "labels: column 'fraud'"),
-        ({"labels": 1}, TypeError, "labels must be"),
-        ({"folds": 1}, ValueError, "folds must be"),
-        ({"seed": -1}, ValueError, "seed must be"),
-        ({"tol": 2}, ValueError, "tol must be"),
+        *exhaustive(
+            ({"labels": {1: "yes"}}, TypeError, "labels: column 'fraud'"),
+            ({"labels": 1}, TypeError, "labels must be"),
+            ({"folds": 1}, ValueError, "folds must be"),
+            ({"seed": -1}, ValueError, "seed must be"),
+            ({"tol": 2}, ValueError, "tol must be"),
+        ),
     ],
 )
 def test_bad_input_of_features_is_refused(arguments, error, message):

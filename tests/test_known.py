@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_account_scores import exact_scores, graph_of, weighted_pairs
@@ -75,10 +76,12 @@ def test_a_seed_may_be_absent_of_each_kind(device):
         ({"seeds": ["a"], "good": ["z"]}, ValueError, "good holds 1 id"),
         ({"seeds": ["a"], "good": [1]}, TypeError, "good holds"),
         ({"seeds": ["a"], "good": "b"}, TypeError, "good must be"),
-        ({"seeds": ["a"], "good": {"b": 1}}, TypeError, "good must be"),
-        ({"seeds": {"a": None}}, TypeError, "seeds: kinds must be"),
-        ({"seeds": {"a": 1, "b": "x"}}, TypeError, "seeds: kinds must be"),
-        ({"seeds": {}}, ValueError, "seeds are empty"),
+        *exhaustive(
+            ({"seeds": ["a"], "good": {"b": 1}}, TypeError, "good must be"),
+            ({"seeds": {"a": None}}, TypeError, "seeds: kinds must be"),
+            ({"seeds": {"a": 1, "b": "x"}}, TypeError, "seeds: kinds must be"),
+            ({"seeds": {}}, ValueError, "seeds are empty"),
+        ),
     ],
 )
 def test_bad_input_of_what_is_known_is_refused(options, error, message):

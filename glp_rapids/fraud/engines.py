@@ -108,7 +108,7 @@ class ArrayEngine:
         weight = 1.0 if weights is None else weights[entry].astype(np.float64)
         counts = (row != neighbour) & ~system.fixed[row]
         share = weight / xp.where(counts, system.total[row], 1.0)
-        heard = xp.rint(share * (system.damping * numbers.astype(np.float64))[neighbour])
+        heard = share * (system.damping * numbers.astype(np.float64))[neighbour]
         return integer_sums(xp.where(counts, heard, 0.0).astype(np.int64), offsets)
 
 

@@ -20,7 +20,7 @@ from glp_rapids.fraud.system import HARMONIC, Fixed, System
 from glp_rapids.graph.graph import Graph
 
 Array = Any
-ROUND, SWEEP = 2, 2  # parts of all entries: largest round of pushes, and least that ends sweeps
+ROUND, SWEEP = 3, 2  # parts of all entries: largest round of pushes, and least that ends sweeps
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ most 1, so (1 - damping P)^-1 is not negative and its rows add up to at most 1 /
 no residual, damping * mean - y[v], is beyond e, then no y is off by more than e / (1 - damping),
 and no score by more than sqrt(largest d) * e / (1 - damping).
 
-Numbers are y in units of 2^(exponent - 56), 64-bit integers. What v hears from u is rounded to such
-a unit once, rint((w / d[v]) * (damping * number[u])), and the residual of v is exactly the sum of
-these less its own number. So residuals follow from the numbers, whoever computed them in whatever
-order, by adding up or by pushing differences; nothing accumulates over rounds, nor over warm starts
-that last for years. A residual in integers is off the true one by at most half a unit an entry and,
-since numbers are below 2^57 and five operations are rounded to 53 bits, 2^57 * 6 * 2^-53 < 2^8.
+Numbers are y in units of 2^(exponent - 56), 64-bit integers. What v hears from u is cut to such a
+unit once, towards 0: integer((w / d[v]) * (damping * number[u])); and the residual of v is exactly
+the sum of these less its own number. So residuals follow from the numbers, whoever computed them in
+whatever order, by adding up or by pushing differences; nothing accumulates over rounds, nor over
+warm starts that last for years. A residual in integers is off the true one by at most a unit an
+entry and, since numbers are below 2^57 and six operations are rounded to 53 bits, 2^57 * 6 * 2^-53
+< 2^8.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class System:
     @cached_property
     def _allowance(self) -> int:
         """Bound what rounding adds to a residual, in units."""
-        return self.graph.largest_degree() // 2 + 1 + ROUNDED
+        return self.graph.largest_degree() + ROUNDED
 
     @property
     def allowed(self) -> int:

@@ -1,6 +1,6 @@
 """Residuals of the equation of scores on CPU cores: read row by row, or pushed to neighbours.
 
-What a vertex hears from a neighbour is one rounded integer, a function of the neighbour's number
+What a vertex hears from a neighbour is one integer, a function of the neighbour's number
 and of their edge alone; a residual is a sum of such integers. So it is the same whether all of it
 is read (`residuals`, on all cores) or only what has changed is added (`push`), in any order.
 Pushes go to where the residual is largest first, as Gauss and Southwell relaxed systems by hand;
@@ -44,7 +44,7 @@ def _residuals_some(thread, threads, indptr, indices, weights, total, said, numb
                         continue
                     if weighted:
                         share = np.float64(weights[U64(p)]) / total[v]
-                    heard += np.int64(np.rint(share * said[u]))
+                    heard += np.int64(share * said[u])
                 heard -= numbers[v]
             found[v] = heard
 
@@ -121,9 +121,7 @@ def push(
                     continue
                 weight = np.float64(weights[U64(p)]) if weighted else 1.0
                 share = weight / total[v]
-                after = residual[v] + (
-                    np.int64(np.rint(share * new)) - np.int64(np.rint(share * old))
-                )
+                after = residual[v] + (np.int64(share * new) - np.int64(share * old))
                 residual[v] = after
                 if abs(after) > allowed and listed[v] == 0:
                     listed[v] = LISTED
