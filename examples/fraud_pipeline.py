@@ -19,6 +19,7 @@ import pandas as pd
 import glp_rapids
 from glp_rapids.datasets import blacklist, transactions
 from glp_rapids.device import gpu_available
+from glp_rapids.fraud import features
 
 if gpu_available():
     import cudf as frames
@@ -58,26 +59,19 @@ def cleaned(raw):
     return clean
 
 
-def account_features(window, scores):
-    """Give one row an account: what it trades, and how the graph places it to the blacklist."""
-    trades = window.edges()  # two columns of ids, then transfers, amount
-    ends = frames.concat([trades.rename(columns={end: "vertex"}) for end in trades.columns[:2]])
-    ends["partners"] = 1
-    plain = ends.groupby("vertex")[["partners", "transfers", "amount"]].sum().reset_index()
+def account_features(window, known):
+    """Give one row an account: what it trades, and how fraud in other folds reaches it.
 
-    graph = window.graph()  # an edge weighs its transfers
-    seeds = scores.loc[scores["is_seed"], "vertex"]
-    hops = glp_rapids.seeded_label_propagation(graph, seeds)[["vertex", "hop"]]
-    community = glp_rapids.label_propagation(graph).merge(scores, on="vertex")
+    A score that begins at an account's own label tells a model the answer: they are cross-fitted.
+    """
+    found = features(window, known, absent="drop")
+    community = glp_rapids.label_propagation(window.graph())
     community["community_size"] = 1
-    community["community_seeds"] = community["is_seed"].astype("int64")
-    sums = community.groupby("partition")[["community_size", "community_seeds"]].sum()
-
-    features = community[["vertex", "partition", "score", "is_seed"]]
-    features = features.merge(sums.reset_index(), on="partition")
-    features = features.merge(hops, on="vertex").merge(plain, on="vertex")
-    features["hop"] = features["hop"].fillna(99).astype("int32")  # never reached
-    return features.drop(columns="partition").sort_values("vertex", ignore_index=True)
+    sizes = community.groupby("partition")[["community_size"]].sum().reset_index()
+    community = community[["vertex", "partition"]].merge(sizes, on="partition")
+    found["hop"] = found["hop"].fillna(99).astype("int32")  # never reached
+    found = found.merge(community.drop(columns="partition"), on="vertex")
+    return found.sort_values("vertex", ignore_index=True)
 
 
 def on_host(frame):
@@ -127,8 +121,7 @@ for day in range(30):
     )
 
 started = time.perf_counter()
-scores = glp_rapids.account_scores(window, known, absent="drop")
-features = account_features(window, scores)
+table = account_features(window, known)
 seconds = time.perf_counter() - started
-print(f"\nfeatures of {len(features):,} accounts for a model downstream: {seconds:.2f} s")
-print(on_host(features.head(5)).round(3).to_string(index=False))
+print(f"\nfeatures of {len(table):,} accounts for a model downstream: {seconds:.2f} s")
+print(on_host(table.head(5)).round(3).to_string(index=False))

@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("what a cluster is")
     limits.add_argument("--minimum-size", type=int, metavar="N", help="accounts (default 6)")
     limits.add_argument(
-        "--minimum-score", type=float, metavar="SCORE", help="of its accounts (default 0.03)"
+        "--minimum-score", type=float, metavar="SCORE", help="of its accounts (default 0.025)"
     )
     limits.add_argument("--minimum-share", type=float, metavar="SHARE",
                         help="of an account's trade that stays inside (default 0.2)")  # fmt: skip

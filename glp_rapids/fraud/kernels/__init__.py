@@ -1,1 +1,1 @@
-"""Kernels of a window on the CPU: sums by pair merged with what has come and gone."""
+"""Compiled kernels of the room: sums of a window, residuals of scores."""

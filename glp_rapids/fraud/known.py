@@ -1,0 +1,93 @@
+"""What is known of accounts: those on a blacklist, of several kinds perhaps, and honest ones."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.common.checks import check_choice, is_integer, is_sequence, shown
+from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.frames.kinds import ids_as_text
+from glp_rapids.fraud.system import Fixed
+from glp_rapids.graph.graph import Graph
+
+Array = Any
+
+
+class Known(NamedTuple):
+    """The vertices that are known, and how many ids of the blacklist are no vertex.
+
+    ``kinds``: of a blacklist of several kinds, the vertices of each by its name, in their order.
+    """
+
+    fixed: Fixed
+    absent: int
+    kinds: dict[Any, Array] | None = None
+
+
+def known_accounts(graph: Graph, seeds: Any, good: Any, absent: str) -> Known:
+    """Look up a blacklist, and accounts known to be honest (None: none is)."""
+    check_choice("absent", absent, ("raise", "drop"), "'raise' or 'drop'")
+    labels = None
+    if isinstance(seeds, dict):
+        labels = list(seeds.values())
+        names = _names(labels)
+        seeds = list(seeds)
+    if isinstance(seeds, set | frozenset):
+        seeds = list(seeds)
+    if not is_sequence(seeds) or not hasattr(seeds, "__len__"):
+        raise TypeError(f"seeds must be a list, array or Series of ids, not {shown(seeds)}")
+    if absent == "raise" and not len(seeds):
+        raise ValueError("seeds are empty: name at least one account")
+    found = graph.vertices.lookup(seeds, "seeds", absent=absent == "drop")
+    index = _vertices(graph, found)
+    honest = _honest(graph, good, absent)
+    xp = array_module(index)
+    if both := int((clash := xp.isin(index, honest)).sum()):
+        shown_ids = ids_as_text(graph.external(index[clash][:5]))
+        raise ValueError(
+            f"good and seeds both hold {both} account(s): {shown_ids}{', ...' if both > 5 else ''}"
+            "; keep each in one of them"
+        )
+    if not index.size:
+        asked = f"none of the {len(seeds)} seeds is a vertex" if len(seeds) else "seeds are empty"
+        warnings.warn(f"{asked}: every score is 0", UserWarning, stacklevel=4)
+    kinds = None
+    if labels is not None:
+        place = to_host(found)
+        kinds = {
+            name: _vertices(graph, place[[label == name for label in labels]]) for name in names
+        }
+    return Known(Fixed(index, honest), int((found < 0).sum()), kinds)
+
+
+def _vertices(graph: Graph, found: Array) -> Array:
+    """Return the vertices that were found, each once."""
+    index = array_module(found).unique(found[found >= 0])
+    return to_device(index.astype(graph.index_dtype), graph.device)
+
+
+def _honest(graph: Graph, good: Any, absent: str) -> Array:
+    if isinstance(good, set | frozenset):
+        good = list(good)
+    if good is None or (is_sequence(good) and hasattr(good, "__len__") and not len(good)):
+        good = np.zeros(0, np.int64)
+        return to_device(good.astype(graph.index_dtype), graph.device)
+    if isinstance(good, dict) or not is_sequence(good) or not hasattr(good, "__len__"):
+        raise TypeError(f"good must be a list, array or Series of ids, not {shown(good)}")
+    return _vertices(graph, graph.vertices.lookup(good, "good", absent=absent == "drop"))
+
+
+def _names(labels: list[Any]) -> list[Any]:
+    """Return the different kinds in their order."""
+    strings = all(isinstance(label, str) for label in labels)
+    if not strings and not all(is_integer(label) for label in labels):
+        other = next((one for one in labels if not isinstance(one, str) and not is_integer(one)),
+                     labels[0])  # fmt: skip
+        raise TypeError(
+            f"seeds: kinds must be all strings or all integers, and one is {shown(other)}; pass a "
+            "list of ids if they are all of one kind"
+        )
+    return sorted({label if strings else int(label) for label in labels})

@@ -1,0 +1,180 @@
+"""What finds and pushes residuals: compiled for CPU cores, or whole arrays, as on a GPU.
+
+Both do the same to the bit; `system` says why.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from glp_rapids.common.segments import (
+    integer_sums,
+    segment_ids,
+    segment_offsets,
+    segment_ranges,
+    segment_sums,
+)
+from glp_rapids.device import array_module
+from glp_rapids.fraud.system import System
+from glp_rapids.graph.graph import Graph
+from glp_rapids.jit.interrupts import call
+from glp_rapids.jit.parallel import threads_available
+
+Array = Any
+AT_ONCE = 1 << 22  # entries
+PARALLEL_FROM = 1 << 15
+NARROW = 6  # part of all entries from which reading costs less than pushing; by measurement
+
+
+class Pushed(NamedTuple):
+    """How many rounds were made, entries pushed, and whether the next round is too large."""
+
+    rounds: int
+    entries: int
+    too_large: bool
+
+
+class Engine(Protocol):
+    """Residuals of one system."""
+
+    def residuals(self, numbers: Array) -> Array:
+        """Compute the residual of every vertex."""
+
+    def residuals_of(self, rows: Array, numbers: Array) -> Array:
+        """Compute the residuals of some vertices."""
+
+    def push(
+        self, numbers: Array, residual: Array, allowed: int, entries: int, rounds: int
+    ) -> Pushed:
+        """Push residuals above ``allowed``, changing both arrays, as the CPU's kernel says."""
+
+
+class ArrayEngine:
+    """Residuals by operations on whole arrays, NumPy's or CuPy's."""
+
+    def __init__(self, system: System) -> None:
+        self.system, self._graph = system, system.graph
+
+    def residuals(self, numbers: Array) -> Array:
+        """Compute the residual of every vertex, some rows at a time."""
+        xp = array_module(numbers)
+        found, graph = xp.zeros_like(numbers), self._graph
+        for first, last, begin, end in segment_ranges(graph.indptr, AT_ONCE):
+            offsets = graph.indptr[first : last + 1] - begin
+            row = segment_ids(offsets, np.int64, end - begin) + first
+            entry = slice(begin, end)
+            found[first:last] = self._heard(row, entry, offsets, numbers)
+        return xp.where(self.system.fixed, 0, found - numbers)
+
+    def residuals_of(self, rows: Array, numbers: Array) -> Array:
+        """Compute the residuals of some vertices."""
+        xp = array_module(numbers)
+        of, entry, offsets = entries_of(self._graph, rows)
+        heard = self._heard(rows[of], entry, offsets, numbers)
+        return xp.where(self.system.fixed[rows], 0, heard - numbers[rows])
+
+    def push(
+        self, numbers: Array, residual: Array, allowed: int, entries: int, rounds: int
+    ) -> Pushed:
+        """Push round after round; all residuals are then computed anew."""
+        made = pushed = 0
+        while made < rounds and (work := self._wide_round(numbers, residual, allowed, entries)):
+            if work < 0:
+                return Pushed(made, pushed, True)
+            made, pushed = made + 1, pushed + work
+        return Pushed(made, pushed, False)
+
+    def _wide_round(self, numbers: Array, residual: Array, allowed: int, entries: int) -> int:
+        """Make one round; return its entries, 0 if none is needed, -1 if it is too large."""
+        xp = array_module(numbers)
+        size = xp.abs(residual)
+        largest = int(size.max()) if size.size else 0
+        if largest <= allowed:
+            return 0
+        frontier = size > max(allowed, largest >> 2)
+        work = int(self._graph.degree[frontier].sum())
+        if work > entries:
+            return -1
+        numbers += xp.where(frontier, residual, 0)
+        residual[:] = self.residuals(numbers)
+        return work
+
+    def _heard(self, row: Array, entry: Any, offsets: Array, numbers: Array) -> Array:
+        xp, system = array_module(numbers), self.system
+        neighbour, weights = self._graph.indices[entry], self._graph.weights
+        weight = 1.0 if weights is None else weights[entry].astype(np.float64)
+        counts = (row != neighbour) & ~system.fixed[row]
+        share = weight / xp.where(counts, system.total[row], 1.0)
+        heard = share * (system.damping * numbers.astype(np.float64))[neighbour]
+        return integer_sums(xp.where(counts, heard, 0.0).astype(np.int64), offsets)
+
+
+class CpuEngine(ArrayEngine):
+    """Residuals by compiled loops, on all cores where every row is read."""
+
+    def __init__(self, system: System) -> None:
+        super().__init__(system)
+        # Numba takes longer to import than a small graph takes to build
+        from glp_rapids.fraud.kernels import cpu_residuals
+
+        self._kernels = cpu_residuals
+        graph = system.graph
+        indices = np.ascontiguousarray(graph.indices)
+        weights = np.empty(0) if graph.weights is None else np.ascontiguousarray(graph.weights)
+        self._arrays = (
+            np.ascontiguousarray(graph.indptr, np.int64),
+            indices.view(np.dtype(f"u{indices.dtype.itemsize}")), weights,
+            np.where(system.fixed, np.inf, system.total),
+        )  # fmt: skip
+
+    def residuals(self, numbers: np.ndarray) -> np.ndarray:
+        """Compute the residual of every vertex."""
+        threads = threads_available() if self._graph.indices.size >= PARALLEL_FROM else 1
+        found = np.empty_like(numbers)
+        said = self.system.damping * numbers
+        call(partial(self._kernels.residuals, threads), *self._arrays, said, numbers, found)
+        return found
+
+    def push(
+        self, numbers: np.ndarray, residual: np.ndarray, allowed: int, entries: int, rounds: int
+    ) -> Pushed:
+        """Push round after round; a wide round reads all rows, which costs less and is the same."""
+        narrow = min(entries, self._graph.indices.size // NARROW)
+        made = pushed = 0
+        while True:
+            done, work, too_large = call(
+                self._kernels.push, *self._arrays, self.system.damping, numbers, residual,
+                np.int64(allowed), np.int64(narrow), np.int64(rounds - made),
+            )  # fmt: skip
+            made, pushed = made + done, pushed + work
+            if too_large:
+                work = self._wide_round(numbers, residual, allowed, entries)
+            if not too_large or work < 0:
+                return Pushed(made, pushed, too_large)
+            made, pushed = made + 1, pushed + work
+
+
+def entries_of(graph: Graph, rows: Array) -> tuple[Array, Array, Array]:
+    """List the entries of some rows: each one's row, as a place in ``rows``, the entry, offsets."""
+    xp = array_module(graph.indptr)
+    starts = graph.indptr[rows]
+    offsets = segment_offsets(graph.indptr[rows + 1] - starts)
+    of = segment_ids(offsets, np.int64, int(offsets[-1]))
+    return of, xp.arange(of.size) - (offsets[:-1] - starts)[of], offsets
+
+
+def row_weights_of(graph: Graph, rows: Array) -> Array:
+    """Sum the weights of some rows without their self-loops, as the graph does for all."""
+    xp = array_module(graph.indptr)
+    of, entry, offsets = entries_of(graph, rows)
+    other = rows[of] != graph.indices[entry]
+    amounts = other if graph.weights is None else xp.where(other, graph.weights[entry], 0)
+    return segment_sums(amounts, offsets)
+
+
+def engine_of(system: System) -> Engine:
+    """Return the engine for where the graph lives."""
+    return CpuEngine(system) if system.graph.device == "cpu" else ArrayEngine(system)

@@ -1,0 +1,144 @@
+"""The equation that scores solve, in integers, and how far a solution of it is from the exact one.
+
+Seeds have the score 1, accounts known to be honest 0, and of every other vertex v
+
+    score[v] = damping * sum over its neighbours u of w[u, v] / sqrt(d[u] d[v]) * score[u],
+
+w being the weights without self-loops and d[v] what those at v add up to: Zhou et al., Learning
+with Local and Global Consistency (NIPS 2003), section 2, with clamped seeds. In y[v] = score[v] /
+sqrt(d[v]) it says that y[v] is the damped mean of its neighbours, y[v] = damping * sum of w[u, v] /
+d[v] * y[u]. Let P be these shares among the vertices that are not fixed; rows of P add up to at
+most 1, so (1 - damping P)^-1 is not negative and its rows add up to at most 1 / (1 - damping). If
+no residual, damping * mean - y[v], is beyond e, then no y is off by more than e / (1 - damping),
+and no score by more than sqrt(largest d) * e / (1 - damping).
+
+Numbers are y in units of 2^(exponent - 56), 64-bit integers. What v hears from u is cut to such a
+unit once, towards 0: integer((w / d[v]) * (damping * number[u])); and the residual of v is exactly
+the sum of these less its own number. So residuals follow from the numbers, whoever computed them in
+whatever order, by adding up or by pushing differences; nothing accumulates over rounds, nor over
+warm starts that last for years. A residual in integers is off the true one by at most a unit an
+entry and, since numbers are below 2^57 and six operations are rounded to 53 bits, 2^57 * 6 * 2^-53
+< 2^8.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.device import module_on
+from glp_rapids.graph.graph import Graph
+
+Array = Any
+BITS = 56
+ROUNDED = 1 << 8  # units by which floating-point operations may add to a residual
+CLAMPED = 1 << 6  # units by which the numbers of seeds may be off
+SETTLES = 8  # allowances, from which on rounding cannot keep pushes going for ever
+HARMONIC = 2.0**-10  # in the place of 1 - damping where that is 0
+KEPT_ABOVE, KEPT_BELOW = 1, 8  # powers of two over which an exponent is not changed
+
+
+class Fixed(NamedTuple):
+    """The vertices whose scores are known: indices, each once."""
+
+    seeds: Array
+    good: Array
+
+
+class System:
+    """The equation for one graph and its seeds.
+
+    Parameters
+    ----------
+    graph : Graph
+        Undirected.
+    fixed : Fixed
+        No vertex is both.
+    damping, tol
+        What is left of a score at each step; how far scores may be off.
+    exponent : int, optional
+        That of earlier numbers, which is kept where they are not to be scaled anew.
+    """
+
+    def __init__(
+        self, graph: Graph, fixed: Fixed, damping: float, tol: float, exponent: int | None = None
+    ) -> None:
+        xp = module_on(graph.device)
+        self.graph, self.damping, self.tol = graph, float(damping), float(tol)
+        self.total = graph.keep("row weights", graph.row_weights)
+        self.root = xp.sqrt(self.total)
+        traded = self.total > 0
+        self.fixed = ~traded
+        self.fixed[fixed.seeds] = True
+        self.fixed[fixed.good] = True
+        self.of = fixed
+        heard = fixed.seeds[traded[fixed.seeds]]
+        clamps = 1.0 / self.root[heard]
+        needed = int(math.frexp(float(clamps.max()))[1]) if heard.size else 0
+        keeps = exponent is not None and (
+            not heard.size or exponent - KEPT_BELOW <= needed <= exponent + KEPT_ABOVE
+        )
+        self.exponent = exponent if keeps else needed
+        self.clamp = xp.zeros(self.total.size, np.int64)
+        self.clamp[heard] = self._integers(clamps)
+        self.most = int(self.clamp.max()) if heard.size else 0
+        free = ~self.fixed
+        self.largest_root = float(self.root[free].max()) if bool(free.any()) else 0.0
+
+    @cached_property
+    def _allowance(self) -> int:
+        """Bound what rounding adds to a residual, in units."""
+        return self.graph.largest_degree() + ROUNDED
+
+    @property
+    def allowed(self) -> int:
+        """The largest residual with which the scores are within ``tol``, or as near as can be."""
+        gap = 1.0 - self.damping or HARMONIC
+        least = math.ceil(SETTLES * self._allowance / gap)
+        if not self.largest_root:
+            return least
+        # where seeds trade far more than all others, any residual will do
+        power = min(BITS - self.exponent, 2 * BITS + math.frexp(self.largest_root)[1])
+        wanted = math.ldexp(self.tol / self.largest_root, power) - CLAMPED
+        return max(least, min(math.floor(wanted * gap) - self._allowance, 1 << BITS))
+
+    def error(self, residual: int) -> float:
+        """Bound how far scores are off, given the largest residual; infinite if damping is 1."""
+        if not self.largest_root:
+            return 0.0
+        if self.damping == 1:
+            return math.inf
+        units = (residual + self._allowance) / (1.0 - self.damping) + CLAMPED
+        return float(np.ldexp(units * self.largest_root, self.exponent - BITS))
+
+    def clamped(self, numbers: Array) -> Array:
+        """Give the fixed vertices their numbers; those of others stay."""
+        xp = module_on(self.graph.device)
+        return xp.where(self.fixed, self.clamp, numbers)
+
+    def numbers(self, scores: Array) -> Array:
+        """Turn scores into numbers, between 0 and the largest of a seed."""
+        xp = module_on(self.graph.device)
+        found = xp.zeros(self.total.size, np.int64)
+        free = ~self.fixed
+        ratio = scores[free] / self.root[free]
+        # what is larger has no meaning, and might not fit
+        ratio = xp.minimum(ratio, math.ldexp(1.0, self.exponent + KEPT_ABOVE))
+        found[free] = xp.clip(self._integers(ratio), 0, self.most)
+        return self.clamped(found)
+
+    def scores(self, numbers: Array) -> Array:
+        """Turn numbers into scores: 1 for seeds, else not negative."""
+        xp = module_on(self.graph.device)
+        # the root first: a unit on its own may be below all floats
+        scores = xp.ldexp(numbers.astype(np.float64) * self.root, self.exponent - BITS)
+        scores = xp.maximum(scores, 0.0)
+        scores[self.of.seeds] = 1.0
+        return scores
+
+    def _integers(self, values: Array) -> Array:
+        xp = module_on(self.graph.device)
+        return xp.rint(xp.ldexp(values, BITS - self.exponent)).astype(np.int64)

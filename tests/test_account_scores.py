@@ -1,0 +1,262 @@
+"""Scores are the fixed point of their rule, within ``tol``, from wherever they start."""
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+from cases import exhaustive, some
+from graphs import GRAPHS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix, identity
+from scipy.sparse.linalg import spsolve
+from test_scores import decades
+
+from glp_rapids.datasets import blacklist, transactions
+from glp_rapids.device import to_host
+from glp_rapids.fraud import account_scores
+from glp_rapids.fraud.residual_engines import ArrayEngine, CpuEngine
+from glp_rapids.fraud.score_state import ScoreState, settle
+from glp_rapids.fraud.system import Fixed, System
+from glp_rapids.ingest.read import as_graph
+
+HYPOTHESIS = settings(max_examples=60, deadline=None)
+MONEY = {"source": "source", "destination": "destination", "multigraph": "keep"}
+
+
+def exact_scores(graph, seeds, good=(), damping=0.85):
+    """Solve Zhou's equation with clamped seeds by SciPy's direct solver."""
+    n = graph.number_of_vertices
+    weights = np.ones(graph.indices.size) if graph.weights is None else graph.weights
+    row = np.repeat(np.arange(n), np.diff(graph.indptr))
+    weights = np.where(row == graph.indices, 0, weights).astype(float)
+    total = np.bincount(row, weights, n)
+    norm = np.sqrt(np.where(total > 0, total, 1))
+    entries = damping * weights / norm[row] / norm[graph.indices]
+    matrix = csr_matrix((entries, graph.indices, graph.indptr), (n, n))
+    score = np.zeros(n)
+    score[list(seeds)] = 1
+    free = np.ones(n, dtype=bool)
+    free[[*seeds, *good]] = False
+    if free.any():
+        inner = identity(int(free.sum()), format="csc") - matrix[free][:, free].tocsc()
+        score[free] = spsolve(inner, (matrix[free] @ score))
+    return score
+
+
+def undirected(name):
+    options = GRAPHS[name]()
+    return as_graph(**{**options, "directed": False}, device="cpu")
+
+
+def some_vertices(n, number, seed=0):
+    return np.random.default_rng(seed).permutation(n)[:number].astype(np.int64)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-7])
+@pytest.mark.parametrize("damping", some([0.5, 0.85, 0.99], 0.85))
+def test_scores_are_within_tol_of_a_direct_solution(tol, damping):
+    for name in GRAPHS:
+        graph = undirected(name)
+        if not graph.number_of_vertices:
+            continue
+        seeds = some_vertices(graph.number_of_vertices, 1 + graph.number_of_vertices // 7)
+        frame = account_scores(graph, graph.external(seeds), damping=damping, tol=tol)
+        exact = exact_scores(graph, seeds, damping=damping)
+        error = np.abs(frame["score"] - exact).max()
+        assert error <= min(tol, frame.attrs["glp"]["error"]) + 1e-12, name
+        assert frame.attrs["glp"]["error"] <= tol
+        assert (frame["score"][exact == 0] == 0).all()
+
+
+@pytest.mark.parametrize("ids", some([[0], [5], [*range(1, 2000, 20)]], [0]))
+def test_amounts_over_nine_decades_around_a_hub(ids, device):
+    graph = as_graph(decades(), weight="w", device=device)
+    found = account_scores(graph, ids)
+    exact = exact_scores(graph.to("cpu"), graph.to("cpu").vertex_index(ids))
+    assert np.abs(to_host(found["score"].to_numpy()) - exact).max() <= 1e-4
+
+
+def engines(system):
+    return CpuEngine(system), ArrayEngine(system)
+
+
+weighted_pairs = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(0, 12), st.sampled_from([1, 2, 7, 1000])),
+    min_size=1, max_size=40,
+)  # fmt: skip
+
+
+def graph_of(pairs, vertices=13):
+    source, destination, weight = np.array(pairs).T
+    return as_graph((source, destination, weight), vertices=range(vertices), device="cpu")
+
+
+@HYPOTHESIS
+@given(pairs=weighted_pairs, seeds=st.sets(st.integers(0, 12), min_size=1, max_size=4))
+def test_loops_and_whole_arrays_do_the_same(pairs, seeds):
+    graph = graph_of(pairs)
+    fixed = Fixed(np.array(sorted(seeds)), np.array([], np.int64))
+    system = System(graph, fixed, 0.85, 1e-6)
+    outcomes = []
+    for engine in engines(system):
+        numbers = system.numbers(np.zeros(13))
+        residual = engine.residuals(numbers)
+        outcomes.append(settle(system, engine, numbers, residual, 1000))
+    for one, other in zip(*outcomes, strict=True):
+        assert np.all(one == other)
+    numbers, residual, _ = outcomes[0]
+    for engine in engines(system):
+        assert np.array_equal(engine.residuals(numbers), residual)
+        rows = np.array([0, 3, 12])
+        assert np.array_equal(engine.residuals_of(rows, numbers), residual[rows])
+
+
+@HYPOTHESIS
+@given(
+    worlds=st.lists(
+        st.tuples(weighted_pairs, st.sets(st.integers(0, 12), min_size=1, max_size=3)),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_a_state_follows_its_graph_as_if_all_were_read_again(worlds):
+    """Vertices come and go, weights change, and so do the seeds; the error stays what it was."""
+    state = ids = before = None
+    for pairs, seeds in worlds:
+        now = sorted({end for source, destination, _ in pairs for end in (source, destination)})
+        graph = as_graph(tuple(np.array(pairs).T), device="cpu")
+        assert to_host(graph.external().to_numpy()).tolist() == now
+        index = {vertex: i for i, vertex in enumerate(now)}
+        fixed = Fixed(np.array([index[v] for v in sorted(seeds) if v in index], np.int64),
+                      np.array([], np.int64))  # fmt: skip
+        rows = {
+            v: (graph.indices[graph.indptr[i] : graph.indptr[i + 1]],
+                graph.weights[graph.indptr[i] : graph.indptr[i + 1]])
+            for v, i in index.items()
+        }  # fmt: skip
+        rows = {v: [(now[u], w) for u, w in zip(*row, strict=True)] for v, row in rows.items()}
+        if state is None:
+            state = ScoreState(graph, fixed, 0.85, 1e-5, 1000)
+        else:
+            place = np.array([index.get(v, -1) for v in ids])
+            touched = np.array([i for v, i in index.items() if rows[v] != before.get(v)], np.int64)
+            full = state.follow(graph, fixed, 1000, place=place)
+            state = state.follow(graph, fixed, 1000, place=place, touched=touched)
+            assert np.array_equal(state.numbers, full.numbers)
+            assert np.array_equal(state.residual, full.residual)
+        ids, before = now, rows
+        exact = exact_scores(graph, fixed.seeds)
+        assert np.abs(state.scores - exact).max() <= state.error <= 1e-5
+        assert np.array_equal(state.residual, CpuEngine(state.system).residuals(state.numbers))
+
+
+@pytest.fixture(scope="module")
+def month():
+    frame, truth = transactions(30_000, accounts=3_000, merchants=300, rings=6, towns=10, seed=2)
+    return frame.sort_values("time", ignore_index=True), blacklist(truth, 0.3, seed=2)
+
+
+def test_neither_rows_nor_threads_show(month, device):
+    frame, seeds = month
+    expected = account_scores(frame, seeds, absent="drop", device=device, **MONEY)
+    shuffled = frame.sample(frac=1, random_state=0)
+    before = numba.get_num_threads()
+    for threads in {1, before}:
+        numba.set_num_threads(threads)
+        try:
+            found = account_scores(shuffled, seeds[::-1], absent="drop", device=device, **MONEY)
+        finally:
+            numba.set_num_threads(before)
+        pd.testing.assert_frame_equal(found, expected)
+
+
+def test_whole_arrays_sweep_as_compiled_loops_do(month, monkeypatch):
+    frame, seeds = month
+    expected = account_scores(frame, seeds, absent="drop", device="cpu", **MONEY)
+    monkeypatch.setattr("glp_rapids.fraud.score_state.engine_of", ArrayEngine)
+    monkeypatch.setattr("glp_rapids.fraud.residual_engines.AT_ONCE", 5_000)
+    found = account_scores(frame, seeds, absent="drop", device="cpu", **MONEY)
+    pd.testing.assert_frame_equal(found, expected)
+    assert found.attrs["glp"]["pushed"] == expected.attrs["glp"]["pushed"]
+
+
+def test_warm_is_as_near_as_cold_and_cheaper(month):
+    frame, seeds = month
+    earlier = account_scores(frame[:25_000], seeds, absent="drop", device="cpu", **MONEY)
+    # a call that ends at once: all is as it was
+    again = account_scores(
+        frame[:25_000], seeds, absent="drop", previous=earlier, device="cpu", **MONEY
+    )
+    assert again.attrs["glp"]["sweeps"] <= 2
+    graph = as_graph(frame[10:25_010], **MONEY, device="cpu")
+    cold = account_scores(graph, seeds, absent="drop")
+    warm = account_scores(graph, seeds, absent="drop", previous=earlier.sample(frac=1))
+    assert warm.attrs["glp"]["pushed"] < cold.attrs["glp"]["pushed"] / 2
+    index = graph.vertices.lookup(seeds, "seeds", absent=True)
+    exact = exact_scores(graph, np.unique(index[index >= 0]))
+    for found in (warm, cold):
+        assert np.abs(found["score"] - exact).max() <= found.attrs["glp"]["error"] <= 1e-4
+    assert np.abs(warm["score"] - cold["score"]).max() <= 2e-4
+
+
+def test_a_unit_that_no_longer_fits_is_changed():
+    """The lightest seed decides what a unit is; here it grows from a cent to millions and back."""
+    state = None
+    for weight in (1, 10**12, 1):
+        graph = as_graph((np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([weight] * 3)),
+                         device="cpu")  # fmt: skip
+        fixed = Fixed(np.array([0]), np.array([], np.int64))
+        if state is None:
+            state = ScoreState(graph, fixed, 0.85, 1e-6, 1000)
+        else:
+            state = state.follow(graph, fixed, 1000, touched=np.arange(4))
+        assert np.abs(state.scores - exact_scores(graph, [0])).max() <= state.error <= 1e-6
+
+
+def test_too_few_rounds_and_weights_too_far_apart_warn(month):
+    frame, seeds = month
+    with pytest.warns(UserWarning, match=r"after max_iter=3 rounds; raise max_iter, or tol"):
+        found = account_scores(frame, seeds, absent="drop", max_iter=3, device="cpu", **MONEY)
+    assert not found.attrs["glp"]["converged"]
+    graph = as_graph(frame, **MONEY, device="cpu")
+    index = graph.vertices.lookup(seeds, "seeds", absent=True)
+    exact = exact_scores(graph, np.unique(index[index >= 0]))
+    assert np.abs(found["score"] - exact).max() <= found.attrs["glp"]["error"]
+    edges = pd.DataFrame({"src": [0, 1, 1], "dst": [1, 2, 3], "w": [1e-30, 1.0, 1e30]})
+    with pytest.warns(UserWarning, match="64 bits give no more; raise tol"):
+        account_scores(edges, [0], weight="w", device="cpu")
+
+
+def test_a_damping_of_one_gives_harmonic_scores():
+    path = as_graph((np.arange(4), np.arange(1, 5)), device="cpu")
+    found = account_scores(path, [0], damping=1)
+    # the root of the weights at a vertex, times one constant
+    assert np.allclose(found["score"], [1, 2**0.5, 2**0.5, 2**0.5, 1], atol=1e-3)
+    assert found.attrs["glp"]["error"] == np.inf
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"tol": 0}, ValueError, "tol must be"),
+        ({"tol": None}, ValueError, "tol must be"),
+        ({"max_iter": -1}, ValueError, "max_iter"),
+        ({"max_iter": 1.5}, TypeError, "max_iter"),
+        *exhaustive(
+            ({"previous": [1, 2]}, TypeError, "previous must be a frame"),
+            ({"previous": {"vertex": [1]}}, ValueError, "one column 'score'"),
+            ({"previous": {"vertex": [1], "score": [np.nan]}}, ValueError, "null, infinite or neg"),
+            ({"previous": {"vertex": [1], "score": [-1.0]}}, ValueError, "null, infinite or neg"),
+            ({"previous": {"vertex": [1], "score": ["a"]}}, TypeError, "previous"),
+            ({"previous": {"vertex": ["1"], "score": [1.0]}}, TypeError, "previous"),
+            ({"previous": {"vertex": [1, 1], "score": [1.0, 0.5]}}, ValueError, "vertex twice"),
+            ({"previous": {"vertex": [1], "score": [1.0]}, "damping": 1}, ValueError, "below 1"),
+        ),
+    ],
+)
+def test_bad_options_of_scores_are_refused(options, error, message):
+    if isinstance(options.get("previous"), dict):
+        options = {**options, "previous": pd.DataFrame(options["previous"])}
+    with pytest.raises(error, match=message):
+        account_scores(pd.DataFrame({"src": [1], "dst": [2]}), [1], device="cpu", **options)
