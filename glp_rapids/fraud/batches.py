@@ -15,6 +15,7 @@ from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud import clock
 from glp_rapids.fraud.engines import Array, Batch
 from glp_rapids.fraud.pairs import Rows, units
+from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest import rank, readers
 from glp_rapids.ingest.options import ColumnNames
 
@@ -37,6 +38,16 @@ class Reader:
     def time_label(self) -> str:
         """What messages call the times."""
         return f"time column {self.time!r}"
+
+    @property
+    def number_of_id_columns(self) -> int:
+        """How many columns an account's id has."""
+        return len(readers.names_of(self.source, "source"))
+
+    @property
+    def no_vertices(self) -> VertexIds:
+        """No ids of accounts, in as many columns."""
+        return VertexIds(VertexIds.numbers(0, "cpu").columns * self.number_of_id_columns, "pandas")
 
     def checked(self, frame: Frame, kind: Kind | None) -> tuple[Frame, Kind]:
         """Return the frame, out of its proxy, and its kind; refuse one without the columns.

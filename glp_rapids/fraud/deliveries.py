@@ -5,6 +5,7 @@ Rows have no names, so neither can be told for sure, and neither is an error.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,7 +61,11 @@ def _later(batches: dict[tuple[int, ...], int | float], start: int | float) -> d
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=5)  # of who called `append`, which is guarded
+    """Warn with the line that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("glp_rapids."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def _summary(rows: Rows, number_of_vertices: int) -> tuple[int, ...]:

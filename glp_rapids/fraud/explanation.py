@@ -259,20 +259,23 @@ def _frame(
 
 def _times(window: SlidingWindow, source: np.ndarray, destination: np.ndarray) -> dict[str, Any]:
     """Find when some pairs traded at first and at last, by one look at the rows of the window."""
-    rows = window._rows
-    xp = array_module(rows.time)
     known = np.zeros(window.number_of_vertices, dtype=bool)
     known[source], known[destination] = True, True
-    known = to_device(known, device_of(rows.time))
-    some = rows[xp.flatnonzero(known[rows.source] & known[rows.destination])]
-    ends = (to_host(end).astype(np.int64) for end in (some.source, some.destination))
-    pair = _unordered(*ends, known.size)
-    asked, time = _unordered(source, destination, known.size), to_host(some.time)
+    pairs, times = [], []
+    for rows in window._state.engine.runs():
+        there = to_device(known, device_of(rows.time))
+        some = rows[array_module(there).flatnonzero(there[rows.source] & there[rows.destination])]
+        ends = (to_host(end).astype(np.int64) for end in (some.source, some.destination))
+        pairs.append(_unordered(*ends, known.size))
+        times.append(to_host(some.time))
+    asked, pair, time = (
+        _unordered(source, destination, known.size), np.concatenate(pairs), np.concatenate(times)
+    )  # fmt: skip
     order = np.lexsort((time, pair))
     pair, time = pair[order], time[order]
     first = time[np.searchsorted(pair, asked)]
     last = time[np.searchsorted(pair, asked, side="right") - 1]
-    if window._times != NUMBERS:
+    if window._state.times != NUMBERS:
         first, last = first.astype("M8[us]"), last.astype("M8[us]")
     return {"first": first, "last": last}
 

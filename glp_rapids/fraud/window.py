@@ -24,10 +24,9 @@ from glp_rapids.fraud import clock
 from glp_rapids.fraud.batches import Reader, first_of_each
 from glp_rapids.fraud.clock import PER_DAY, refuse_leap, start_of
 from glp_rapids.fraud.deliveries import Deliveries
-from glp_rapids.fraud.engines import ENGINES, Engine, Window, edges_of, graph_of
+from glp_rapids.fraud.engines import ENGINES, Batch, Engine, Window, edges_of, graph_of
 from glp_rapids.fraud.pairs import refuse_total
 from glp_rapids.graph.graph import Graph
-from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest.options import ColumnNames
 from glp_rapids.ingest.readers import names_of
 
@@ -214,13 +213,21 @@ class SlidingWindow:
         TypeError
             ``frame`` is no frame, or a column holds another type than is needed or than before.
         """
-        state = self._state
-        frame, kind = self._reader.checked(frame, state.kind)
+        read = self._read(frame, now)
+        return Change(0, 0, 0, 0) if read is None else self._take(*read)
+
+    def _read(self, frame: Frame, now: Any) -> tuple[Batch, Kind, str] | None:
+        """Read a batch, and the kinds of its frame and times; None: it has no rows."""
+        frame, kind = self._reader.checked(frame, self._state.kind)
         if not len(frame):
-            return Change(0, 0, 0, 0)
-        batch, time_kind = self._reader.read(frame, kind, state.times)
-        state = state._replace(kind=kind, times=time_kind)
+            return None
+        batch, time_kind = self._reader.read(frame, kind, self._state.times)
         self._reader.refuse_lead(batch, now, time_kind)
+        return batch, kind, time_kind
+
+    def _take(self, batch: Batch, kind: Kind, time_kind: str) -> Change:
+        """Take in a batch that is read."""
+        state = self._state._replace(kind=kind, times=time_kind)
         engine = state.engine
         if engine is None:  # cuDF's ids are only where all is arrays
             engine = ENGINES[self.device if kind == "pandas" else "gpu"]()(self.directed)
@@ -319,9 +326,8 @@ class SlidingWindow:
         Notes
         -----
         The graph of a mark and that of now differ only at these vertices and at those that are
-        gone. The window remembers when each vertex changed last, so a mark costs nothing however
-        old it gets, and asking costs a pass over the vertices, beside the merge that the next
-        `graph` does not need any more.
+        gone. A mark costs nothing however old it gets, and asking costs a pass over the vertices,
+        beside the merge that the next `graph` does not need any more.
         """
         if isinstance(mark, bool) or not isinstance(mark, int | np.integer):
             raise TypeError(f"mark must be what mark() returned, not {mark!r:.80}")
@@ -331,12 +337,9 @@ class SlidingWindow:
             )
         engine = self._state.engine
         if engine is None:
-            number = len(names_of(self._reader.source, "source"))
-            ids = VertexIds(VertexIds.numbers(0, "cpu").columns * number, "pandas")
-            return kinds.to_frame(ids.take(None), "pandas")
-        return kinds.to_frame(
-            engine.window().vertices.take(engine.changed_since(mark)), self._state.kind
-        )
+            return kinds.to_frame(self._reader.no_vertices.take(None), "pandas")
+        index = engine.changed_since(mark)
+        return kinds.to_frame(engine.window().vertices.take(index), self._state.kind)
 
     @guarded
     def graph(self, weight: Literal["transfers", "amount"] | None = "transfers") -> Graph:

@@ -7,7 +7,7 @@ are merged when they are asked for; on a GPU, whose memory is fast, all is merge
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -110,6 +110,21 @@ class Engine(Protocol):
 
     def window(self) -> Window:
         """Return the sums by pair; kept."""
+
+    def runs(self) -> Iterator[Rows]:
+        """Yield all transactions, part by part, with the vertices of `window` that they index."""
+
+    def ids(self) -> tuple[VertexIds, Array] | None:
+        """Return the ids that transactions have, and their times."""
+
+    def knowing(self, ids: VertexIds, times: Array) -> Engine:
+        """Return the same with such ids."""
+
+    def places(self) -> Array | None:
+        """Return a number of each vertex that it keeps while it is here; None: they have none.
+
+        Later others may have it.
+        """
 
     def changed_since(self, version: int) -> Array:
         """Find the vertices here, by index, of which transactions joined or left since then."""

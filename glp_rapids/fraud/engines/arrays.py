@@ -7,7 +7,8 @@ again. A batch costs a few passes over the window.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,18 @@ class ArrayEngine:
             indices = pairs.column.astype(index_dtype(number))
             self._window = Window(vertices, indptr, indices, pairs.transfers, pairs.units)
         return self._window
+
+    def runs(self) -> Iterator[Rows]:
+        yield self._held.rows
+
+    def ids(self) -> tuple[VertexIds, Array] | None:
+        return None if self._held.ids is None else (self._held.ids, self._held.id_time)
+
+    def knowing(self, ids: VertexIds, times: Array) -> ArrayEngine:
+        return ArrayEngine(self.directed, replace(self._held, ids=ids, id_time=times), self.version)
+
+    def places(self) -> None:
+        return None
 
     def changed_since(self, version: int) -> Array:
         changed = self._held.changed

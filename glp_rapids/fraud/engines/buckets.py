@@ -9,7 +9,7 @@ than there are rows, it adds up the rows. Places of ids without rows are then gi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -25,6 +25,7 @@ from glp_rapids.fraud.kernels import merging
 from glp_rapids.fraud.pairs import Rows
 from glp_rapids.fraud.sorted_ids import SortedIds, stacked
 from glp_rapids.graph.build import ordering
+from glp_rapids.graph.vertex_ids import VertexIds
 
 BUCKETS = 64  # of a window; what leaves with an append is cut from one
 SPARE = 1 << 16  # so much may be noted beside a small window
@@ -129,6 +130,27 @@ class BucketEngine:
         if held.noted or held.places.fresh:
             self._held = held = _settled(held, self.directed)
         return Window(held.places.sorted.ids, *held.sums)
+
+    def runs(self) -> Iterator[Rows]:
+        self.window()
+        rank = self._held.places.ranks()
+        for runs in self._held.buckets.values():
+            for run in runs:
+                yield run.renamed(rank)
+
+    def ids(self) -> tuple[VertexIds, np.ndarray] | None:
+        if not self._held.ids:
+            return None
+        together = _ids_joined(self._held.ids)
+        return together.ids, together.value
+
+    def knowing(self, ids: VertexIds, times: np.ndarray) -> BucketEngine:
+        held = replace(self._held, ids=(SortedIds(ids, times),))
+        return BucketEngine(self.directed, held, self.version)
+
+    def places(self) -> np.ndarray:
+        self.window()
+        return self._held.places.sorted.value
 
     def changed_since(self, version: int) -> np.ndarray:
         window = self.window()
