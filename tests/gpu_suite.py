@@ -36,7 +36,7 @@ PARTS = {
     ],
     "frames": [
         "copies", "docstrings", "fraud", "id_words", "ingest_cugraph_gpu", "ingest_gpu",
-        "mapped", "networkx_backend", "window", "window_clock",
+        "mapped", "monitor", "networkx_backend", "window", "window_clock",
     ],
 }  # fmt: skip
 # Processes that share one GPU; two threads each, as there are CPU cores for no more.

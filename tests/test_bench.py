@@ -452,3 +452,14 @@ def test_a_window_stays_full(flags, device):
     held = stream.window()
     assert held.append(stream.batch(1000)).added == 1000
     assert held.append(stream.batch(30)) == (30, 30, 0, 0)
+
+
+def test_a_monitor_sees_rings(device):
+    options = ["--rows", "60000", "--every", "2D", "--ticks", "6", "--device", device]
+    [(title, [row])] = tables_of("monitor", *options).items()
+    assert "a window of 30 days" in title
+    assert row["ticks"] == 6
+    assert 1800 < row["rows a tick"] < 2200
+    assert row["p99 ms"] >= row["median ms"] > row["scores ms"] > 0
+    assert 0 <= row["cluster id changed"] <= 0.2
+    assert row["alerts"] > 0

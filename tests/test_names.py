@@ -11,12 +11,13 @@ from glp_rapids.fraud.names import EVENTS, Register, carried
 
 def twin(before, clusters, tick):
     """Name sets of members after the named sets of before: a list of (name, members), by age."""
+    by_founder = sorted(range(len(clusters)), key=lambda new: min(clusters[new]))
     overlap = lambda old, new: len(before[old][1] & clusters[new])  # noqa: E731
     heirs = {}
     for old in range(len(before)):
         near = [new for new in range(len(clusters)) if overlap(old, new)]
         if near:
-            heirs[old] = max(near, key=lambda new: (overlap(old, new), -min(clusters[new])))
+            heirs[old] = max(near, key=lambda new: (overlap(old, new), -by_founder.index(new)))
     named, origins = {}, {}
     for new in range(len(clusters)):
         claims = [old for old, heir in heirs.items() if heir == new]

@@ -26,6 +26,7 @@ BENCHES = {
     "steps": "where a run on a GPU spends its time: every step of every sweep, and its barriers",
     "ingest": "edge frames and cuGraph's graphs into ours, cuGraph's own conversion beside it",
     "diversity": "ego-networks: all, the best, several devices; cores and trusses beside cuGraph's",
+    "monitor": "fraud alerts tick by tick: seconds by stage, names that last, time to an alert",
     "window": "a sliding window of transactions: batches, the graph after them, all anew",
     "traversal": "breadth-first search and shortest paths, SciPy and NetworKit beside them",
     "compressed": "bits an entry, encoding, and propagation on compressed graphs beside plain ones",

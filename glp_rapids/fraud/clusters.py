@@ -165,7 +165,7 @@ def grouped(
     """Find the clusters among accounts that are scored."""
     xp = array_module(transfers.indptr)
     close = xp.flatnonzero((score >= limits.minimum_score) & (score > 0))
-    total = transfers.row_weights()[close]
+    total = transfers.keep("row weights", transfers.row_weights)[close]
     inner = induced(transfers, close)
     worth = inner if values is None else induced(values, close)
     community = connected_core(

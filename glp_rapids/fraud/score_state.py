@@ -74,6 +74,19 @@ class ScoreState:
         numbers = system.numbers(scores)
         self._settle(system, engine, numbers, engine.residuals(numbers), max_iter)
 
+    @classmethod
+    def restored(
+        cls, graph: Graph, fixed: Fixed, damping: float, tol: float, numbers: Array, exponent: int,
+        rounds: int, entries: int,
+    ) -> ScoreState:  # fmt: skip
+        """Return the state of a graph that had these numbers, and took so much."""
+        state = object.__new__(cls)
+        state.system = System(graph, fixed, damping, tol, exponent)
+        state.numbers, state.residual = numbers, engine_of(state.system).residuals(numbers)
+        largest = int(array_module(numbers).abs(state.residual).max()) if numbers.size else 0
+        state.effort = Effort(rounds, entries, largest)
+        return state
+
     @property
     def scores(self) -> Array:
         """The scores, by vertex."""

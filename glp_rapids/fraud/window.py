@@ -217,7 +217,6 @@ class SlidingWindow:
         return Change(0, 0, 0, 0) if read is None else self._take(*read)
 
     def _read(self, frame: Frame, now: Any) -> tuple[Batch, Kind, str] | None:
-        """Read a batch, and the kinds of its frame and times; None: it has no rows."""
         frame, kind = self._reader.checked(frame, self._state.kind)
         if not len(frame):
             return None

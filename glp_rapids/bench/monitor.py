@@ -1,0 +1,118 @@
+"""A monitor at work: what a tick costs by stage, how long names last, how soon a ring is seen.
+
+`datasets.drifting_transactions` of 60 days, with a fifth of the ring members as seeds. A window of
+30 days is filled by the rows up to half of that, and the rest comes in ticks of ``--every``.
+"cluster id changed" is the share, of the accounts that are in some cluster in two ticks in a row,
+of those whose cluster is called otherwise in the second. "hours to alert" is the median time from
+the opening of a ring's first episode to the first tick with five of its members in one cluster;
+"rings seen" counts the rings of which that was found, of those that were awake in the replay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.bench.table import Tables
+from glp_rapids.bench.timing import synchronise
+from glp_rapids.datasets import drifting_transactions
+from glp_rapids.device import choose
+from glp_rapids.frames.kinds import Frame, to_frame
+from glp_rapids.fraud import Monitor, SlidingWindow, Tick
+
+DAYS, WINDOW = 60, 30
+SEEN = 5  # members of a ring in one cluster
+STAGES = ("window", "graph", "scores", "clusters", "frames")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    parser.add_argument("--rows", type=int, default=2_000_000, help="in all; half fill the window")
+    parser.add_argument("--every", default="6h", metavar="SPAN", help="of a tick (default 6h)")
+    parser.add_argument("--ticks", type=int, default=120, help="at the most (default 120)")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Return a table of one row."""
+    device = choose(options.device)
+    rows = options.rows
+    frame, truth = drifting_transactions(
+        rows, days=DAYS, accounts=max(rows // 10, 100), merchants=max(rows // 100, 100),
+        rings=max(rows // 25_000, 2), towns=max(rows * 3 // 10_000, 2),
+    )  # fmt: skip
+    members = truth["vertex"].drop_duplicates().sort_values()
+    watch = Monitor(
+        SlidingWindow(days=WINDOW, id="transaction", device=device),
+        members.iloc[np.random.default_rng(0).permutation(len(members))[: len(members) // 5]],
+    )
+    stamp = frame["time"].dt.floor(options.every)
+    half = frame["time"].iloc[0].floor("D") + pd.Timedelta(days=WINDOW)
+    watch.update(_given(frame[stamp < half], device))
+    parts = [part for _, part in frame[stamp >= half].groupby(stamp[stamp >= half])]
+    ticks, seconds, ends = [], [], []
+    for part in parts[: options.ticks]:
+        batch = _given(part, device)
+        synchronise(device)
+        begin = time.perf_counter()
+        ticks.append(watch.update(batch))
+        synchronise(device)
+        seconds.append(time.perf_counter() - begin)
+        ends.append(part["time"].iloc[-1])
+    delays, born = _delays(ticks, ends, truth[truth["opening"] >= half])
+    stages = [tick.alerts.attrs["glp"]["seconds"] for tick in ticks]
+    row = {
+        "ticks": len(ticks), "rows a tick": len(frame[stamp >= half]) // len(parts),
+        "median ms": 1e3 * np.median(seconds), "p99 ms": 1e3 * np.quantile(seconds, 0.99),
+        **{f"{name} ms": 1e3 * np.median([one[name] for one in stages]) for name in STAGES},
+        "alerts": sum(len(tick.alerts) for tick in ticks),
+        "cluster id changed": _renamed(ticks),
+        "rings seen": f"{len(delays)} of {born}",
+        "hours to alert": float(np.median(delays)) if delays else None,
+    }  # fmt: skip
+    title = f"Monitor, a window of {WINDOW} days with {len(watch.window):,} rows, on the {device}"
+    return {title: [row]}
+
+
+def _given(part: pd.DataFrame, device: str) -> Frame:
+    if device == "cpu":
+        return part
+    return to_frame({name: part[name] for name in part.columns}, "cudf")
+
+
+def _members(tick: Tick) -> pd.Series:
+    members = tick.members
+    members = members.to_pandas() if hasattr(members, "to_pandas") else members
+    return members.set_index("vertex")["cluster_id"]
+
+
+def _renamed(ticks: list[Tick]) -> float:
+    """Return the share of members whose cluster has another name in the next tick."""
+    changed = stayed = 0
+    names = [_members(tick) for tick in ticks]
+    for before, now in pairwise(names):
+        both = before.index.intersection(now.index)
+        stayed += len(both)
+        changed += int((before[both] != now[both]).sum())
+    return changed / max(stayed, 1)
+
+
+def _delays(
+    ticks: list[Tick], ends: list[pd.Timestamp], truth: pd.DataFrame
+) -> tuple[list[float], int]:
+    """Return the hours until each ring was seen, and how many rings there were."""
+    names = [_members(tick) for tick in ticks]
+    found, born = [], 0
+    for _, ring in truth[truth["opening"] <= ends[-1]].groupby("ring"):
+        born += 1
+        first = ring[ring["opening"] == ring["opening"].min()]
+        for end, clusters in zip(ends, names, strict=True):
+            inside = clusters[clusters.index.intersection(first["vertex"])]
+            if end >= first["opening"].iloc[0] and inside.value_counts().max() >= SEEN:
+                found.append((end - first["opening"].iloc[0]) / pd.Timedelta(hours=1))
+                break
+    return found, born

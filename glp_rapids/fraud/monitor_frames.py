@@ -1,0 +1,90 @@
+"""The frames that a tick of a monitor consists of."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.device import array_module, to_host
+from glp_rapids.frames import kinds
+from glp_rapids.frames.kinds import Frame, Kind
+from glp_rapids.fraud.clusters import Clusters
+from glp_rapids.fraud.names import Register
+from glp_rapids.fraud.window import Change
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.vertex_ids import VertexIds
+
+Array = Any
+ALERTS = {
+    "cluster_id": object, "event": object, "parents": object, "joined": np.int64,
+    "left": np.int64, "score": np.float64, "delta": np.float64,
+}  # fmt: skip
+_CLUSTERS = {
+    "cluster": np.int64, "size": np.int64, "seeds": np.int64, "score": np.float64,
+    "value": np.float64, "density": np.float64, "share": np.float64,
+}  # fmt: skip
+
+
+class Tick(NamedTuple):
+    """What an update of a `Monitor` found; frames are of the kind of the batches."""
+
+    number: int
+    change: Change
+    alerts: Frame
+    changes: Frame
+    clusters: Frame
+    members: Frame
+
+
+def frames_of(
+    graph: Graph, found: Clusters, register: Register, score: Array, is_seed: Array,
+    changed: tuple[Array, Array],
+) -> dict[str, Frame]:  # fmt: skip
+    """Make the frames of scores that have changed, of clusters and of their members."""
+    index, previous = array_module(score).flatnonzero(changed[0]), changed[1]
+    member = found.member
+    cluster_id = pd.Series(_names(register)[register.cluster], dtype=object)
+    columns = {"score": score[member], "is_seed": is_seed[member]}
+    return {
+        "changes": graph.frame({"score": score[index], "previous": previous[index]}, vertex=index),
+        "clusters": _clusters(register, found, graph.vertices.kind),
+        "members": graph.frame({"cluster_id": cluster_id, **columns}, vertex=member),
+    }
+
+
+def empty_frames(no_vertices: VertexIds, kind: Kind) -> dict[str, Frame]:
+    """Make the same of a window without transactions."""
+    none, texts = np.empty(0), pd.Series([], dtype=object)
+    vertex = no_vertices.take(None)
+    columns = {name: none.astype(dtype) for name, dtype in _CLUSTERS.items()}
+    members = {"cluster_id": texts, "score": none, "is_seed": none.astype(bool)}
+    return {
+        "changes": kinds.to_frame({**vertex, "score": none, "previous": none}, kind),
+        "clusters": _clusters(Register(), Clusters(none.astype(np.int64), none, columns), kind),
+        "members": kinds.to_frame({**vertex, **members}, kind),
+    }
+
+
+def alerts_frame(alerts: dict[str, list], kind: Kind) -> Frame:
+    """Make the frame of alerts, by falling score, the older first."""
+    columns = {name: pd.Series(values, dtype=ALERTS[name]) for name, values in alerts.items()}
+    order = np.argsort(-columns["score"].to_numpy(), kind="stable")  # null comes last
+    return kinds.to_frame({name: kinds.taken(one, order) for name, one in columns.items()}, kind)
+
+
+def _clusters(register: Register, found: Clusters, kind: Kind) -> Frame:
+    """Make the frame of clusters, in the order in which they were found."""
+    names = np.full(len(register.names), "", dtype=object)
+    if found.member.size:
+        names[to_host(found.cluster)] = _names(register)[register.cluster]
+    columns = {"cluster_id": pd.Series(names, dtype=object), **found.columns}
+    del columns["cluster"]
+    return kinds.to_frame(columns, kind)
+
+
+def _names(register: Register) -> np.ndarray:
+    names = np.empty(len(register.names), dtype=object)
+    names[:] = register.names
+    return names

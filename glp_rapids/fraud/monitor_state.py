@@ -1,0 +1,123 @@
+"""What a monitor knows from tick to tick, and how that of one is found again in the next."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.device import array_module, to_host
+from glp_rapids.frames import kinds
+from glp_rapids.frames.kinds import Kind
+from glp_rapids.fraud import sorted_ids
+from glp_rapids.fraud.clusters import Clusters
+from glp_rapids.fraud.engines import Batch
+from glp_rapids.fraud.ids import joined, taken
+from glp_rapids.fraud.names import Register, carried
+from glp_rapids.fraud.score_state import ScoreState
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.vertex_ids import VertexIds
+
+Array = Any
+NOISE = 2  # scores that are each within tol may differ by so many for no reason
+
+
+class State(NamedTuple):
+    """All of a monitor that changes; replaced as a whole."""
+
+    tick: int = 0
+    seeds: VertexIds | None = None
+    good: VertexIds | None = None
+    mark: int = 0  # of the window, when it was last looked at
+    vertices: VertexIds | None = None
+    places: Array | None = None  # see `engines.Engine.places`
+    scores: ScoreState | None = None
+    period: int = 0  # of length `refresh`, in which scores were last computed from nothing
+    register: Register = Register()
+
+
+class Delivery(NamedTuple):
+    """What a tick is given, read and checked; a batch is None if there is none."""
+
+    batch: Batch | None = None
+    kind: Kind | None = None
+    times: str | None = None
+    add: VertexIds | None = None
+    drop: VertexIds | None = None
+
+
+def index_since(
+    before: tuple[VertexIds, Array | None], now: tuple[VertexIds, Array | None], touched: Array
+) -> Array | None:
+    """Find where the vertices of before are now, -1 for those that have left; None: all stayed.
+
+    ``before``, ``now``: vertices and their places (see `engines.Engine.places`). ``touched``: the
+    vertices of now that are others than they were, all that have come among them.
+    """
+    (old, old_places), (new, new_places) = before, now
+    if old is new:
+        return None
+    if old_places is None or new_places is None:
+        _, old_index, new_index = joined(old, new, old.columns[0].device)
+        xp = array_module(new_index)
+        rank = xp.full(max(len(old) + len(new), 1), -1, dtype=np.int64)
+        rank[new_index] = xp.arange(len(new))
+        return rank[: len(old)] if old_index is None else rank[old_index]
+    size = max(int(places.max(initial=-1)) for places in (old_places, new_places)) + 1
+    rank, former = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
+    rank[new_places] = np.arange(new_places.size)
+    former[old_places] = np.arange(old_places.size)
+    place = rank[old_places]
+    # who has come may have the place of somebody who has left
+    index = former[new_places[touched]]
+    index, touched = index[index >= 0], touched[index >= 0]
+    others = np.zeros(index.size, dtype=bool)
+    for one, other in zip(old.columns, new.columns, strict=True):
+        others |= np.asarray(one.at(index) != other.at(touched), dtype=bool)
+    place[index[others]] = -1
+    # and who has left and come again has another
+    came = np.ones(len(new), dtype=bool)
+    came[place[place >= 0]] = False
+    came = np.flatnonzero(came)
+    there, former = sorted_ids.found(sorted_ids.of_type(old, new), taken(new, came))
+    place[former] = came[there]
+    return place
+
+
+def score_changes(
+    before: ScoreState | None, place: Array | None, score: Array, tol: float
+) -> tuple[Array, Array]:
+    """Mark the accounts whose scores have changed; return all their former scores, too."""
+    xp = array_module(score)
+    previous = xp.zeros(score.size)
+    if before is not None and place is None:
+        previous = before.scores
+    elif before is not None:
+        here = xp.flatnonzero(place >= 0)
+        previous[place[here]] = before.scores[here]
+    return xp.abs(score - previous) > NOISE * tol, previous
+
+
+class Laps:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Note how long it took since the last stage."""
+        now = time.perf_counter()
+        self.seconds[stage] = now - self._last
+        self._last = now
+
+
+def named(state: State, graph: Graph, found: Clusters) -> tuple[State, dict[str, list]]:
+    """Name the clusters that were found after those of the tick before."""
+    columns = (column.at(found.member) for column in graph.vertices.columns)
+    ids = pd.DataFrame({i: pd.Series(kinds.on_host(one)) for i, one in enumerate(columns)})
+    cluster, score = to_host(found.cluster), to_host(found.columns["score"])
+    register, changes = carried(state.register, ids, cluster, score, state.tick)
+    return state._replace(register=register), changes.alerts
