@@ -1,5 +1,6 @@
 import inspect
 import json
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 
 from glp_rapids.cli import doctor, main
 from glp_rapids.frames import files
-from glp_rapids.fraud import find_clusters
+from glp_rapids.fraud import Monitor, find_clusters
 
 TRIANGLES = "src,dst\na,b\na,c\nb,c\nd,e\nd,f\ne,f\n"
 
@@ -283,6 +284,31 @@ def test_fraud_keeps_to_its_window(payments, capsys):
     assert "1 with 5 accounts, 4 of them not on the blacklist" in out
     assert cpu(*fraud(payments, "a\nv\n")) == 0
     assert "20, of which 20 in the window" in capsys.readouterr().out
+
+
+def test_monitor_replays_what_the_demo_wrote(demo, tmp_path, capsys):
+    folder, _ = demo
+    transactions, seeds = folder / "transactions.parquet", folder / "blacklist.csv"
+    outputs = ["--output", tmp_path / "a.csv", "--members", tmp_path / "m.parquet"]
+    words = ["--days", 30, "--every", "3D", *outputs, "--folder", tmp_path / "watch"]
+    assert cpu("monitor", transactions, "--seeds", seeds, *words) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^2026-01-\d\d 00:00:00  new    \d+:\d+ +\d+ joined    0 left", out, re.M)
+    assert "10 ticks" in out
+    alerts = pd.read_csv(tmp_path / "a.csv")
+    assert f"{len(alerts)} alerts" in out
+    found = pd.read_parquet(tmp_path / "m.parquet")
+    wanted = pd.read_parquet(folder / "members.parquet")
+    assert len(set(found["vertex"]) ^ set(wanted["vertex"])) <= 2  # scores are within tol
+    watch = Monitor.open(tmp_path / "watch", device="cpu")
+    assert set(watch.window.edges().columns) == {"source", "destination", "transfers", "amount"}
+    assert len(watch.window) == 50_000
+    for every, said in (("0h", "--every must be above 0"), ("x", "--every must be a length")):
+        words = [transactions, "--seeds", seeds, "--days", 3, "--every", every]
+        assert said in fails(capsys, "monitor", *words)
+    (tmp_path / "none.txt").write_text("123456789\n")
+    words = [transactions, "--seeds", tmp_path / "none.txt", "--days", 3]
+    assert "none of its ids is in the transactions" in fails(capsys, "monitor", *words)
 
 
 @pytest.mark.parametrize("seeds", ["a\n", "id\na\n", '"a",known since 2024\n', "a\na\n\n"])

@@ -26,6 +26,7 @@ COMMANDS = {
     "sssp": "find shortest paths from a start, in a file of edges with lengths",
     "compress": "write a graph to a file in a few bits an edge, and say where they go",
     "fraud": "find suspicious clusters in a file of transactions, given a blacklist",
+    "monitor": "replay transactions tick by tick, and say what becomes of suspicious clusters",
     "warmup": "compile before the first call, into the cache, as for a container's image",
     "doctor": "say which GPU and libraries are here, what is wrong with them, and the mend",
     "bench": "measure quality and speed, other libraries beside this one",
@@ -46,6 +47,7 @@ then with your data (a GPU is used where there is one):
   glp-rapids diversity friends.csv --k 4 --model truss --top 100 --output diverse.csv
   glp-rapids compress edges.csv graph.glp   # read graph.glp instead of edges.csv from then on
   glp-rapids fraud transactions.parquet --seeds blacklist.txt --days 30 --output members.csv
+  glp-rapids monitor transactions.parquet --seeds blacklist.txt --days 30 --every 6h
 
 `glp-rapids COMMAND --help` has more examples.
 """

@@ -31,6 +31,23 @@ TIME_UNITS = ("D", "h", "m", "s", "ms", "us")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     parser.epilog = EPILOG
+    columns = add_inputs(parser)
+    columns.add_argument(
+        "--days", type=float, metavar="N",
+        help="only transactions of the last N days before the newest one; default: all of them, "
+        "and no column of times is needed",
+    )  # fmt: skip
+    add_limits(parser)
+    out = parser.add_argument_group("the results, by their endings CSV or Parquet")
+    out.add_argument("--output", type=Path, metavar="FILE", help="the accounts of the clusters")
+    out.add_argument("--clusters", type=Path, metavar="FILE", help="the clusters")
+    out.add_argument("--scores", type=Path, metavar="FILE", help="the score of every account")
+    out.add_argument("--top", type=int, default=10, help="clusters to print (default 10)")
+    parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add transactions, the blacklist, and what the columns are called; return these."""
     parser.add_argument("transactions", type=Path, metavar="TRANSACTIONS", help=files.FORMATS)
     parser.add_argument("--seeds", type=Path, required=True, metavar="FILE", help="the blacklist")
     parser.add_argument("--seed-column", metavar="COLUMN", help="of a blacklist that is a table")
@@ -46,11 +63,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     columns.add_argument(
         "--time-unit", choices=TIME_UNITS, default="D", help="of times that are numbers (default D)"
     )
-    columns.add_argument(
-        "--days", type=float, metavar="N",
-        help="only transactions of the last N days before the newest one; default: all of them, "
-        "and no column of times is needed",
-    )  # fmt: skip
+    return columns
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add what a cluster is."""
     limits = parser.add_argument_group("what a cluster is")
     limits.add_argument("--minimum-size", type=int, metavar="N", help="accounts (default 6)")
     limits.add_argument(
@@ -61,12 +78,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--minimum-partners", type=int, metavar="N", help="of an account inside (default 5)"
     )
-    out = parser.add_argument_group("the results, by their endings CSV or Parquet")
-    out.add_argument("--output", type=Path, metavar="FILE", help="the accounts of the clusters")
-    out.add_argument("--clusters", type=Path, metavar="FILE", help="the clusters")
-    out.add_argument("--scores", type=Path, metavar="FILE", help="the score of every account")
-    out.add_argument("--top", type=int, default=10, help="clusters to print (default 10)")
-    parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
+
+
+def limits_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was said of clusters."""
+    names = ("minimum_size", "minimum_score", "minimum_share", "minimum_partners")
+    given = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -80,7 +98,7 @@ def run(options: argparse.Namespace) -> None:
             files.checked_ending(path)
     inputs = {"TRANSACTIONS": options.transactions, "--seeds": options.seeds}
     files.check_outputs(results, inputs)
-    frame = _transactions(options)
+    frame = transactions_of(options)
     ends = [frame[options.source], frame[options.destination]]
     seeds, header = blacklist.read(options.seeds, options.seed_column, ends)
     window = SlidingWindow(
@@ -106,11 +124,7 @@ def run(options: argparse.Namespace) -> None:
             f"{options.seeds}: none of its ids is in the window: {seeds.iloc[0]!r} is not among "
             f"the {options.source!r} and {options.destination!r} of the transactions"
         )
-    limits = ("minimum_size", "minimum_score", "minimum_share", "minimum_partners")
-    given = {name: getattr(options, name) for name in limits}
-    found = find_clusters(
-        window, known, **{name: value for name, value in given.items() if value is not None}
-    )
+    found = find_clusters(window, known, **limits_of(options))
     seconds = time.perf_counter() - start
     unknown = len(found.members) - int(found.members["is_seed"].sum())
     print(
@@ -141,7 +155,8 @@ def clusters_text(clusters: pd.DataFrame, top: int) -> str:
     return text + (f"\n... and {more:,} more" if more else "")
 
 
-def _transactions(options: argparse.Namespace) -> Any:
+def transactions_of(options: argparse.Namespace) -> Any:
+    """Read the transactions, of which times may be texts."""
     ends = {"source": options.source, "destination": options.destination}
     needed = ends | {
         "amount": options.amount,

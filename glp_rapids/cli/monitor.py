@@ -1,0 +1,151 @@
+"""``glp-rapids monitor``: transactions replayed in ticks, and what becomes of clusters in each."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glp_rapids.cli import blacklist, fraud
+from glp_rapids.frames import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from glp_rapids.fraud import Tick
+
+EPILOG = """\
+examples:
+  glp-rapids monitor transactions.parquet --seeds blacklist.csv --days 30 --every 6h
+  glp-rapids monitor transactions.csv --seeds blacklist.txt --days 10 --every 5min \\
+      --output alerts.csv --members members.parquet --folder watch
+
+The transactions are replayed in the order of their times. After each --every a line is printed for
+every cluster that is new, has grown, shrunk, merged with others, split off, or is gone. A cluster
+keeps its name as long as most of its members stay together. --folder keeps the monitor's state,
+with which `fraud.Monitor.open` goes on.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    parser.epilog = EPILOG
+    columns = fraud.add_inputs(parser)
+    columns.add_argument("--id", metavar="COLUMN", help="of transactions, to find duplicates by")
+    parser.add_argument(
+        "--days", type=float, required=True, metavar="N", help="length of the window"
+    )
+    parser.add_argument(
+        "--every", default="1D", metavar="SPAN",
+        help="length of a tick, such as 5min or 6h (default 1D); a number counts the --time-unit",
+    )  # fmt: skip
+    fraud.add_limits(parser)
+    out = parser.add_argument_group("the results, by their endings CSV or Parquet")
+    out.add_argument("--output", type=Path, metavar="FILE", help="all alerts")
+    out.add_argument("--members", type=Path, metavar="FILE", help="the members in the last tick")
+    out.add_argument("--folder", type=Path, metavar="FOLDER", help="the state of the monitor")
+    parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Replay transactions tick by tick, print and write the alerts."""
+    import pandas as pd
+
+    from glp_rapids.fraud import Monitor, SlidingWindow
+
+    results = {"--output": options.output, "--members": options.members}
+    for path in results.values():
+        if path is not None:
+            files.checked_ending(path)
+    inputs = {"TRANSACTIONS": options.transactions, "--seeds": options.seeds}
+    files.check_outputs(results, inputs)
+    frame = fraud.transactions_of(options)
+    if options.id is not None and options.id not in frame.columns:
+        raise ValueError(f"{options.transactions}: there is no column {options.id!r} (--id)")
+    ends = [frame[options.source], frame[options.destination]]
+    seeds, _ = blacklist.read(options.seeds, options.seed_column, ends)
+    known = blacklist.known(seeds, pd.concat(ends).drop_duplicates())
+    if known.empty:
+        raise ValueError(
+            f"{options.seeds}: none of its ids is in the transactions: {seeds.iloc[0]!r} is not"
+        )
+    window = SlidingWindow(
+        days=options.days, source=options.source, destination=options.destination,
+        amount=options.amount, time=options.time, time_unit=options.time_unit, id=options.id,
+        device=options.device,
+    )  # fmt: skip
+    watch = Monitor(window, known, **fraud.limits_of(options))
+    alerts, tick = [], None
+    for end, part in _parts(frame, frame[options.time], options):
+        with files.naming(options.transactions):
+            tick = watch.update(part)
+        table = _on_host(tick.alerts)
+        table.insert(0, "until", pd.Series([end] * len(table), dtype=object))
+        alerts.append(table)
+        for line in _lines(end, table):
+            print(line)
+    if tick is None:
+        raise ValueError(f"{options.transactions}: there are no transactions")
+    print(_summary(watch, tick, alerts))
+    together = pd.concat(alerts, ignore_index=True)
+    together["parents"] = together["parents"].map(" ".join)
+    tables = {"--output": together, "--members": tick.members}
+    for option, path in results.items():
+        if path is not None:
+            files.write_table(tables[option], path)
+            print(f"written    {path} ({len(tables[option]):,} rows)")
+    if options.folder is not None:
+        watch.save(options.folder)
+        print(f"written    {options.folder}/, for fraud.Monitor.open")
+
+
+def _parts(frame: pd.DataFrame, times: pd.Series, options: argparse.Namespace) -> Any:
+    """Cut transactions into ticks: the end of each, as a text, and its rows."""
+    import pandas as pd
+
+    if times.dtype.kind in "iuf":
+        try:
+            span = float(options.every)
+        except ValueError:
+            raise ValueError(
+                f"--every must be a number, as the times are, and not {options.every!r}"
+            ) from None
+        begin = (times // span if span > 0 else times) * span
+    else:
+        try:
+            span = pd.Timedelta(options.every)
+        except ValueError:
+            raise ValueError(
+                f"--every must be a length of time such as 5min, 6h or 1D, not {options.every!r}"
+            ) from None
+        begin = times.dt.floor(span) if span > pd.Timedelta(0) else times
+    if not span > 0 * span:
+        raise ValueError(f"--every must be above 0, not {options.every}")
+    for start, part in frame.groupby(begin):
+        yield str(start + span), part
+
+
+def _lines(end: str, alerts: pd.DataFrame) -> list[str]:
+    """Say what became of each cluster."""
+    lines = []
+    for row in alerts.itertuples():
+        moves = f"{row.joined:>4} joined {row.left:>4} left"
+        text = f"{end}  {row.event:<7}{row.cluster_id:<20} {moves}"
+        if row.event != "gone":
+            text += f"   score {row.score:.2f} ({row.delta:+.2f})"
+        if row.parents:
+            text += f"   from {', '.join(row.parents)}"
+        lines.append(text)
+    return lines
+
+
+def _summary(watch: Any, tick: Tick, alerts: list[pd.DataFrame]) -> str:
+    return (
+        f"\n{tick.number:,} ticks, {sum(map(len, alerts)):,} alerts; now {len(tick.clusters):,} "
+        f"clusters with {len(tick.members):,} members in a window of {len(watch.window):,} "
+        f"transactions, on the {watch.window.device}"
+    )
+
+
+def _on_host(frame: Any) -> pd.DataFrame:
+    return frame.to_pandas() if hasattr(frame, "to_pandas") else frame.copy()
