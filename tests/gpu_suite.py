@@ -35,8 +35,9 @@ PARTS = {
         "ego_networks", "whole_graph",
     ],
     "frames": [
-        "copies", "docstrings", "fraud", "id_words", "ingest_cugraph_gpu", "ingest_gpu",
-        "mapped", "monitor", "networkx_backend", "window", "window_clock",
+        "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
+        "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
+        "networkx_backend", "window", "window_clock",
     ],
 }  # fmt: skip
 # Processes that share one GPU; two threads each, as there are CPU cores for no more.

@@ -269,6 +269,63 @@ def test_what_is_taken_up_goes_on_as_if_nothing_had_been(device, tmp_path, kind,
     assert files == {"state", "batch"}
 
 
+def test_what_the_caller_does_to_the_window_is_kept(tmp_path):
+    parts, seeds = batches()
+    window, folder = SlidingWindow(days=6, id="transaction", device="cpu"), tmp_path / "watch"
+    window.append(parts[0])
+    watch = Monitor(window, seeds, **LIMITS)
+    watch.save(folder)
+    assert_same_window(Monitor.open(folder, device="cpu"), watch)
+    changes = {
+        "append": lambda window: window.append(parts[3]),
+        "advance": lambda window: window.advance(window.newest + np.timedelta64(1, "s")),
+    }
+    for number, change in enumerate(changes.values()):
+        watch.update(parts[2 * number + 1])
+        watch.save(folder)
+        change(watch.window)
+        with pytest.raises(ValueError, match="no tick has seen"):
+            watch.save(folder)
+        watch.update(parts[2 * number + 2])
+        watch.save(folder)
+        there = Monitor.open(folder, device="cpu")
+        assert_same_state(there, watch)
+        again = Monitor.open(folder, device="cpu")
+        assert_same_tick(there.update(parts[6]), again.update(parts[6]))
+
+
+def assert_same_window(one, other):
+    assert len(one.window) == len(other.window)
+    pd.testing.assert_frame_equal(one.window.edges(), other.window.edges())
+
+
+def test_an_interrupt_behind_a_tick_loses_nothing(tmp_path, monkeypatch):
+    parts, seeds = batches()
+    watch, folder = monitor(seeds), tmp_path / "watch"
+    for part in parts[:3]:
+        watch.update(part)
+    watch.save(folder)
+    watch.update(parts[3])
+    watch._since = []  # as after Ctrl-C between a tick and the note of it
+    watch.update(parts[4])
+    watch.save(folder)
+    assert_same_state(Monitor.open(folder, device="cpu"), watch)
+
+
+@pytest.mark.parametrize(("first", "then"), [("integers", "strings"), ("strings", "integers")])
+def test_a_window_that_was_empty_takes_other_ids(first, then):
+    parts, _ = batches(0, first)
+    others, _ = batches(0, then)
+    watch = monitor([])
+    for part in parts[:3]:
+        watch.update(part)
+    watch.window.advance(others[20]["time"].min())
+    assert len(watch.window) == 0
+    tick = watch.update(others[20].assign(transaction=others[20]["transaction"] + 10**6))
+    assert tick.change.added == len(others[20])
+    assert (to_pandas(watch.scores)["score"] == 0).all()
+
+
 def test_a_write_that_fails_leaves_the_tick_before(tmp_path, monkeypatch):
     parts, seeds = batches()
     watch, folder = monitor(seeds), tmp_path / "watch"

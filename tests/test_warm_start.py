@@ -201,6 +201,12 @@ def test_silence_is_a_start_for_programs():
         found = propagate(program=Counting(), initial=initial, max_iter=3, **star)
         assert found["partition"].tolist() == [-1] * 40
         assert found.attrs["glp"]["changed"] == [0]
+    wide = silent.assign(partition=[10**6, *[-1] * 38, 10**6])
+    for dtype in ("int64", "int32", "float64", "Int64"):
+        found = propagate(
+            program=Counting(), initial=wide.astype({"partition": dtype}), max_iter=0, **star
+        )
+        assert found["partition"].tolist() == [0, *[-1] * 38, 0]
     below = pd.DataFrame({"src": [-1, 0], "dst": [0, 1]})
     with pytest.raises(ValueError, match="initial: the partition -1 may stand for silent vertices"):
         propagate(below, Counting(), initial=silent)

@@ -1,6 +1,7 @@
 """The window against a twin that keeps all rows in a list, step after step, on both engines."""
 
 import itertools
+import pickle
 import sys
 
 import numpy as np
@@ -450,3 +451,21 @@ def test_graphs_that_are_kept_stay_as_they_are(monkeypatch):
         window.append(batch([step / 10 + 12.0], first=step % 2))
         arrays.add(window.graph().weights.base.ctypes.data)
     assert len(arrays) < 10
+
+
+def test_memory_that_a_pickle_brings_is_not_written_to(monkeypatch):
+    monkeypatch.setattr(buckets, "SPARE", 0)
+    window = SlidingWindow(5, device="cpu")
+    for step in range(6):
+        window.append(batch([step / 2], first=step % 2))
+        window.graph()
+    buffers = []
+    text = pickle.dumps(window, protocol=5, buffer_callback=buffers.append)
+    lent = [bytearray(buffer.raw()) for buffer in buffers]
+    copies = [bytes(buffer) for buffer in lent]
+    one, other = (pickle.loads(text, buffers=lent) for _ in range(2))
+    for step in range(6, 12):
+        one.append(batch([step / 2], first=step % 2))
+        one.graph()
+    assert [bytes(buffer) for buffer in lent] == copies
+    pd.testing.assert_frame_equal(other.edges(), window.edges())

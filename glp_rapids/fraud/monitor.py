@@ -130,6 +130,7 @@ class Monitor:
             "damping": self._rule.damping, "tol": self._rule.tol,
             "refresh": journal.as_text(refresh), **asdict(self._limits),
         }  # fmt: skip
+        self._seen = window._state  # by the last tick
         # where it was saved last, and what it was given since; None: more than is worth keeping
         self._saved: tuple[Path, int] | None = None
         self._since: list[Delivery] | None = None
@@ -212,8 +213,8 @@ class Monitor:
         Raises
         ------
         ValueError
-            The folder holds another monitor, or this one at another tick than it was left at:
-            somebody else has saved there.
+            The folder holds another monitor, or this one at another tick than it was left at; or
+            the window holds what no tick has seen.
         OSError
             A file cannot be written.
         TypeError
@@ -221,8 +222,8 @@ class Monitor:
 
         Notes
         -----
-        Files hold numbers and text with checksums, and nothing that is executed. Each is there as a
-        whole or not at all. A state takes 28 bytes a transaction, and 8 or the text of an account.
+        Files hold numbers and text with checksums, and nothing that is executed. A state takes 28
+        bytes a transaction, and 8 or the text of an account.
         """
         folder = Path(path).absolute()
         with errors_named("path"):
@@ -234,8 +235,11 @@ class Monitor:
                 f"{path} holds a monitor at tick {last}, which is not where this one was last "
                 "saved or opened; save to a new folder, or open that one"
             )
+        if self.window._state is not self._seen:
+            raise ValueError("the window holds what no tick has seen: update() first, then save")
         since = self._since if last is not None else None
-        if since is None or len(there.batches) + len(since) > journal.AT_ONCE:
+        many = since is not None and len(there.batches) + len(since) > journal.AT_ONCE
+        if since is None or many or last + len(since) != state.tick:
             journal.write_state(folder, state, self.window, self._options)
         else:
             for tick, delivery in enumerate(since, last + 1):
@@ -243,9 +247,7 @@ class Monitor:
         self._saved, self._since = (folder, state.tick), []
 
     @classmethod
-    def open(
-        cls, path: str | os.PathLike[str], *, device: DeviceName | None = None
-    ) -> Monitor:
+    def open(cls, path: str | os.PathLike[str], *, device: DeviceName | None = None) -> Monitor:
         """Take up a monitor where `save` left it.
 
         Parameters
@@ -258,15 +260,16 @@ class Monitor:
         Returns
         -------
         Monitor
-            With a window of its own. What it says from then on is, to the bit, what the one that
-            was saved would have said.
+            With a window of its own. What it finds from then on is, to the bit, what the one that
+            was saved would have found; of batches that came before it warns no more if they come
+            again, which ``id`` is the guard against.
 
         Raises
         ------
         FileNotFoundError
             There is no monitor in the folder.
         ValueError
-            A file is damaged, of another version, or missing between others; it is named.
+            A file is damaged, of another version, or missing between others.
 
         Notes
         -----
@@ -289,19 +292,18 @@ class Monitor:
 
     def _advance(self, delivery: Delivery) -> Tick:
         """Go on by a tick; if that fails, all stays as it was."""
-        held, outside = self.window._state, self.window.mark() != self._state.mark
+        held = self.window._state
+        outside = held is not self._seen
         try:
             state, tick = self._next(delivery)
         except BaseException:
             self.window._state = held
             raise
-        self._state = state
-        if self._since is not None:
-            self._since.append(delivery)
-            rows = sum(len(one.batch) for one in self._since if one.batch is not None)
-            # what the caller has put into the window meanwhile is in no delivery
-            if outside or rows * journal.SHARE > len(self.window):
-                self._since = None
+        self._state, self._seen = state, self.window._state
+        # what the caller has done to the window meanwhile is in no delivery
+        since = None if outside or self._since is None else [*self._since, delivery]
+        rows = sum(len(one.batch) for one in since or () if one.batch is not None)
+        self._since = since if rows * journal.SHARE <= len(self.window) else None
         return tick
 
     @property

@@ -59,6 +59,8 @@ def index_since(
     (old, old_places), (new, new_places) = before, now
     if old is new:
         return None
+    if not _holds(new, old):  # the window has been empty meanwhile
+        return array_module(touched).full(len(old), -1, dtype=np.int64)
     if old_places is None or new_places is None:
         _, old_index, new_index = joined(old, new, old.columns[0].device)
         xp = array_module(new_index)
@@ -98,6 +100,15 @@ def score_changes(
         here = xp.flatnonzero(place >= 0)
         previous[place[here]] = before.scores[here]
     return xp.abs(score - previous) > NOISE * tol, previous
+
+
+def _holds(ids: VertexIds, others: VertexIds) -> bool:
+    """Tell whether the types of ids hold all values of those of others."""
+    return all(
+        one.family == other.family
+        and (one.family != "integer" or np.can_cast(other.id_dtype, one.id_dtype))
+        for one, other in zip(ids.columns, others.columns, strict=True)
+    )
 
 
 class Laps:

@@ -97,7 +97,7 @@ class System:
     def allowed(self) -> int:
         """The largest residual with which the scores are within ``tol``, or as near as can be."""
         gap = 1.0 - self.damping or HARMONIC
-        least = math.ceil(SETTLES * self._allowance / gap)
+        least = math.ceil(min(SETTLES * self._allowance / gap, float(1 << BITS)))
         if not self.largest_root:
             return least
         # where seeds trade far more than all others, any residual will do

@@ -325,8 +325,7 @@ class SlidingWindow:
         Notes
         -----
         The graph of a mark and that of now differ only at these vertices and at those that are
-        gone. A mark costs nothing however old it gets, and asking costs a pass over the vertices,
-        beside the merge that the next `graph` does not need any more.
+        gone. Asking costs a pass over the vertices, beside the merge that `graph` then saves.
         """
         if isinstance(mark, bool) or not isinstance(mark, int | np.integer):
             raise TypeError(f"mark must be what mark() returned, not {mark!r:.80}")
@@ -364,9 +363,10 @@ class SlidingWindow:
         if weight not in ("transfers", "amount", None):
             raise ValueError(f"weight must be 'transfers', 'amount' or None, not {weight!r}")
         engine, window = self._filled()
-        if self._graphs[0] is not engine:
-            self._graphs = engine, {}
-        graphs = self._graphs[1]
+        kept = self._graphs  # another thread may append meanwhile
+        if kept[0] is not engine:
+            self._graphs = kept = engine, {}
+        graphs = kept[1]
         if weight not in graphs:
             graphs[weight] = graph_of(window, weight, self.directed, self._scale)
         return graphs[weight]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from glp_rapids.propagation.workload import Workload
 
 # Where more are pending, the next run evaluates everybody, which takes little longer then.
-OF_ALL, MOST = 8, 1 << 20
+OF_ALL, MOST = 8, 1 << 16
 _WORD = 8  # bytes
 
 

@@ -98,7 +98,13 @@ def _communities(graph: BaseGraph, given: dict[str, Any], may_be_silent: bool) -
         return np.where((parts < 0).any(axis=1), -1, codes)
     codes = _as_numbers(column)
     if codes is None:
-        return _codes(column, label, may_be_silent)
+        codes = _codes(column, label, may_be_silent)
+        if may_be_silent and pd.api.types.is_numeric_dtype(column.dtype):
+            silent = np.asarray(pd.Series(column).eq(-1).fillna(False), dtype=bool)
+            if silent.any():
+                _refuse_doubt(graph)
+            codes = np.where(silent, -1, codes)
+        return codes
     if codes.min(initial=0) < 0:
         if may_be_silent and codes.min() == -1:
             _refuse_doubt(graph)

@@ -49,6 +49,9 @@ class _Held:
     changes: tuple[np.ndarray, ...] = ()  # places and when they changed, in their order
     spare: list[merging.Sums] = field(default_factory=list)  # at most one: who takes it has it
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "spare": []}
+
     @property
     def noted(self) -> int:
         return sum(run.time.size for run in (*self.added, *self.left))

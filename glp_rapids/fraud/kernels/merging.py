@@ -119,7 +119,8 @@ def _is_alone(held: list[np.ndarray]) -> bool:
     """Tell whether an array is in this list only; any view of it, or memory lent, would have it."""
     known = [np.empty(0)]
     alone = sys.getrefcount(held[0]) == sys.getrefcount(known[0])
-    return alone and held[0].flags.writeable
+    # memory that belongs to something else, as of a pickle out of band, is not ours to write to
+    return alone and held[0].flags.writeable and held[0].flags.owndata
 
 
 def _shares(work):

@@ -64,7 +64,7 @@ def label_propagation(
         that were pending when the earlier run ended; then whom these wake. The result is the same,
         bit for bit, as without it; see the notes.
     max_iter : int
-        Sweeps at the most (default 100); 0 leaves every vertex with its own label.
+        Sweeps at the most (default 100); 0 leaves every vertex with its first label.
     update : {"semi", "sync"}
         "semi" (default): ``classes`` classes of vertices (default 32) are updated one after the
         other, each reading the labels as they stand; a hash of its id says in which a vertex is.
