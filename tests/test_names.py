@@ -117,3 +117,16 @@ def test_an_overlap_of_most_members_keeps_its_name():
     assert split.names == ("4:1", "6:1")
     assert changes.alerts["event"] == ["shrunk", "split"]
     assert set(split.ids["0"][split.cluster == 0]) == {3, 7, 8}
+
+
+def test_large_integers_of_two_types_are_told_apart():
+    def members(dtype, founders):
+        ids = {"0": np.array([5] * len(founders)), "1": np.array(founders, dtype)}
+        return pd.DataFrame(ids), np.arange(len(founders)), np.ones(len(founders))
+
+    large = [2**60, 2**60 + 1]
+    one, _ = carried(Register(), *members("int64", large), 1)
+    assert one.names == tuple(f'1:["5", "{founder}"]' for founder in large)
+    other, changes = carried(one, *members("uint64", large), 2)
+    assert other.names == one.names
+    assert changes.alerts["event"] == []

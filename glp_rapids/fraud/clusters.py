@@ -147,8 +147,10 @@ class Limits:
             number = getattr(self, name)
             if not is_integer(number) or number < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, not {shown(number)}")
+            object.__setattr__(self, name, int(number))
         for name in ("minimum_score", "minimum_share"):
             check_share(name, getattr(self, name))
+            object.__setattr__(self, name, float(getattr(self, name)))
 
 
 class Clusters(NamedTuple):

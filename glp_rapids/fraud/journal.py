@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.checks import errors_named
+from glp_rapids.compressed.file import vertex_ids
+from glp_rapids.compressed.file.container import damaged
 from glp_rapids.device import to_device, to_host
 from glp_rapids.fraud import seeds, snapshot
 from glp_rapids.fraud.clock import start_of
@@ -63,6 +66,62 @@ def files_in(folder: Path) -> Files:
     return Files(newest, batches, older)
 
 
+class Journal:
+    """Where a monitor was saved last, and what it was given since.
+
+    ``since`` is None where a state has to be written: at first, when more came than is worth
+    replaying, when the caller has changed the window. ``rows``: of all batches since a state.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, tick: int = 0, since: list[Delivery] | None = None,
+        rows: int = 0,
+    ) -> None:  # fmt: skip
+        self.folder, self.tick, self.since, self.rows = folder, tick, since, rows
+
+    def note(self, delivery: Delivery, outside: bool, size: int) -> None:
+        """Note what a tick was given; ``size``: rows in the window."""
+        if outside or self.since is None:
+            self.since = None
+            return
+        self.rows += size_of(delivery)
+        since = [*self.since, delivery]
+        fits = len(since) <= AT_ONCE and self.rows * SHARE <= size
+        self.since = since if fits else None
+
+    def save(
+        self, path: Any, state: State, window: SlidingWindow, options: dict[str, Any]
+    ) -> None:
+        """Write what is new, one whole file after the other."""
+        folder = Path(path).resolve()
+        with errors_named("path"):
+            folder.mkdir(exist_ok=True)
+        there = files_in(folder)
+        last = there.batches[-1] if there.batches else there.state
+        if last is not None and (folder, last) != (self.folder, self.tick):
+            raise ValueError(
+                f"{path} holds a monitor at tick {last}, which is not where this one was last "
+                "saved or opened; save to a new folder, or open that one"
+            )
+        since = self.since if last is not None else None
+        many = since is not None and len(there.batches) + len(since) > AT_ONCE
+        if since is None or many or last + len(since) != state.tick:
+            write_state(folder, state, window, options)
+            self.folder, self.tick, self.since, self.rows = folder, state.tick, [], 0
+            for old in files_in(folder).older:
+                old.unlink(missing_ok=True)
+            return
+        for tick, delivery in enumerate(since, last + 1):
+            write_batch(folder, tick, delivery)
+            self.tick, self.since = tick, since[tick - last :]
+
+
+def size_of(delivery: Delivery) -> int:
+    """Count what is kept of a delivery, in rows."""
+    lists = (delivery.batch, delivery.add, delivery.drop)
+    return sum(len(one) for one in lists if one is not None)
+
+
 def write_batch(folder: Path, tick: int, delivery: Delivery) -> None:
     """Write what a tick was given."""
     facts = {"tick": tick, "kind": delivery.kind, "times": delivery.times}
@@ -74,13 +133,13 @@ def write_batch(folder: Path, tick: int, delivery: Delivery) -> None:
 
 def read_batch(folder: Path, tick: int, device: Any) -> Delivery:
     """Read what a tick was given."""
-    facts, arrays, ids = snapshot.read(path_of(folder, "batch", tick), device)
+    facts, arrays, ids = _read(path_of(folder, "batch", tick), tick, device)
     batch = _batch_of(arrays, ids, device)
     return Delivery(batch, facts["kind"], facts["times"], ids.get("add"), ids.get("drop"))
 
 
 def write_state(folder: Path, state: State, window: SlidingWindow, options: dict[str, Any]) -> None:
-    """Write all of a monitor, and remove what that makes superfluous."""
+    """Write all of a monitor."""
     held, register = window._state, state.register
     facts: dict[str, Any] = {
         "tick": state.tick, "period": state.period, "names": list(register.names),
@@ -104,15 +163,13 @@ def write_state(folder: Path, state: State, window: SlidingWindow, options: dict
         arrays["numbers"] = state.scores.numbers
     ids |= {name: table for name, table in tables.items() if table is not None}
     snapshot.write(path_of(folder, "state", state.tick), facts, arrays, ids)
-    for path in files_in(folder).older:
-        path.unlink(missing_ok=True)
 
 
 def read_state(
     folder: Path, tick: int, device: Any
 ) -> tuple[SlidingWindow, State, dict[str, Any]]:
     """Read all of a monitor: its window, its state, its options."""
-    facts, arrays, ids = snapshot.read(path_of(folder, "state", tick), device)
+    facts, arrays, ids = _read(path_of(folder, "state", tick), tick, device)
     window = SlidingWindow(**facts["window"], device=device)
     known = None
     if "known" in ids:
@@ -133,6 +190,8 @@ def read_state(
         graph = window.graph("transfers")
         options = facts["monitor"]
         numbers = to_device(arrays["numbers"], graph.device)
+        if numbers.size != graph.number_of_vertices:
+            damaged(path_of(folder, "state", tick), "section numbers: there is not one a vertex")
         found = ScoreState.restored(
             graph, fixed_of(state, graph), options["damping"], options["tol"], numbers, **scores
         )
@@ -143,7 +202,19 @@ def read_state(
 
 def fixed_of(state: State, graph: Graph) -> Fixed:
     """Find the seeds and the good accounts among the vertices."""
-    return Fixed(*(seeds.index_of(ids, graph) for ids in (state.seeds, state.good)))
+    return Fixed(
+        seeds.index_of(state.seeds, graph, "seeds"), seeds.index_of(state.good, graph, "good")
+    )
+
+
+def _read(path: Path, tick: int, device: Any) -> tuple[dict, dict, dict[str, VertexIds]]:
+    of_window = ("vertices", "known", "transactions")
+    facts, arrays, ids = snapshot.read(path, device, on_device=of_window)
+    if facts.get("tick") != tick:
+        damaged(path, f"its name: it is of tick {facts.get('tick')}")
+    if facts["kind"] is not None:
+        facts["kind"] = vertex_ids.kind_here(facts["kind"])
+    return facts, arrays, ids
 
 
 def as_text(length: Any) -> float | str | None:
@@ -160,11 +231,18 @@ def _options_of(window: SlidingWindow) -> dict[str, Any]:
     reader = window._reader
     names = ("source", "destination", "amount", "time", "id")
     return {
-        **{name: getattr(reader, name) for name in names},
+        **{name: _plain(getattr(reader, name)) for name in names},
         "days": float(window.days), "time_unit": window._time_unit,
         "max_lead": as_text(reader.lead), "directed": window.directed,
         "decimals": len(str(window._scale)) - 1,
     }  # fmt: skip
+
+
+def _plain(names: Any) -> Any:
+    """Return names of columns without NumPy's types."""
+    if isinstance(names, list | tuple):
+        return [_plain(name) for name in names]
+    return names.item() if isinstance(names, np.generic) else names
 
 
 def _all_of(engine: Engine) -> Batch:

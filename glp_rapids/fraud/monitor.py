@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import math
 import os
-from dataclasses import asdict
+import warnings
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import errors_named, shown
+from glp_rapids.common.checks import shown
 from glp_rapids.device import DeviceName, array_module, choose, module_on
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
@@ -77,7 +78,8 @@ class Monitor:
     of the window, and what `find_clusters` does with the accounts above ``minimum_score``.
     Memory: that of the window and its graph, and 60 bytes an account.
     The state depends on the sequence of batches and seeds alone: the same bits on every device,
-    in any order of rows within a batch. Logger ``glp_rapids.fraud.monitor`` writes a line a tick.
+    in any order of rows within a batch in which no ``id`` comes twice. Logger
+    ``glp_rapids.fraud.monitor`` writes a line a tick.
     After section 2 of C. Ye et al., GPU-Accelerated Graph Label Propagation for Real-Time Fraud
     Detection, SIGMOD 2021; what becomes of clusters after D. Greene et al., Tracking the Evolution
     of Communities in Dynamic Social Networks, ASONAM 2010.
@@ -119,8 +121,8 @@ class Monitor:
         self._limits = Limits(minimum_size, minimum_score, minimum_share, minimum_partners)
         self.refresh = refresh
         self._refresh = None if refresh is None else clock.span(refresh, "refresh")
-        if self._refresh is not None and not self._refresh:
-            raise ValueError("refresh must be above 0; None: never")
+        if self._refresh is not None and clock.length_of(self._refresh, clock.DATES, "us") < 1:
+            raise ValueError("refresh must be above 0, a microsecond at the least; None: never")
         columns = window._reader.number_of_id_columns
         known = [seed_lists.read(ids, columns, name) for ids, name in
                  ((seeds, "seeds"), (good, "good"))]  # fmt: skip
@@ -128,12 +130,10 @@ class Monitor:
         self._state = State(seeds=known[0], good=known[1])
         self._options = {
             "damping": self._rule.damping, "tol": self._rule.tol,
-            "refresh": journal.as_text(refresh), **asdict(self._limits),
+            "refresh": journal.as_text(self._refresh), **asdict(self._limits),
         }  # fmt: skip
         self._seen = window._state  # by the last tick
-        # where it was saved last, and what it was given since; None: more than is worth keeping
-        self._saved: tuple[Path, int] | None = None
-        self._since: list[Delivery] | None = None
+        self._journal = journal.Journal()
 
     def __repr__(self) -> str:
         state = self._state
@@ -189,6 +189,9 @@ class Monitor:
             seed_lists.read(ids, columns, name)
             for name, ids in (("add_seeds", add_seeds), ("drop_seeds", drop_seeds))
         )
+        if read is not None:  # times may be those of the caller's frame, who may write to it
+            rows = read[0].rows
+            read = (replace(read[0], rows=replace(rows, time=rows.time.copy())), *read[1:])
         delivery = Delivery(*(read or (None,) * 3), add, drop)
         tick = self._advance(delivery)
         facts = tick.alerts.attrs["glp"]
@@ -225,26 +228,9 @@ class Monitor:
         Files hold numbers and text with checksums, and nothing that is executed. A state takes 28
         bytes a transaction, and 8 or the text of an account.
         """
-        folder = Path(path).absolute()
-        with errors_named("path"):
-            folder.mkdir(exist_ok=True)
-        there, state = journal.files_in(folder), self._state
-        last = there.batches[-1] if there.batches else there.state
-        if last is not None and (folder, last) != self._saved:
-            raise ValueError(
-                f"{path} holds a monitor at tick {last}, which is not where this one was last "
-                "saved or opened; save to a new folder, or open that one"
-            )
         if self.window._state is not self._seen:
             raise ValueError("the window holds what no tick has seen: update() first, then save")
-        since = self._since if last is not None else None
-        many = since is not None and len(there.batches) + len(since) > journal.AT_ONCE
-        if since is None or many or last + len(since) != state.tick:
-            journal.write_state(folder, state, self.window, self._options)
-        else:
-            for tick, delivery in enumerate(since, last + 1):
-                journal.write_batch(folder, tick, delivery)
-        self._saved, self._since = (folder, state.tick), []
+        self._journal.save(path, self._state, self.window, self._options)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, device: DeviceName | None = None) -> Monitor:
@@ -275,19 +261,24 @@ class Monitor:
         -----
         Costs a sort of the window's rows, and again the ticks since its state was written.
         """
-        folder = Path(path).absolute()
+        folder = Path(path).resolve()
         there = journal.files_in(folder)
         if there.state is None:
             raise FileNotFoundError(f"{path}: there is no monitor; name a folder for Monitor.save")
         window, state, options = journal.read_state(folder, there.state, choose(device))
         monitor = cls(window, **options)
         monitor._state = state
+        rows = 0
         for number, tick in enumerate(there.batches, there.state + 1):
             if number != tick:
                 missing = journal.path_of(folder, "batch", number)
                 raise ValueError(f"{missing} is missing, and later ones are there; restore it")
-            monitor._advance(journal.read_batch(folder, tick, window.device))
-        monitor._saved, monitor._since = (folder, monitor._state.tick), []
+            delivery = journal.read_batch(folder, tick, window.device)
+            rows += journal.size_of(delivery)
+            with warnings.catch_warnings():  # of what the first run has warned
+                warnings.simplefilter("ignore")
+                monitor._advance(delivery)
+        monitor._journal = journal.Journal(folder, monitor._state.tick, [], rows)
         return monitor
 
     def _advance(self, delivery: Delivery) -> Tick:
@@ -300,10 +291,7 @@ class Monitor:
             self.window._state = held
             raise
         self._state, self._seen = state, self.window._state
-        # what the caller has done to the window meanwhile is in no delivery
-        since = None if outside or self._since is None else [*self._since, delivery]
-        rows = sum(len(one.batch) for one in since or () if one.batch is not None)
-        self._since = since if rows * journal.SHARE <= len(self.window) else None
+        self._journal.note(delivery, outside, len(self.window))
         return tick
 
     @property
@@ -396,5 +384,5 @@ class Monitor:
         laps.lap("frames")
         facts["seconds"] = laps.seconds
         for frame in frames.values():
-            kinds.set_attributes(frame, facts)
+            kinds.set_attributes(frame, dict(facts))
         return Tick(state.tick, change, **frames)

@@ -123,7 +123,8 @@ def carried(
 
 
 def _name(tick: int, ids: pd.DataFrame, row: int) -> str:
-    founder = [str(value) for value in ids.iloc[row]]
+    # column by column: a row of several would be of one type
+    founder = [str(ids[column].iloc[row]) for column in ids.columns]
     return f"{tick}:{founder[0] if len(founder) == 1 else json.dumps(founder)}"
 
 
@@ -131,6 +132,8 @@ def _same_members(before: pd.DataFrame | None, now: pd.DataFrame) -> tuple[np.nd
     """Find who is there before and now: the rows in either, in the same order."""
     if before is None or not len(before) or not len(now):
         return np.empty(0, np.int64), np.empty(0, np.int64)
+    if not before.dtypes.equals(now.dtypes):  # integers of two types may have no common one
+        before, now = before.astype(object), now.astype(object)
     together = pd.concat([before, now], ignore_index=True)
     code = together.groupby(list(together.columns), sort=False, observed=True).ngroup().to_numpy()
     row = np.full(code.max() + 1, -1)

@@ -74,11 +74,11 @@ def refuse_common(seeds: VertexIds | None, good: VertexIds | None) -> None:
         )
 
 
-def index_of(ids: VertexIds | None, graph: Graph) -> Array:
+def index_of(ids: VertexIds | None, graph: Graph, argument: str) -> Array:
     """Find the vertices of a graph that are in a list; ids that are none are left out."""
     if ids is None:
         return to_device(np.empty(0, graph.index_dtype), graph.device)
-    found = graph.vertices.lookup(_frame(ids), "seeds", absent=True)
+    found = graph.vertices.lookup(_frame(ids), argument, absent=True)
     index = array_module(found).sort(found[found >= 0])
     return to_device(index.astype(graph.index_dtype), graph.device)
 

@@ -43,9 +43,12 @@ def write(
 
 
 def read(
-    path: Path, device: DeviceName = "cpu"
+    path: Path, device: DeviceName = "cpu", on_device: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, VertexIds]]:
-    """Read facts, arrays (on the host) and ids of a file, every byte of which is checked."""
+    """Read facts, arrays and ids of a file, every byte of which is checked.
+
+    All are on the host but the ids that are to be ``on_device``.
+    """
     header, sections = container.read(path, mapped=False, verify=True, content=CONTENT)
     arrays = {name[1:]: array for name, array in sections.items() if name.startswith("/")}
     ids = {}
@@ -58,7 +61,8 @@ def read(
                 key[len(start) :]: array
                 for key, array in sections.items() if key.startswith(start)
             }  # fmt: skip
-            ids[name] = vertex_ids.restored_ids(entry, parts, entry["size"], device, True)
+            place: DeviceName = device if name in on_device else "cpu"
+            ids[name] = vertex_ids.restored_ids(entry, parts, entry["size"], place, True)
         return dict(header["facts"]), arrays, ids
     except (LookupError, TypeError, ValueError) as error:
         container.damaged(path, f"its header ({error})")

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
 from itertools import pairwise
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -76,22 +75,28 @@ def _interruptible(function: Callable[[], Any]) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return function()
     raised = np.zeros(1, np.uint8)
-    done: SimpleQueue = SimpleQueue()
+    results: list[Any] = []
+    errors: list[BaseException] = []
+    # waited for twice if need be: an item of a queue may be lost between its get and the signal,
+    # and a join that is interrupted takes the thread for ended
+    done = threading.Event()
 
     def work() -> None:
         try:
             with stopped_by(raised):
-                done.put((function(), None))
+                results.append(function())
         except BaseException as error:  # raised where it is waited for
-            done.put((None, error))
+            errors.append(error)
+        finally:
+            done.set()
 
     threading.Thread(target=work, daemon=True).start()
     try:
-        result, error = done.get()  # a join that is interrupted takes the thread for ended
+        done.wait()
     except BaseException:
         raised[0] = 1
-        done.get()
+        done.wait()
         raise
-    if error is not None:
-        raise error
-    return result
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -46,7 +46,7 @@ def restored_ids(
     """
     if not isinstance(entry, dict) or not isinstance(entry.get("columns"), list):
         raise ValueError("there is no list of id columns")
-    kind = _kind_here(entry.get("frame"))
+    kind = kind_here(entry.get("frame"))
     try:
         columns = [
             _restored_column(column, f"ids{i}", sections, size)
@@ -124,7 +124,7 @@ def _placed(column: IdColumn, kind: Kind, device: DeviceName) -> IdColumn:
     return replace(column, values=values, family=family, _kept={})
 
 
-def _kind_here(kind: Any) -> Kind:
+def kind_here(kind: Any) -> Kind:
     """The kind of frames that a result comes in, which is pandas wherever cuDF is not."""
     if kind not in ("pandas", "cudf", "cudf.pandas"):
         raise ValueError(f"there are no frames of the kind {kind!r:.40}")
