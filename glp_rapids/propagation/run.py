@@ -141,7 +141,7 @@ def _run(
                     sweep, changed = len(schedule.changed), schedule.changed[-1]
                     tell({"sweep": sweep, "changed": changed, "exploring": exploring})
                 check(engine.failure())
-        if rule is not None and graph.device == "cpu":
+        if rule is not None:
             pending = engine.pending()
     changed = schedule.changed
     if changed and changed[-1] == 0:  # so all that were not left out for good reasons are settled

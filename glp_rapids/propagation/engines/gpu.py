@@ -235,6 +235,9 @@ class PersistentEngine:
             early=bool(self._buffer_entries <= EARLY),
         )
 
+    def pending(self) -> None:
+        """Return None: nobody noted which vertices are not known to be settled."""
+
     def failure(self) -> int:
         """Give what a function of the program got wrong (see `failures`), or 0."""
         return self._failure
