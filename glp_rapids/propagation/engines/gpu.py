@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, device_of, to_device, to_host
+from glp_rapids.device import any_true, array_module, device_of, to_device, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
@@ -165,7 +165,7 @@ class PersistentEngine:
         if self._workload.once and self._functions.growing:
             # A pick may well be the own name at first, as a speaker's who has heard nothing yet.
             names = self._xp.arange(labels.size, dtype=labels.dtype)
-            self._distinct = bool((labels == names).all())
+            self._distinct = not any_true(labels != names)
         if "volume" in self._fields:
             said = labels[labels >= 0]
             self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
