@@ -23,7 +23,7 @@ from glp_rapids.propagation.engines.workspace import (
     Workspace,
     arrays_of,
 )
-from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, votes
+from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, update, votes
 from glp_rapids.propagation.kernels.gpu.arguments import (
     Decoding,
     Hubs,
@@ -139,7 +139,7 @@ class PersistentEngine:
         made = arrays_of(
             plan, functions, prunes, not self._compiled.traits.default_update,
             workload.graph.number_of_vertices if workload.skip else 1,
-            shared_memory.CLOCKED * limits.blocks * persistent.MOMENTS, xp,
+            self._long_lists(plan), shared_memory.CLOCKED * limits.blocks * persistent.MOMENTS, xp,
         )  # fmt: skip
         return Workspace(
             plan=plan,
@@ -154,6 +154,13 @@ class PersistentEngine:
             bound_errors=bound(made["errors"]),
             **made,
         )
+
+    def _long_lists(self, plan: Plan) -> int:
+        """Return how many lists of readers there may be that all blocks go through together."""
+        workload = self._workload
+        if not workload.skip or (workload.readers is workload.rows and not plan.has_long_rows):
+            return 0
+        return workload.readers.number_of_edges // update.OF_BLOCK
 
     def start(self) -> None:
         """Let every vertex say its first label."""
@@ -231,6 +238,7 @@ class PersistentEngine:
             rows_ascend=bool(workload.once),
             many=np.int64(schedule.number_of_vertices),
             sparse=np.int64(schedule.number_of_vertices // SPARSE),
+            long_list=np.int64(update.OF_BLOCK if self._long_lists(self._workspace.plan) else 0),
             buffer=np.int64(self._buffer_entries),
             early=bool(self._buffer_entries <= EARLY),
         )

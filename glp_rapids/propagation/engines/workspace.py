@@ -53,12 +53,13 @@ class Workspace:
 
 
 def arrays_of(
-    plan: Plan, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int, clock: int,
-    xp: Any,
+    plan: Plan, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int,
+    long_lists: int, clock: int, xp: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Make ``tables``, ``pieces`` and ``run`` of a workspace, and the arrays the host writes.
 
-    ``slack``: for how many vertices there is one; ``clock``: so many times are written down.
+    ``slack``: for how many vertices there is one; ``long_lists``: so many lists of readers all
+    blocks share; ``clock``: so many times are written down.
     """
     index_type, vote_type, score_type = functions.types
     slots, hubs = plan.table_slots, plan.number_of_hubs
@@ -83,6 +84,7 @@ def arrays_of(
         "tied": Kept(listed, np.uint8),
         "winner": Kept(listed, index_type, absent=True),
         "clock": Kept(clock, np.int64),
+        "long_lists": Kept(1 + 2 * long_lists, np.int64),
         "winner_score": Kept(listed if keeps_score else 1, score_type),
     }
     host = {
