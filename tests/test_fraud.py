@@ -13,7 +13,6 @@ from glp_rapids.fraud import (
     SlidingWindow,
     account_scores,
     cluster_members,
-    clusters,
     find_clusters,
     suspicious_clusters,
 )
