@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction, Graph
 
 Array = Any
+OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 
 class Found(NamedTuple):
@@ -39,6 +40,10 @@ def largest(dtype: np.dtype) -> Any:
 
 class Engine(Protocol):
     """Searches in one graph in one direction."""
+
+    @staticmethod
+    def serves(graph: Graph) -> bool:
+        """Tell whether a graph can be searched; one that cannot is searched on the host."""
 
     def bfs(self, starts: Array, depth: int, predecessors: bool) -> Found:
         """Find distances in edges, at most ``depth``, from the nearest of different ``starts``."""
@@ -76,13 +81,22 @@ def _cpu() -> Callable[[Graph, Direction], Engine]:
     return CpuEngine
 
 
-ENGINES: dict[DeviceName, Callable[[], Callable[[Graph, Direction], Engine]]] = {"cpu": _cpu}
+def _gpu() -> Callable[[Graph, Direction], Engine]:
+    from glp_rapids.traversal.engines.gpu import GpuEngine
+
+    return GpuEngine
+
+
+ENGINES: dict[DeviceName, Callable[[], Callable[[Graph, Direction], Engine]]] = {
+    "cpu": _cpu,
+    "gpu": _gpu,
+}
 
 
 def where_searched(graph: Graph, *methods: str) -> Graph:
     """Return the graph where an engine has some methods: as it is, or brought to the host."""
-    engine = ENGINES.get(graph.device)
-    here = engine is not None and all(hasattr(engine(), method) for method in methods)
+    engine = ENGINES[graph.device]()
+    here = engine.serves(graph) and all(hasattr(engine, method) for method in methods)
     return graph if here else graph.to("cpu")
 
 

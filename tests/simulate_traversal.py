@@ -1,0 +1,60 @@
+"""Run the kernels of searches in Numba's simulator; print how many results differ from a CPU's.
+
+Run by test_traversal_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The first
+argument says how many graphs.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+from graphs import edges, path, random_pairs
+from numba.core import config
+
+from glp_rapids import as_graph
+from glp_rapids.traversal.engines import gpu
+from glp_rapids.traversal.engines.cpu import CpuEngine
+from glp_rapids.traversal.kernels import gpu_bfs, gpu_frontier, gpu_predecessors
+
+# Every simulated thread is a thread of the host.
+gpu_frontier.THREADS = gpu_predecessors.THREADS = 4
+gpu_frontier.LANES = gpu_bfs.WARP = gpu_predecessors.WARP = 2
+gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
+gpu_bfs.LONG, gpu_bfs.LONG_QUEUED, gpu_bfs.LONGEST, gpu_bfs.QUEUED = 3, 2, 5, 4
+gpu_bfs.SCANNED = gpu_predecessors.SCANNED = 2
+
+# Levels by one block, in equal parts, from the other side, and in turns.
+WAYS = {"queue": (4, (0, 0)), "parts": (0, (0, 0)), "pull": (4, (99, 99)), "turns": (4, (3, 16))}
+
+
+def graphs(number):
+    rng = np.random.default_rng(0)
+    yield edges([*path(9), *random_pairs(12, 18, 1)], vertices=range(14))
+    for seed in range(1, number):
+        pairs = rng.integers(0, 12, (rng.integers(5, 30), 2)).tolist()
+        yield edges(pairs, directed=seed % 2 == 1)
+
+
+def main():
+    assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    warnings.simplefilter("ignore")
+    differing, compared = [], 0
+    for number, given in enumerate(graphs(int(sys.argv[1]))):
+        graph = as_graph(**given, device="cpu")
+        starts = np.arange(1 + number % 3, dtype=np.int32)
+        for way, (gpu.CHUNK, gpu.PULL) in WAYS.items():
+            if number % 4 == 3:
+                graph.transpose()
+            gpu.LEVELS_A_LAUNCH = 2 if number % 2 else 1 << 16
+            for depth in (1 << 40, 2):
+                expected = CpuEngine(graph, "out").bfs(starts, depth, True)
+                found = gpu.GpuEngine(graph, "out").bfs(starts, depth, True)
+                for one, other in zip(expected, found, strict=True):
+                    compared += 1
+                    if not np.array_equal(one, other):
+                        differing.append(f"graph {number} bfs {way} {depth};")
+    print(*differing, f"{len(differing)} of {compared} differ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Searches on a GPU find what those on a CPU find, value for value."""
+
+import numpy as np
+import pytest
+from graphs import GRAPHS, edges, path, power_law_pairs, random_pairs
+from pandas.testing import assert_frame_equal
+
+from glp_rapids import as_graph, bfs
+from glp_rapids.device import to_host
+from glp_rapids.traversal.engines import cpu
+
+pytestmark = pytest.mark.gpu
+
+DIRECTIONS = ("out", "in", "both")
+LARGER = {
+    "power law": edges(power_law_pairs(5000, 30000, 7), vertices=range(5300)),
+    "dense": edges(power_law_pairs(3000, 300_000, 9)),
+    "random": edges(random_pairs(3000, 9000, 5)),
+    "long": edges([*path(2000), *random_pairs(300, 900, 6)]),
+    "directed": edges(power_law_pairs(4000, 20000, 8), directed=True),
+    "star": edges([(0, i) for i in range(1, 20_000)] + path(300)),
+    "grid": edges(
+        [(i, i + 1) for i in range(40_000) if i % 200 < 199 and i % 7]
+        + [(i, i + 200) for i in range(39_800) if i % 5]
+    ),
+}
+
+
+def engines(given, direction, transposed):
+    from glp_rapids.traversal.engines.gpu import GpuEngine
+
+    host, device = (as_graph(**given, device=name) for name in ("cpu", "gpu"))
+    if transposed:
+        device.transpose()
+    return cpu.CpuEngine(host, direction), GpuEngine(device, direction)
+
+
+def assert_same(expected, found):
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, None if other is None else to_host(other))
+
+
+# One block alone, many with one or several levels each, wide levels, pulled ones, and in turns.
+WAYS = {
+    "as it is": {},
+    "alone": {"CHUNK": 512, "PULL": (0, 0)},
+    "hops": {"CHUNK": 1, "HOPS": 32, "PULL": (0, 0)},
+    "two hops": {"CHUNK": 2, "HOPS": 2, "PULL": (0, 0), "PENALTY": 1},
+    "wide": {"CHUNK": 0, "PULL": (0, 0)},
+    "pull": {"PULL": (1 << 20, 1 << 20)},
+    "turns": {"CHUNK": 4, "PULL": (4, 4), "LEVELS_A_LAUNCH": 3},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_a_search_finds_the_same(way, monkeypatch):
+    import cupy
+
+    from glp_rapids.traversal.engines import gpu
+
+    for name, value in WAYS[way].items():
+        monkeypatch.setattr(gpu, name, value)
+    for given in LARGER.values():
+        for direction in DIRECTIONS if given.get("directed") else DIRECTIONS[:1]:
+            for transposed in (False, True):
+                host, device = engines(given, direction, transposed)
+                for starts in ([3], [0, 5, 99, 200]):
+                    starts = np.array(starts, np.int32)
+                    for depth in (1 << 40, 2):
+                        expected = host.bfs(starts, depth, True)
+                        assert_same(expected, device.bfs(cupy.asarray(starts), depth, True))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_searches_of_awkward_graphs_are_as_on_a_cpu(direction):
+    for name, make in GRAPHS.items():
+        given = make()
+        host, device = (as_graph(**given, device=one) for one in ("cpu", "gpu"))
+        n = host.number_of_vertices
+        if n == 0:
+            continue
+        for starts in ([0], [n - 1], sorted({0, n // 2, n - 1})):
+            for limit in (None, 0, 2):
+                options = {"direction": direction, "depth_limit": limit}
+                for unreachable in ("max", "null", "drop"):
+                    results = [
+                        bfs(one, one.external(np.array(starts)), unreachable=unreachable, **options)
+                        for one in (host, device)
+                    ]
+                    assert_frame_equal(*results, obj=name)
+                    about = [result.attrs["glp"] for result in results]
+                    assert about[1]["device"] == "gpu"
+                    assert about[0]["levels"] == about[1]["levels"]
+                    assert about[0]["reached"] == about[1]["reached"]
+
+
+def test_cross_fitted_starts_on_the_host_are_taken():
+    host, device = engines(LARGER["random"], "out", False)
+    starts = np.array([1, 2], np.int32)
+    assert_same(host.bfs(starts, 1 << 40, False), device.bfs(starts, 1 << 40, False))
