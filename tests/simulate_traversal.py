@@ -6,6 +6,7 @@ argument says how many graphs.
 
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from graphs import edges, path, random_pairs
@@ -14,17 +15,36 @@ from numba.core import config
 from glp_rapids import as_graph
 from glp_rapids.traversal.engines import gpu
 from glp_rapids.traversal.engines.cpu import CpuEngine
-from glp_rapids.traversal.kernels import gpu_bfs, gpu_frontier, gpu_predecessors
+from glp_rapids.traversal.kernels import (
+    gpu_bfs,
+    gpu_frontier,
+    gpu_plateaus,
+    gpu_predecessors,
+    gpu_sssp,
+)
 
 # Every simulated thread is a thread of the host.
 gpu_frontier.THREADS = gpu_predecessors.THREADS = 4
 gpu_frontier.LANES = gpu_bfs.WARP = gpu_predecessors.WARP = 2
 gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
 gpu_bfs.LONG, gpu_bfs.LONG_QUEUED, gpu_bfs.LONGEST, gpu_bfs.QUEUED = 3, 2, 5, 4
+gpu_sssp.LONG, gpu_sssp.LONG_QUEUED, gpu_sssp.LONGEST, gpu_sssp.QUEUED = 3, 2, 5, 4
+gpu_plateaus.THREADS, gpu_plateaus.LANES = 4, 2
 gpu_bfs.SCANNED = gpu_predecessors.SCANNED = 2
 
 # Levels by one block, in equal parts, from the other side, and in turns.
 WAYS = {"queue": (4, (0, 0)), "parts": (0, (0, 0)), "pull": (4, (99, 99)), "turns": (4, (3, 16))}
+# Small piles, wide ones, and steps of every size.
+NEAR = {"queue": (4, 8.0), "wide": (0, 8.0), "one step": (4, 1e9), "small steps": (2, 0.1)}
+TYPES = (np.int64, np.float32, np.float64)
+
+
+def weighted(graph, number):
+    """The graph with weights of some type, many of which are 0 or add nothing to others."""
+    dtype = TYPES[number % 3]
+    choice = np.array([0, 1, 3] if dtype == np.int64 else [0, 1, 3, 1e-30], dtype)
+    ends = graph.row_indices() + graph.indices
+    return replace(graph, weights=choice[ends % choice.size], _derived={})
 
 
 def graphs(number):
@@ -53,6 +73,17 @@ def main():
                     compared += 1
                     if not np.array_equal(one, other):
                         differing.append(f"graph {number} bfs {way} {depth};")
+        graph = weighted(graph, number)
+        if number % 4 == 3:
+            graph.transpose()
+        for way, (gpu.NEAR_CHUNK, gpu.STEP) in NEAR.items():
+            for cutoff, ends in ((100, starts[:0]), (3, starts[:0]), (100, starts[:1] + 5)):
+                expected = CpuEngine(graph, "out").sssp(starts, cutoff, ends, True)[:2]
+                found = gpu.GpuEngine(graph, "out").sssp(starts, cutoff, ends, True)[:2]
+                for one, other in zip(expected, found, strict=True):
+                    compared += 1
+                    if not np.array_equal(one, other):
+                        differing.append(f"graph {number} sssp {way} {cutoff} {ends};")
     print(*differing, f"{len(differing)} of {compared} differ")
 
 

@@ -15,7 +15,13 @@ from glp_rapids.device import array_module, to_host
 from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.traversal.engines import OPPOSITE, Found, largest
-from glp_rapids.traversal.kernels import gpu_bfs, gpu_frontier, gpu_predecessors
+from glp_rapids.traversal.kernels import (
+    gpu_bfs,
+    gpu_frontier,
+    gpu_plateaus,
+    gpu_predecessors,
+    gpu_sssp,
+)
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction, Graph
@@ -26,6 +32,10 @@ LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
 HOPS, CHUNK = 16, 64  # see `gpu_bfs.Pace`
 PULL = 15, 16
 PENALTY = 16  # levels
+NEAR_HOPS, NEAR_CHUNK = 16, 64  # see `gpu_sssp.Pace`
+STEP = 32.0  # median weights, by entries a vertex: how far the limit of near vertices goes up
+SAMPLE = 1 << 12  # weights
+MOST_TARGETS = 1 << 10  # that every block looks at; with more of them nothing ends early
 
 
 class GpuEngine:
@@ -76,9 +86,7 @@ class GpuEngine:
     def bfs(self, starts: Array, depth: int, predecessors: bool) -> Found:
         """Find distances in edges, all levels in one launch."""
         distance, words = self._distances(starts, depth)
-        before = None
-        if predecessors:
-            before, _ = self._predecessors(distance, None)
+        before = self._predecessors(starts, distance, None) if predecessors else None
         return Found(distance, before, int(words[gpu_bfs.WORDS.most]))
 
     def _distances(self, starts: Array, depth: int) -> tuple[Array, np.ndarray]:
@@ -109,28 +117,119 @@ class GpuEngine:
                     return distance, found
                 barrier.fill(0)
 
-    def _predecessors(self, distance: Array, weights: Array | None) -> tuple[Array, int]:
-        """Find all nearer neighbours on shortest paths; count who has none but was reached."""
+    def _predecessors(
+        self, starts: Array, distance: Array, weights: Array | None
+    ) -> Array:
+        """Find all nearer neighbours on shortest paths; on plateaus those over the fewest edges."""
         xp, reverse, threads = self._xp, self._reverse(), gpu_predecessors.THREADS
-        weighted = weights is not None
+        edges = gpu_predecessors.UNWEIGHTED if weights is None else gpu_predecessors.WEIGHTED
         far = distance.dtype.type(largest(distance.dtype))
         none = xp.zeros(1, np.int32)
-        if reverse is not None:
-            before, alone = xp.empty(distance.size, np.int32), xp.zeros(1, np.int64)
-            pull = gpu_predecessors.build_pull(threads, weighted)
+        if reverse is None:
+            before = self._pushed(distance, weights, none, edges)
+            before[before == gpu_predecessors.NOBODY] = -1
+            alone = 0 if weights is None else int(((before < 0) & (distance != far)).sum())
+        else:
+            before, number = xp.empty(distance.size, np.int32), xp.zeros(1, np.int64)
+            given = none if weights is None else self._some(reverse.weights)
             launch(
-                pull, -(-distance.size // threads), threads, reverse.indptr,
-                self._some(reverse.indices), reverse.weights if weighted else none, distance, far,
-                before, alone,
+                gpu_predecessors.build_pull(threads, edges), -(-distance.size // threads), threads,
+                reverse.indptr, self._some(reverse.indices), given, distance, none, far, before,
+                number,
             )  # fmt: skip
-            return before, alone
+            alone = 0 if weights is None else int(number[0])
+        if alone > starts.size:
+            self._join_plateaus(starts, distance, weights, before)
+        return before
+
+    def _pushed(
+        self, distance: Array, weights: Array | None, hop: Array, edges: int
+    ) -> Array:
+        """Find predecessors along the edges out of all vertices."""
+        xp, rows, threads = self._xp, self._rows, gpu_predecessors.THREADS
         before = xp.full(distance.size, gpu_predecessors.NOBODY, np.int32)
-        push = gpu_predecessors.build_push(threads, weighted)
-        if self._rows.indices.size:
+        far = distance.dtype.type(largest(distance.dtype))
+        if rows.indices.size:
             launch(
-                push, multiprocessors() * 4, threads, self._rows.indptr, self._indices,
-                weights if weighted else none, distance, far, before,
+                gpu_predecessors.build_push(threads, edges), multiprocessors() * 4, threads,
+                rows.indptr, rows.indices, hop if weights is None else weights, distance, hop, far,
+                before,
             )  # fmt: skip
-        nobody = before == gpu_predecessors.NOBODY
-        before[nobody] = -1
-        return before, (nobody & (distance != far)).sum()
+        return before
+
+    def _join_plateaus(
+        self, starts: Array, distance: Array, weights: Array, before: Array
+    ) -> None:
+        xp, rows = self._xp, self._rows
+        far = distance.dtype.type(largest(distance.dtype))
+        hop = xp.where((before < 0) & (distance != far), np.int32(-1), np.int32(0))
+        hop[starts] = 0
+        threads = gpu_plateaus.THREADS
+        launch_together(
+            gpu_plateaus.build(threads, gpu_plateaus.LANES), multiprocessors() * 4, threads,
+            rows.indptr, rows.indices, weights, distance, far, hop,
+            xp.empty(distance.size, np.int32), xp.zeros(gpu_plateaus.NUMBER_OF_WORDS, np.int64),
+        )  # fmt: skip
+        found = self._pushed(distance, weights, hop, gpu_predecessors.PLATEAU)
+        on_plateau = found != gpu_predecessors.NOBODY
+        before[on_plateau] = found[on_plateau]
+
+    def sssp(
+        self, starts: Array, cutoff: int | float, targets: Array, predecessors: bool
+    ) -> Found:
+        """Find distances in the type of the weights, all rounds in one launch."""
+        starts, targets = self._xp.asarray(starts), self._xp.asarray(targets)
+        distance, words = self._near_far(starts, cutoff, targets)
+        if targets.size:
+            distance[distance > distance[targets].max()] = largest(distance.dtype)
+        weights, before = self._some(self._rows.weights), None
+        if predecessors:
+            before = self._predecessors(starts, distance, weights)
+        return Found(distance, before, int(words[gpu_sssp.WORDS.pile]))
+
+    def _near_far(
+        self, starts: Array, cutoff: int | float, targets: Array
+    ) -> tuple[Array, np.ndarray]:
+        xp, rows, vertices = self._xp, self._rows, self._rows.number_of_vertices
+        weights, where = self._some(rows.weights), gpu_sssp.WORDS
+        dtype = weights.dtype.type
+        unreached = dtype(largest(weights.dtype))
+        distance = xp.empty(vertices, weights.dtype)
+        words = np.zeros(gpu_sssp.NUMBER_OF_WORDS, np.int64)
+        words[where.turn] = -1
+        step, cutoff = self._step(), dtype(cutoff)
+        first = min(step, cutoff)
+        limits = xp.asarray(np.array([first, unreached, unreached, unreached], weights.dtype))
+        words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
+        marks = gpu_sssp.Marks(xp.empty(vertices, np.int32), xp.empty(vertices, np.int32))
+        pile = xp.empty(2 * vertices, np.int32)
+        pace = gpu_sssp.Pace(
+            step=step, cutoff=cutoff, unreached=unreached, turns=np.int64(LEVELS_A_LAUNCH),
+            hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK),
+        )  # fmt: skip
+        ends = targets if targets.size <= MOST_TARGETS else targets[:0]
+        search = gpu_sssp.build(gpu_frontier.THREADS, gpu_frontier.LANES, dtype)
+        with self._room() as room:
+            over = False
+            while not over:
+                launch_together(
+                    search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
+                    gpu_frontier.THREADS, rows.indptr, self._indices, weights, starts, ends,
+                    distance, room, pile, marks, words, limits, barrier, pace,
+                )  # fmt: skip
+                found = to_host(words)
+                over = bool(found[where.over])
+                barrier.fill(0)
+        return distance, found
+
+    def _step(self) -> Any:
+        """Return how far the limit of near vertices goes up: the longer, the fewer edges."""
+        weights = self._rows.weights
+        sample = to_host(weights[:: max(1, weights.size // SAMPLE)])
+        positive = sample[sample > 0].astype(np.float64)
+        median = float(np.median(positive)) if positive.size else 0.0
+        degree = max(weights.size / max(self._rows.number_of_vertices, 1), 1.0)
+        of_type = weights.dtype.type
+        least = 1 if weights.dtype.kind == "i" else float(np.finfo(weights.dtype).tiny)
+        most = float(largest(weights.dtype)) / 4
+        return of_type(min(max(median * (STEP / degree), least), most))

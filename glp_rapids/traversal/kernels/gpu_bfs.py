@@ -493,4 +493,5 @@ def build(threads: int, lanes: int) -> Any:
             grid_barrier(arrived, barriers * blocks)
             sum_up(distance, words, totals)
 
-    return kernel(search_levels, f"{threads} {lanes} {QUEUED} {LONG}")
+    bounds = threads, gpu_frontier.BLOCKS_A_MULTIPROCESSOR
+    return kernel(search_levels, f"{threads} {lanes} {QUEUED} {LONG}", launch_bounds=bounds)

@@ -25,29 +25,41 @@ WARP = 32
 NOBODY = np.int32((1 << 31) - 1)
 
 
+UNWEIGHTED, WEIGHTED, PLATEAU = range(3)  # which edges lead from a predecessor
+
+
 @cuda.jit(device=True)
-def _one_nearer(distance, u, v, weights, place, far):
+def _one_nearer(distance, hop, u, v, weights, place):
     """Tell whether a vertex is one level before another, which was reached."""
     return distance[u] + 1 == distance[v]
 
 
 @cuda.jit(device=True)
-def _nearer(distance, u, v, weights, place, far):
+def _nearer(distance, hop, u, v, weights, place):
     """Tell whether a vertex is nearer than another, and on a shortest path to it."""
     here = distance[u]
     return here < distance[v] and here + weights[place] == distance[v]
 
 
+@cuda.jit(device=True)
+def _one_before(distance, hop, u, v, weights, place):
+    """Tell whether a vertex is one edge before another on a plateau."""
+    return hop[v] > 0 and hop[u] + 1 == hop[v] and distance[u] + weights[place] == distance[v]
+
+
+EDGES = _one_nearer, _nearer, _one_before
+
+
 @functools.cache
-def build_pull(threads: int, weighted: bool) -> Any:
+def build_pull(threads: int, edges: int) -> Any:
     """Make the kernel that looks for the predecessor in the row of the edges into a vertex.
 
     ``alone`` counts vertices that were reached and have none, the starts among them.
     """
-    is_before = _nearer if weighted else _one_nearer
+    is_before = EDGES[edges]
     warp, warps = min(WARP, threads), max(threads // WARP, 1)
 
-    def pull_predecessors(indptr, indices, weights, distance, far, predecessor, alone):
+    def pull_predecessors(indptr, indices, weights, distance, hop, far, predecessor, alone):
         vertex = cuda.shared.array(threads, np.int32)
         best = cuda.shared.array(threads, np.int32)
         counts = cuda.shared.array(2, np.int32)
@@ -63,7 +75,7 @@ def build_pull(threads: int, weighted: bool) -> Any:
                 middle = min(end, start + SCANNED)
                 for place in range(start, middle):
                     u = indices[place]
-                    if is_before(distance, u, v, weights, place, far):
+                    if is_before(distance, hop, u, v, weights, place):
                         found = u
                         break
                 later = found < 0 and middle < end
@@ -82,7 +94,7 @@ def build_pull(threads: int, weighted: bool) -> Any:
                 u = indices[place]
                 if u > cuda.atomic.min(best, slot, NOBODY):
                     break
-                if is_before(distance, u, v, weights, place, far):
+                if is_before(distance, hop, u, v, weights, place):
                     cuda.atomic.min(best, slot, u)
                     break
         cuda.syncthreads()
@@ -96,17 +108,20 @@ def build_pull(threads: int, weighted: bool) -> Any:
         if thread == 0 and counts[1] > 0:
             cuda.atomic.add(alone, 0, np.int64(counts[1]))
 
-    return kernel(pull_predecessors, f"{threads} {weighted}")
+    return kernel(pull_predecessors, f"{threads} {edges}")
 
 
 @functools.cache
-def build_push(threads: int, weighted: bool) -> Any:
-    """Make the kernel that goes along all edges; ``predecessor`` holds NOBODY at first."""
-    is_before = _nearer if weighted else _one_nearer
+def build_push(threads: int, edges: int) -> Any:
+    """Make the kernel that goes along all edges; ``predecessor`` holds NOBODY at first.
+
+    ``hop`` is looked at on plateaus only.
+    """
+    is_before = EDGES[edges]
     window_rows = threads + 1
     rows_of_block = gpu_frontier.build(threads).rows_of_block
 
-    def push_predecessors(indptr, indices, weights, distance, far, predecessor):
+    def push_predecessors(indptr, indices, weights, distance, hop, far, predecessor):
         offset = cuda.shared.array(window_rows, np.int64)
         thread, block, blocks = cuda.threadIdx.x, np.int64(cuda.blockIdx.x), cuda.gridDim.x
         entries, vertices = indices.size, distance.size
@@ -123,10 +138,10 @@ def build_push(threads: int, weighted: bool) -> Any:
             for entry in range(place + thread, stop, threads):
                 u = row + upper_bound(offset, 0, threads, entry) - 1
                 v = indices[entry]
-                if distance[u] != far and is_before(distance, u, v, weights, entry, far):
+                if distance[u] != far and is_before(distance, hop, u, v, weights, entry):
                     cuda.atomic.min(predecessor, v, np.int32(u))
             place = stop
             row += threads
             cuda.syncthreads()
 
-    return kernel(push_predecessors, f"{threads} {weighted}")
+    return kernel(push_predecessors, f"{threads} {edges}")

@@ -1,0 +1,67 @@
+"""Vertices without a nearer neighbour on a shortest path: over how few edges they are reached.
+
+Edges add nothing to a distance if they weigh 0, or so little that the sum is rounded to what it
+was. From the vertices that have a predecessor a search follows such edges level by level; ``hop``
+is 0 there, -1 where it is wanted, and in the end the level.
+
+Launch: cooperative, 4 blocks of THREADS a multiprocessor; LANES threads share a row. Degrees: any.
+Shared memory: none. Registers: 56.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.jit.cuda import cuda, kernel, load_fresh
+from glp_rapids.jit.primitives import grid_barrier
+
+THREADS = 256
+LANES = 32
+NUMBER_OF_WORDS = 4  # the blocks at a barrier, and three: how many a level found
+
+
+@functools.cache
+def build(threads: int, lanes: int) -> Any:
+    """Make the kernel."""
+
+    @cuda.jit(device=True)
+    def follow(u, level, indptr, indices, weights, distance, hop, queue, words, turn, tail, lane):
+        here = distance[u]
+        for place in range(indptr[u] + lane, indptr[u + 1], lanes):
+            v = indices[place]
+            if hop[v] == -1 and here + weights[place] == distance[v]:
+                if cuda.atomic.cas(hop, v, np.int32(-1), np.int32(level)) == -1:
+                    queue[tail + cuda.atomic.add(words, 1 + turn % 3, np.int64(1))] = v
+
+    def spread(indptr, indices, weights, distance, far, hop, queue, words):
+        cuda.cg.this_grid()
+        thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
+        blocks = np.int64(cuda.gridDim.x)
+        lane, group, groups = thread % lanes, thread // lanes, blocks * threads // lanes
+        head, tail, turn, first = np.int64(0), np.int64(0), np.int64(0), True
+        while first or head < tail:
+            if thread == 0:
+                words[1 + (turn + 2) % 3] = 0
+            if first:
+                for u in range(group, distance.size, groups):
+                    # a look at ``hop`` may come late: who was found meanwhile has a turn later
+                    if distance[u] != far and hop[u] == 0:
+                        follow(
+                            u, turn + 1, indptr, indices, weights, distance, hop, queue, words,
+                            turn + 1, tail, lane,
+                        )  # fmt: skip
+            else:
+                for place in range(head + group, tail, groups):
+                    follow(
+                        np.int64(queue[place]), turn + 1, indptr, indices, weights, distance, hop,
+                        queue, words, turn + 1, tail, lane,
+                    )  # fmt: skip
+            first = False
+            turn += 1
+            grid_barrier(words, turn * blocks)
+            head, tail = tail, tail + load_fresh(words, 1 + turn % 3)
+
+    return kernel(spread, f"{threads} {lanes}")
