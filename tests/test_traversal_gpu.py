@@ -5,9 +5,9 @@ import pytest
 from graphs import GRAPHS, edges, path, power_law_pairs, random_pairs
 from pandas.testing import assert_frame_equal
 
-from glp_rapids import as_graph, bfs
+from glp_rapids import as_graph, bfs, sssp
 from glp_rapids.device import to_host
-from glp_rapids.traversal.engines import cpu
+from glp_rapids.traversal.engines import cpu, largest
 
 pytestmark = pytest.mark.gpu
 
@@ -81,17 +81,65 @@ def test_searches_of_awkward_graphs_are_as_on_a_cpu(direction):
             continue
         for starts in ([0], [n - 1], sorted({0, n // 2, n - 1})):
             for limit in (None, 0, 2):
-                options = {"direction": direction, "depth_limit": limit}
-                for unreachable in ("max", "null", "drop"):
-                    results = [
-                        bfs(one, one.external(np.array(starts)), unreachable=unreachable, **options)
-                        for one in (host, device)
-                    ]
-                    assert_frame_equal(*results, obj=name)
-                    about = [result.attrs["glp"] for result in results]
-                    assert about[1]["device"] == "gpu"
-                    assert about[0]["levels"] == about[1]["levels"]
-                    assert about[0]["reached"] == about[1]["reached"]
+                for search, bound in ((bfs, "depth_limit"), (sssp, "cutoff")):
+                    for unreachable in ("max", "null", "drop"):
+                        options = {"direction": direction, bound: limit}
+                        results = [
+                            search(
+                                one, one.external(np.array(starts)), unreachable=unreachable,
+                                **options,
+                            )
+                            for one in (host, device)
+                        ]  # fmt: skip
+                        assert_frame_equal(*results, obj=name)
+                        about = [result.attrs["glp"] for result in results]
+                        assert about[1]["device"] == "gpu"
+                        assert about[0]["reached"] == about[1]["reached"]
+                        assert search is sssp or about[0]["levels"] == about[1]["levels"]
+
+
+NEAR_WAYS = {
+    "as it is": {},
+    "alone": {"NEAR_CHUNK": 256},
+    "steps": {"NEAR_CHUNK": 2, "NEAR_HOPS": 3, "STEP": 4.0},
+    "wide": {"NEAR_CHUNK": 0},
+    "one limit": {"STEP": 1e9},
+    "small limits": {"STEP": 0.5, "LEVELS_A_LAUNCH": 5},
+}
+KINDS = {
+    "1 to 255": np.arange(1, 256),
+    "zero or one": np.array([0, 1]),
+    "all zero": np.array([0.0]),
+    "huge": np.array([0.0, 1e300, 3e299, 1.0]),
+    "tiny": np.array([5e-324, 1e-310, 0.0, 1e-300]),
+    "absorbed": np.array([1.0, 1e-17, 2e-16, 1e-30, 0.0]),
+    "absorbed in float32": np.array([1, 1e-9, 6e-8, 16777216, 0], np.float32),
+    "large integers": np.array([2**40, 2**40 + 1, 1, 0]),
+    "of all sizes": 10.0 ** np.arange(-12, 13, 3),
+}
+
+
+@pytest.mark.parametrize("way", NEAR_WAYS)
+def test_every_way_to_shortest_paths_finds_the_same(way, monkeypatch):
+    import cupy
+
+    from glp_rapids.traversal.engines import gpu
+
+    for name, value in NEAR_WAYS[way].items():
+        monkeypatch.setattr(gpu, name, value)
+    for number, given in enumerate(LARGER.values()):
+        for kind, values in list(KINDS.items()) if way == "as it is" else [*KINDS.items()][:3]:
+            weights = values[np.random.default_rng(number).integers(0, values.size, 400_000)]
+            frame = given["graph"].assign(weight=weights[: len(given["graph"])])
+            options = {**given, "graph": frame, "weight": "weight", "multigraph": "min"}
+            host, device = engines(options, "out", number % 2)
+            starts, ends = np.array([3, 77], np.int32), np.array([100], np.int32)
+            most = largest(values.dtype)
+            for cutoff, targets in ((most, ends[:0]), (most, ends), (300, ends[:0])):
+                expected = host.sssp(starts, cutoff, targets, True)
+                found = device.sssp(cupy.asarray(starts), cutoff, cupy.asarray(targets), True)
+                for one, other in zip(expected[:2], found[:2], strict=True):
+                    np.testing.assert_array_equal(one, to_host(other), f"{kind} {cutoff}")
 
 
 def test_cross_fitted_starts_on_the_host_are_taken():

@@ -85,15 +85,19 @@ class GpuEngine:
 
     def bfs(self, starts: Array, depth: int, predecessors: bool) -> Found:
         """Find distances in edges, all levels in one launch."""
-        distance, words = self._distances(starts, depth)
-        before = self._predecessors(starts, distance, None) if predecessors else None
-        return Found(distance, before, int(words[gpu_bfs.WORDS.most]))
+        distance, before, words = self._distances(starts, depth, predecessors)
+        if predecessors:
+            before = self._predecessors(starts, distance, None, before)
+        return Found(distance, before if predecessors else None, int(words[gpu_bfs.WORDS.most]))
 
-    def _distances(self, starts: Array, depth: int) -> tuple[Array, np.ndarray]:
+    def _distances(
+        self, starts: Array, depth: int, predecessors: bool
+    ) -> tuple[Array, Array, np.ndarray]:
         xp, rows, reverse = self._xp, self._rows, self._reverse()
         where, vertices = gpu_bfs.WORDS, rows.number_of_vertices
         starts = xp.asarray(starts)
         distance = xp.empty(vertices, np.int32)
+        before = xp.empty(vertices if predecessors and reverse is not None else 0, np.int32)
         words = np.zeros(gpu_bfs.NUMBER_OF_WORDS, np.int64)
         words[where.level], words[where.left], words[where.listed] = -1, rows.indices.size, 1
         words[where.penalty], words[where.lost : where.lost + 3] = PENALTY, gpu_bfs.NONE
@@ -110,17 +114,20 @@ class GpuEngine:
                 launch_together(
                     search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
                     gpu_frontier.THREADS, rows.indptr, self._indices, into.indptr,
-                    self._some(into.indices), starts, distance, room, words, barrier, pace,
+                    self._some(into.indices), starts, distance, before, room, words, barrier, pace,
                 )  # fmt: skip
                 found = to_host(words)
                 if found[where.over]:
-                    return distance, found
+                    return distance, before, found
                 barrier.fill(0)
 
     def _predecessors(
-        self, starts: Array, distance: Array, weights: Array | None
+        self, starts: Array, distance: Array, weights: Array | None, known: Array | None = None
     ) -> Array:
-        """Find all nearer neighbours on shortest paths; on plateaus those over the fewest edges."""
+        """Find all nearer neighbours on shortest paths; on plateaus those over the fewest edges.
+
+        Where a predecessor is ``known`` it is not negative.
+        """
         xp, reverse, threads = self._xp, self._reverse(), gpu_predecessors.THREADS
         edges = gpu_predecessors.UNWEIGHTED if weights is None else gpu_predecessors.WEIGHTED
         far = distance.dtype.type(largest(distance.dtype))
@@ -130,12 +137,13 @@ class GpuEngine:
             before[before == gpu_predecessors.NOBODY] = -1
             alone = 0 if weights is None else int(((before < 0) & (distance != far)).sum())
         else:
-            before, number = xp.empty(distance.size, np.int32), xp.zeros(1, np.int64)
+            before = xp.empty(distance.size, np.int32) if known is None else known
+            number = xp.zeros(1, np.int64)
             given = none if weights is None else self._some(reverse.weights)
             launch(
                 gpu_predecessors.build_pull(threads, edges), -(-distance.size // threads), threads,
                 reverse.indptr, self._some(reverse.indices), given, distance, none, far, before,
-                number,
+                known is not None, number,
             )  # fmt: skip
             alone = 0 if weights is None else int(number[0])
         if alone > starts.size:

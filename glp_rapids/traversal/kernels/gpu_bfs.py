@@ -13,7 +13,8 @@ no barrier, and goes on as long as it can.
 
 *Levels that hold a good part of the edges left* are searched from the other side (Beamer, Asanovic
 and Patterson, "Direction-optimizing breadth-first search", SC 2012): every vertex without a
-distance looks for a neighbour in the frontier.
+distance looks for a neighbour in the frontier, and the first in its row is its predecessor. Others
+are left to `gpu_predecessors`.
 
 Launch: cooperative, BLOCKS_A_MULTIPROCESSOR blocks of THREADS a multiprocessor. Degrees: any. Shared
 memory: 36 KB. Registers: 64.
@@ -38,6 +39,7 @@ from glp_rapids.traversal.kernels.gpu_frontier import (
 )
 
 FAR = np.int32((1 << 31) - 1)
+UNKNOWN = np.int32(-2)  # a predecessor that is still to be found
 NONE = np.int64(1 << 40)  # no distance was lost
 QUEUED = 512  # vertices in the queue of a block
 LONG = 64  # entries of a row that a whole block works on
@@ -46,6 +48,8 @@ LONGEST = 1 << 12  # entries of a row in the queue of a block
 DENSE = 8  # entries a vertex of a frontier that is small
 SCANNED = 8  # entries of a row that one thread looks at, when vertices look for the frontier
 WARP = 32
+# What a block counts, of three steps in turn: short and long rows queued, and whether it must stop.
+SHORT, LONGER, STOP, COUNTS = 0, 3, 6, 9
 
 
 class Words(NamedTuple):
@@ -107,16 +111,16 @@ def build(threads: int, lanes: int) -> Any:
     warp = min(WARP, threads)
 
     @cuda.jit(device=True)
-    def take(queue, counts, now, vertex, start, degree):
+    def take(queue, counts, now, turn, vertex, start, degree):
         """Put a vertex into a queue of the block; tell whether there was room."""
         if degree <= LONG:
-            slot = cuda.atomic.add(counts, now, np.int32(1))
+            slot = cuda.atomic.add(counts, SHORT + turn, np.int32(1))
             if slot >= QUEUED:
                 return False
         elif degree > LONGEST:
             return False
         else:
-            slot = cuda.atomic.add(counts, 2 + now, np.int32(1))
+            slot = cuda.atomic.add(counts, LONGER + turn, np.int32(1))
             if slot >= LONG_QUEUED:
                 return False
             slot += QUEUED
@@ -129,15 +133,18 @@ def build(threads: int, lanes: int) -> Any:
     @cuda.jit(device=True)
     def lower(
         indptr, indices, distance, place, ahead, frontier, begin, words, word, lost, queue, counts,
-        next_queue, goes_on,
+        next_queue, turn, goes_on,
     ):  # fmt: skip
         """Go along an entry; queue the vertex there if that makes it nearer."""
         v = indices[place]
+        # asked for before it is known whether it is wanted: one trip to memory instead of two
+        start, end = indptr[v], indptr[v + 1]
         if cuda.atomic.min(distance, v, ahead) > ahead:
-            start = indptr[v]
-            degree = indptr[v + 1] - start
-            if degree > 0 and not take(queue, counts, next_queue, v, start, degree):
-                counts[4] = 1
+            degree = end - start
+            if degree > 0 and not take(
+                queue, counts, next_queue, turn, v, start, degree
+            ):
+                counts[STOP + turn] = 1
                 if goes_on:
                     cuda.atomic.min(words, lost, np.int64(ahead))
                 else:
@@ -154,7 +161,7 @@ def build(threads: int, lanes: int) -> Any:
         """Let the first blocks work on parts of the frontier for some levels; return how many."""
         thread, block = cuda.threadIdx.x, np.int64(cuda.blockIdx.x)
         alone = active == 1
-        for i in range(thread, 5, threads):
+        for i in range(thread, COUNTS, threads):
             counts[i] = 0
         cuda.syncthreads()
         for i in range(size * block // active + thread, size * (block + 1) // active, threads):
@@ -162,23 +169,23 @@ def build(threads: int, lanes: int) -> Any:
             if distance[v] == level:
                 start = indptr[v]
                 # the way was chosen so that there is room
-                if not take(queue, counts, 0, v, start, indptr[v + 1] - start):
-                    counts[4] = 1
+                if not take(queue, counts, 0, 0, v, start, indptr[v + 1] - start):
+                    counts[STOP] = 1
                     cuda.atomic.min(words, lost, np.int64(level))
         cuda.syncthreads()
         now, done = 0, np.int64(0)
         while done < hops:
-            short, long = min(counts[now], QUEUED), min(counts[2 + now], LONG_QUEUED)
-            stops = counts[4]
-            if short + long == 0 or stops != 0:
+            turn = done % 3
+            short = min(counts[SHORT + turn], QUEUED)
+            long = min(counts[LONGER + turn], LONG_QUEUED)
+            if short + long == 0 or counts[STOP + turn] != 0:
                 break
-            cuda.syncthreads()
             following = 1 - now
-            if thread == 0:
-                counts[following] = 0
-                counts[2 + following] = 0
-            cuda.syncthreads()
             done += 1
+            if thread == 0:  # nobody looks at these any more, or before the next barrier
+                counts[SHORT + (turn + 2) % 3] = 0
+                counts[LONGER + (turn + 2) % 3] = 0
+                counts[STOP + (turn + 2) % 3] = 0
             ahead = np.int32(level + done)
             goes_on = not alone and done < hops
             for i in range(thread // lanes, short, threads // lanes):
@@ -187,7 +194,7 @@ def build(threads: int, lanes: int) -> Any:
                 for place in range(start + thread % lanes, start + queue.degree[slot], lanes):
                     lower(
                         indptr, indices, distance, place, ahead, frontier, behind, words, word,
-                        lost, queue, counts, following, goes_on,
+                        lost, queue, counts, following, done % 3, goes_on,
                     )  # fmt: skip
             for i in range(long):
                 slot = now * room + QUEUED + i
@@ -195,11 +202,12 @@ def build(threads: int, lanes: int) -> Any:
                 for place in range(start + thread, start + queue.degree[slot], threads):
                     lower(
                         indptr, indices, distance, place, ahead, frontier, behind, words, word,
-                        lost, queue, counts, following, goes_on,
+                        lost, queue, counts, following, done % 3, goes_on,
                     )  # fmt: skip
             now = following
             cuda.syncthreads()
-        short, long = min(counts[now], QUEUED), min(counts[2 + now], LONG_QUEUED)
+        short = min(counts[SHORT + done % 3], QUEUED)
+        long = min(counts[LONGER + done % 3], LONG_QUEUED)
         for i in range(thread, short, threads):
             slot = now * room + i
             append(
@@ -251,8 +259,14 @@ def build(threads: int, lanes: int) -> Any:
         flush(frontier, behind, words, word, staging)
 
     @cuda.jit(device=True)
-    def pull(indptr, in_indptr, in_indices, distance, words, word, staging, totals, level):
-        """Let vertices without a distance look for the frontier."""
+    def pull(
+        indptr, in_indptr, in_indices, distance, predecessor, words, word, staging, totals, level
+    ):  # fmt: skip
+        """Let vertices without a distance look for the frontier.
+
+        Rows ascend, so the first of it that is found is the predecessor.
+        """
+        wanted = predecessor.size > 0
         thread, block, blocks = cuda.threadIdx.x, np.int64(cuda.blockIdx.x), cuda.gridDim.x
         ahead = np.int32(level + 1)
         found, degrees = np.int64(0), np.int64(0)
@@ -264,38 +278,53 @@ def build(threads: int, lanes: int) -> Any:
             if v < distance.size and distance[v] == FAR:
                 start, end = in_indptr[v], in_indptr[v + 1]
                 middle = min(end, start + SCANNED)
-                place, hit = start, False
-                while place < middle and not hit:
+                place, hit = start, np.int32(-1)
+                while place < middle and hit < 0:
                     # all are asked for before any is looked at
                     a = in_indices[place]
                     b = in_indices[min(place + 1, middle - 1)]
                     c = in_indices[min(place + 2, middle - 1)]
                     d = in_indices[min(place + 3, middle - 1)]
-                    far_a, far_b, far_c, far_d = distance[a], distance[b], distance[c], distance[d]
-                    hit = far_a == level or far_b == level or far_c == level or far_d == level
+                    of_a, of_b, of_c, of_d = distance[a], distance[b], distance[c], distance[d]
+                    if of_d == level:
+                        hit = d
+                    if of_c == level:
+                        hit = c
+                    if of_b == level:
+                        hit = b
+                    if of_a == level:
+                        hit = a
                     place += 4
-                if hit:
+                if hit >= 0:
                     distance[v] = ahead
+                    if wanted:
+                        predecessor[v] = hit
                     found += 1
                     degrees += indptr[v + 1] - indptr[v]
                 elif middle < end:
                     slot = cuda.atomic.add(staging.counter, 0, np.int32(1))
                     staging.vertex[slot] = v
-                    staging.place[slot] = 0
+                    staging.place[slot] = FAR
             cuda.syncthreads()
-            for slot in range(thread // warp, staging.counter[0], warps):
+            deferred = staging.counter[0]
+            for slot in range(thread // warp, deferred, warps):
                 v = staging.vertex[slot]
                 start = in_indptr[v] + SCANNED + thread % warp
                 for place in range(start, in_indptr[v + 1], warp):
-                    if cuda.atomic.max(staging.place, slot, np.int32(0)) != 0:
+                    u = in_indices[place]
+                    if u > cuda.atomic.min(staging.place, slot, FAR):
                         break
-                    if distance[in_indices[place]] == level:
-                        if cuda.atomic.exch(staging.place, slot, np.int32(1)) == 0:
-                            distance[v] = ahead
-                            found += 1
-                            degrees += indptr[v + 1] - indptr[v]
+                    if distance[u] == level:
+                        cuda.atomic.min(staging.place, slot, u)
                         break
             cuda.syncthreads()
+            if thread < deferred and staging.place[thread] != FAR:
+                v = staging.vertex[thread]
+                distance[v] = ahead
+                if wanted:
+                    predecessor[v] = staging.place[thread]
+                found += 1
+                degrees += indptr[v + 1] - indptr[v]
             if thread == 0:
                 staging.counter[0] = 0
             cuda.syncthreads()
@@ -335,12 +364,16 @@ def build(threads: int, lanes: int) -> Any:
         flush(frontier, begin, words, word, staging)
 
     @cuda.jit(device=True)
-    def begin_search(indptr, starts, distance, frontier, words, word, arrived, goal):
+    def begin_search(
+        indptr, starts, distance, predecessor, frontier, words, word, arrived, goal
+    ):  # fmt: skip
         """Clear the distances, and append the starts."""
         thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         all_threads = np.int64(cuda.gridDim.x) * threads
         for v in range(thread, distance.size, all_threads):
             distance[v] = FAR
+            if predecessor.size > 0:
+                predecessor[v] = UNKNOWN
         grid_barrier(arrived, goal)
         for i in range(thread, starts.size, all_threads):
             v = starts[i]
@@ -372,8 +405,9 @@ def build(threads: int, lanes: int) -> Any:
             cuda.atomic.max(words, WORDS.most, np.int64(totals[1]))
 
     def search_levels(
-        indptr, indices, in_indptr, in_indices, starts, distance, frontier, words, arrived, pace
-    ):
+        indptr, indices, in_indptr, in_indices, starts, distance, predecessor, frontier, words,
+        arrived, pace,
+    ):  # fmt: skip
         staging = Staging(
             vertex=cuda.shared.array(staged, np.int32),
             place=cuda.shared.array(staged, np.int32),
@@ -389,7 +423,7 @@ def build(threads: int, lanes: int) -> Any:
             start=cuda.shared.array(two_rooms, np.int64),
             degree=cuda.shared.array(two_rooms, np.int32),
         )
-        counts = cuda.shared.array(5, np.int32)  # of short and long rows in two queues; a stop
+        counts = cuda.shared.array(COUNTS, np.int32)
         totals = cuda.shared.array(3, np.int32)
         cuda.cg.this_grid()
         thread, blocks = cuda.threadIdx.x, np.int64(cuda.gridDim.x)
@@ -404,8 +438,9 @@ def build(threads: int, lanes: int) -> Any:
         turn, barriers = np.int64(0), np.int64(0)
         if level < 0:
             begin_search(
-                indptr, starts, distance, frontier, words, WORDS.appended, arrived, blocks
-            )
+                indptr, starts, distance, predecessor, frontier, words, WORDS.appended, arrived,
+                blocks,
+            )  # fmt: skip
             barriers += 2
             grid_barrier(arrived, barriers * blocks)
             packed = load_fresh(words, WORDS.appended)
@@ -423,8 +458,9 @@ def build(threads: int, lanes: int) -> Any:
             left -= entries
             if pace.pulls and wide:
                 pull(
-                    indptr, in_indptr, in_indices, distance, words, word, staging, totals, level
-                )
+                    indptr, in_indptr, in_indices, distance, predecessor, words, word, staging,
+                    totals, level,
+                )  # fmt: skip
                 listed = False
             elif not listed:
                 list_level(

@@ -54,12 +54,14 @@ EDGES = _one_nearer, _nearer, _one_before
 def build_pull(threads: int, edges: int) -> Any:
     """Make the kernel that looks for the predecessor in the row of the edges into a vertex.
 
-    ``alone`` counts vertices that were reached and have none, the starts among them.
+    If some are ``known``, ``predecessor`` holds them, and others negative. ``alone`` counts vertices that were reached and have none, the starts among them.
     """
     is_before = EDGES[edges]
     warp, warps = min(WARP, threads), max(threads // WARP, 1)
 
-    def pull_predecessors(indptr, indices, weights, distance, hop, far, predecessor, alone):
+    def pull_predecessors(
+        indptr, indices, weights, distance, hop, far, predecessor, known, alone
+    ):  # fmt: skip
         vertex = cuda.shared.array(threads, np.int32)
         best = cuda.shared.array(threads, np.int32)
         counts = cuda.shared.array(2, np.int32)
@@ -70,14 +72,30 @@ def build_pull(threads: int, edges: int) -> Any:
         v = np.int64(cuda.blockIdx.x) * threads + thread
         if v < distance.size:
             found, later = np.int32(-1), False
-            if distance[v] != far and distance[v] > 0:
+            if known and predecessor[v] >= 0:
+                found = predecessor[v]
+            elif distance[v] != far and distance[v] > 0:
                 start, end = indptr[v], indptr[v + 1]
                 middle = min(end, start + SCANNED)
-                for place in range(start, middle):
-                    u = indices[place]
-                    if is_before(distance, hop, u, v, weights, place):
-                        found = u
-                        break
+                place = start
+                while place < middle and found < 0:
+                    # all are asked for before any is looked at
+                    second, third = min(place + 1, middle - 1), min(place + 2, middle - 1)
+                    last = min(place + 3, middle - 1)
+                    a, b, c, d = indices[place], indices[second], indices[third], indices[last]
+                    of_a = is_before(distance, hop, a, v, weights, place)
+                    of_b = is_before(distance, hop, b, v, weights, second)
+                    of_c = is_before(distance, hop, c, v, weights, third)
+                    of_d = is_before(distance, hop, d, v, weights, last)
+                    if of_d:
+                        found = d
+                    if of_c:
+                        found = c
+                    if of_b:
+                        found = b
+                    if of_a:
+                        found = a
+                    place += 4
                 later = found < 0 and middle < end
             if later:
                 slot = cuda.atomic.add(counts, 0, np.int32(1))

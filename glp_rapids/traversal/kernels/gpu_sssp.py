@@ -40,6 +40,8 @@ LONG_QUEUED = 32  # such rows
 LONGEST = 1 << 12  # entries of a row in the queue of a block
 DENSE = 8  # entries a vertex of a frontier that is small
 WARP = 32
+# What a block counts, of three steps in turn: short and long rows queued, and whether it must stop.
+SHORT, LONGER, STOP, COUNTS = 0, 3, 6, 9
 
 
 class Words(NamedTuple):
@@ -155,16 +157,16 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
         cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def take(queue, counts, now, vertex, start, degree, label):
+    def take(queue, counts, now, step, vertex, start, degree, label):
         """Put a vertex into a queue of the block; tell whether there was room."""
         if degree <= LONG:
-            slot = cuda.atomic.add(counts, now, np.int32(1))
+            slot = cuda.atomic.add(counts, SHORT + step, np.int32(1))
             if slot >= QUEUED:
                 return False
         elif degree > LONGEST:
             return False
         else:
-            slot = cuda.atomic.add(counts, 2 + now, np.int32(1))
+            slot = cuda.atomic.add(counts, LONGER + step, np.int32(1))
             if slot >= LONG_QUEUED:
                 return False
             slot += QUEUED
@@ -178,20 +180,21 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
     @cuda.jit(device=True)
     def relax(
         indptr, indices, weights, distance, place, here, limit, frontier, begin, words, turn, pile,
-        far_pile, marks, staging, far, queue, counts, following, pace,
+        far_pile, marks, staging, far, queue, counts, following, step, pace,
     ):  # fmt: skip
         """Go along an entry; queue the vertex there if that makes it nearer."""
         v = indices[place]
         through = here + weights[place]
+        # asked for before it is known whether it is wanted: one trip to memory instead of two
+        start, end = indptr[v], indptr[v + 1]
         if through < distance[v] and through <= pace.cutoff:
             if through < cuda.atomic.min(distance, v, through):
                 if through <= limit:
-                    start = indptr[v]
-                    degree = indptr[v + 1] - start
+                    degree = end - start
                     if degree > 0 and not take(
-                        queue, counts, following, v, start, degree, through
+                        queue, counts, following, step, v, start, degree, through
                     ):
-                        counts[4] = 1
+                        counts[STOP + step] = 1
                         put_near(v, degree, frontier, begin, words, turn, marks, staging, True)
                 else:
                     put_far(v, through, far_pile, words, pile, marks, far, distance.size)
@@ -205,17 +208,17 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
         thread = cuda.threadIdx.x
         now, done = 0, np.int64(0)
         while done < hops:
-            short, long = min(counts[now], QUEUED), min(counts[2 + now], LONG_QUEUED)
-            stops = counts[4]
-            if short + long == 0 or stops != 0:
+            step = done % 3
+            short = min(counts[SHORT + step], QUEUED)
+            long = min(counts[LONGER + step], LONG_QUEUED)
+            if short + long == 0 or counts[STOP + step] != 0:
                 break
-            cuda.syncthreads()
             following = 1 - now
-            if thread == 0:
-                counts[following] = 0
-                counts[2 + following] = 0
-            cuda.syncthreads()
             done += 1
+            if thread == 0:  # nobody looks at these any more, or before the next barrier
+                counts[SHORT + (step + 2) % 3] = 0
+                counts[LONGER + (step + 2) % 3] = 0
+                counts[STOP + (step + 2) % 3] = 0
             for i in range(thread // lanes, short, threads // lanes):
                 slot = now * room + i
                 start, here = queue.start[slot], queue.label[slot]
@@ -225,7 +228,7 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
                     relax(
                         indptr, indices, weights, distance, place, here, limit, frontier, begin,
                         words, turn, pile, far_pile, marks, staging, far, queue, counts, following,
-                        pace,
+                        done % 3, pace,
                     )  # fmt: skip
             for i in range(long):
                 slot = now * room + QUEUED + i
@@ -234,11 +237,12 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
                     relax(
                         indptr, indices, weights, distance, place, here, limit, frontier, begin,
                         words, turn, pile, far_pile, marks, staging, far, queue, counts, following,
-                        pace,
+                        done % 3, pace,
                     )  # fmt: skip
             now = following
             cuda.syncthreads()
-        short, long = min(counts[now], QUEUED), min(counts[2 + now], LONG_QUEUED)
+        short = min(counts[SHORT + done % 3], QUEUED)
+        long = min(counts[LONGER + done % 3], LONG_QUEUED)
         for i in range(thread, short, threads):
             slot = now * room + i
             put_near(
@@ -364,7 +368,7 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
             base=cuda.shared.array(1, np.int64),
             lowest=cuda.shared.array(1, dtype),
         )
-        counts = cuda.shared.array(5, np.int32)  # of short and long rows in two queues; a stop
+        counts = cuda.shared.array(COUNTS, np.int32)
         cuda.cg.this_grid()
         thread, block, blocks = cuda.threadIdx.x, np.int64(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
         vertices = np.int64(distance.size)
@@ -402,7 +406,7 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
             word = WORDS.appended + (turn + 1) % 3
             if first:
                 words[WORDS.appended + (turn + 2) % 3] = 0
-            for i in range(thread, 5, threads):
+            for i in range(thread, COUNTS, threads):
                 counts[i] = 0
             cuda.syncthreads()
             written = pile  # the far pile that this turn adds to
@@ -439,9 +443,9 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
                                 start = indptr[v]
                                 degree = indptr[v + 1] - start
                                 if degree > 0 and not take(
-                                    queue, counts, 0, v, start, degree, here
+                                    queue, counts, 0, 0, v, start, degree, here
                                 ):
-                                    counts[4] = 1
+                                    counts[STOP] = 1
                                     put_near(
                                         v, degree, frontier, behind, words, turn, marks, staging,
                                         True,
@@ -466,8 +470,8 @@ def build(threads: int, lanes: int, dtype: Any) -> Any:
                         v = frontier.vertex[begin + i]
                         start = indptr[v]
                         degree = indptr[v + 1] - start
-                        if not take(queue, counts, 0, v, start, degree, distance[v]):
-                            counts[4] = 1
+                        if not take(queue, counts, 0, 0, v, start, degree, distance[v]):
+                            counts[STOP] = 1
                             put_near(
                                 v, degree, frontier, behind, words, turn, marks, staging, True
                             )
