@@ -17,20 +17,22 @@ from glp_rapids.traversal.engines import gpu
 from glp_rapids.traversal.engines.cpu import CpuEngine
 from glp_rapids.traversal.kernels import (
     gpu_bfs,
+    gpu_components,
     gpu_frontier,
     gpu_plateaus,
     gpu_predecessors,
     gpu_sssp,
+    gpu_together,
 )
 
 # Every simulated thread is a thread of the host.
-gpu_frontier.THREADS = gpu_predecessors.THREADS = 4
-gpu_frontier.LANES = gpu_bfs.WARP = gpu_predecessors.WARP = 2
+gpu_frontier.THREADS = gpu_predecessors.THREADS = gpu_components.THREADS = 4
+gpu_frontier.LANES = gpu_bfs.WARP = gpu_predecessors.WARP = gpu_together.WARP = 2
 gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
 gpu_bfs.LONG, gpu_bfs.LONG_QUEUED, gpu_bfs.LONGEST, gpu_bfs.QUEUED = 3, 2, 5, 4
 gpu_sssp.LONG, gpu_sssp.LONG_QUEUED, gpu_sssp.LONGEST, gpu_sssp.QUEUED = 3, 2, 5, 4
 gpu_plateaus.THREADS, gpu_plateaus.LANES = 4, 2
-gpu_bfs.SCANNED = gpu_predecessors.SCANNED = 2
+gpu_bfs.SCANNED = gpu_predecessors.SCANNED = gpu_together.SCANNED = gpu_together.LOOK = 2
 
 # Levels by one block, in equal parts, from the other side, and in turns.
 WAYS = {"queue": (4, (0, 0)), "parts": (0, (0, 0)), "pull": (4, (99, 99)), "turns": (4, (3, 16))}

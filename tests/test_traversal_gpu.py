@@ -142,6 +142,35 @@ def test_every_way_to_shortest_paths_finds_the_same(way, monkeypatch):
                     np.testing.assert_array_equal(one, to_host(other), f"{kind} {cutoff}")
 
 
+@pytest.mark.parametrize("alpha", [0, 8, 1 << 20])
+def test_searches_from_many_at_once_are_as_on_a_cpu(alpha, monkeypatch):
+    import cupy
+
+    from glp_rapids.traversal.engines import gpu
+
+    monkeypatch.setattr(gpu, "PULL_TOGETHER", alpha)
+    for number, given in enumerate(LARGER.values()):
+        host, device = engines(given, "out", number % 2)
+        for size, depth in ((130, 1 << 40), (1, 1 << 40), (64, 2)):
+            starts = np.arange(size, dtype=np.int32)
+            expected = list(host.bfs_of_each(starts, depth, True))
+            for wanted in (True, False):
+                found = list(device.bfs_of_each(cupy.asarray(starts), depth, wanted))
+                for (distance, summary), (their_distance, their_summary) in zip(
+                    expected, found, strict=True
+                ):
+                    np.testing.assert_array_equal(summary, to_host(their_summary))
+                    if wanted:
+                        np.testing.assert_array_equal(distance, to_host(their_distance))
+
+
+def test_components_are_as_on_a_cpu():
+    given = [*(make() for make in GRAPHS.values()), *LARGER.values()]
+    for one in given:
+        host, device = engines(one, "out", False)
+        np.testing.assert_array_equal(host.components(), to_host(device.components()))
+
+
 def test_cross_fitted_starts_on_the_host_are_taken():
     host, device = engines(LARGER["random"], "out", False)
     starts = np.array([1, 2], np.int32)

@@ -17,10 +17,12 @@ from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.traversal.engines import OPPOSITE, Found, largest
 from glp_rapids.traversal.kernels import (
     gpu_bfs,
+    gpu_components,
     gpu_frontier,
     gpu_plateaus,
     gpu_predecessors,
     gpu_sssp,
+    gpu_together,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ PENALTY = 16  # levels
 NEAR_HOPS, NEAR_CHUNK = 16, 64  # see `gpu_sssp.Pace`
 STEP = 32.0  # median weights, by entries a vertex: how far the limit of near vertices goes up
 SAMPLE = 1 << 12  # weights
+PULL_TOGETHER = 8  # see `gpu_together.Pace`
 MOST_TARGETS = 1 << 10  # that every block looks at; with more of them nothing ends early
 
 
@@ -150,9 +153,7 @@ class GpuEngine:
             self._join_plateaus(starts, distance, weights, before)
         return before
 
-    def _pushed(
-        self, distance: Array, weights: Array | None, hop: Array, edges: int
-    ) -> Array:
+    def _pushed(self, distance: Array, weights: Array | None, hop: Array, edges: int) -> Array:
         """Find predecessors along the edges out of all vertices."""
         xp, rows, threads = self._xp, self._rows, gpu_predecessors.THREADS
         before = xp.full(distance.size, gpu_predecessors.NOBODY, np.int32)
@@ -165,9 +166,7 @@ class GpuEngine:
             )  # fmt: skip
         return before
 
-    def _join_plateaus(
-        self, starts: Array, distance: Array, weights: Array, before: Array
-    ) -> None:
+    def _join_plateaus(self, starts: Array, distance: Array, weights: Array, before: Array) -> None:
         xp, rows = self._xp, self._rows
         far = distance.dtype.type(largest(distance.dtype))
         hop = xp.where((before < 0) & (distance != far), np.int32(-1), np.int32(0))
@@ -182,9 +181,7 @@ class GpuEngine:
         on_plateau = found != gpu_predecessors.NOBODY
         before[on_plateau] = found[on_plateau]
 
-    def sssp(
-        self, starts: Array, cutoff: int | float, targets: Array, predecessors: bool
-    ) -> Found:
+    def sssp(self, starts: Array, cutoff: int | float, targets: Array, predecessors: bool) -> Found:
         """Find distances in the type of the weights, all rounds in one launch."""
         starts, targets = self._xp.asarray(starts), self._xp.asarray(targets)
         distance, words = self._near_far(starts, cutoff, targets)
@@ -229,6 +226,60 @@ class GpuEngine:
                 over = bool(found[where.over])
                 barrier.fill(0)
         return distance, found
+
+    def bfs_of_each(
+        self, starts: Array, depth: int, distances: bool
+    ) -> Iterator[tuple[Array | None, Array]]:
+        """Search from each of ``starts``, up to 64 at a time."""
+        starts = self._xp.asarray(starts)
+        for first in range(0, starts.size, gpu_together.SEARCHES):
+            yield self._together(starts[first : first + gpu_together.SEARCHES], depth, distances)
+
+    def _together(self, starts: Array, depth: int, distances: bool) -> tuple[Array | None, Array]:
+        xp, rows, reverse = self._xp, self._rows, self._reverse()
+        vertices, where = rows.number_of_vertices, gpu_together.WORDS
+        unreached = largest(np.dtype(np.int32))
+        distance = xp.full((starts.size if distances else 0, vertices), unreached, np.int32)
+        summary = xp.zeros((starts.size, 3), np.int64)
+        seen, ahead = (xp.empty(vertices, np.uint64) for _ in range(2))
+        words = np.zeros(gpu_together.NUMBER_OF_WORDS, np.int64)
+        words[where.level] = -1
+        words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
+        into = rows if reverse is None else reverse
+        pace = gpu_together.Pace(
+            depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), pulls=reverse is not None,
+            alpha=np.int64(PULL_TOGETHER), wanted=distances,
+        )  # fmt: skip
+        search = gpu_together.build(gpu_frontier.THREADS)
+        with self._room() as room:
+            while True:
+                launch_together(
+                    search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
+                    gpu_frontier.THREADS, rows.indptr, self._indices, into.indptr,
+                    self._some(into.indices), starts, seen, ahead, distance.ravel(),
+                    summary.ravel(), room, words, barrier, pace,
+                )  # fmt: skip
+                if to_host(words)[where.over]:
+                    return distance if distances else None, summary
+                barrier.fill(0)
+
+    def components(self) -> Array:
+        """Number the components of the graph without directions by their smallest vertices."""
+        xp, rows, threads = self._xp, self._rows, gpu_components.THREADS
+        vertices = rows.number_of_vertices
+        parent = xp.arange(vertices, dtype=np.int32)
+        blocks = -(-vertices // threads)
+        first, roots = gpu_components.build_first(threads), gpu_components.build_roots(threads)
+        if rows.indices.size:
+            launch(first, blocks, threads, rows.indptr, rows.indices, parent)
+            launch(roots, blocks, threads, parent)
+            launch(
+                gpu_components.build_all(threads), multiprocessors() * 4, threads, rows.indptr,
+                rows.indices, parent,
+            )  # fmt: skip
+            launch(roots, blocks, threads, parent)
+        number = xp.cumsum(parent == xp.arange(vertices, dtype=np.int32), dtype=np.int32) - 1
+        return number[parent]
 
     def _step(self) -> Any:
         """Return how far the limit of near vertices goes up: the longer, the fewer edges."""

@@ -88,15 +88,15 @@ def build(threads: int) -> Functions:
 
     @cuda.jit(device=True)
     def flush(frontier, begin, words, word, staging):
-        """Write what is staged to the frontier; after a barrier of the block, and before one."""
+        """Write what is staged to the frontier; after a barrier of the block."""
         packed = np.int64(staging.counter[0])
         size = packed >> STAGED_BITS
-        if size == 0:
-            return
-        if cuda.threadIdx.x == 0:
+        if size > 0 and cuda.threadIdx.x == 0:
             entries = packed & ((1 << STAGED_BITS) - 1)
             staging.base[0] = cuda.atomic.add(words, word, (size << ENTRY_BITS) | entries)
-        cuda.syncthreads()
+        cuda.syncthreads()  # all have read the counter
+        if size == 0:
+            return
         reserved = staging.base[0]
         first, offset = begin + (reserved >> ENTRY_BITS), reserved & ENTRIES
         for slot in range(cuda.threadIdx.x, size, threads):

@@ -32,9 +32,9 @@ def build(threads: int, lanes: int) -> Any:
         here = distance[u]
         for place in range(indptr[u] + lane, indptr[u + 1], lanes):
             v = indices[place]
-            if hop[v] == -1 and here + weights[place] == distance[v]:
-                if cuda.atomic.cas(hop, v, np.int32(-1), np.int32(level)) == -1:
-                    queue[tail + cuda.atomic.add(words, 1 + turn % 3, np.int64(1))] = v
+            asks = hop[v] == -1 and here + weights[place] == distance[v]
+            if asks and cuda.atomic.cas(hop, v, np.int32(-1), np.int32(level)) == -1:
+                queue[tail + cuda.atomic.add(words, 1 + turn % 3, np.int64(1))] = v
 
     def spread(indptr, indices, weights, distance, far, hop, queue, words):
         cuda.cg.this_grid()

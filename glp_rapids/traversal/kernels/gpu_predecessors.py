@@ -54,7 +54,8 @@ EDGES = _one_nearer, _nearer, _one_before
 def build_pull(threads: int, edges: int) -> Any:
     """Make the kernel that looks for the predecessor in the row of the edges into a vertex.
 
-    If some are ``known``, ``predecessor`` holds them, and others negative. ``alone`` counts vertices that were reached and have none, the starts among them.
+    If some are ``known``, ``predecessor`` holds them, and others negative. ``alone`` counts
+    vertices that were reached and have none, the starts among them.
     """
     is_before = EDGES[edges]
     warp, warps = min(WARP, threads), max(threads // WARP, 1)
