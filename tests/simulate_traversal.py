@@ -19,6 +19,7 @@ from glp_rapids.traversal.kernels import (
     gpu_bfs,
     gpu_components,
     gpu_frontier,
+    gpu_layers,
     gpu_plateaus,
     gpu_predecessors,
     gpu_sssp,
@@ -27,6 +28,7 @@ from glp_rapids.traversal.kernels import (
 
 # Every simulated thread is a thread of the host.
 gpu_frontier.THREADS = gpu_predecessors.THREADS = gpu_components.THREADS = 4
+gpu_layers.THREADS = 4
 gpu_frontier.LANES = gpu_bfs.WARP = gpu_predecessors.WARP = gpu_together.WARP = 2
 gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
 gpu_bfs.LONG, gpu_bfs.LONG_QUEUED, gpu_bfs.LONGEST, gpu_bfs.QUEUED = 3, 2, 5, 4
@@ -57,35 +59,37 @@ def graphs(number):
         yield edges(pairs, directed=seed % 2 == 1)
 
 
+def results(engine, graph, starts):
+    """Every search in every way; a CPU has one."""
+    for way, (gpu.CHUNK, gpu.PULL) in WAYS.items():
+        for depth in (1 << 40, 2):
+            yield f"bfs {way} {depth}", engine(graph, "out").bfs(starts, depth, True)
+    for gpu.PULL_TOGETHER in (0, 4, 99):
+        for distance, summary in engine(graph, "out").bfs_of_each(starts, 1 << 40, True):
+            yield f"together {gpu.PULL_TOGETHER}", (distance, summary)
+    for way, (gpu.NEAR_CHUNK, gpu.STEP) in NEAR.items():
+        for cutoff, ends in ((100, starts[:0]), (3, starts[:0]), (100, starts[:1] + 5)):
+            found = engine(graph, "out").sssp(starts, cutoff, ends, True)
+            yield f"sssp {way} {cutoff} {ends}", found[:2]
+    yield "components", (engine(graph, "out").components(),)
+    yield "rows", engine(graph, "out").rows_in_order(starts)
+
+
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
     warnings.simplefilter("ignore")
     differing, compared = [], 0
     for number, given in enumerate(graphs(int(sys.argv[1]))):
-        graph = as_graph(**given, device="cpu")
+        graph = weighted(as_graph(**given, device="cpu"), number)
         starts = np.arange(1 + number % 3, dtype=np.int32)
-        for way, (gpu.CHUNK, gpu.PULL) in WAYS.items():
-            if number % 4 == 3:
-                graph.transpose()
-            gpu.LEVELS_A_LAUNCH = 2 if number % 2 else 1 << 16
-            for depth in (1 << 40, 2):
-                expected = CpuEngine(graph, "out").bfs(starts, depth, True)
-                found = gpu.GpuEngine(graph, "out").bfs(starts, depth, True)
-                for one, other in zip(expected, found, strict=True):
-                    compared += 1
-                    if not np.array_equal(one, other):
-                        differing.append(f"graph {number} bfs {way} {depth};")
-        graph = weighted(graph, number)
         if number % 4 == 3:
             graph.transpose()
-        for way, (gpu.NEAR_CHUNK, gpu.STEP) in NEAR.items():
-            for cutoff, ends in ((100, starts[:0]), (3, starts[:0]), (100, starts[:1] + 5)):
-                expected = CpuEngine(graph, "out").sssp(starts, cutoff, ends, True)[:2]
-                found = gpu.GpuEngine(graph, "out").sssp(starts, cutoff, ends, True)[:2]
-                for one, other in zip(expected, found, strict=True):
-                    compared += 1
-                    if not np.array_equal(one, other):
-                        differing.append(f"graph {number} sssp {way} {cutoff} {ends};")
+        gpu.LEVELS_A_LAUNCH = 2 if number % 2 else 1 << 16
+        both = results(CpuEngine, graph, starts), results(gpu.GpuEngine, graph, starts)
+        for (name, expected), (_, found) in zip(*both, strict=True):
+            compared += 1
+            if not all(map(np.array_equal, expected, found)):
+                differing.append(f"graph {number} {name};")
     print(*differing, f"{len(differing)} of {compared} differ")
 
 

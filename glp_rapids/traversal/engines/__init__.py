@@ -63,6 +63,9 @@ class Engine(Protocol):
         summary, a row a start: vertices reached, the sum of their distances, the largest of these.
         """
 
+    def rows_in_order(self, order: Array) -> tuple[Array, Array, Array | None]:
+        """Copy the rows of some vertices one after another: offsets, indices, weights."""
+
     def components(self) -> Array:
         """Number the components of the graph without directions by their smallest vertices."""
 

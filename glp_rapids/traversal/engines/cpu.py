@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.traversal.engines import OPPOSITE, Found, largest
@@ -180,6 +181,13 @@ class CpuEngine:
             if distances:
                 distance[search] = alone
         return distance if distances else None, summary
+
+    def rows_in_order(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Copy the rows of some vertices one after another: offsets, indices, weights."""
+        rows = self._graph.rows(self._direction)
+        offsets, _, place = rows_of_vertices(rows, order)
+        weights = None if rows.weights is None else rows.weights[place]
+        return offsets, rows.indices[place], weights
 
     @interruptible
     def components(self) -> np.ndarray:

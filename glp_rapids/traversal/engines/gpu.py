@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
 from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
@@ -19,6 +20,7 @@ from glp_rapids.traversal.kernels import (
     gpu_bfs,
     gpu_components,
     gpu_frontier,
+    gpu_layers,
     gpu_plateaus,
     gpu_predecessors,
     gpu_sssp,
@@ -262,6 +264,25 @@ class GpuEngine:
                 if to_host(words)[where.over]:
                     return distance if distances else None, summary
                 barrier.fill(0)
+
+    def rows_in_order(self, order: Array) -> tuple[Array, Array, Array | None]:
+        """Copy the rows of some vertices one after another: offsets, indices, weights."""
+        xp, rows = self._xp, self._rows
+        offsets = segment_offsets(rows.indptr[order + 1] - rows.indptr[order])
+        entries, threads = int(offsets[-1]), gpu_layers.THREADS
+
+        def copied(values: Array | None) -> Array | None:
+            if values is None:
+                return None
+            result = xp.empty(entries, values.dtype)
+            if entries:
+                launch(
+                    gpu_layers.build(threads), multiprocessors() * 4, threads, rows.indptr, values,
+                    order, offsets, result,
+                )  # fmt: skip
+            return result
+
+        return offsets, copied(rows.indices), copied(rows.weights)
 
     def components(self) -> Array:
         """Number the components of the graph without directions by their smallest vertices."""
