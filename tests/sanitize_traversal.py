@@ -18,7 +18,7 @@ from glp_rapids.traversal.engines.cpu import CpuEngine
 WAYS = {
     "as it is": {},
     "parts": {"CHUNK": 1, "NEAR_CHUNK": 1, "HOPS": 3, "NEAR_HOPS": 3, "STEP": 8.0},
-    "wide": {"CHUNK": 0, "NEAR_CHUNK": 0, "PULL": (0, 0), "PULL_TOGETHER": 0},
+    "wide": {"MOST_CHUNK": 0, "PULL": (0, 0), "PULL_TOGETHER": 0},
     "pull": {"PULL": (1 << 20, 1 << 20), "PULL_TOGETHER": 1 << 20},
 }
 

@@ -1,7 +1,7 @@
 """Run the kernels of searches in Numba's simulator; print how many results differ from a CPU's.
 
 Run by test_traversal_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The first
-argument says how many graphs.
+argument says how many graphs, the second ("few", "all") whether in every way.
 """
 
 import sys
@@ -16,25 +16,27 @@ from glp_rapids import as_graph
 from glp_rapids.traversal.engines import gpu
 from glp_rapids.traversal.engines.cpu import CpuEngine
 from glp_rapids.traversal.kernels import (
-    gpu_bfs,
     gpu_components,
     gpu_frontier,
     gpu_layers,
+    gpu_levels,
+    gpu_piles,
     gpu_plateaus,
     gpu_predecessors,
-    gpu_sssp,
     gpu_together,
 )
 
 # Every simulated thread is a thread of the host.
 gpu_frontier.THREADS = gpu_predecessors.THREADS = gpu_components.THREADS = 4
 gpu_layers.THREADS = 4
-gpu_frontier.LANES = gpu_bfs.WARP = gpu_predecessors.WARP = gpu_together.WARP = 2
+gpu_frontier.LANES = gpu_levels.WARP = gpu_predecessors.WARP = gpu_together.WARP = 2
 gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
-gpu_bfs.LONG, gpu_bfs.LONG_QUEUED, gpu_bfs.LONGEST, gpu_bfs.QUEUED = 3, 2, 5, 4
-gpu_sssp.LONG, gpu_sssp.LONG_QUEUED, gpu_sssp.LONGEST, gpu_sssp.QUEUED = 3, 2, 5, 4
+gpu_levels.LONG, gpu_levels.LONG_QUEUED, gpu_levels.LONGEST, gpu_levels.QUEUED = 3, 2, 5, 4
+gpu_piles.LONG, gpu_piles.LONG_QUEUED, gpu_piles.LONGEST, gpu_piles.QUEUED = 3, 2, 5, 4
 gpu_plateaus.THREADS, gpu_plateaus.LANES = 4, 2
-gpu_bfs.SCANNED = gpu_predecessors.SCANNED = gpu_together.SCANNED = gpu_together.LOOK = 2
+gpu_predecessors.LONG = 4
+gpu.CHUNK = gpu.NEAR_CHUNK = 4
+gpu_levels.SCANNED = gpu_predecessors.SCANNED = gpu_together.SCANNED = gpu_together.LOOK = 2
 
 # Levels by one block, in equal parts, from the other side, and in turns.
 WAYS = {"queue": (4, (0, 0)), "parts": (0, (0, 0)), "pull": (4, (99, 99)), "turns": (4, (3, 16))}
@@ -61,13 +63,16 @@ def graphs(number):
 
 def results(engine, graph, starts):
     """Every search in every way; a CPU has one."""
-    for way, (gpu.CHUNK, gpu.PULL) in WAYS.items():
+    for way, (gpu.MOST_CHUNK, gpu.PULL) in WAYS.items():
         for depth in (1 << 40, 2):
             yield f"bfs {way} {depth}", engine(graph, "out").bfs(starts, depth, True)
+            if sys.argv[2] == "few":
+                yield "components", (engine(graph, "out").components(),)
+                return
     for gpu.PULL_TOGETHER in (0, 4, 99):
         for distance, summary in engine(graph, "out").bfs_of_each(starts, 1 << 40, True):
             yield f"together {gpu.PULL_TOGETHER}", (distance, summary)
-    for way, (gpu.NEAR_CHUNK, gpu.STEP) in NEAR.items():
+    for way, (gpu.MOST_CHUNK, gpu.STEP) in NEAR.items():
         for cutoff, ends in ((100, starts[:0]), (3, starts[:0]), (100, starts[:1] + 5)):
             found = engine(graph, "out").sssp(starts, cutoff, ends, True)
             yield f"sssp {way} {cutoff} {ends}", found[:2]

@@ -1,11 +1,14 @@
 """Searches on a GPU find what those on a CPU find, value for value."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
+import pandas as pd
 import pytest
 from graphs import GRAPHS, edges, path, power_law_pairs, random_pairs
 from pandas.testing import assert_frame_equal
 
-from glp_rapids import as_graph, bfs, sssp
+from glp_rapids import as_graph, bfs, layered_edges, sssp
 from glp_rapids.device import to_host
 from glp_rapids.traversal.engines import cpu, largest
 
@@ -46,7 +49,7 @@ WAYS = {
     "alone": {"CHUNK": 512, "PULL": (0, 0)},
     "hops": {"CHUNK": 1, "HOPS": 32, "PULL": (0, 0)},
     "two hops": {"CHUNK": 2, "HOPS": 2, "PULL": (0, 0), "PENALTY": 1},
-    "wide": {"CHUNK": 0, "PULL": (0, 0)},
+    "wide": {"MOST_CHUNK": 0, "PULL": (0, 0)},
     "pull": {"PULL": (1 << 20, 1 << 20)},
     "turns": {"CHUNK": 4, "PULL": (4, 4), "LEVELS_A_LAUNCH": 3},
 }
@@ -102,7 +105,7 @@ NEAR_WAYS = {
     "as it is": {},
     "alone": {"NEAR_CHUNK": 256},
     "steps": {"NEAR_CHUNK": 2, "NEAR_HOPS": 3, "STEP": 4.0},
-    "wide": {"NEAR_CHUNK": 0},
+    "wide": {"MOST_CHUNK": 0},
     "one limit": {"STEP": 1e9},
     "small limits": {"STEP": 0.5, "LEVELS_A_LAUNCH": 5},
 }
@@ -169,6 +172,96 @@ def test_components_are_as_on_a_cpu():
     for one in given:
         host, device = engines(one, "out", False)
         np.testing.assert_array_equal(host.components(), to_host(device.components()))
+
+
+def test_blocks_that_do_not_ask_ahead_find_the_same(monkeypatch):
+    import cupy
+
+    from glp_rapids.traversal.kernels import gpu_frontier
+
+    monkeypatch.setattr(gpu_frontier, "ASKS_AHEAD", not gpu_frontier.ASKS_AHEAD)
+    for name in ("grid", "long"):
+        given = LARGER[name]
+        weights = np.arange(len(given["graph"])) % 19
+        options = {**given, "graph": given["graph"].assign(weight=weights), "weight": "weight"}
+        host, device = engines({**options, "multigraph": "min"}, "out", False)
+        starts = np.array([5], np.int32)
+        expected = host.bfs(starts, 1 << 40, True)
+        assert_same(expected, device.bfs(cupy.asarray(starts), 1 << 40, True))
+        expected = host.sssp(starts, 1 << 40, starts[:0], True)
+        found = device.sssp(cupy.asarray(starts), 1 << 40, cupy.asarray(starts[:0]), True)
+        assert_same(expected[:2], found[:2])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_real_graphs_are_as_on_a_cpu(directed, data):
+    import cupy
+
+    from glp_rapids import datasets
+
+    frame = pd.read_csv(data / "graphalytics-p2p-31.e.gz", sep=" ", names=["src", "dst", "weight"])
+    given = [{"graph": frame, "weight": "weight"}]
+    given += [{"graph": datasets.load(name)[["src", "dst"]]} for name in ("wiki-Vote", "road-usa")]
+    for one in given:
+        options = {**one, "directed": directed, "multigraph": "min"}
+        host, device = engines(options, "out", False)
+        starts = np.array([6], np.int32)
+        expected = host.bfs(starts, 1 << 40, True)
+        assert_same(expected, device.bfs(cupy.asarray(starts), 1 << 40, True))
+        if "weight" in one:
+            expected = host.sssp(starts, 1e300, starts[:0], True)
+            found = device.sssp(cupy.asarray(starts), 1e300, cupy.asarray(starts[:0]), True)
+            assert_same(expected[:2], found[:2])
+
+
+def test_a_star_of_many_targets_and_a_step_that_must_grow():
+    import cupy
+
+    leaves = np.arange(40_000)
+    for dtype in ("float32", "float64", "int64"):
+        weights = 2.0 ** (leaves / leaves.size * (60 if dtype == "int64" else 110))
+        frame = pd.DataFrame({"src": 0, "dst": leaves + 1, "w": weights.astype(dtype)})
+        frame.loc[::2, "w"] = 1
+        given = {"graph": frame, "weight": "w", "directed": True}
+        host, device = engines(given, "out", True)
+        starts, most = np.array([0], np.int32), largest(np.dtype(dtype))
+        expected = host.sssp(starts, most, starts[:0], True)
+        for targets in (starts[:0], leaves.astype(np.int32)[:3000]):
+            found = device.sssp(cupy.asarray(starts), most, cupy.asarray(targets), True)
+            if not targets.size:
+                assert_same(expected[:2], found[:2])
+                assert found.rounds < 3000
+            else:
+                assert_same(host.sssp(starts, most, targets, True)[:2], found[:2])
+
+
+def test_layers_are_as_on_a_cpu():
+    for given in LARGER.values():
+        host, device = (as_graph(**given, device=name) for name in ("cpu", "gpu"))
+        start = host.external(np.array([3]))
+        expected, found = layered_edges(host, start), layered_edges(device, start)
+        assert_frame_equal(expected.edges(), found.edges())
+        assert_frame_equal(expected.path_counts(), found.path_counts())
+        assert found.about["device"] == "gpu"
+
+
+def test_searches_by_several_threads_are_as_by_one():
+    import cupy
+
+    _, device = engines(LARGER["random"], "out", False)
+    starts = [cupy.array([v], np.int32) for v in range(24)]
+    expected = [device.bfs(start, 1 << 40, True) for start in starts]
+
+    def search(start):
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            found = device.bfs(start, 1 << 40, True)
+            stream.synchronize()
+            return found
+
+    cupy.cuda.Device().synchronize()
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(expected, pool.map(search, starts), strict=True):
+            assert_same([to_host(part) for part in one[:2]], other[:2])
 
 
 def test_cross_fitted_starts_on_the_host_are_taken():

@@ -21,6 +21,7 @@ from glp_rapids.traversal.kernels import (
     gpu_components,
     gpu_frontier,
     gpu_layers,
+    gpu_levels,
     gpu_plateaus,
     gpu_predecessors,
     gpu_sssp,
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
 Array = Any
 LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
-HOPS, CHUNK = 16, 64  # see `gpu_bfs.Pace`
+HOPS, CHUNK, MOST_CHUNK = 64, 8, 64  # see `gpu_bfs.Pace`
 PULL = 15, 16
 PENALTY = 16  # levels
-NEAR_HOPS, NEAR_CHUNK = 16, 64  # see `gpu_sssp.Pace`
+NEAR_HOPS, NEAR_CHUNK = 32, 8  # see `gpu_sssp.Pace`
 STEP = 32.0  # median weights, by entries a vertex: how far the limit of near vertices goes up
 SAMPLE = 1 << 12  # weights
 PULL_TOGETHER = 8  # see `gpu_together.Pace`
@@ -105,14 +106,14 @@ class GpuEngine:
         before = xp.empty(vertices if predecessors and reverse is not None else 0, np.int32)
         words = np.zeros(gpu_bfs.NUMBER_OF_WORDS, np.int64)
         words[where.level], words[where.left], words[where.listed] = -1, rows.indices.size, 1
-        words[where.penalty], words[where.lost : where.lost + 3] = PENALTY, gpu_bfs.NONE
+        words[where.penalty], words[where.lost : where.lost + 3] = PENALTY, gpu_levels.NONE
         words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
         into = rows if reverse is None else reverse
-        search = gpu_bfs.build(gpu_frontier.THREADS, gpu_frontier.LANES)
+        search = gpu_bfs.build(gpu_frontier.THREADS, gpu_frontier.LANES, gpu_frontier.ASKS_AHEAD)
         pace = gpu_bfs.Pace(
             depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), hops=np.int64(HOPS),
-            chunk=np.int64(CHUNK), pulls=reverse is not None, alpha=np.int64(PULL[0]),
-            beta=np.int64(PULL[1]),
+            chunk=np.int64(CHUNK), most=np.int64(MOST_CHUNK), pulls=reverse is not None,
+            alpha=np.int64(PULL[0]), beta=np.int64(PULL[1]),
         )  # fmt: skip
         with self._room() as room:
             while True:
@@ -206,16 +207,19 @@ class GpuEngine:
         words[where.turn] = -1
         step, cutoff = self._step(), dtype(cutoff)
         first = min(step, cutoff)
-        limits = xp.asarray(np.array([first, unreached, unreached, unreached], weights.dtype))
+        limits = np.array([first, unreached, unreached, unreached, step], weights.dtype)
+        limits = xp.asarray(limits)
         words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
         marks = gpu_sssp.Marks(xp.empty(vertices, np.int32), xp.empty(vertices, np.int32))
         pile = xp.empty(2 * vertices, np.int32)
         pace = gpu_sssp.Pace(
-            step=step, cutoff=cutoff, unreached=unreached, turns=np.int64(LEVELS_A_LAUNCH),
-            hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK),
+            cutoff=cutoff, unreached=unreached, turns=np.int64(LEVELS_A_LAUNCH),
+            hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK), most=np.int64(MOST_CHUNK),
         )  # fmt: skip
         ends = targets if targets.size <= MOST_TARGETS else targets[:0]
-        search = gpu_sssp.build(gpu_frontier.THREADS, gpu_frontier.LANES, dtype)
+        search = gpu_sssp.build(
+            gpu_frontier.THREADS, gpu_frontier.LANES, dtype, gpu_frontier.ASKS_AHEAD
+        )
         with self._room() as room:
             over = False
             while not over:

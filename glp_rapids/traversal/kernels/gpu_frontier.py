@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.cuda import ask_for, cuda
 from glp_rapids.jit.primitives import upper_bound
 
 Array = Any
@@ -29,6 +29,12 @@ MOST_VERTICES = 1 << (63 - ENTRY_BITS)
 STAGED_BITS = 20
 STAGED = 1023  # vertices
 LONGEST_STAGED = 1 << 10
+
+
+# Where vertices that are near have numbers that are near, as those of road networks, a search comes
+# to the next lines of memory soon: bytes from one to the next, of offsets and of neighbours.
+AHEAD_OF_OFFSETS, AHEAD_OF_INDICES = 16, 32
+ASKS_AHEAD = True
 
 
 class Frontier(NamedTuple):
@@ -55,6 +61,7 @@ class Window(NamedTuple):
 
     offset: Array  # int64, one more: as of the frontier
     shift: Array  # int64: from there to the place in the graph
+    vertex: Array  # int32
 
 
 class Functions(NamedTuple):
@@ -133,6 +140,7 @@ def build(threads: int) -> Functions:
             offset = frontier.offset[begin + row + thread]
             window.offset[thread] = offset
             window.shift[thread] = indptr[vertex] - offset
+            window.vertex[thread] = vertex
         else:
             window.offset[thread] = entries
         if thread == 0:
@@ -144,6 +152,23 @@ def build(threads: int) -> Functions:
         return vertex
 
     return Functions(append, flush, rows_of_block, load_window)
+
+
+@functools.cache
+def build_ask(asks: bool) -> Any:
+    """Make the function that asks for what a queued vertex, and those near it, will need."""
+
+    @cuda.jit(device=True)
+    def ask_around(indptr, indices, vertex, start):
+        if asks:
+            last, end = np.int64(indptr.size - 1), np.int64(indices.size - 1)
+            v = np.int64(vertex)
+            ask_for(indptr, min(v + AHEAD_OF_OFFSETS, last))
+            ask_for(indptr, max(v - AHEAD_OF_OFFSETS, np.int64(0)))
+            ask_for(indices, min(start + AHEAD_OF_INDICES, end))
+            ask_for(indices, max(start - AHEAD_OF_INDICES, np.int64(0)))
+
+    return ask_around
 
 
 @cuda.jit(device=True)

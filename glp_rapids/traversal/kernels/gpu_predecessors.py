@@ -5,7 +5,7 @@ read. Where these rows are not there, the edges out of every vertex are gone thr
 smallest is found by atomic minima.
 
 Launch: blocks of THREADS; ``pull_predecessors`` a thread a vertex, ``push_predecessors`` any number
-of blocks, which get equal numbers of entries. Degrees: any. Shared memory: 6 and 8 KB.
+of blocks, which get equal numbers of entries. Degrees: any. Shared memory: 6 and 4 KB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from glp_rapids.jit.primitives import upper_bound
 from glp_rapids.traversal.kernels import gpu_frontier
 
 THREADS = 512
-SCANNED = 8  # entries of a row that one thread looks at; longer rows are left to a warp
+SCANNED = 8  # entries of a row that one thread looks at; the rest of a row is left to a warp
+LONG = 1 << 10  # or, if it is longer, to the block
 WARP = 32
 NOBODY = np.int32((1 << 31) - 1)
 
@@ -54,7 +55,7 @@ EDGES = _one_nearer, _nearer, _one_before
 def build_pull(threads: int, edges: int) -> Any:
     """Make the kernel that looks for the predecessor in the row of the edges into a vertex.
 
-    If some are ``known``, ``predecessor`` holds them, and others negative. ``alone`` counts
+    If some are ``known``, ``predecessor`` holds them, and elsewhere NOBODY. ``alone`` counts
     vertices that were reached and have none, the starts among them.
     """
     is_before = EDGES[edges]
@@ -65,15 +66,16 @@ def build_pull(threads: int, edges: int) -> Any:
     ):  # fmt: skip
         vertex = cuda.shared.array(threads, np.int32)
         best = cuda.shared.array(threads, np.int32)
-        counts = cuda.shared.array(2, np.int32)
+        counts = cuda.shared.array(3, np.int32)
+        long = cuda.shared.array(threads, np.int32)
         thread = cuda.threadIdx.x
-        if thread < 2:
+        if thread < 3:
             counts[thread] = 0
         cuda.syncthreads()
         v = np.int64(cuda.blockIdx.x) * threads + thread
         if v < distance.size:
-            found, later = np.int32(-1), False
-            if known and predecessor[v] >= 0:
+            found, later, start, end = np.int32(-1), False, np.int64(0), np.int64(0)
+            if known and predecessor[v] != NOBODY:
                 found = predecessor[v]
             elif distance[v] != far and distance[v] > 0:
                 start, end = indptr[v], indptr[v + 1]
@@ -102,6 +104,8 @@ def build_pull(threads: int, edges: int) -> Any:
                 slot = cuda.atomic.add(counts, 0, np.int32(1))
                 vertex[slot] = v
                 best[slot] = NOBODY
+                if end - start > LONG:
+                    long[cuda.atomic.add(counts, 2, np.int32(1))] = slot
             else:
                 predecessor[v] = found
                 if found < 0 and distance[v] != far:
@@ -109,7 +113,19 @@ def build_pull(threads: int, edges: int) -> Any:
         cuda.syncthreads()
         for slot in range(thread // warp, counts[0], warps):
             v = np.int64(vertex[slot])
+            if indptr[v + 1] - indptr[v] > LONG:
+                continue
             for place in range(indptr[v] + SCANNED + thread % warp, indptr[v + 1], warp):
+                u = indices[place]
+                if u > cuda.atomic.min(best, slot, NOBODY):
+                    break
+                if is_before(distance, hop, u, v, weights, place):
+                    cuda.atomic.min(best, slot, u)
+                    break
+        for i in range(counts[2]):
+            slot = long[i]
+            v = np.int64(vertex[slot])
+            for place in range(indptr[v] + SCANNED + thread, indptr[v + 1], threads):
                 u = indices[place]
                 if u > cuda.atomic.min(best, slot, NOBODY):
                     break

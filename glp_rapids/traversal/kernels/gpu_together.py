@@ -248,6 +248,7 @@ def build(threads: int) -> Any:
         window = Window(
             offset=cuda.shared.array(window_rows, np.int64),
             shift=cuda.shared.array(threads, np.int64),
+            vertex=cuda.shared.array(threads, np.int32),
         )
         own = cuda.shared.array(threads, np.uint64)
         halves = Halves(
