@@ -35,7 +35,9 @@ def engines(given, direction, transposed):
     host, device = (as_graph(**given, device=name) for name in ("cpu", "gpu"))
     if transposed:
         device.transpose()
-    return cpu.CpuEngine(host, direction), GpuEngine(device, direction)
+    engine = GpuEngine(device, direction)
+    engine.keeps = device  # as a caller does
+    return cpu.CpuEngine(host, direction), engine
 
 
 def assert_same(expected, found):

@@ -5,6 +5,7 @@ Graphs of up to 2**29 vertices and 2**34 entries; larger ones are searched on th
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.traversal.engines import OPPOSITE, Found, largest
@@ -30,7 +32,6 @@ from glp_rapids.traversal.kernels import (
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction, Graph
-    from glp_rapids.graph.rows import CSR
 
 Array = Any
 LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
@@ -57,8 +58,12 @@ class GpuEngine:
         )
 
     def __init__(self, graph: Graph, direction: Direction) -> None:
-        self._graph, self._direction = graph, direction
-        self._rows = graph.rows(direction)
+        # The graph keeps the engine: were it held here, both would stay until garbage is collected,
+        # and the GPU's memory with them.
+        self._graph, self._opposite = weakref.ref(graph), OPPOSITE[direction]
+        self._symmetric = not graph.directed or direction == "both"
+        rows = graph.rows(direction)
+        self._rows = CSR(rows.indptr, rows.indices, rows.weights)
         self._xp = array_module(self._rows.indptr)
         self._indices = self._some(self._rows.indices)
         self._rooms: list[gpu_frontier.Frontier] = []  # which nobody works in
@@ -82,12 +87,12 @@ class GpuEngine:
 
     def _reverse(self) -> CSR | None:
         """Return the rows of the edges into each vertex, if nothing must be made for that."""
-        graph, opposite = self._graph, OPPOSITE[self._direction]
-        if not graph.directed or opposite == "both":
+        if self._symmetric:
             return self._rows
-        if opposite == "in" and not graph.has("transpose"):
+        graph = self._graph()
+        if graph is None or (self._opposite == "in" and not graph.has("transpose")):
             return None
-        return graph.rows(opposite)
+        return graph.rows(self._opposite)
 
     def bfs(self, starts: Array, depth: int, predecessors: bool) -> Found:
         """Find distances in edges, all levels in one launch."""

@@ -18,8 +18,8 @@ from glp_rapids.jit.primitives import upper_bound
 
 Array = Any
 
-THREADS = 512  # of a block
-BLOCKS_A_MULTIPROCESSOR = 2
+THREADS = 256  # of a block
+BLOCKS_A_MULTIPROCESSOR = 4
 LANES = 4  # threads that share a short row
 ENTRY_BITS = 34  # of the word in which places are reserved
 ENTRIES = (1 << ENTRY_BITS) - 1

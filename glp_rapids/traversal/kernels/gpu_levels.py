@@ -129,6 +129,8 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
             long = min(counts[LONGER + turn], LONG_QUEUED)
             if short + long == 0 or counts[STOP + turn] != 0:
                 break
+            if alone and done > 0 and short > threads // lanes:
+                break  # others can help
             following = 1 - now
             done += 1
             if thread == 0:  # nobody looks at these any more, or before the next barrier

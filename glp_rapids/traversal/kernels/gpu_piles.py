@@ -183,7 +183,7 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
     @cuda.jit(device=True)
     def go_on(
         indptr, indices, weights, distance, limit, frontier, begin, words, turn, pile, far_pile,
-        marks, staging, far, queue, counts, hops, pace,
+        marks, staging, far, queue, counts, hops, alone, pace,
     ):  # fmt: skip
         """Work on a block's queue for some steps; leave the rest to the next turn."""
         thread = cuda.threadIdx.x
@@ -194,6 +194,8 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
             long = min(counts[LONGER + step], LONG_QUEUED)
             if short + long == 0 or counts[STOP + step] != 0:
                 break
+            if alone and done > 0 and short > threads // lanes:
+                break  # others can help
             following = 1 - now
             done += 1
             if thread == 0:  # nobody looks at these any more, or before the next barrier

@@ -195,7 +195,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                         go_on(
                             indptr, indices, weights, distance, limit, frontier, behind, words,
                             turn, written, far_pile, marks, staging, far, queue, counts,
-                            pace.hops, pace,
+                            pace.hops, False, pace,
                         )  # fmt: skip
                 else:
                     split(
@@ -219,7 +219,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                     go_on(
                         indptr, indices, weights, distance, limit, frontier, behind, words, turn,
                         written, far_pile, marks, staging, far, queue, counts,
-                        pace.turns if active == 1 else pace.hops, pace,
+                        pace.turns if active == 1 else pace.hops, active == 1, pace,
                     )  # fmt: skip
             else:
                 expand(
