@@ -80,10 +80,10 @@ def compiled(monkeypatch):
     return run
 
 
-# Nothing in these kernels depends on the generation, so the ends of the range and one between do.
+# Nothing in these kernels depends on the generation, so the ends of the range do.
 @pytest.mark.parametrize(
     ("capability", "weights"),
-    exhaustive(((9, 0), np.int64), ((7, 5), np.float32), ((10, 0), np.float64)),
+    exhaustive(((7, 5), np.int64), ((10, 0), np.float32)),
 )
 def test_kernels_compile(compiled, capability, weights):
     found = compiled(capability, weights)
@@ -92,7 +92,7 @@ def test_kernels_compile(compiled, capability, weights):
     assert not any("fma.rn" in code for code in found.values())
 
 
-@pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 25))])
+@pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 19))])
 def test_the_simulator_gives_the_results_of_a_cpu(ways, compared):
     script = Path(__file__).with_name("simulate_traversal.py")
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
