@@ -70,7 +70,7 @@ def compiled(monkeypatch):
         engine.bfs(starts, 5, True)
         engine.sssp(starts, 5, starts[:0], False)
         distance = np.zeros(40, weights)
-        engine._predecessors(starts, distance, graph.weights)
+        engine._predecessors(starts, distance, graph.weights, graph.transpose())
         engine._join_plateaus(starts, distance, graph.weights, np.zeros(40, np.int32))
         engine._together(starts, 5, True)
         engine.components()

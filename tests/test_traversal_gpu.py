@@ -10,6 +10,7 @@ from pandas.testing import assert_frame_equal
 
 from glp_rapids import as_graph, bfs, layered_edges, sssp
 from glp_rapids.device import to_host
+from glp_rapids.traversal import engines as tables
 from glp_rapids.traversal.engines import cpu, largest
 
 pytestmark = pytest.mark.gpu
@@ -27,6 +28,13 @@ LARGER = {
         + [(i, i + 200) for i in range(39_800) if i % 5]
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def engine_of_the_gpu(monkeypatch):
+    """The engine that waits for these tests."""
+    for device, engine in tables.WAITING.items():
+        monkeypatch.setitem(tables.ENGINES, device, engine)
 
 
 def engines(given, direction, transposed):

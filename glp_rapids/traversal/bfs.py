@@ -70,9 +70,8 @@ def bfs(
     -----
     O(n + m) time; 28 bytes a vertex beside the graph. Wide levels are searched from the other side
     (Beamer, Asanovic and Patterson, SC 2012); for ``direction="out"`` on a directed graph that
-    needs its transpose, and is done only if the graph has it from an earlier call. On a GPU one
-    launch does all levels, with 32 bytes a vertex; a graph of 2**29 vertices or 2**33 entries or
-    more is brought to the host.
+    needs its transpose, and is done only if the graph has it from an earlier call. A graph on a GPU
+    is brought to the host, searched there, and the result handed back as a frame of its kind.
 
     Examples
     --------

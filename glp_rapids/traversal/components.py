@@ -38,7 +38,8 @@ def weakly_connected_components(graph: Any, **edges: Unpack[EdgeOptions]) -> Fra
     Notes
     -----
     Union-find with path halving: O(n + m) but for a factor that is below 5 in practice, 8 bytes a
-    vertex. Which graphs on a GPU are brought to the host is said at `bfs`.
+    vertex. A graph on a GPU is brought to the host, and the result handed back as a frame of its
+    kind.
 
     Examples
     --------

@@ -33,10 +33,7 @@ KINDS = ("back", "same", "forward")  # by the layer of the destination: before, 
 
 
 class Layer(NamedTuple):
-    """The edges whose sources are at one distance: indices of vertices, an edge each.
-
-    NumPy's arrays, or CuPy's if the graph is on a GPU.
-    """
+    """The edges whose sources are at one distance: indices of vertices, an edge each."""
 
     layer: int
     source: Array
@@ -81,8 +78,8 @@ def layered_edges(
     Notes
     -----
     A search, a sort of the vertices by distance, and a copy of the rows in that order: O(m + n log
-    n) time; 4 bytes an edge (12 with weights), and 12 a vertex, where the graph is. The methods
-    `path_counts` and `sssp` work on the host, for a graph on a GPU with copies of the layers.
+    n) time; 4 bytes an edge (12 with weights), and 12 a vertex. The layers are in host memory, also
+    those of a graph on a GPU.
 
     Examples
     --------

@@ -93,8 +93,8 @@ def sssp(
     border begins at a part of the median weight and adapts itself. O(n + m) times how often a
     vertex is worked on, which was 1.1 on a road network and 1 to 3 on other graphs that were
     measured; weights can be made for which it is more, as often as a path has edges. 9 bytes a
-    vertex beside the graph and the result. On a GPU one launch does all rounds, with 40 bytes a
-    vertex, and ``rounds`` differs; which graphs are brought to the host is said at `bfs`.
+    vertex beside the graph and the result. A graph on a GPU is brought to the host, searched there,
+    and the result handed back as a frame of its kind.
 
     Examples
     --------

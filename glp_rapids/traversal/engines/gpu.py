@@ -1,6 +1,6 @@
 """The GPU engine: one persistent launch a search, and one for the predecessors.
 
-Graphs of up to 2**29 vertices and 2**34 entries; larger ones are searched on the host.
+Graphs of fewer than 2**29 vertices and 2**33 entries; larger ones are searched on the host.
 """
 
 from __future__ import annotations
@@ -96,15 +96,17 @@ class GpuEngine:
 
     def bfs(self, starts: Array, depth: int, predecessors: bool) -> Found:
         """Find distances in edges, all levels in one launch."""
-        distance, before, words = self._distances(starts, depth, predecessors)
+        # asked once: another thread may make the transpose in between
+        reverse = self._reverse()
+        distance, before, words = self._distances(starts, depth, predecessors, reverse)
         if predecessors:
-            before = self._predecessors(starts, distance, None, before)
+            before = self._predecessors(starts, distance, None, reverse, before)
         return Found(distance, before if predecessors else None, int(words[gpu_bfs.WORDS.most]))
 
     def _distances(
-        self, starts: Array, depth: int, predecessors: bool
+        self, starts: Array, depth: int, predecessors: bool, reverse: CSR | None
     ) -> tuple[Array, Array, np.ndarray]:
-        xp, rows, reverse = self._xp, self._rows, self._reverse()
+        xp, rows = self._xp, self._rows
         where, vertices = gpu_bfs.WORDS, rows.number_of_vertices
         starts = xp.asarray(starts)
         distance = xp.empty(vertices, np.int32)
@@ -133,13 +135,14 @@ class GpuEngine:
                 barrier.fill(0)
 
     def _predecessors(
-        self, starts: Array, distance: Array, weights: Array | None, known: Array | None = None
-    ) -> Array:
+        self, starts: Array, distance: Array, weights: Array | None, reverse: CSR | None,
+        known: Array | None = None,
+    ) -> Array:  # fmt: skip
         """Find all nearer neighbours on shortest paths; on plateaus those over the fewest edges.
 
         Where a predecessor is ``known`` it is not negative.
         """
-        xp, reverse, threads = self._xp, self._reverse(), gpu_predecessors.THREADS
+        xp, threads = self._xp, gpu_predecessors.THREADS
         edges = gpu_predecessors.UNWEIGHTED if weights is None else gpu_predecessors.WEIGHTED
         far = distance.dtype.type(largest(distance.dtype))
         none = xp.zeros(1, np.int32)
@@ -179,12 +182,17 @@ class GpuEngine:
         far = distance.dtype.type(largest(distance.dtype))
         hop = xp.where((before < 0) & (distance != far), np.int32(-1), np.int32(0))
         hop[starts] = 0
-        threads = gpu_plateaus.THREADS
-        launch_together(
-            gpu_plateaus.build(threads, gpu_plateaus.LANES), multiprocessors() * 4, threads,
-            rows.indptr, rows.indices, weights, distance, far, hop,
-            xp.empty(distance.size, np.int32), xp.zeros(gpu_plateaus.NUMBER_OF_WORDS, np.int64),
-        )  # fmt: skip
+        threads, queue = gpu_plateaus.THREADS, xp.empty(distance.size, np.int32)
+        words = xp.zeros(gpu_plateaus.NUMBER_OF_WORDS, np.int64)
+        head, tail = -1, 0
+        while head < tail:
+            words[0] = 0
+            launch_together(
+                gpu_plateaus.build(threads, gpu_plateaus.LANES), multiprocessors() * 4, threads,
+                rows.indptr, rows.indices, weights, distance, far, hop, queue, words,
+                np.int64(LEVELS_A_LAUNCH),
+            )  # fmt: skip
+            head, tail = to_host(words)[[gpu_plateaus.HEAD, gpu_plateaus.TAIL]].tolist()
         found = self._pushed(distance, weights, hop, gpu_predecessors.PLATEAU)
         on_plateau = found != gpu_predecessors.NOBODY
         before[on_plateau] = found[on_plateau]
@@ -197,7 +205,7 @@ class GpuEngine:
             distance[distance > distance[targets].max()] = largest(distance.dtype)
         weights, before = self._some(self._rows.weights), None
         if predecessors:
-            before = self._predecessors(starts, distance, weights)
+            before = self._predecessors(starts, distance, weights, self._reverse())
         return Found(distance, before, int(words[gpu_sssp.WORDS.pile]))
 
     def _near_far(
@@ -218,7 +226,7 @@ class GpuEngine:
         marks = gpu_sssp.Marks(xp.empty(vertices, np.int32), xp.empty(vertices, np.int32))
         pile = xp.empty(2 * vertices, np.int32)
         pace = gpu_sssp.Pace(
-            cutoff=cutoff, unreached=unreached, turns=np.int64(LEVELS_A_LAUNCH),
+            cutoff=cutoff, unreached=unreached, steps=np.int64(LEVELS_A_LAUNCH),
             hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK), most=np.int64(MOST_CHUNK),
         )  # fmt: skip
         ends = targets if targets.size <= MOST_TARGETS else targets[:0]
@@ -302,12 +310,14 @@ class GpuEngine:
         first, roots = gpu_components.build_first(threads), gpu_components.build_roots(threads)
         if rows.indices.size:
             launch(first, blocks, threads, rows.indptr, rows.indices, parent)
-            launch(roots, blocks, threads, parent)
+            launch(roots, blocks, threads, parent, parent)
             launch(
                 gpu_components.build_all(threads), multiprocessors() * 4, threads, rows.indptr,
                 rows.indices, parent,
             )  # fmt: skip
-            launch(roots, blocks, threads, parent)
+            found = parent.copy()
+            launch(roots, blocks, threads, parent, found)
+            parent = found
         number = xp.cumsum(parent == xp.arange(vertices, dtype=np.int32), dtype=np.int32) - 1
         return number[parent]
 

@@ -159,6 +159,9 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
                     )  # fmt: skip
             now = following
             cuda.syncthreads()
+        if done < hops and not alone:
+            # nothing is left; or there was no room, and all of this will be taken back
+            return done
         short = min(counts[SHORT + done % 3], QUEUED)
         long = min(counts[LONGER + done % 3], LONG_QUEUED)
         for i in range(thread, short, threads):

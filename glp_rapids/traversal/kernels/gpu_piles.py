@@ -18,6 +18,7 @@ LONGEST = 1 << 12  # entries of a row in the queue of a block
 DENSE = 8  # entries a vertex of a frontier that is small
 RARE = 16  # if no more than one in so many of the far pile came near, the step is doubled
 WARP = 32
+HOPS_ALONE = 1 << 10  # steps of one block between two barriers, when the others have nothing to do
 # What a block counts, of three steps in turn: short and long rows queued, and whether it must stop.
 SHORT, LONGER, STOP, COUNTS = 0, 3, 6, 9
 

@@ -5,7 +5,7 @@ was. From the vertices that have a predecessor a search follows such edges level
 is 0 there, -1 where it is wanted, and in the end the level.
 
 Launch: cooperative, 4 blocks of THREADS a multiprocessor; LANES threads share a row. Degrees: any.
-Shared memory: none. Registers: 56.
+Shared memory: none. Registers: 63.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from glp_rapids.jit.primitives import grid_barrier
 
 THREADS = 256
 LANES = 32
-NUMBER_OF_WORDS = 4  # the blocks at a barrier, and three: how many a level found
+# The blocks at a barrier, and three: how many a level found. What goes in and comes out: the level
+# (0: nothing was done so far), and where the last one's vertices are in the queue.
+FOUND, LEVEL, HEAD, TAIL, NUMBER_OF_WORDS = 1, 4, 5, 6, 7
 
 
 @functools.cache
@@ -34,18 +36,19 @@ def build(threads: int, lanes: int) -> Any:
             v = indices[place]
             asks = hop[v] == -1 and here + weights[place] == distance[v]
             if asks and cuda.atomic.cas(hop, v, np.int32(-1), np.int32(level)) == -1:
-                queue[tail + cuda.atomic.add(words, 1 + turn % 3, np.int64(1))] = v
+                queue[tail + cuda.atomic.add(words, FOUND + turn % 3, np.int64(1))] = v
 
-    def spread(indptr, indices, weights, distance, far, hop, queue, words):
+    def spread(indptr, indices, weights, distance, far, hop, queue, words, levels):
         cuda.cg.this_grid()
         thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         blocks = np.int64(cuda.gridDim.x)
         lane, group, groups = thread % lanes, thread // lanes, blocks * threads // lanes
-        head, tail, turn, first = np.int64(0), np.int64(0), np.int64(0), True
-        while first or head < tail:
+        head, tail, turn = words[HEAD], words[TAIL], words[LEVEL]
+        barriers = np.int64(0)
+        while (turn == 0 or head < tail) and barriers < levels:
             if thread == 0:
-                words[1 + (turn + 2) % 3] = 0
-            if first:
+                words[FOUND + (turn + 2) % 3] = 0
+            if turn == 0:
                 for u in range(group, distance.size, groups):
                     # a look at ``hop`` may come late: who was found meanwhile has a turn later
                     if distance[u] != far and hop[u] == 0:
@@ -59,9 +62,14 @@ def build(threads: int, lanes: int) -> Any:
                         np.int64(queue[place]), turn + 1, indptr, indices, weights, distance, hop,
                         queue, words, turn + 1, tail, lane,
                     )  # fmt: skip
-            first = False
             turn += 1
-            grid_barrier(words, turn * blocks)
-            head, tail = tail, tail + load_fresh(words, 1 + turn % 3)
+            barriers += 1
+            grid_barrier(words, barriers * blocks)
+            head, tail = tail, tail + load_fresh(words, FOUND + turn % 3)
+        barriers += 1
+        grid_barrier(words, barriers * blocks)  # all have read the words
+        if thread == 0:
+            words[LEVEL], words[HEAD], words[TAIL] = turn, head, tail
+            words[FOUND + (turn + 1) % 3] = 0
 
     return kernel(spread, f"{threads} {lanes}")

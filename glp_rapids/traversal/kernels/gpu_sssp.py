@@ -14,7 +14,7 @@ Nobody takes marks back: ``queued`` holds the turn for which a vertex was last p
 pile, ``waiting`` the number of the far pile.
 
 Launch: cooperative, BLOCKS_A_MULTIPROCESSOR blocks of THREADS a multiprocessor. Degrees: any.
-Shared memory: 38 KB with 64-bit weights. Registers: 64.
+Shared memory: 33 KB with 64-bit weights. Registers: 64, and 64 bytes of local memory a thread.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Stagi
 from glp_rapids.traversal.kernels.gpu_piles import (
     COUNTS,
     DENSE,
+    HOPS_ALONE,
     NUMBER_OF_WORDS,
     RARE,
     STOP,
@@ -49,7 +50,7 @@ class Pace(NamedTuple):
 
     cutoff: Any
     unreached: Any
-    turns: np.int64  # of this launch
+    steps: np.int64  # of this launch, at most that and those of one turn
     hops: np.int64  # steps between two barriers
     chunk: np.int64  # vertices that are enough for a block
     most: np.int64  # and those that are too many
@@ -132,9 +133,9 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             turn = np.int64(0)
             packed = load_fresh(words, WORDS.appended)
             size, entries = packed >> ENTRY_BITS, packed & ENTRIES
-        end = turn + pace.turns
-        over = False
-        while turn < end:
+        left, over = pace.steps, False
+        while left > 0:
+            left -= 1
             begin, behind = half * vertices, (1 - half) * vertices
             narrow = size <= pace.most * blocks and entries <= DENSE * (size + WARP)
             narrow = narrow and load_fresh(words, WORDS.stuck + turn % 3) == 0
@@ -167,6 +168,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                     words[WORDS.far + (pile + 2) % 3] = 0
                     limits[1 + (pile + 2) % 3] = pace.unreached
                 if waiting <= pace.most * blocks:
+                    left -= pace.hops
                     active = min(blocks, (waiting + pace.chunk - 1) // pace.chunk)
                     if block < active:
                         for i in range(
@@ -204,6 +206,8 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                     )  # fmt: skip
             elif narrow:
                 active = min(blocks, (size + pace.chunk - 1) // pace.chunk)
+                hops = pace.hops if active > 1 else np.int64(HOPS_ALONE)
+                left -= hops
                 if block < active:
                     for i in range(
                         size * block // active + thread, size * (block + 1) // active, threads
@@ -219,7 +223,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                     go_on(
                         indptr, indices, weights, distance, limit, frontier, behind, words, turn,
                         written, far_pile, marks, staging, far, queue, counts,
-                        pace.turns if active == 1 else pace.hops, active == 1, pace,
+                        hops, active == 1, pace,
                     )  # fmt: skip
             else:
                 expand(
@@ -228,11 +232,15 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                 )  # fmt: skip
             cuda.syncthreads()
             flush_far(far_pile, words, written, far, vertices)
-            if thread == 0 and far.lowest[0] != pace.unreached:
-                cuda.atomic.min(limits, 1 + written % 3, far.lowest[0])
+            # all read before one writes: loads may be moved before a branch that only one takes
+            found, moved = far.lowest[0], far.moved[0]
+            cuda.syncthreads()
+            if thread == 0:
+                if found != pace.unreached:
+                    cuda.atomic.min(limits, 1 + written % 3, found)
+                if moved > 0:
+                    cuda.atomic.add(words, WORDS.moved + written % 3, np.int64(moved))
                 far.lowest[0] = pace.unreached
-            if thread == 0 and far.moved[0] > 0:
-                cuda.atomic.add(words, WORDS.moved + written % 3, np.int64(far.moved[0]))
                 far.moved[0] = 0
             half = 1 - half
             turn += 1

@@ -8,7 +8,7 @@ got any see them. What a neighbour had seen before this level the vertex has see
 nobody keeps the frontier's own bits.
 
 Launch: cooperative, BLOCKS_A_MULTIPROCESSOR blocks of THREADS a multiprocessor. Degrees: any.
-Shared memory: 27 KB. Registers: 64.
+Shared memory: 19 KB. Registers: 64.
 """
 
 from __future__ import annotations
