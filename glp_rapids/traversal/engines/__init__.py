@@ -93,9 +93,9 @@ def _gpu() -> type[Engine]:
 
 
 ENGINES: dict[DeviceName, Callable[[], type[Engine]]] = {"cpu": _cpu}
-# Its kernels changed after they last ran on a GPU, where they found what a CPU finds. The line moves
-# up when these have run there: tests/test_traversal_gpu.py, and tests/sanitize_traversal.py under
-# memcheck and racecheck.
+# Its kernels changed after they last ran on a GPU, where they found what a CPU finds. The line goes
+# to `ENGINES` when these have run there: tests/test_traversal_gpu.py, tests/sanitize_traversal.py
+# under memcheck and under racecheck.
 WAITING: dict[DeviceName, Callable[[], type[Engine]]] = {"gpu": _gpu}
 
 

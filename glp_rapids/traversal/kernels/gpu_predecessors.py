@@ -5,8 +5,8 @@ read. Where these rows are not there, the edges out of every vertex are gone thr
 smallest is found by atomic minima.
 
 Launch: blocks of THREADS; ``pull_predecessors`` a thread a vertex, ``push_predecessors`` any number
-of blocks, which get equal numbers of entries. Degrees: any. Shared memory: 6 and 4 KB. Registers: 32
-and 39.
+of blocks, which get equal numbers of entries. Degrees: any. Shared memory: 6 and 4 KB. Registers:
+32 and 39.
 """
 
 from __future__ import annotations
