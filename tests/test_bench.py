@@ -425,7 +425,8 @@ def test_traversal_is_measured_beside_scipy_and_networkit():
     [rows] = tables_of(
         "traversal", "--graphs", "road-20", "--repeats", "2", "--device", "cpu"
     ).values()
-    assert [row["search"] for row in rows] == ["bfs", "sssp", "many"]
+    assert [row["search"] for row in rows] == ["bfs", "sssp", "many", "layers"]
+    assert all(row["fresh"] > 0 for row in rows)
     for row in rows[:2]:
         assert row["times SciPy"] == row["SciPy"] / row["ours"]
         assert row["times NetworKit"] == row["NetworKit"] / row["ours"]

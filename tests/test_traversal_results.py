@@ -175,25 +175,37 @@ def test_compressed_graphs_are_searched_as_plain_ones(scheme):
 class SomeEngine:
     """An engine of a device that can search, but not along weights."""
 
+    @staticmethod
+    def serves(graph):
+        return True
+
     def bfs(self, starts, depth, predecessors):
         raise AssertionError("not called here")
 
 
+class SmallEngine(SomeEngine):
+    """One that cannot take this graph."""
+
+    @staticmethod
+    def serves(graph):
+        return graph.number_of_vertices < 2
+
+
 @pytest.mark.parametrize(
-    ("table", "methods", "moves"),
+    ("engine", "methods", "moves"),
     [
-        ({}, ("bfs",), True),
-        ({"gpu": lambda: SomeEngine}, ("bfs",), False),
-        ({"gpu": lambda: SomeEngine}, ("bfs", "sssp"), True),
+        (SomeEngine, ("bfs",), False),
+        (SomeEngine, ("bfs", "sssp"), True),
+        (SmallEngine, ("bfs",), True),
     ],
 )
-def test_what_a_device_has_no_engine_for_is_done_on_the_host(table, methods, moves, monkeypatch):
+def test_what_a_device_has_no_engine_for_is_done_on_the_host(engine, methods, moves, monkeypatch):
     graph = as_graph(ROADS, device="cpu")
     host = as_graph(ROADS, device="cpu")
     with monkeypatch.context() as patch:
         patch.setattr(Graph, "device", "gpu")
         patch.setattr(Graph, "to", lambda self, device: host if device == "cpu" else None)
-        patch.setattr(engines, "ENGINES", {**engines.ENGINES, **table})
+        patch.setattr(engines, "ENGINES", {**engines.ENGINES, "gpu": lambda: engine})
         found = engines.where_searched(graph, *methods)
     assert found is (host if moves else graph)
 

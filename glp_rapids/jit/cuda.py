@@ -66,6 +66,9 @@ if SIMULATED:
     def nanoseconds():
         """Return the time; a simulated grid has no clock."""
         return np.int64(0)
+
+    def ask_for(array, index):
+        """Ask for an element that will be read soon; a simulated grid has no caches."""
 else:
     from llvmlite import ir
     from numba.cuda import types as cuda_types
@@ -104,6 +107,20 @@ else:
             return builder.call(read, [])
 
         return cuda_types.int64(), generate
+
+    @intrinsic
+    def ask_for(typingctx, array, index):
+        """Have an element brought to the second-level cache, and don't wait for it."""
+
+        def generate(context, builder, signature, arguments):
+            whole = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+            pointer = builder.gep(whole.data, [arguments[1]])
+            function = ir.FunctionType(ir.VoidType(), [pointer.type])
+            fetch = ir.InlineAsm(function, "prefetch.global.L2 [$0];", "l", side_effect=True)
+            builder.call(fetch, [pointer])
+            return context.get_dummy_value()
+
+        return cuda_types.void(array, cuda_types.int64), generate
 
     @intrinsic
     def add_released(typingctx, array, index, amount):

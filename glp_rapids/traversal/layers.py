@@ -15,10 +15,9 @@ import pandas as pd
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_ids
+from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames.kinds import to_frame
-from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.ingest.read import as_graph
 from glp_rapids.jit.interrupts import call, interruptible
 from glp_rapids.traversal.engines import Found, largest
 from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction
     from glp_rapids.traversal.search import Unreachable
 
+Array = Any
 KINDS = ("back", "same", "forward")  # by the layer of the destination: before, this, the next
 
 
@@ -36,10 +36,10 @@ class Layer(NamedTuple):
     """The edges whose sources are at one distance: indices of vertices, an edge each."""
 
     layer: int
-    source: np.ndarray
-    destination: np.ndarray
-    kind: np.ndarray  # -1: back, 0: same, 1: forward
-    weights: np.ndarray | None
+    source: Array
+    destination: Array
+    kind: Array  # -1: back, 0: same, 1: forward
+    weights: Array | None
 
 
 @guarded
@@ -101,7 +101,7 @@ def layered_edges(
     [1.0, 1.0, 1.0, 1.0]
     """
     edges = {"multigraph": "min", **edges}
-    search = Search(as_graph(graph, **edges).to("cpu"), direction, {}, "bfs")
+    search = Search(graph, direction, edges, "bfs", "rows_in_order")
     starts = search.vertices(start, "start")
     found = search.engine.bfs(starts, 1 << 40, True)
     return LayeredEdges(search, direction, starts, found)
@@ -126,17 +126,17 @@ class LayeredEdges:
         self._search, self._starts, self._found = search, starts, found
         self._rows = search.graph.rows(direction)
         level = found.distance
-        reached = np.flatnonzero(level != largest(level.dtype))
-        self._order = reached[np.argsort(level[reached], kind="stable")].astype(level.dtype)
-        self._offsets, _, place = rows_of_vertices(self._rows, self._order)
-        self._indices = self._rows.indices[place]
-        weights = self._rows.weights
-        self._weights = None if weights is None else weights[place]
-        ends = np.searchsorted(level[self._order], np.arange(found.rounds + 2))
-        self._first_vertex = ends  # of each layer in the order, and behind the last
+        xp = array_module(level)
+        reached = xp.flatnonzero(level != largest(level.dtype))
+        self._order = reached[xp.argsort(level[reached], kind="stable")].astype(level.dtype)
+        self._offsets, self._indices, self._weights = search.engine.rows_in_order(self._order)
+        layers = xp.arange(found.rounds + 2, dtype=level.dtype)
+        ends = xp.searchsorted(level[self._order], layers)
+        self._first_vertex = to_host(ends)  # of each layer in the order, and behind the last
         facts = {"layers": self.number_of_layers, "edges": self.number_of_edges}
-        frame = search.reported(search.result(found, "drop"), reached=reached.size, **facts)
-        self.about: dict[str, Any] = frame.attrs["glp"]
+        self.about: dict[str, Any] = search.facts(
+            levels=found.rounds, reached=int(reached.size), **facts
+        )
 
     @property
     def number_of_layers(self) -> int:
@@ -169,7 +169,8 @@ class LayeredEdges:
         all_of_them = self._read(0, self.number_of_layers)
         graph = self._search.graph
         level = self._found.distance
-        kind = pd.Categorical.from_codes(all_of_them.kind.astype(np.int8) + 1, KINDS)
+        codes = to_host(all_of_them.kind).astype(np.int8) + 1
+        kind = pd.Categorical.from_codes(codes, KINDS)
         columns = {
             **graph.external_columns(all_of_them.source, "src"),
             **graph.external_columns(all_of_them.destination, "dst"),
@@ -197,12 +198,13 @@ class LayeredEdges:
         """
         from glp_rapids.traversal.kernels import cpu_layers
 
-        level = self._found.distance
+        level = to_host(self._found.distance)
         paths = np.zeros(level.size)
-        paths[self._starts] = 1.0
-        work = cpu_layers.count_paths, self._order, self._offsets, self._indices, level, paths
-        interruptible(call)(*work)
-        return self._search.graph.frame({"paths": paths})
+        paths[to_host(self._starts)] = 1.0
+        layers = map(to_host, (self._order, self._offsets, self._indices))
+        interruptible(call)(cpu_layers.count_paths, *layers, level, paths)
+        graph = self._search.graph
+        return graph.frame({"paths": to_device(paths, graph.device)})
 
     def sssp(self, *, cutoff: float | None = None, unreachable: Unreachable = "max") -> Frame:
         """Find lengths of shortest paths by relaxing layer after layer until nothing changes.
@@ -224,12 +226,14 @@ class LayeredEdges:
 
         unreached = self._weights.dtype.type(largest(self._weights.dtype))
         distance = np.full(self._found.distance.size, unreached)
-        distance[self._starts] = 0
+        distance[to_host(self._starts)] = 0
+        layers = map(to_host, (self._order, self._offsets, self._indices, self._weights))
         sweeps = interruptible(call)(
-            cpu_layers.relax_all, self._order, self._offsets, self._indices, self._weights,
-            distance, unreached, self._weights.dtype.type(cutoff),
+            cpu_layers.relax_all, *layers, distance, unreached,
+            self._weights.dtype.type(cutoff),
         )  # fmt: skip
-        return search.result(Found(distance, None, sweeps), unreachable, sweeps=sweeps)
+        found = Found(to_device(distance, search.graph.device), None, sweeps)
+        return search.result(found, unreachable, sweeps=sweeps)
 
     def _read(self, first: int, last: int) -> Layer:
         """Read the edges of some layers that follow one another."""
@@ -239,6 +243,6 @@ class LayeredEdges:
         row = segment_ids(offsets - offsets[0], np.int64)
         source, destination = self._order[begin:end][row], self._indices[part]
         level = self._found.distance
-        kind = np.sign(level[destination] - level[source])
+        kind = array_module(level).sign(level[destination] - level[source])
         weights = None if self._weights is None else self._weights[part]
         return Layer(first, source, destination, kind, weights)

@@ -79,13 +79,16 @@ class Search:
 
     def reported(self, frame: Frame, **facts: Any) -> Frame:
         """Attach facts to a result, and those that all calls have in common."""
+        return set_attributes(frame, self.facts(**facts))
+
+    def facts(self, **facts: Any) -> dict[str, Any]:
+        """Return facts, and those that all calls have in common."""
         device = self.graph.device
-        facts |= {
+        return facts | {
             "device": device,
             "seconds": time.perf_counter() - self._begin,
             "peak_memory": memory_in_use(device),
         }
-        return set_attributes(frame, facts)
 
 
 def as_ids(vertices: VertexIds, ids: Any) -> Any:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible
 from glp_rapids.jit.parallel import threads_available
-from glp_rapids.traversal.engines import Found, largest
+from glp_rapids.traversal.engines import OPPOSITE, Found, largest
 from glp_rapids.traversal.kernels import (
     cpu_bfs,
     cpu_brandes,
@@ -29,11 +30,15 @@ STEP = 0.5  # median weights: how far the limit of near vertices goes up at firs
 SAMPLE = 1 << 12  # weights
 AT_ONCE = 64  # searches, a bit each
 TRIAL = 64, 4  # see `cpu_together.search_together`
-OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 
 class CpuEngine:
     """Searches in one graph in one direction; several threads may call one engine at once."""
+
+    @staticmethod
+    def serves(graph: Graph) -> bool:
+        """Tell that any graph can be searched; one that is too large is an error."""
+        return True
 
     def __init__(self, graph: Graph, direction: Direction) -> None:
         rows = graph.rows(direction)
@@ -176,6 +181,13 @@ class CpuEngine:
             if distances:
                 distance[search] = alone
         return distance if distances else None, summary
+
+    def rows_in_order(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Copy the rows of some vertices one after another: offsets, indices, weights."""
+        rows = self._graph.rows(self._direction)
+        offsets, _, place = rows_of_vertices(rows, order)
+        weights = None if rows.weights is None else rows.weights[place]
+        return offsets, rows.indices[place], weights
 
     @interruptible
     def components(self) -> np.ndarray:

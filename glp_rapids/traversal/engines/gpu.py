@@ -1,0 +1,334 @@
+"""The GPU engine: one persistent launch a search, and one for the predecessors.
+
+Graphs of fewer than 2**29 vertices and 2**33 entries; larger ones are searched on the host.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glp_rapids.common.segments import segment_offsets
+from glp_rapids.device import array_module, to_host
+from glp_rapids.graph.rows import CSR
+from glp_rapids.jit.cuda import multiprocessors
+from glp_rapids.jit.launch import launch, launch_together
+from glp_rapids.traversal.engines import OPPOSITE, Found, largest
+from glp_rapids.traversal.kernels import (
+    gpu_bfs,
+    gpu_components,
+    gpu_frontier,
+    gpu_layers,
+    gpu_levels,
+    gpu_plateaus,
+    gpu_predecessors,
+    gpu_sssp,
+    gpu_together,
+)
+
+if TYPE_CHECKING:
+    from glp_rapids.graph.graph import Direction, Graph
+
+Array = Any
+LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
+HOPS, CHUNK, MOST_CHUNK = 64, 8, 64  # see `gpu_bfs.Pace`
+PULL = 15, 16
+PENALTY = 16  # levels
+NEAR_HOPS, NEAR_CHUNK = 32, 8  # see `gpu_sssp.Pace`
+STEP = 32.0  # median weights, by entries a vertex: how far the limit of near vertices goes up
+SAMPLE = 1 << 12  # weights
+PULL_TOGETHER = 8  # see `gpu_together.Pace`
+MOST_TARGETS = 1 << 10  # that every block looks at; with more of them nothing ends early
+
+
+class GpuEngine:
+    """Searches in one graph in one direction; several threads may call one engine at once."""
+
+    @staticmethod
+    def serves(graph: Graph) -> bool:
+        """Tell whether a graph is small enough for the words of `gpu_frontier`."""
+        return (
+            graph.index_dtype == np.int32
+            and graph.number_of_vertices < gpu_frontier.MOST_VERTICES
+            and graph.number_of_edges < gpu_frontier.MOST_ENTRIES // 2
+        )
+
+    def __init__(self, graph: Graph, direction: Direction) -> None:
+        # The graph keeps the engine: were it held here, both would stay until garbage is collected,
+        # and the GPU's memory with them.
+        self._graph, self._opposite = weakref.ref(graph), OPPOSITE[direction]
+        self._symmetric = not graph.directed or direction == "both"
+        rows = graph.rows(direction)
+        self._rows = CSR(rows.indptr, rows.indices, rows.weights)
+        self._xp = array_module(self._rows.indptr)
+        self._indices = self._some(self._rows.indices)
+        self._rooms: list[gpu_frontier.Frontier] = []  # which nobody works in
+
+    def _some(self, array: Array) -> Array:
+        """Return an array, or one of a single element in the place of an empty one."""
+        return array if array.size else self._xp.zeros(1, array.dtype)
+
+    @contextmanager
+    def _room(self) -> Iterator[gpu_frontier.Frontier]:
+        """Lend arrays for frontiers; they are kept on the graph."""
+        size = max(2 * self._rows.number_of_vertices, 1)
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = gpu_frontier.Frontier(
+                self._xp.empty(size, np.int32), self._xp.empty(size, np.int64)
+            )
+        yield room
+        self._rooms[:] = [room]
+
+    def _reverse(self) -> CSR | None:
+        """Return the rows of the edges into each vertex, if nothing must be made for that."""
+        if self._symmetric:
+            return self._rows
+        graph = self._graph()
+        if graph is None or (self._opposite == "in" and not graph.has("transpose")):
+            return None
+        return graph.rows(self._opposite)
+
+    def bfs(self, starts: Array, depth: int, predecessors: bool) -> Found:
+        """Find distances in edges, all levels in one launch."""
+        # asked once: another thread may make the transpose in between
+        reverse = self._reverse()
+        distance, before, words = self._distances(starts, depth, predecessors, reverse)
+        if predecessors:
+            before = self._predecessors(starts, distance, None, reverse, before)
+        return Found(distance, before if predecessors else None, int(words[gpu_bfs.WORDS.most]))
+
+    def _distances(
+        self, starts: Array, depth: int, predecessors: bool, reverse: CSR | None
+    ) -> tuple[Array, Array, np.ndarray]:
+        xp, rows = self._xp, self._rows
+        where, vertices = gpu_bfs.WORDS, rows.number_of_vertices
+        starts = xp.asarray(starts)
+        distance = xp.empty(vertices, np.int32)
+        before = xp.empty(vertices if predecessors and reverse is not None else 0, np.int32)
+        words = np.zeros(gpu_bfs.NUMBER_OF_WORDS, np.int64)
+        words[where.level], words[where.left], words[where.listed] = -1, rows.indices.size, 1
+        words[where.penalty], words[where.lost : where.lost + 3] = PENALTY, gpu_levels.NONE
+        words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
+        into = rows if reverse is None else reverse
+        search = gpu_bfs.build(gpu_frontier.THREADS, gpu_frontier.LANES, gpu_frontier.ASKS_AHEAD)
+        pace = gpu_bfs.Pace(
+            depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), hops=np.int64(HOPS),
+            chunk=np.int64(CHUNK), most=np.int64(MOST_CHUNK), pulls=reverse is not None,
+            alpha=np.int64(PULL[0]), beta=np.int64(PULL[1]),
+        )  # fmt: skip
+        with self._room() as room:
+            while True:
+                launch_together(
+                    search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
+                    gpu_frontier.THREADS, rows.indptr, self._indices, into.indptr,
+                    self._some(into.indices), starts, distance, before, room, words, barrier, pace,
+                )  # fmt: skip
+                found = to_host(words)
+                if found[where.over]:
+                    return distance, before, found
+                barrier.fill(0)
+
+    def _predecessors(
+        self, starts: Array, distance: Array, weights: Array | None, reverse: CSR | None,
+        known: Array | None = None,
+    ) -> Array:  # fmt: skip
+        """Find all nearer neighbours on shortest paths; on plateaus those over the fewest edges.
+
+        Where a predecessor is ``known`` it is not negative.
+        """
+        xp, threads = self._xp, gpu_predecessors.THREADS
+        edges = gpu_predecessors.UNWEIGHTED if weights is None else gpu_predecessors.WEIGHTED
+        far = distance.dtype.type(largest(distance.dtype))
+        none = xp.zeros(1, np.int32)
+        if reverse is None:
+            before = self._pushed(distance, weights, none, edges)
+            before[before == gpu_predecessors.NOBODY] = -1
+            alone = 0 if weights is None else int(((before < 0) & (distance != far)).sum())
+        else:
+            before = xp.empty(distance.size, np.int32) if known is None else known
+            number = xp.zeros(1, np.int64)
+            given = none if weights is None else self._some(reverse.weights)
+            launch(
+                gpu_predecessors.build_pull(threads, edges), -(-distance.size // threads), threads,
+                reverse.indptr, self._some(reverse.indices), given, distance, none, far, before,
+                known is not None, number,
+            )  # fmt: skip
+            alone = 0 if weights is None else int(number[0])
+        if alone > starts.size:
+            self._join_plateaus(starts, distance, weights, before)
+        return before
+
+    def _pushed(self, distance: Array, weights: Array | None, hop: Array, edges: int) -> Array:
+        """Find predecessors along the edges out of all vertices."""
+        xp, rows, threads = self._xp, self._rows, gpu_predecessors.THREADS
+        before = xp.full(distance.size, gpu_predecessors.NOBODY, np.int32)
+        far = distance.dtype.type(largest(distance.dtype))
+        if rows.indices.size:
+            launch(
+                gpu_predecessors.build_push(threads, edges), multiprocessors() * 4, threads,
+                rows.indptr, rows.indices, hop if weights is None else weights, distance, hop, far,
+                before,
+            )  # fmt: skip
+        return before
+
+    def _join_plateaus(self, starts: Array, distance: Array, weights: Array, before: Array) -> None:
+        xp, rows = self._xp, self._rows
+        far = distance.dtype.type(largest(distance.dtype))
+        hop = xp.where((before < 0) & (distance != far), np.int32(-1), np.int32(0))
+        hop[starts] = 0
+        threads, queue = gpu_plateaus.THREADS, xp.empty(distance.size, np.int32)
+        words = xp.zeros(gpu_plateaus.NUMBER_OF_WORDS, np.int64)
+        head, tail = -1, 0
+        while head < tail:
+            words[0] = 0
+            launch_together(
+                gpu_plateaus.build(threads, gpu_plateaus.LANES), multiprocessors() * 4, threads,
+                rows.indptr, rows.indices, weights, distance, far, hop, queue, words,
+                np.int64(LEVELS_A_LAUNCH),
+            )  # fmt: skip
+            head, tail = to_host(words)[[gpu_plateaus.HEAD, gpu_plateaus.TAIL]].tolist()
+        found = self._pushed(distance, weights, hop, gpu_predecessors.PLATEAU)
+        on_plateau = found != gpu_predecessors.NOBODY
+        before[on_plateau] = found[on_plateau]
+
+    def sssp(self, starts: Array, cutoff: int | float, targets: Array, predecessors: bool) -> Found:
+        """Find distances in the type of the weights, all rounds in one launch."""
+        starts, targets = self._xp.asarray(starts), self._xp.asarray(targets)
+        distance, words = self._near_far(starts, cutoff, targets)
+        if targets.size:
+            distance[distance > distance[targets].max()] = largest(distance.dtype)
+        weights, before = self._some(self._rows.weights), None
+        if predecessors:
+            before = self._predecessors(starts, distance, weights, self._reverse())
+        return Found(distance, before, int(words[gpu_sssp.WORDS.pile]))
+
+    def _near_far(
+        self, starts: Array, cutoff: int | float, targets: Array
+    ) -> tuple[Array, np.ndarray]:
+        xp, rows, vertices = self._xp, self._rows, self._rows.number_of_vertices
+        weights, where = self._some(rows.weights), gpu_sssp.WORDS
+        dtype = weights.dtype.type
+        unreached = dtype(largest(weights.dtype))
+        distance = xp.empty(vertices, weights.dtype)
+        words = np.zeros(gpu_sssp.NUMBER_OF_WORDS, np.int64)
+        words[where.turn] = -1
+        step, cutoff = self._step(), dtype(cutoff)
+        first = min(step, cutoff)
+        limits = np.array([first, unreached, unreached, unreached, step], weights.dtype)
+        limits = xp.asarray(limits)
+        words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
+        marks = gpu_sssp.Marks(xp.empty(vertices, np.int32), xp.empty(vertices, np.int32))
+        pile = xp.empty(2 * vertices, np.int32)
+        pace = gpu_sssp.Pace(
+            cutoff=cutoff, unreached=unreached, steps=np.int64(LEVELS_A_LAUNCH),
+            hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK), most=np.int64(MOST_CHUNK),
+        )  # fmt: skip
+        ends = targets if targets.size <= MOST_TARGETS else targets[:0]
+        search = gpu_sssp.build(
+            gpu_frontier.THREADS, gpu_frontier.LANES, dtype, gpu_frontier.ASKS_AHEAD
+        )
+        with self._room() as room:
+            over = False
+            while not over:
+                launch_together(
+                    search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
+                    gpu_frontier.THREADS, rows.indptr, self._indices, weights, starts, ends,
+                    distance, room, pile, marks, words, limits, barrier, pace,
+                )  # fmt: skip
+                found = to_host(words)
+                over = bool(found[where.over])
+                barrier.fill(0)
+        return distance, found
+
+    def bfs_of_each(
+        self, starts: Array, depth: int, distances: bool
+    ) -> Iterator[tuple[Array | None, Array]]:
+        """Search from each of ``starts``, up to 64 at a time."""
+        starts = self._xp.asarray(starts)
+        for first in range(0, starts.size, gpu_together.SEARCHES):
+            yield self._together(starts[first : first + gpu_together.SEARCHES], depth, distances)
+
+    def _together(self, starts: Array, depth: int, distances: bool) -> tuple[Array | None, Array]:
+        xp, rows, reverse = self._xp, self._rows, self._reverse()
+        vertices, where = rows.number_of_vertices, gpu_together.WORDS
+        unreached = largest(np.dtype(np.int32))
+        distance = xp.full((starts.size if distances else 0, vertices), unreached, np.int32)
+        summary = xp.zeros((starts.size, 3), np.int64)
+        seen, ahead = (xp.empty(vertices, np.uint64) for _ in range(2))
+        words = np.zeros(gpu_together.NUMBER_OF_WORDS, np.int64)
+        words[where.level] = -1
+        words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
+        into = rows if reverse is None else reverse
+        pace = gpu_together.Pace(
+            depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), pulls=reverse is not None,
+            alpha=np.int64(PULL_TOGETHER), wanted=distances,
+        )  # fmt: skip
+        search = gpu_together.build(gpu_frontier.THREADS)
+        with self._room() as room:
+            while True:
+                launch_together(
+                    search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
+                    gpu_frontier.THREADS, rows.indptr, self._indices, into.indptr,
+                    self._some(into.indices), starts, seen, ahead, distance.ravel(),
+                    summary.ravel(), room, words, barrier, pace,
+                )  # fmt: skip
+                if to_host(words)[where.over]:
+                    return distance if distances else None, summary
+                barrier.fill(0)
+
+    def rows_in_order(self, order: Array) -> tuple[Array, Array, Array | None]:
+        """Copy the rows of some vertices one after another: offsets, indices, weights."""
+        xp, rows = self._xp, self._rows
+        offsets = segment_offsets(rows.indptr[order + 1] - rows.indptr[order])
+        entries, threads = int(offsets[-1]), gpu_layers.THREADS
+
+        def copied(values: Array | None) -> Array | None:
+            if values is None:
+                return None
+            result = xp.empty(entries, values.dtype)
+            if entries:
+                launch(
+                    gpu_layers.build(threads), multiprocessors() * 4, threads, rows.indptr, values,
+                    order, offsets, result,
+                )  # fmt: skip
+            return result
+
+        return offsets, copied(rows.indices), copied(rows.weights)
+
+    def components(self) -> Array:
+        """Number the components of the graph without directions by their smallest vertices."""
+        xp, rows, threads = self._xp, self._rows, gpu_components.THREADS
+        vertices = rows.number_of_vertices
+        parent = xp.arange(vertices, dtype=np.int32)
+        blocks = -(-vertices // threads)
+        first, roots = gpu_components.build_first(threads), gpu_components.build_roots(threads)
+        if rows.indices.size:
+            launch(first, blocks, threads, rows.indptr, rows.indices, parent)
+            launch(roots, blocks, threads, parent, parent)
+            launch(
+                gpu_components.build_all(threads), multiprocessors() * 4, threads, rows.indptr,
+                rows.indices, parent,
+            )  # fmt: skip
+            found = parent.copy()
+            launch(roots, blocks, threads, parent, found)
+            parent = found
+        number = xp.cumsum(parent == xp.arange(vertices, dtype=np.int32), dtype=np.int32) - 1
+        return number[parent]
+
+    def _step(self) -> Any:
+        """Return how far the limit of near vertices goes up: the longer, the fewer edges."""
+        weights = self._rows.weights
+        sample = to_host(weights[:: max(1, weights.size // SAMPLE)])
+        positive = sample[sample > 0].astype(np.float64)
+        median = float(np.median(positive)) if positive.size else 0.0
+        degree = max(weights.size / max(self._rows.number_of_vertices, 1), 1.0)
+        of_type = weights.dtype.type
+        least = 1 if weights.dtype.kind == "i" else float(np.finfo(weights.dtype).tiny)
+        most = float(largest(weights.dtype)) / 4
+        return of_type(min(max(median * (STEP / degree), least), most))

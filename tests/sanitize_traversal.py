@@ -1,0 +1,66 @@
+"""Small runs of every kernel of searches, for compute-sanitizer; run by hand.
+
+    compute-sanitizer --tool memcheck --report-api-errors no \\
+        --kernel-name kernel_substring=locals python tests/sanitize_traversal.py
+
+and the same with ``--tool racecheck``. What comes out is compared with a CPU.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from glp_rapids import as_graph
+from glp_rapids.traversal.engines import gpu
+from glp_rapids.traversal.engines.cpu import CpuEngine
+
+# As it is; blocks on their own, for few steps or alone; wide levels; from the other side.
+WAYS = {
+    "as it is": {},
+    "parts": {"CHUNK": 1, "NEAR_CHUNK": 1, "HOPS": 3, "NEAR_HOPS": 3, "STEP": 8.0},
+    "wide": {"MOST_CHUNK": 0, "PULL": (0, 0), "PULL_TOGETHER": 0},
+    "pull": {"PULL": (1 << 20, 1 << 20), "PULL_TOGETHER": 1 << 20},
+}
+
+
+def graph():
+    rng = np.random.default_rng(3)
+    hub = [(0, i) for i in range(1, 1500)] + [(1, i) for i in range(2, 300)]
+    chain = [(1500 + i, 1501 + i) for i in range(60)]
+    pairs = np.vstack([hub, chain, [(1499, 1500)], rng.integers(0, 1500, (2500, 2))])
+    return as_graph(tuple(pairs.T), device="gpu")
+
+
+def results(engine, starts):
+    yield "bfs", engine.bfs(starts, 1 << 40, True)[:2]
+    yield "sssp", engine.sssp(starts, 1 << 40, starts[:0], True)[:2]
+    for distance, summary in engine.bfs_of_each(starts, 1 << 40, True):
+        yield "together", (distance, summary)
+    yield "components", (engine.components(),)
+    yield "rows", engine.rows_in_order(starts)
+
+
+def main():
+    import cupy
+
+    plain = graph()
+    ends = plain.row_indices() + plain.indices
+    on_gpu = replace(plain, weights=(ends % 7).astype(np.int64), _derived={})
+    directed = replace(on_gpu, directed=True, _derived={})
+    starts = cupy.array([3, 1540], np.int32)
+    for kind, one in (("undirected", on_gpu), ("directed", directed)):
+        expected = list(results(CpuEngine(one.to("cpu"), "out"), starts.get()))
+        for way, values in WAYS.items():
+            before = {name: getattr(gpu, name) for name in values}
+            for name, value in values.items():
+                setattr(gpu, name, value)
+            engine = gpu.GpuEngine(one, "out")
+            for (name, known), (_, found) in zip(expected, results(engine, starts), strict=True):
+                same = all(map(np.array_equal, known, (part.get() for part in found)))
+                print(f"{kind}, {way}: {name}: {'same as on a CPU' if same else 'DIFFERENT'}")
+            for name, value in before.items():
+                setattr(gpu, name, value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The kernels of searches without a GPU: they compile everywhere, and run in the simulator."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cases import exhaustive
+
+from glp_rapids import as_graph
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+
+KERNELS = {
+    "search_levels", "search_near_far", "search_together", "pull_predecessors",
+    "push_predecessors", "spread", "join_first", "join_all", "find_roots", "copy_rows",
+}  # fmt: skip
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Give a function that compiles, for a capability, whatever an engine would launch."""
+    try:
+        from cuda.bindings import nvrtc  # noqa: F401
+    except ImportError:
+        pytest.skip("NVIDIA's compilers are not installed (numba-cuda[cu13] brings them)")
+    from numba import cuda, typeof
+    from numba.cuda import dispatcher
+
+    from glp_rapids.jit.cuda import compiling
+    from glp_rapids.traversal.engines import gpu
+
+    over = {
+        module.NUMBER_OF_WORDS: module.WORDS.over
+        for module in (gpu.gpu_bfs, gpu.gpu_sssp, gpu.gpu_together)
+    }
+
+    def run(capability, weights):
+        found = {}
+
+        def compile_instead(kernel, blocks, threads, *arguments):
+            signature = tuple(typeof(argument) for argument in arguments)
+            name = kernel.py_func.__name__
+            options = kernel.targetoptions
+            kept = {key: options[key] for key in ("launch_bounds",) if key in options}
+            with compiling():
+                code, _ = cuda.compile_ptx(
+                    kernel.py_func, signature, device=False, cc=capability, **kept
+                )
+            found[name, signature] = code
+            for one in arguments:  # nothing was launched that would come to an end
+                if isinstance(one, np.ndarray) and one.dtype == np.int64 and one.size in over:
+                    one[over[one.size]] = 1
+
+        current = SimpleNamespace(compute_capability=capability)
+        monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+        monkeypatch.setattr(gpu, "launch", compile_instead)
+        monkeypatch.setattr(gpu, "launch_together", compile_instead)
+        monkeypatch.setattr(gpu, "multiprocessors", lambda: 1)
+        ring = np.arange(40)
+        frame = ring, (ring + 1) % 40, np.ones(40, weights)
+        graph = as_graph(frame, directed=True, device="cpu")
+        engine = gpu.GpuEngine(graph, "out")
+        starts = np.zeros(1, np.int32)
+        engine.bfs(starts, 5, True)
+        graph.transpose()
+        engine.bfs(starts, 5, True)
+        engine.sssp(starts, 5, starts[:0], False)
+        distance = np.zeros(40, weights)
+        engine._predecessors(starts, distance, graph.weights, graph.transpose())
+        engine._join_plateaus(starts, distance, graph.weights, np.zeros(40, np.int32))
+        engine._together(starts, 5, True)
+        engine.components()
+        engine.rows_in_order(starts)
+        return found
+
+    return run
+
+
+# Nothing in these kernels depends on the generation, so the ends of the range do.
+@pytest.mark.parametrize(
+    ("capability", "weights"),
+    exhaustive(((7, 5), np.int64), ((10, 0), np.float32)),
+)
+def test_kernels_compile(compiled, capability, weights):
+    found = compiled(capability, weights)
+    assert {name for name, _ in found} == KERNELS
+    assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in found.values())
+    assert not any("fma.rn" in code for code in found.values())
+
+
+@pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 19))])
+def test_the_simulator_gives_the_results_of_a_cpu(ways, compared):
+    script = Path(__file__).with_name("simulate_traversal.py")
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
+    )
+    run = subprocess.run(
+        [sys.executable, script, "1", ways], env=environment, capture_output=True, text=True
+    )
+    assert run.stdout == f"0 of {compared} differ\n", run.stdout + run.stderr[-2000:]
