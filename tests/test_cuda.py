@@ -160,3 +160,27 @@ def test_kernels_without_warp_intrinsics_agree_in_the_simulator(strategy):
         text=True,
     )
     assert run.stdout.strip() == "0 differ", run.stdout + run.stderr[-2000:]
+
+
+# As most runs are, and with all that makes them differ: weights, a program, readers apart.
+@pytest.mark.parametrize(
+    ("run", "directed", "weights", "capability"),
+    [
+        ("program", True, np.float64, CAPABILITIES[0]),
+        *exhaustive(
+            ("classic", False, None, CAPABILITIES[-1]),
+            ("seeded", False, np.float32, CAPABILITIES[3]),
+        ),
+    ],
+)
+def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, capability):
+    graph = edges(weighted=weights is not None, dtype=weights)
+    graph = replace(graph, directed=directed, _derived={})
+    streamed = partial(RUNS[run], way="streamed plain")
+    monkeypatch.setitem(RUNS, run, streamed)
+    ptx = compile_run(monkeypatch, run, graph, capability, strategies=["auto"])
+    names = [name for name, _ in ptx]
+    assert names.count("propagate_strips") == 1
+    assert set(names) <= {"propagate_strips", "start", "census"}
+    assert_target(ptx, capability)
+    assert not any("fma.rn" in code for code in ptx.values())

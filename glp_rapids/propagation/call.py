@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.device import choose
+from glp_rapids.device import choose, gpu_of
 from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.propagation.memory import gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
 
 if TYPE_CHECKING:
@@ -34,7 +36,31 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     run_options = Options(**{**defaults, **others})
     if run_options.memory_limit is not None:
         run_options.check_limit(choose(edges.get("device")))
-    return as_any_graph(graph, **edges), run_options
+    if not _may_stream(graph, choose(edges.get("device")), run_options):
+        return as_any_graph(graph, **edges), run_options
+    made = as_any_graph(graph, **{**edges, "device": "cpu"})
+    limit = run_options.memory_limit
+    if run_options.way != "streamed plain" and gpu_bytes_of(made) <= limit:
+        return made.to("gpu"), run_options
+    return made, replace(run_options, streams_to="gpu")
+
+
+def _may_stream(graph: Any, device: str, options: Options) -> bool:
+    """Tell whether a graph is to be built in host memory, though it runs on a GPU."""
+    if device != "gpu" or getattr(graph, "scheme", None) or _is_on_gpu(graph):
+        return False
+    limited = options.way == "auto" and options.memory_limit is not None
+    return limited or options.way == "streamed plain"
+
+
+def _is_on_gpu(graph: Any) -> bool:
+    """Tell whether a graph, or what one is made of, lies in device memory."""
+    if getattr(graph, "device", None) == "gpu" or hasattr(graph, "as_gpu_object"):
+        return True
+    if isinstance(graph, tuple):
+        return any(map(_is_on_gpu, graph))
+    rooms = ("cudf", "cugraph", "cupy", "cupyx", "dask_cudf", "pylibcugraph")
+    return type(graph).__module__.split(".")[0] in rooms or gpu_of(graph) is not None
 
 
 def warm(graph: BaseGraph, initial: Any, touched: Any, **how: Any) -> Start | None:

@@ -20,7 +20,7 @@ from glp_rapids.compressed.choose_codes import SAMPLE
 from glp_rapids.device import LackOfMemory, memory_free, memory_taken
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
-from glp_rapids.propagation.workload import hashes
+from glp_rapids.propagation.workload import TooLittleMemory, hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +42,9 @@ LEAST_OBJECTS, OF_LIMIT, MOST_OBJECTS = 64 * UNITS["KIB"], 64, 512 * UNITS["KIB"
 AN_ENTRY, A_VERTEX = 48, 256
 # On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
 GPU_PLAIN, GPU_PACKED = 59, 60
+# Bytes a vertex on a GPU that lists are streamed to: while the order of the rows is made (offsets,
+# a word a vertex, and as much to sort them, or the lists), and in a run, beside labels and state.
+GPU_PLANNING, GPU_STREAMED = 32, 25
 REVERSE = {"in": "out", "out": "in", "both": "both"}
 A_NUMBER = 80  # bytes an entry whose numbers are counted: 51 to 80 on eight graphs
 PACKED_BITS = 10  # an entry, where no lists can be looked at: between a crawl and a random graph
@@ -116,6 +119,11 @@ class Budget:
 
     def choose(self, workload: Workload, traits: Traits, fields: dict[str, Any]) -> Chosen:
         """Choose the first way that fits; raise if none does."""
+        if self.options.streams_to == "gpu":
+            arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
+            state = sum(array.nbytes for array in arrays)
+            memory = None if self.limit is None else self.limit - state
+            return Chosen(self.ways[0], replace(workload, memory=memory), state)
         if self.graph.device == "gpu":
             return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
         arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
@@ -153,15 +161,22 @@ class Budget:
             workload.kept[key] = total_of(way, sizes, largest, lists, 0, None).size
         return workload.kept[key]
 
+    def lack_of_streams(self, error: TooLittleMemory, state: int) -> LackOfMemory:
+        """Return the error that says by how much the limit is too low for streams to a GPU."""
+        needed = self.limit + error.lacking
+        parts = {"labels and state": state, **error.parts}
+        return self._lack(needed, f"takes {needed:,} at the least", self.ways[0], parts)
+
     def _lack(self, needed: int, takes: str, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""
         graph, given = self.graph, self.options.memory_limit is not None
+        device = self.options.streams_to or graph.device
         limit = f"memory_limit={self.limit:,} bytes is" if given else (
             f"the {self.limit:,} bytes that are free, or held by the graph, are"
         )  # fmt: skip
         taken = "; ".join(f"{name}: {size:,}" for name, size in parts.items())
         mend = "raise memory_limit" if given else "free some"
-        if graph.device == "gpu":
+        if device == "gpu":
             mend += ", compress the graph (glp_rapids.compress), or use host memory (device='cpu')"
         elif memory_taken(*graph.rows("out").arrays()):
             mend += ", let the graph lie in a mapped file (CompressedGraph.open), which takes none"
@@ -172,7 +187,7 @@ class Budget:
         return LackOfMemory(
             f"graph: {limit} {needed - self.limit:,} too little to propagate labels over its "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
-            f"{graph.device}: {way!r} {takes} ({taken}); {mend}"
+            f"{device}: {way!r} {takes} ({taken}); {mend}"
         )
 
 
@@ -187,6 +202,16 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         Labels and state, or what has to be made of the graph first, do not fit.
     """
     budget = Budget(graph, options, ways_of(graph, options), options.memory_limit, held)
+    if options.streams_to == "gpu":
+        state = graph.number_of_vertices * (
+            graph.index_dtype.itemsize + program._bytes_a_vertex(graph.index_dtype)
+        )
+        planning = GPU_PLANNING * graph.number_of_vertices
+        if budget.limit is not None and state + planning > budget.limit:
+            parts = {"labels and state": state, "the order of the rows, while made": planning}
+            takes = f"takes {state + planning:,} before any list comes"
+            raise budget._lack(state + planning, takes, budget.ways[0], parts)
+        return budget
     if graph.device == "gpu":
         needed = gpu_bytes_of(graph)
         if budget.limit is not None and needed > budget.limit:

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from glp_rapids.graph.rows import Rows
 
 
+class TooLittleMemory(Exception):
+    """An engine would take ``lacking`` bytes more than it may; ``parts``: bytes, by what for."""
+
+    def __init__(self, lacking: int, parts: dict[str, int]):
+        super().__init__(lacking)
+        self.lacking, self.parts = lacking, parts
+
+
 @dataclass(frozen=True)
 class Workload:
     """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes.

@@ -1,0 +1,235 @@
+"""Lists streamed from host memory to a GPU change how label propagation runs, and nothing else."""
+
+import re
+from functools import partial
+from types import SimpleNamespace
+
+import graphs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import PROGRAMS
+from test_memory_limit import (
+    EVERY,
+    SELECTED,
+    assert_same,
+    bare,
+    directions,
+    large,
+    least,
+    reported,
+)
+
+from glp_rapids import as_graph, compress, label_propagation
+from glp_rapids.device import memory_free
+from glp_rapids.propagation import call, ways
+from glp_rapids.propagation.engines import gpu_streamed
+from glp_rapids.propagation.memory import budget_of, gpu_bytes_of
+from glp_rapids.propagation.options import Options
+from glp_rapids.propagation.variants.classic import Classic
+
+needs_gpu = pytest.mark.gpu
+STREAMED = {"device": "gpu", "way": "streamed plain"}
+# Every strip is copied as a whole, or fetched row by row, or what the census says.
+CHOICES = {"copied": 0.0, "fetched": np.inf, "chosen": gpu_streamed.SPARSE}
+
+
+@pytest.fixture(params=CHOICES)
+def short_strips(request, monkeypatch):
+    """Let a strip hold the longest row and no more."""
+    monkeypatch.setattr(gpu_streamed, "MOST", 1)
+    monkeypatch.setattr(gpu_streamed, "LEAST", 1)
+    monkeypatch.setattr(gpu_streamed, "SPARSE", CHOICES[request.param])
+    return request.param
+
+
+# ---------------------------------------------------------------- the same answer
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_any_graph_in_strips_of_a_row(short_strips, name):
+    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    for direction in directions(graph):
+        expected = label_propagation(graph, direction=direction, device="cpu")
+        found = label_propagation(graph, direction=direction, **STREAMED)
+        assert_same(found, expected)
+        report = found.attrs["glp"]
+        assert (report["way"], report["device"]) == ("streamed plain", "gpu")
+
+
+@needs_gpu
+@pytest.mark.parametrize("program", EVERY)
+@pytest.mark.parametrize("name", SELECTED)
+def test_any_program_in_strips_of_a_row(short_strips, name, program):
+    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    for direction in directions(graph):
+        expected = EVERY[program](graph, direction=direction, device="cpu")
+        found = EVERY[program](graph, direction=direction, **STREAMED)
+        assert_same(found, expected)
+        if program != "ordering":
+            assert reported(found)["way"] == "streamed plain"
+
+
+@needs_gpu
+@settings(max_examples=10)
+@given(graphs.edge_frames(), st.integers(0, 9), st.sampled_from(["semi", "sync"]), st.data())
+def test_drawn_graphs(edges, seed, update, draw):
+    graph = as_graph(**edges, device="cpu")
+    options = {"seed": seed, "update": update, "skip_inactive": draw.draw(st.booleans())}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MOST", "LEAST"):
+            patch.setattr(gpu_streamed, name, draw.draw(st.sampled_from([1, 40, 400])))
+        patch.setattr(gpu_streamed, "SPARSE", draw.draw(st.sampled_from([0.0, 0.5, np.inf])))
+        found = label_propagation(graph, **options, **STREAMED)
+    assert_same(found, label_propagation(graph, **options, device="cpu"))
+
+
+# ---------------------------------------------------------------- the limit
+
+
+@needs_gpu
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("weighted", "directed"), [(False, False), (True, True)])
+def test_a_limit_holds(program, weighted, directed, monkeypatch):
+    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 14)
+    monkeypatch.setattr(gpu_streamed, "LEAST", 1 << 12)
+    graph = large(40_000, 1_000_000, weighted=weighted, directed=directed)
+    run = PROGRAMS[program]
+    expected = run(bare(graph), device="cpu")
+    low, high = least(run, graph, device="gpu"), gpu_bytes_of(graph)
+    assert low < high
+    for share in (0, 5, 10, 25, 50, 99):
+        limit = low + (high - low) * share // 100
+        found = run(graph, device="gpu", memory_limit=limit)
+        assert_same(found, expected)
+        report = reported(found)
+        if report["way"] == "plain":
+            continue
+        assert report["peak"] <= limit
+        assert report["predicted"] <= limit
+        close = abs(report["predicted"] - report["peak"]) <= 0.1 * report["peak"]
+        assert close, (share, limit, report["predicted"], report["peak"])
+
+
+@needs_gpu
+def test_what_fits_runs_in_memory_and_more_is_cached_the_more_there_is():
+    graph = large(4_000, 400_000)
+    found = label_propagation(graph, device="gpu", memory_limit="1GB").attrs["glp"]
+    assert found["way"] == "plain"
+    low, high = least(label_propagation, graph, device="gpu"), gpu_bytes_of(graph)
+    reports = [
+        label_propagation(graph, device="gpu", memory_limit=limit).attrs["glp"]
+        for limit in np.linspace(low, high - 1, 5).astype(int).tolist()
+    ]
+    shares = [report["share_cached"] for report in reports]
+    moved = [report["bytes_over_bus"] for report in reports]
+    assert shares == sorted(shares)
+    assert moved == sorted(moved, reverse=True)
+    assert moved[-1] < moved[0]
+
+
+@needs_gpu
+def test_nothing_stays_on_the_device():
+    import cupy
+
+    graph = large()
+    label_propagation(graph, **STREAMED)
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+    label_propagation(graph, **STREAMED)
+    assert pool.used_bytes() == before
+
+
+@needs_gpu
+def test_an_interrupt_gives_memory_back():
+    import cupy
+
+    graph, pool = large(), cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+
+    def interrupt(facts):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        label_propagation(graph, progress=interrupt, **STREAMED)
+    assert pool.used_bytes() == before
+    assert_same(label_propagation(graph, **STREAMED), label_propagation(graph, device="cpu"))
+
+
+@needs_gpu
+def test_memory_that_cannot_be_pinned(monkeypatch):
+    from glp_rapids.outofcore import pinned
+
+    def ordinary(size, dtype, device="gpu"):
+        return pinned.HostArray(np.empty(max(int(size), 1), dtype), pinned=False)
+
+    monkeypatch.setattr(pinned, "empty", ordinary)
+    graph = large()
+    found = label_propagation(graph, **STREAMED)
+    assert_same(found, label_propagation(graph, device="cpu"))
+    assert not found.attrs["glp"]["pinned"]
+    with pytest.raises(MemoryError, match="cannot be pinned"):
+        EVERY["counting"](graph, **STREAMED)
+
+
+@needs_gpu
+def test_a_stream_of_the_callers():
+    import cupy
+
+    graph = large()
+    with cupy.cuda.Stream(non_blocking=True):
+        found = label_propagation(graph, **STREAMED)
+    assert_same(found, label_propagation(graph, device="cpu"))
+
+
+@needs_gpu
+def test_a_warm_start():
+    graph = large()
+    initial = label_propagation(graph, device="cpu", max_iter=2)
+    expected = label_propagation(graph, initial=initial, device="cpu")
+    found = label_propagation(graph, initial=initial, **STREAMED)
+    assert_same(found, expected)
+
+
+@needs_gpu
+def test_what_is_on_the_gpu_is_not_streamed():
+    graph = large().to("gpu")
+    with pytest.raises(ValueError, match=r"pass graph.to\('cpu'\)"):
+        label_propagation(graph, **STREAMED)
+    limit = gpu_bytes_of(graph) + (1 << 20)
+    assert label_propagation(graph, memory_limit=limit).attrs["glp"]["way"] == "plain"
+    with pytest.raises(ValueError, match="streamed on the CPU only"):
+        label_propagation(graph, way="streamed packed")
+    assert memory_free("gpu") > 0
+    packed = compress(large(), device="gpu")
+    with pytest.raises(ValueError, match=r"graph.to_graph\(\)"):
+        label_propagation(packed, **STREAMED)
+
+
+# ---------------------------------------------------------------- without a GPU
+
+
+def test_who_is_built_in_host_memory():
+    graph, on_gpu = SimpleNamespace(device="cpu"), SimpleNamespace(device="gpu")
+    limited, forced = Options(memory_limit=1 << 20), Options(way="streamed plain")
+    for options in (limited, forced):
+        assert call._may_stream(graph, "gpu", options)
+        assert not call._may_stream(on_gpu, "gpu", options)
+        assert not call._may_stream(graph, "cpu", options)
+        assert not call._may_stream((graph, on_gpu), "gpu", options)
+    assert not call._may_stream(graph, "gpu", Options())
+    assert not call._may_stream(SimpleNamespace(device="cpu", scheme="packed"), "gpu", limited)
+
+
+def test_ways_of_a_graph_that_is_streamed_to_a_gpu():
+    graph = large()
+    to_gpu = partial(Options, streams_to="gpu")
+    assert ways.ways_of(graph, to_gpu()) == ("streamed plain",)
+    assert ways.ways_of(graph, to_gpu(way="streamed plain")) == ("streamed plain",)
+    said = r"memory_limit=1,000 bytes is ([\d,]+) too little .* on the gpu"
+    with pytest.raises(MemoryError, match=said) as error:
+        budget_of(graph, Classic(), to_gpu(memory_limit=1_000))
+    lacking = int(re.search(said, str(error.value))[1].replace(",", ""))
+    budget_of(graph, Classic(), to_gpu(memory_limit=1_000 + lacking))
