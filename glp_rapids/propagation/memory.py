@@ -256,6 +256,24 @@ def gpu_bytes_of(graph: BaseGraph) -> int:
     return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
 
 
+def gpu_streamed_bytes(
+    subject: BaseGraph, state: int, words: int, traits: Traits, apart: bool, limit: int | None
+) -> tuple[int, bool | None]:
+    """Estimate the peak on a GPU that plain lists are streamed to; tell whether it fits.
+
+    ``apart``: readers have offsets of their own there.
+    """
+    vertices, an_entry = subject.number_of_vertices, bytes_an_entry(subject)
+    fixed = state + words + vertices * (GPU_STREAMED + (0 if traits.default_update else 8))
+    fixed += 8 * vertices * apart
+    least = fixed + 2 * subject.longest_row * an_entry
+    least = max(least, state + words + GPU_PLANNING * vertices)
+    whole = max(least, fixed + subject.number_of_edges * an_entry)
+    if limit is None or limit < least:
+        return least, None if limit is None else False
+    return min(limit, whole), True
+
+
 def bytes_an_entry(graph: BaseGraph) -> int:
     """Return the bytes of a neighbour and its weight in plain lists."""
     weights = 0 if graph.weights is None else graph.weights.dtype.itemsize
