@@ -31,8 +31,8 @@ from glp_rapids.propagation.variants.classic import Classic
 
 needs_gpu = pytest.mark.gpu
 STREAMED = {"device": "gpu", "way": "streamed plain"}
-# Every strip is copied as a whole, or fetched row by row, or what the census says.
-CHOICES = {"copied": 0.0, "fetched": np.inf, "chosen": gpu_streamed.SPARSE}
+# Every strip is copied as a whole, or fetched row by row, or what the census says; or classes are.
+CHOICES = {"copied": 0.0, "fetched": np.inf, "chosen": gpu_streamed.SPARSE, "classes": np.inf}
 
 
 @pytest.fixture(params=CHOICES)
@@ -40,6 +40,8 @@ def short_strips(request, monkeypatch):
     """Let a strip hold the longest row and no more."""
     monkeypatch.setattr(gpu_streamed, "MOST", 1)
     monkeypatch.setattr(gpu_streamed, "LEAST", 1)
+    if request.param != "classes":
+        monkeypatch.setattr(gpu_streamed, "MOST_OF_CLASS", 1)
     monkeypatch.setattr(gpu_streamed, "SPARSE", CHOICES[request.param])
     return request.param
 
@@ -79,7 +81,7 @@ def test_drawn_graphs(edges, seed, update, draw):
     graph = as_graph(**edges, device="cpu")
     options = {"seed": seed, "update": update, "skip_inactive": draw.draw(st.booleans())}
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("MOST", "LEAST"):
+        for name in ("MOST", "MOST_OF_CLASS", "LEAST"):
             patch.setattr(gpu_streamed, name, draw.draw(st.sampled_from([1, 40, 400])))
         patch.setattr(gpu_streamed, "SPARSE", draw.draw(st.sampled_from([0.0, 0.5, np.inf])))
         found = label_propagation(graph, **options, **STREAMED)

@@ -29,13 +29,15 @@ class DoubleBuffer:
 
     def __init__(self, pairs: list[tuple[HostArray, Any]], xp: Any):
         self._pairs, self._xp = pairs, xp
-        self._asked: deque[tuple[int, Any]] = deque()
+        self._asked: deque[tuple[int | None, Any]] = deque()
         self._turn = 0
+        self._there, self._free = None, [None] * SLOTS
         self.moved = 0  # bytes
         if xp is not np:
             self._stream = xp.cuda.Stream(non_blocking=True)
             self._free = [self._event() for _ in range(SLOTS)]
-            for event in self._free:  # not before the arrays are there
+            self._there = self._event()
+            for event in (*self._free, self._there):  # not before the arrays are there
                 event.record()
 
     @property
@@ -52,17 +54,15 @@ class DoubleBuffer:
         self._turn = (slot + 1) % SLOTS
         come = None
         if last > first:
-            with contextlib.nullcontext() if self._xp is np else self._stream:
-                if self._xp is not np:
-                    self._stream.wait_event(self._free[slot])
-                self._copy(place[slot], first, last)
-                if self._xp is not np:
-                    come = self._event()
-                    come.record(self._stream)
+            come = self._ordered(place[slot], first, last, self._free[slot])
         self._asked.append((slot, come))
 
-    def take(self) -> int:
-        """Let the current stream wait for the next strip; return its slot."""
+    def ask_for_good(self, place: int, first: int, last: int) -> None:
+        """Ask for entries that stay where they are put."""
+        self._asked.append((None, self._ordered(place, first, last, self._there)))
+
+    def take(self) -> int | None:
+        """Let the current stream wait for the next strip; return its slot, if it has one."""
         slot, come = self._asked.popleft()
         if come is not None:
             self._xp.cuda.get_current_stream().wait_event(come)
@@ -73,15 +73,23 @@ class DoubleBuffer:
         if self._xp is not np:
             self._free[slot].record()
 
-    def load(self, place: int, first: int, last: int) -> None:
-        """Copy entries that stay where they are put, on the current stream."""
-        self._copy(place, first, last)
-
     def settle(self) -> None:
         """Wait for all copies: nobody writes to the slots any more."""
         if self._xp is not np:
             self._stream.synchronize()
         self._asked.clear()
+
+    def _ordered(self, place: int, first: int, last: int, free: Any) -> Any:
+        """Copy on the stream of copies, after an event; return the event that it is done."""
+        if self._xp is np:
+            self._copy(place, first, last)
+            return None
+        with self._stream:
+            self._stream.wait_event(free)
+            self._copy(place, first, last)
+            come = self._event()
+            come.record(self._stream)
+        return come
 
     def _copy(self, place: int, first: int, last: int) -> None:
         for host, device in self._pairs:

@@ -43,8 +43,9 @@ from glp_rapids.propagation.memory import GPU_PLANNING
 from glp_rapids.propagation.schedule import Schedule, activates_all
 from glp_rapids.propagation.workload import TooLittleMemory, Workload
 
-# Bytes of a strip: the most, and what it need not be smaller than for copies at full speed.
-MOST, LEAST = 64 << 20, 16 << 20
+# Bytes of a strip: of a part of a class; of a whole class, so that who changed is found in it when
+# the class is updated; and what neither need be smaller than for copies at full speed.
+MOST, MOST_OF_CLASS, LEAST = 64 << 20, 1 << 30, 16 << 20
 # A strip is fetched row by row if that takes less than this share of a whole copy by the census
 # before the sweep: more become active during it.
 SPARSE = 0.5
@@ -94,7 +95,8 @@ class StreamedGpuEngine(PersistentEngine):
         binned = bins(-(-rows.number_of_edges // classes), limits)
         words = workload.id_words
         key = classes, int(words.first), words.words.size > 1, binned
-        if self._kept_layout is None or self._kept_layout[0] != key:
+        self._planned = self._kept_layout is None or self._kept_layout[0] != key
+        if self._planned:
             self._kept_layout = None  # pinned memory is scarce
             workload.kept.pop("strips", None)
             layout = strips.laid_out(rows, classes, workload.id_words, binned, xp)
@@ -133,7 +135,10 @@ class StreamedGpuEngine(PersistentEngine):
         fixed += hubs.arrays["of_piece"].nbytes + SMALL + _bytes_of_words(workload.id_words.words)
         fixed += 8 * (number + 1) if self._apart else 0
         largest = int(np.diff(layout.starts[layout.bounds]).max(initial=0))
-        a_strip = max(longest, min(largest, MOST // an_entry), 1)
+        a_strip = largest
+        if workload.classes == 1 or largest * an_entry > MOST_OF_CLASS:
+            a_strip = min(largest, MOST // an_entry)
+        a_strip = max(a_strip, longest, 1)
         a_row = 8 * (COLUMNS + 4)  # of the plan, for a strip
         stays = 0
         if workload.memory is not None:
@@ -143,9 +148,9 @@ class StreamedGpuEngine(PersistentEngine):
                 stays = total
             else:
                 room -= workload.classes * LINE + 2 * SLOTS * LINE
-                a_strip = min(a_strip, max(room // 8, LEAST // an_entry), room // SLOTS)
-                if a_strip < longest:
-                    a_strip = longest
+                if a_strip > room // SLOTS:
+                    a_strip = min(max(room // 8, LEAST // an_entry), MOST // an_entry)
+                a_strip = max(min(a_strip, room // SLOTS), longest)
                 # rows of the plan: every class has as many strips as the largest one
                 a_class = 2 * (largest // max(a_strip, 1)) + 2
                 room -= -(-workload.classes * a_class * a_row // an_entry)
@@ -153,7 +158,9 @@ class StreamedGpuEngine(PersistentEngine):
                 stays = max(room - SLOTS * a_strip, 0) * (a_strip > 0)
         self._strips = found = strips.cut(layout, stays, a_strip)
         groups = found.place.size * a_row
-        planning = GPU_PLANNING * number + _bytes_of_words(workload.id_words.words)
+        planning = 0
+        if self._planned:
+            planning = GPU_PLANNING * number + _bytes_of_words(workload.id_words.words)
         self._predicted = max(fixed + groups + found.room * an_entry, planning)
         if workload.memory is not None and self._predicted > workload.memory:
             parts = {
@@ -209,8 +216,8 @@ class StreamedGpuEngine(PersistentEngine):
         host.array[: indices.size] = indices
         return host
 
-    def _fill_front(self) -> None:
-        """Make the buffer, and load what stays on the device."""
+    def _make_buffer(self) -> None:
+        """Make the buffer: of what stays on the device, and two slots."""
         xp, layout, found = self._xp, self._layout, self._strips
         indices = xp.empty(found.room, layout.entries.array.dtype)
         pairs, weights = [(layout.entries, indices)], xp.zeros(1, np.int64)
@@ -219,19 +226,16 @@ class StreamedGpuEngine(PersistentEngine):
             pairs.append((layout.weights, weights))
         self._workspace.rows = Rows(bound(xp.zeros(1, np.int64)), bound(indices), bound(weights))
         self._transfers = DoubleBuffer(pairs, xp)
-        for strip in np.flatnonzero(found.place >= 0).tolist():
-            first, last = found.entries[strip : strip + 2].tolist()
-            self._transfers.load(int(found.place[strip]), first, last)
-        sizes = np.diff(found.entries) * (found.place < 0)
-        self._sizes = sizes
-        self._coming = np.flatnonzero(sizes).tolist()  # strips that take turns in the slots
+        self._sizes = np.diff(found.entries) * (found.place < 0)
+        self._coming = np.flatnonzero(self._sizes).tolist()  # strips that take turns in the slots
+        self._loaded = False  # the front, whose place is its own
 
     # ------------------------------------------------------------ sweeps
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps, led from here or by the kernel."""
         if self._transfers is None:
-            self._fill_front()
+            self._make_buffer()
         try:
             for _ in range(sweeps):
                 if schedule.over or self._failure:
@@ -265,7 +269,7 @@ class StreamedGpuEngine(PersistentEngine):
         if self._workload.skip and not everybody:
             fetched = self._cheap(rule.revisit_tied)
         led_by_kernel = self._coming and len(fetched) == len(self._coming)
-        if not self._coming or led_by_kernel:
+        if self._loaded and (not self._coming or led_by_kernel):
             self._sweep_at_once(schedule, min(sweeps, AT_ONCE if led_by_kernel else sweeps))
         else:
             self._sweep_in_strips(schedule, fetched)
@@ -285,6 +289,9 @@ class StreamedGpuEngine(PersistentEngine):
         """Lead one sweep: a launch for each strip that has come, and what is there before it."""
         how, before = self._begin(schedule, 1)
         transfers, coming = self._transfers, self._coming
+        if not self._loaded:  # the front of each class comes before its first strip
+            coming = np.flatnonzero(np.diff(self._strips.entries)).tolist() or [0]
+            self._loaded = True
         asked, first = transfers.waiting, 0
         number = self._strips.place.size
         for turn, strip in enumerate(coming):
@@ -297,9 +304,10 @@ class StreamedGpuEngine(PersistentEngine):
             end = number if last else end
             self._reset()
             self._launch(
-                how, Step(*map(np.int64, (first, end, slot)), strip not in fetched, last)
+                how, Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last)
             )  # fmt: skip
-            transfers.give_back(slot)
+            if slot is not None:
+                transfers.give_back(slot)
             first = end
         self._record(schedule, before)
 
@@ -311,8 +319,11 @@ class StreamedGpuEngine(PersistentEngine):
         return end
 
     def _ask(self, strip: int, only_turn: bool = False) -> None:
-        """Ask for a strip to be copied into a slot, or for the slot alone."""
+        """Ask for a strip to be copied to its place or into a slot, or for the slot alone."""
         first, last = self._strips.entries[strip : strip + 2].tolist()
+        if (place := int(self._strips.place[strip])) >= 0:
+            self._transfers.ask_for_good(place, first, last)
+            return
         place = tuple(slot + first % LINE for slot in self._strips.slots)
         self._transfers.ask(place, first, first if only_turn else last)
 

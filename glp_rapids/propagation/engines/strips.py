@@ -29,9 +29,10 @@ LINE = 32  # entries: a strip begins in its slot where it does in such a line on
 class Layout:
     """Rows in host memory, in the order of a plan."""
 
-    vertices: np.ndarray
-    starts: np.ndarray  # of the listed vertices, and the end of the last row
+    vertices: np.ndarray  # pinned, too: they go to the device in every run
     degrees: np.ndarray
+    starts: np.ndarray  # of their rows, and the end of the last one
+    longest_row: int
     begins: np.ndarray  # [classes, RANGES]: positions
     ends: np.ndarray
     entries: pinned.HostArray
@@ -41,11 +42,6 @@ class Layout:
     def pinned(self) -> bool:
         """Whether kernels can read it."""
         return self.entries.pinned and (self.weights is None or self.weights.pinned)
-
-    @property
-    def longest_row(self) -> int:
-        """The most entries of a row."""
-        return int(self.degrees.max(initial=0))
 
     @property
     def bounds(self) -> np.ndarray:
@@ -82,7 +78,7 @@ def laid_out(
     )
     del starts
     (begins,), (ends,) = plan.range_ends(ends, [1], classes)
-    vertices, degrees = to_host(vertices), to_host(degrees)
+    vertices, degrees = (_pinned(array, device) for array in (vertices, degrees))
     starts = np.zeros(vertices.size + 1, np.int64)
     np.cumsum(degrees, out=starts[1:])
     copies = []
@@ -94,7 +90,15 @@ def laid_out(
                 vertices, indptr, starts, np.asarray(values), copies[-1].array[: starts[-1]],
                 threads_available(),
             )  # fmt: skip
-    return Layout(vertices, starts, degrees, begins, ends, *copies)
+    longest = int(degrees.max(initial=0))
+    return Layout(vertices, degrees, starts, longest, begins, ends, *copies)
+
+
+def _pinned(array: Any, device: Any) -> np.ndarray:
+    """Bring an array to the host, into pinned memory if there is some."""
+    host = pinned.empty(array.size, array.dtype, device).array[: array.size]
+    host[:] = to_host(array)
+    return host
 
 
 def cut(layout: Layout, stays: int, longest: int) -> Strips:
@@ -136,9 +140,18 @@ def cut(layout: Layout, stays: int, longest: int) -> Strips:
     return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, 1))
 
 
+def _copied(array: np.ndarray, xp: Any) -> Any:
+    """Copy a pinned array to the device, at the full speed of the bus."""
+    if xp is np:
+        return array
+    copy = xp.empty(array.size, array.dtype)
+    if array.size:
+        copy.set(array)
+    return copy
+
+
 def plan_of(layout: Layout, strips: Strips, classes: int, limits: Limits, xp: Any) -> Plan:
     """Make the plan whose groups are the strips; its arrays go to the device."""
-    device = "cpu" if xp is np else "gpu"
     of_class = np.arange(strips.place.size) // strips.a_class
     first, last = strips.positions[:-1, None], strips.positions[1:, None]
     begins = np.clip(layout.begins[of_class], first, last)
@@ -146,8 +159,10 @@ def plan_of(layout: Layout, strips: Strips, classes: int, limits: Limits, xp: An
     levels = [
         (span, 0, classes * strips.a_class, span * strips.a_class) for span in spans_of(classes)
     ]
-    arrays = (layout.vertices, layout.starts[:-1], layout.degrees)
-    listed = Listed(*(to_device(array, device) for array in arrays), [begins], [ends])
+    vertices, degrees = (_copied(array, xp) for array in (layout.vertices, layout.degrees))
+    starts = xp.zeros(vertices.size, np.int64)
+    xp.cumsum(degrees[:-1], dtype=np.int64, out=starts[1:])
+    listed = Listed(vertices, starts, degrees, [begins], [ends])
     entries = -(-int(layout.starts[-1]) // classes)
     return plan.assembled(listed, np.array(levels), limits, entries, strips.a_class)
 
