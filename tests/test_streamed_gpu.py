@@ -23,9 +23,9 @@ from test_memory_limit import (
 
 from glp_rapids import as_graph, compress, label_propagation
 from glp_rapids.device import memory_free
-from glp_rapids.propagation import call, ways
+from glp_rapids.propagation import call, memory, ways
 from glp_rapids.propagation.engines import gpu_streamed
-from glp_rapids.propagation.memory import budget_of, gpu_bytes_of
+from glp_rapids.propagation.memory import budget_of, bytes_of_csr, gpu_bytes_of
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.variants.classic import Classic
 
@@ -210,6 +210,26 @@ def test_what_is_on_the_gpu_is_not_streamed():
         label_propagation(packed, **STREAMED)
 
 
+@needs_gpu
+@pytest.mark.parametrize("kind", ["graph", "frame"])
+def test_what_others_took_is_streamed_around(monkeypatch, kind):
+    graph = large()
+    given = graph
+    if kind == "frame":
+        source = np.repeat(np.arange(graph.number_of_vertices), graph.degree)
+        given = (source, graph.indices)
+    expected = label_propagation(given, device="cpu")
+    monkeypatch.setattr(call, "LITTLE", 0)
+    free = gpu_bytes_of(graph) - bytes_of_csr(graph) - 1
+    monkeypatch.setattr(call, "memory_free", lambda device: free)
+    monkeypatch.setattr(memory, "memory_free", lambda device: free)
+    found = label_propagation(given, device="gpu")
+    assert_same(found, expected)
+    report = found.attrs["glp"]
+    assert report["way"] == "streamed plain"
+    assert report["peak"] <= report["memory_limit"] < free
+
+
 # ---------------------------------------------------------------- without a GPU
 
 
@@ -221,7 +241,8 @@ def test_who_is_built_in_host_memory():
         assert not call._may_stream(on_gpu, "gpu", options)
         assert not call._may_stream(graph, "cpu", options)
         assert not call._may_stream((graph, on_gpu), "gpu", options)
-    assert not call._may_stream(graph, "gpu", Options())
+    assert call._may_stream(graph, "gpu", Options())  # if less is free than it takes
+    assert not call._may_stream(graph, "gpu", Options(strategy="sort"))
     assert not call._may_stream(SimpleNamespace(device="cpu", scheme="packed"), "gpu", limited)
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.device import choose, gpu_of
+from glp_rapids.device import LackOfMemory, choose, gpu_of, memory_free, release
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.propagation.memory import gpu_bytes_of
+from glp_rapids.propagation.memory import LITTLE, bytes_of_csr, gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def results() -> ModuleType:
 
 def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGraph, Options]:
     """Return the graph of a call and the options of its run, which are checked first."""
+    from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.ingest.read import as_any_graph
 
     names = EdgeOptions.__annotations__
@@ -38,19 +39,35 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
         run_options.check_limit(choose(edges.get("device")))
     if not _may_stream(graph, choose(edges.get("device")), run_options):
         return as_any_graph(graph, **edges), run_options
-    made = as_any_graph(graph, **{**edges, "device": "cpu"})
+    streaming = replace(run_options, streams_to="gpu")
     limit = run_options.memory_limit
-    if run_options.way != "streamed plain" and gpu_bytes_of(made) <= limit:
+    if run_options.way == "auto" and limit is None:
+        if isinstance(graph, BaseGraph) and not _fits(gpu_bytes_of(graph)):
+            return as_any_graph(graph, **{**edges, "device": "cpu"}), streaming
+        try:
+            made = as_any_graph(graph, **edges)
+        except LackOfMemory:  # to build it there takes more than to run on it
+            release()
+        else:
+            if made.scheme or _fits(gpu_bytes_of(made) - bytes_of_csr(made)):
+                return made, run_options
+            return made.to("cpu"), streaming
+    made = as_any_graph(graph, **{**edges, "device": "cpu"})
+    if made.scheme or (run_options.way == "auto" and limit and gpu_bytes_of(made) <= limit):
         return made.to("gpu"), run_options
-    return made, replace(run_options, streams_to="gpu")
+    return made, streaming
 
 
 def _may_stream(graph: Any, device: str, options: Options) -> bool:
-    """Tell whether a graph is to be built in host memory, though it runs on a GPU."""
+    """Tell whether lists of a graph may have to be streamed from host memory to a GPU."""
     if device != "gpu" or getattr(graph, "scheme", None) or _is_on_gpu(graph):
         return False
-    limited = options.way == "auto" and options.memory_limit is not None
-    return limited or options.way == "streamed plain"
+    return options.way == "streamed plain" or (options.way, options.strategy) == ("auto", "auto")
+
+
+def _fits(needed: int) -> bool:
+    """Tell whether so much is free on the GPU; little always is."""
+    return needed < LITTLE or needed <= memory_free("gpu")
 
 
 def _is_on_gpu(graph: Any) -> bool:

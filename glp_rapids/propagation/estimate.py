@@ -21,6 +21,7 @@ from glp_rapids.device import (
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
+from glp_rapids.propagation import gpu_memory
 from glp_rapids.propagation import memory as measured
 from glp_rapids.propagation.call import refuse
 from glp_rapids.propagation.options import Options, SweepOptions
@@ -269,7 +270,7 @@ def _made_bytes(given: Subject, options: Options, apart: bool) -> int:
     csr = measured.bytes_of_csr(given)
     places = measured.bytes_of_places(given) if given.scheme else 0
     if given.directed and options.direction == "both":
-        return places + csr + given.number_of_edges * measured.bytes_an_entry(given)
+        return places + csr + given.number_of_edges * gpu_memory.bytes_an_entry(given)
     if given.directed and (options.direction == "in" or apart):
         return 2 * places + (given.packed_bytes if given.scheme else csr)
     return places
@@ -281,8 +282,8 @@ def _on_gpu(
 ) -> list[tuple]:  # fmt: skip
     rows = []
     for name in ("plain", "packed"):
-        size = measured.gpu_bytes(
-            subject.number_of_vertices, subject.number_of_edges, measured.bytes_an_entry(subject),
+        size = gpu_memory.gpu_bytes(
+            subject.number_of_vertices, subject.number_of_edges, gpu_memory.bytes_an_entry(subject),
             subject.directed, subject.packed_bytes if name == "packed" else None,
         )  # fmt: skip
         rows.append((name, "gpu", size, 0, None if limit is None else size <= limit))
@@ -290,12 +291,12 @@ def _on_gpu(
     both = subject.directed and options.direction == "both"
     readers = traits.skip_inactive and options.skip_inactive
     classes = options.classes if options.update == "semi" else 1
-    size, fits = measured.gpu_streamed_bytes(
+    size, fits = gpu_memory.gpu_streamed_bytes(
         subject, _state(subject, graph, program),
         subject.words if classes > 1 or options.explore > 0 or options.tie_break == "hash" else 0,
         traits, subject.directed and not both and readers, limit,
     )  # fmt: skip
     host = 0 if mapped else measured.bytes_of_csr(subject)
-    host += subject.number_of_edges * measured.bytes_an_entry(subject) * (2 if both else 1)
+    host += subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
     rows.append(("streamed plain", "gpu", size, host, fits))
     return rows

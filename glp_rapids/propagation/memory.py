@@ -18,6 +18,7 @@ import numpy as np
 from glp_rapids.common.sizes import UNITS
 from glp_rapids.compressed.choose_codes import SAMPLE
 from glp_rapids.device import LackOfMemory, memory_free, memory_taken
+from glp_rapids.propagation.gpu_memory import GPU_PLANNING, bytes_an_entry, gpu_bytes_of
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
 from glp_rapids.propagation.workload import TooLittleMemory, hashes
@@ -40,11 +41,7 @@ LITTLE = 64 * UNITS["MIB"]
 LEAST_OBJECTS, OF_LIMIT, MOST_OBJECTS = 64 * UNITS["KIB"], 64, 512 * UNITS["KIB"]
 # Bytes beside the graph, rounded up: a look at what is free is all that depends on them.
 AN_ENTRY, A_VERTEX = 48, 256
-# On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
-GPU_PLAIN, GPU_PACKED = 59, 60
-# Bytes a vertex on a GPU that lists are streamed to: while the order of the rows is made (offsets,
-# a word a vertex, and as much to sort them, or the lists), and in a run, beside labels and state.
-GPU_PLANNING, GPU_STREAMED = 32, 25
+OF_FREE = 16  # of what is free on a GPU, one part in so many is left to others, and to the driver
 REVERSE = {"in": "out", "out": "in", "both": "both"}
 A_NUMBER = 80  # bytes an entry whose numbers are counted: 51 to 80 on eight graphs
 PACKED_BITS = 10  # an entry, where no lists can be looked at: between a crawl and a random graph
@@ -203,6 +200,9 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     """
     budget = Budget(graph, options, ways_of(graph, options), options.memory_limit, held)
     if options.streams_to == "gpu":
+        if budget.limit is None and options.way == "auto":
+            free = memory_free("gpu")
+            budget.limit = free - free // OF_FREE
         state = graph.number_of_vertices * (
             graph.index_dtype.itemsize + program._bytes_a_vertex(graph.index_dtype)
         )
@@ -238,46 +238,6 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         takes = f"takes {budget.making:,} before the engine's own arrays"
         raise budget._lack(budget.making, takes, budget.ways[-1], parts)
     return budget
-
-
-def gpu_bytes(
-    vertices: int, entries: int, bytes_an_entry: int, directed: bool, packed: int | None = None
-) -> int:
-    """Estimate the peak of a run on a GPU, the graph included; ``packed``: bytes of its lists."""
-    if packed is not None:
-        return packed + GPU_PACKED * vertices
-    return entries * bytes_an_entry * (2 if directed else 1) + GPU_PLAIN * vertices
-
-
-def gpu_bytes_of(graph: BaseGraph) -> int:
-    """Estimate the peak of a run of a graph on a GPU, see `gpu_bytes`."""
-    wide = 0 if graph.scheme else bytes_an_entry(graph)
-    packed = graph.nbytes if graph.scheme else None
-    return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
-
-
-def gpu_streamed_bytes(
-    subject: BaseGraph, state: int, words: int, traits: Traits, apart: bool, limit: int | None
-) -> tuple[int, bool | None]:
-    """Estimate the peak on a GPU that plain lists are streamed to; tell whether it fits.
-
-    ``apart``: readers have offsets of their own there.
-    """
-    vertices, an_entry = subject.number_of_vertices, bytes_an_entry(subject)
-    fixed = state + words + vertices * (GPU_STREAMED + (0 if traits.default_update else 8))
-    fixed += 8 * vertices * apart
-    least = fixed + 2 * subject.longest_row * an_entry
-    least = max(least, state + words + GPU_PLANNING * vertices)
-    whole = max(least, fixed + subject.number_of_edges * an_entry)
-    if limit is None or limit < least:
-        return least, None if limit is None else False
-    return min(limit, whole), True
-
-
-def bytes_an_entry(graph: BaseGraph) -> int:
-    """Return the bytes of a neighbour and its weight in plain lists."""
-    weights = 0 if graph.weights is None else graph.weights.dtype.itemsize
-    return graph.index_dtype.itemsize + weights
 
 
 def wants_readers(graph: BaseGraph, program: Program, options: Options, form: str) -> bool:

@@ -28,6 +28,7 @@ from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips, workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
 from glp_rapids.propagation.engines.strips import LINE, Layout
+from glp_rapids.propagation.gpu_memory import GPU_PLANNING
 from glp_rapids.propagation.kernels.gpu import shared_memory, streamed, votes
 from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule, Rows
 from glp_rapids.propagation.kernels.gpu.census import BLOCKS_A_STRIP
@@ -39,7 +40,6 @@ from glp_rapids.propagation.kernels.gpu.streamed import (
     StreamedLists,
     StripReaders,
 )
-from glp_rapids.propagation.memory import GPU_PLANNING
 from glp_rapids.propagation.schedule import Schedule, activates_all
 from glp_rapids.propagation.workload import TooLittleMemory, Workload
 
