@@ -53,6 +53,7 @@ AT_ONCE = 4  # sweeps of one launch, before another census
 # Of several strips a class, all but the last are read over the bus for rows of changed vertices.
 # From one in so many changes on it takes longer than to read everything in the next sweep.
 FEW = 16
+PINNED = ("strips", "readers")  # what stays with the graph, in host memory
 # Bytes of arrays of a few elements.
 SMALL = 1 << 16
 
@@ -67,11 +68,11 @@ class StreamedGpuEngine(PersistentEngine):
         words = to_device(workload.id_words.words, self._device)
         workload = replace(workload, id_words=IdWords(workload.id_words.first, words))
         self._apart = workload.readers is not workload.rows
-        self._kept_layout = workload.kept.get("strips")
+        self._kept = {name: workload.kept.get(name) for name in PINNED}
         self._transfers: DoubleBuffer | None = None
         self._activated = False  # by the sweep before
         super().__init__(workload, compiled, fields)
-        workload.kept["strips"] = self._kept_layout
+        workload.kept.update(self._kept)
 
     # ------------------------------------------------------------ what is on the device
 
@@ -95,13 +96,13 @@ class StreamedGpuEngine(PersistentEngine):
         binned = bins(-(-rows.number_of_edges // classes), limits)
         words = workload.id_words
         key = classes, int(words.first), words.words.size > 1, binned
-        self._planned = self._kept_layout is None or self._kept_layout[0] != key
+        kept = self._kept["strips"]
+        self._planned = kept is None or kept[0] != key
         if self._planned:
-            self._kept_layout = None  # pinned memory is scarce
-            workload.kept.pop("strips", None)
-            layout = strips.laid_out(rows, classes, workload.id_words, binned, xp)
-            self._kept_layout = key, layout
-        self._layout: Layout = self._kept_layout[1]
+            kept = self._kept["strips"] = None  # pinned memory is scarce
+            kept = key, strips.laid_out(rows, classes, workload.id_words, binned, xp)
+            self._kept["strips"] = kept
+        self._layout: Layout = kept[1]
         if workload.skip and not self._layout.pinned:
             if not self._compiled.traits.plain:
                 raise LackOfMemory(
@@ -205,6 +206,8 @@ class StreamedGpuEngine(PersistentEngine):
 
     def _pinned_readers(self) -> pinned.HostArray:
         """Return the lists of readers in pinned memory."""
+        if self._kept["readers"] is not None:
+            return self._kept["readers"]
         indices = np.asarray(self._workload.readers.indices)
         host = pinned.empty(indices.size, indices.dtype, self._device)
         if not host.pinned:
@@ -214,6 +217,7 @@ class StreamedGpuEngine(PersistentEngine):
                 "device='cpu'"
             )
         host.array[: indices.size] = indices
+        self._kept["readers"] = host
         return host
 
     def _make_buffer(self) -> None:
