@@ -168,10 +168,11 @@ def test_memory_that_cannot_be_pinned(monkeypatch):
         return pinned.HostArray(np.empty(max(int(size), 1), dtype), pinned=False)
 
     monkeypatch.setattr(pinned, "empty", ordinary)
-    graph = large()
-    found = label_propagation(graph, **STREAMED)
-    assert_same(found, label_propagation(graph, device="cpu"))
-    assert not found.attrs["glp"]["pinned"]
+    for directed in (False, True):
+        graph = large(directed=directed)
+        found = label_propagation(graph, **STREAMED)
+        assert_same(found, label_propagation(graph, device="cpu"))
+        assert not found.attrs["glp"]["pinned"]
     with pytest.raises(MemoryError, match="cannot be pinned"):
         EVERY["counting"](graph, **STREAMED)
 

@@ -111,8 +111,7 @@ class StreamedGpuEngine(PersistentEngine):
                     "program; give skip_inactive=False, or device='cpu'"
                 )
             # Who is skipped could not change: to evaluate everybody gives the same.
-            self._workload = workload = replace(workload, skip=False, readers=rows)
-            self._apart = False
+            self._workload = workload = replace(workload, skip=False)
         self._cut(limits)
         return strips.plan_of(self._layout, self._strips, classes, limits, xp)
 
@@ -134,7 +133,7 @@ class StreamedGpuEngine(PersistentEngine):
         )  # fmt: skip
         fixed += layout.vertices.nbytes + layout.degrees.nbytes + layout.starts.nbytes
         fixed += hubs.arrays["of_piece"].nbytes + SMALL + _bytes_of_words(workload.id_words.words)
-        fixed += 8 * (number + 1) if self._apart else 0
+        fixed += 8 * (number + 1) if self._apart and workload.skip else 0
         largest = int(np.diff(layout.starts[layout.bounds]).max(initial=0))
         a_strip = largest
         if workload.classes == 1 or largest * an_entry > MOST_OF_CLASS:
@@ -187,12 +186,11 @@ class StreamedGpuEngine(PersistentEngine):
             moved=bound(self._moved),
         )
         if self._apart:
-            self._reader_lists = self._pinned_readers()
-            readers = ReadersApart(
-                bound(to_device(np.asarray(self._workload.readers.indptr), self._device)),
-                bound(self._reader_lists.on_device(xp)),
-                lists.moved,
-            )
+            indptr, indices = none, xp.zeros(1, layout.entries.array.dtype)
+            if self._workload.skip:
+                indptr = to_device(np.asarray(self._workload.readers.indptr), self._device)
+                indices = self._pinned_readers().on_device(xp)
+            readers = ReadersApart(bound(indptr), bound(indices), lists.moved)
         else:
             readers = StripReaders(
                 bound(plan.starts), bound(plan.degrees), entries, np.int64(0), lists.moved, False
