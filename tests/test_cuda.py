@@ -166,8 +166,8 @@ def test_kernels_without_warp_intrinsics_agree_in_the_simulator(strategy):
 @pytest.mark.parametrize(
     ("run", "directed", "weights", "capability"),
     [
-        ("program", True, np.float64, CAPABILITIES[0]),
         *exhaustive(
+            ("program", True, np.float64, CAPABILITIES[0]),
             ("classic", False, None, CAPABILITIES[-1]),
             ("seeded", False, np.float32, CAPABILITIES[3]),
         ),

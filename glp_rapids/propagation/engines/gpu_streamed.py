@@ -28,7 +28,6 @@ from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips, workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
 from glp_rapids.propagation.engines.strips import LINE, Layout
-from glp_rapids.propagation.gpu_memory import GPU_PLANNING
 from glp_rapids.propagation.kernels.gpu import shared_memory, streamed, votes
 from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule, Rows
 from glp_rapids.propagation.kernels.gpu.census import BLOCKS_A_STRIP
@@ -56,6 +55,7 @@ FEW = 16
 PINNED = ("strips", "readers")  # what stays with the graph, in host memory
 # Bytes of arrays of a few elements.
 SMALL = 1 << 16
+A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
 
 _built: dict[tuple, tuple] = {}
 
@@ -121,7 +121,7 @@ class StreamedGpuEngine(PersistentEngine):
         rows, number = workload.rows, workload.graph.number_of_vertices
         an_entry = rows.index_dtype.itemsize
         an_entry += 0 if rows.weights is None else rows.weights.dtype.itemsize
-        total, longest = int(layout.starts[-1]), layout.longest_row
+        longest = layout.longest_row
         hubs, functions = layout.hubs(limits), self._functions
         sizes = workspace.PlanSizes(
             hubs.table_slots, hubs.hubs, hubs.arrays["of_piece"].shape[0], layout.vertices.size
@@ -131,43 +131,57 @@ class StreamedGpuEngine(PersistentEngine):
             sizes, functions, functions.growing and traits.default_update,
             not traits.default_update, number if workload.skip else 1, 0,
         )  # fmt: skip
-        fixed += layout.vertices.nbytes + layout.degrees.nbytes + layout.starts.nbytes
+        listed = layout.vertices.nbytes + layout.degrees.nbytes + layout.starts.nbytes
+        fixed += listed
         fixed += hubs.arrays["of_piece"].nbytes + SMALL + _bytes_of_words(workload.id_words.words)
         fixed += 8 * (number + 1) if self._apart and workload.skip else 0
-        largest = int(np.diff(layout.starts[layout.bounds]).max(initial=0))
-        a_strip = largest
-        if workload.classes == 1 or largest * an_entry > MOST_OF_CLASS:
-            a_strip = min(largest, MOST // an_entry)
-        a_strip = max(a_strip, longest, 1)
-        a_row = 8 * (COLUMNS + 4)  # of the plan, for a strip
-        stays = 0
-        if workload.memory is not None:
-            of_classes = workload.classes * a_row
-            room = (workload.memory - fixed - of_classes) // an_entry
-            if room >= total + workload.classes * LINE:
-                stays = total
-            else:
-                room -= workload.classes * LINE + 2 * SLOTS * LINE
-                if a_strip > room // SLOTS:
-                    a_strip = min(max(room // 8, LEAST // an_entry), MOST // an_entry)
-                a_strip = max(min(a_strip, room // SLOTS), longest)
-                # rows of the plan: every class has as many strips as the largest one
-                a_class = 2 * (largest // max(a_strip, 1)) + 2
-                room -= -(-workload.classes * a_class * a_row // an_entry)
-                a_strip = max(min(a_strip, room // SLOTS), longest)
-                stays = max(room - SLOTS * a_strip, 0) * (a_strip > 0)
-        self._strips = found = strips.cut(layout, stays, a_strip)
-        groups = found.place.size * a_row
         planning = 0
         if self._planned:
-            planning = GPU_PLANNING * number + _bytes_of_words(workload.id_words.words)
-        self._predicted = max(fixed + groups + found.room * an_entry, planning)
-        if workload.memory is not None and self._predicted > workload.memory:
-            parts = {
-                "the order of the rows, hashed ids, tables": fixed + groups,
-                f"two strips of the longest row, {longest:,} entries": found.room * an_entry,
-            }
-            raise TooLittleMemory(self._predicted - workload.memory, parts)
+            # offsets and words; then as much as words to sort them, or the lists
+            planning = 16 * number + max(8 * number, listed) + SMALL
+            planning += _bytes_of_words(workload.id_words.words)
+        stays, a_strip = self._sizes_of_strips(fixed, an_entry)
+        while True:
+            self._strips = found = strips.cut(layout, stays, a_strip)
+            taken = fixed + found.place.size * A_ROW + found.room * an_entry
+            self._predicted = max(taken, planning)
+            if workload.memory is None or self._predicted <= workload.memory:
+                return
+            if not stays:
+                break
+            stays //= 2  # rows are not cut: strips may be longer than they should by one each
+        parts = {
+            "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
+            f"two strips of the longest row, {longest:,} entries": found.room * an_entry,
+        }
+        raise TooLittleMemory(self._predicted - workload.memory, parts)
+
+    def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
+        """Return how many entries stay on the device, and how many a strip has."""
+        layout, workload = self._layout, self._workload
+        total, longest, classes = int(layout.starts[-1]), layout.longest_row, workload.classes
+        largest = int(np.diff(layout.starts[layout.bounds]).max(initial=0))
+        a_strip = largest
+        if classes == 1 or largest * an_entry > MOST_OF_CLASS:
+            a_strip = min(largest, MOST // an_entry)
+        a_strip = max(a_strip, longest, 1)
+        if workload.memory is None:
+            return 0, a_strip
+        room = (workload.memory - fixed - classes * A_ROW) // an_entry
+        if room >= total + classes * LINE:
+            return total, a_strip
+        room -= classes * LINE + 2 * SLOTS * LINE
+        if a_strip > room // SLOTS:
+            a_strip = min(max(room // 8, LEAST // an_entry), MOST // an_entry)
+        a_strip = max(min(a_strip, room // SLOTS), longest, 1)
+        # rows of the plan: every class has as many strips as the largest one
+        room -= -(-classes * (2 * (largest // a_strip) + 2) * A_ROW // an_entry)
+        a_strip = max(min(a_strip, room // SLOTS), longest, 1)
+        stays = max(room - SLOTS * a_strip, 0)
+        if a_strip == largest and SLOTS * largest < total:
+            # what stays of a class need not come: its strip is so much shorter
+            stays = int(max(stays - SLOTS * longest, 0) / (1 - SLOTS * largest / total))
+        return min(stays, max(total - 1, 0)), a_strip
 
     def _rows(self, plan: Plan) -> tuple[Any, Any, Any]:
         xp, layout, found = self._xp, self._layout, self._strips
