@@ -21,7 +21,7 @@ from test_memory_limit import (
     reported,
 )
 
-from glp_rapids import as_graph, compress, label_propagation
+from glp_rapids import Graph, as_graph, compress, label_propagation
 from glp_rapids.device import memory_free
 from glp_rapids.propagation import call, memory, ways
 from glp_rapids.propagation.engines import gpu_streamed
@@ -175,6 +175,17 @@ def test_memory_that_cannot_be_pinned(monkeypatch):
         assert not found.attrs["glp"]["pinned"]
     with pytest.raises(MemoryError, match="cannot be pinned"):
         EVERY["counting"](graph, **STREAMED)
+
+
+@needs_gpu
+def test_lists_in_a_mapped_file(tmp_path):
+    graph = large()
+    arrays = []
+    for name in ("indptr", "indices"):
+        np.save(tmp_path / f"{name}.npy", getattr(graph, name))
+        arrays.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = Graph(*arrays, None, directed=False, vertices=graph.vertices)
+    assert_same(label_propagation(mapped, **STREAMED), label_propagation(graph, device="cpu"))
 
 
 @needs_gpu

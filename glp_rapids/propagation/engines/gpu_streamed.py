@@ -44,7 +44,7 @@ from glp_rapids.propagation.workload import TooLittleMemory, Workload
 
 # Bytes of a strip: of a part of a class; of a whole class, so that who changed is found in it when
 # the class is updated; and what neither need be smaller than for copies at full speed.
-MOST, MOST_OF_CLASS, LEAST = 64 << 20, 1 << 30, 16 << 20
+MOST, MOST_OF_CLASS, LEAST = 64 << 20, 4 << 30, 16 << 20
 # A strip is fetched row by row if that takes less than this share of a whole copy by the census
 # before the sweep: more become active during it.
 SPARSE = 0.5

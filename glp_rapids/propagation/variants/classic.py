@@ -157,7 +157,7 @@ def label_propagation(
     Streamed to a GPU, lists lie in pinned host memory once more, in the order of the classes, and
     stay there with the graph (pinning takes 0.4 s a GiB, once). On the GPU there are beside labels
     and state 25 bytes a vertex that has neighbours, 8 more if directed, and two strips, of a class
-    (at most 1 GiB each) or 64 MB, less under a low limit, down to two longest rows; what is left
+    (at most 4 GiB each) or 64 MB, less under a low limit, down to two longest rows; what is left
     keeps the longest rows of each class there. At first the order is made, by 32 bytes a vertex.
     Sweeps in which little is active read only what is.
     A `CompressedGraph` is read as it is. On a CPU that takes 30 bytes a vertex beside it, 16 to 24
