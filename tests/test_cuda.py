@@ -163,21 +163,21 @@ def test_kernels_without_warp_intrinsics_agree_in_the_simulator(strategy):
 
 
 # As most runs are, and with all that makes them differ: weights, a program, readers apart.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("run", "directed", "weights", "capability"),
+    ("run", "directed", "weights", "index_type", "capability"),
     [
-        *exhaustive(
-            ("program", True, np.float64, CAPABILITIES[0]),
-            ("classic", False, None, CAPABILITIES[-1]),
-            ("seeded", False, np.float32, CAPABILITIES[3]),
-        ),
+        ("program", True, np.float64, np.int32, CAPABILITIES[0]),
+        ("classic", True, None, np.int64, CAPABILITIES[1]),
+        ("classic", False, None, np.int32, CAPABILITIES[-1]),
+        ("seeded", False, np.float32, np.int32, CAPABILITIES[3]),
     ],
 )
-def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, capability):
+def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, index_type, capability):
     graph = edges(weighted=weights is not None, dtype=weights)
-    graph = replace(graph, directed=directed, _derived={})
-    streamed = partial(RUNS[run], way="streamed plain")
-    monkeypatch.setitem(RUNS, run, streamed)
+    indices = graph.indices.astype(index_type)
+    graph = replace(graph, indices=indices, directed=directed, _derived={})
+    monkeypatch.setitem(RUNS, run, partial(RUNS[run], way="streamed plain"))
     ptx = compile_run(monkeypatch, run, graph, capability, strategies=["auto"])
     names = [name for name, _ in ptx]
     assert names.count("propagate_strips") == 1
