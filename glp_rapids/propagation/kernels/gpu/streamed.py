@@ -113,8 +113,8 @@ def build(
     ``weight_type``: None if there are no weights. ``apart``: readers are other rows.
 
     Launch of ``propagate_strips``: blocks of 256, as many as the device holds at once (three a
-    multiprocessor), together. Shared memory: 43 KB. Registers: 80, the rest is local memory. Any
-    degree; see `dispatch` for who serves it.
+    multiprocessor), together. Shared memory: 43 KB. Registers: 80, and 512 bytes of local memory a
+    thread (classic, for 9.0). Any degree; see `dispatch` for who serves it.
     """
     functions = votes.build(compiled, index_type, target)
     rules = schedule_rules.build(target)
