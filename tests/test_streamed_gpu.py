@@ -1,5 +1,7 @@
 """Lists streamed from host memory to a GPU change how label propagation runs, and nothing else."""
 
+import argparse
+import json
 import re
 from functools import partial
 from types import SimpleNamespace
@@ -21,7 +23,7 @@ from test_memory_limit import (
     reported,
 )
 
-from glp_rapids import Graph, as_graph, compress, label_propagation
+from glp_rapids import Graph, as_graph, bench, compress, label_propagation
 from glp_rapids.device import memory_free
 from glp_rapids.propagation import call, memory, ways
 from glp_rapids.propagation.engines import gpu_streamed
@@ -240,6 +242,20 @@ def test_what_others_took_is_streamed_around(monkeypatch, kind):
     report = found.attrs["glp"]
     assert report["way"] == "streamed plain"
     assert report["peak"] <= report["memory_limit"] < free
+
+
+@needs_gpu
+def test_the_bench_compares_limits(monkeypatch):
+    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 16)
+    options = "beyond-memory --device gpu --graphs kron-16-16 --repeats 1 --limits 10 100"
+    parser = argparse.ArgumentParser()
+    bench.add_benches(parser)
+    found = json.loads(bench.run(parser.parse_args([*options.split(), "--json"])))
+    rows, sweeps = found.values()
+    assert [row["way"] for row in rows] == ["streamed plain", "plain"]
+    assert all(row["labels equal"] for row in rows)
+    assert rows[0]["below the limit"]
+    assert sweeps[0]["streamed, ms"] > 0
 
 
 # ---------------------------------------------------------------- without a GPU
