@@ -18,7 +18,7 @@ import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
 from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed
-from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
+from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, update
 
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
 
@@ -142,6 +142,7 @@ def take(path):
     plan.WARP_BINS = tuple(bin._replace(largest_degree=degree) for degree, bin in bins)
     plan.HUB, plan.SHARE_OF_WARP, hub_pieces.SMALL_PIECE = hub, 1, 1
     hub_pieces.PIECE = 1 if hub < 4096 else 8
+    update.OF_BLOCK = hub
 
 
 def main(strategy, *programs):

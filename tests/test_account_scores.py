@@ -1,5 +1,12 @@
 """Scores are the fixed point of their rule, within ``tol``, from wherever they start."""
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
 import numba
 import numpy as np
 import pandas as pd
@@ -15,7 +22,7 @@ from test_scores import decades
 from glp_rapids.datasets import blacklist, transactions
 from glp_rapids.device import to_host
 from glp_rapids.fraud import account_scores
-from glp_rapids.fraud.residual_engines import ArrayEngine, CpuEngine
+from glp_rapids.fraud.residual_engines import ArrayEngine, CpuEngine, GpuEngine
 from glp_rapids.fraud.score_state import ScoreState, settle
 from glp_rapids.fraud.system import Fixed, System
 from glp_rapids.ingest.read import as_graph
@@ -110,6 +117,44 @@ def test_loops_and_whole_arrays_do_the_same(pairs, seeds):
         assert np.array_equal(engine.residuals(numbers), residual)
         rows = np.array([0, 3, 12])
         assert np.array_equal(engine.residuals_of(rows, numbers), residual[rows])
+
+
+def test_the_simulator_gives_the_residuals_of_a_cpu():
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    script = Path(__file__).with_name("simulate_residuals.py")
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
+    )
+    run = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert run.stdout == "0 of 4 differ\n", run.stdout + run.stderr[-2000:]
+
+
+@pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((10, 0),))])
+def test_the_kernel_of_residuals_compiles(capability, monkeypatch):
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")
+    from numba import cuda, typeof
+    from numba.cuda import dispatcher
+
+    current = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+    launched = []
+
+    def compile_instead(kernel, blocks, threads, *arguments):
+        types = tuple(typeof(argument) for argument in arguments)
+        code, _ = cuda.compile_ptx(kernel.py_func, types, device=False, cc=capability)
+        launched.append(code)
+
+    monkeypatch.setattr("glp_rapids.jit.launch.launch", compile_instead)
+    for dtype in (np.int64, np.float32):
+        graph = graph_of([(0, 1, 2), (1, 2, 1)])
+        graph = replace(graph, weights=graph.weights.astype(dtype), _derived={})
+        system = System(graph, Fixed(np.array([0]), np.array([], np.int64)), 0.8, 1e-6)
+        GpuEngine(system).residuals(system.clamp)
+    assert len(launched) == 2
+    assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in launched)
+    assert not any("fma.rn.f64" in code for code in launched)
 
 
 @HYPOTHESIS

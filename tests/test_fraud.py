@@ -13,6 +13,7 @@ from glp_rapids.fraud import (
     SlidingWindow,
     account_scores,
     cluster_members,
+    clusters,
     find_clusters,
     suspicious_clusters,
 )
@@ -48,6 +49,19 @@ def rows_of_ids(ids):
 CHANCE = pytest.mark.filterwarnings(
     "ignore:each of the .* in the window already", "ignore:.* rows have come too late"
 )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("entries", [0, 1 << 40])
+def test_clusters_are_the_same_wherever_they_are_looked_for(entries, monkeypatch):
+    frame, truth = transactions(30_000, accounts=3_000, merchants=300, rings=6, towns=10, seed=2)
+    seeds = blacklist(truth, 0.3, seed=2)
+    expected = find_clusters(frame, seeds, device="cpu", **COLUMNS)
+    monkeypatch.setattr(clusters, "SMALL", entries)
+    found = find_clusters(frame, seeds, device="gpu", **COLUMNS)
+    assert len(expected.clusters) >= 5
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        pd.testing.assert_frame_equal(one, other)
 
 
 @CHANCE

@@ -91,8 +91,19 @@ def identical(graph, expected):
     pd.testing.assert_frame_equal(graph.frame({}), expected.frame({}))
 
 
-@pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("name", GRAPHS)
+# every graph from a folder; from what else is read in chunks some, since only the reader differs
+FEW = ("empty", "isolated", "power law", "multi-edges kept", "directed weighted", "strings")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (name, kind)
+        for kind in SOURCES
+        for name in GRAPHS
+        if kind == "folder" or name in FEW
+    ],
+)
 def test_the_same_graph_as_of_one_frame(name, kind, tmp_path, tiny):
     options = GRAPHS[name]()
     source = SOURCES[kind](options["graph"], tmp_path / "edges")

@@ -14,7 +14,7 @@ from test_names import twin
 
 from glp_rapids.common import atomic_file
 from glp_rapids.datasets import drifting_transactions
-from glp_rapids.device import to_host
+from glp_rapids.device import to_device, to_host
 from glp_rapids.fraud import Monitor, SlidingWindow, account_scores
 from glp_rapids.fraud.clusters import grouped
 from glp_rapids.fraud.score_state import ScoreState
@@ -91,7 +91,8 @@ def test_every_tick_is_what_a_window_made_anew_says(device, kind):
         cold = to_pandas(account_scores(anew, seeds, damping=0.8, absent="drop"))
         scores = to_pandas(watch.scores)
         pd.testing.assert_frame_equal(scores, cold, check_exact=False, atol=2.01e-4, rtol=0)
-        score, is_seed = watch._state.scores.scores, to_host(scores["is_seed"])
+        score = watch._state.scores.scores
+        is_seed = to_device(to_host(scores["is_seed"]), graph.device)
         found = grouped(graph, anew.graph("amount"), score, is_seed, watch._limits)
         members, cluster = to_host(found.member), to_host(found.cluster)
         clusters = [set(members[cluster == i].tolist()) for i in range(cluster.max(initial=-1) + 1)]

@@ -126,7 +126,7 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", ["random", "power law", "many hubs", "many hubs, weighted"])
 def test_every_path_of_the_persistent_kernel_agrees(name, path, monkeypatch):
-    from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, shared_memory
+    from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, shared_memory, update
 
     degrees, slots, hub = PATHS[path]
     bins = zip(degrees, plan.WARP_BINS, strict=True)
@@ -136,6 +136,7 @@ def test_every_path_of_the_persistent_kernel_agrees(name, path, monkeypatch):
     monkeypatch.setattr(plan, "HUB", hub)
     monkeypatch.setattr(hub_pieces, "PIECE", 1 if hub < 4096 else hub_pieces.PIECE)
     monkeypatch.setattr(shared_memory, "TABLE_SLOTS", slots)
+    monkeypatch.setattr(update, "OF_BLOCK", hub)
     assert_as_on_the_cpu(name, "auto")
 
 

@@ -268,6 +268,17 @@ def test_who_is_left_out_would_not_have_changed(history, earlier, warm, which, w
     check_history(history, earlier, warm, which, way, spread)
 
 
+@pytest.mark.parametrize("name", ["strings", "several columns", "beyond int63", "random"])
+def test_pending_vertices_are_found_again_however_few(name):
+    graph = as_graph(**GRAPHS[name](), device="cpu")
+    vertices = np.arange(graph.number_of_vertices)
+    for number in range(4):
+        for few in (vertices[number : 2 * number], vertices[-number:]):
+            words = np.sort(pending.words_of(graph.vertices, few).view(np.uint64))
+            found = pending.vertices_of(graph.vertices, words, graph.id_words)
+            assert found.tolist() == few.tolist()
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("which", FUNCTIONS)
 def test_who_is_left_out_would_not_have_changed_often(which):

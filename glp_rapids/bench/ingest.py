@@ -4,6 +4,10 @@ Each undirected edge is one row of two int32 columns, in the order of the rows o
 of the repeats after a call that warms up, the device waited for. Without cuGraph the rows that need
 it are left out; without a GPU the frame is pandas.
 
+Then label propagation from a ``cugraph.Graph`` to a cuDF frame, beside the conversion alone and
+beside the same call on a graph that was converted and used before; memory comes from whatever RMM
+gives out, which is plain ``cudaMalloc`` unless a pool was asked for.
+
 Then the same edges from a folder of Parquet files to a graph on the host, read in chunks and read
 whole, each in a process of its own: its seconds after a warm-up on a small folder, and the most
 memory it held beyond what it held before.
@@ -18,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,9 +36,11 @@ from glp_rapids.device import array_module
 from glp_rapids.frames import files, kinds
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
+from glp_rapids.propagation.variants.classic import label_propagation
 
 WANTED_OF_CUGRAPH = 0.5  # of the time of from_cudf_edgelist
 WANTED_MS_PER_G_ENTRIES = 25 / 0.128  # from a cugraph.Graph
+WANTED_OF_USED = 1.5  # of a call on a graph that was used: a first call, without its conversion
 WANTED_OF_CSR = 1.3  # of its bytes, beside ids and a chunk: the most memory from Parquet files
 ROOM_OF_CHUNK = 128 << 20  # bytes: of a chunk, and of what Arrow keeps to decode it
 FILES = 8
@@ -50,6 +57,7 @@ def run(options: argparse.Namespace) -> Tables:
     def measure(name: str, graph: Graph) -> Tables:
         return {
             f"Ingest, {graph.device}": _measure(name, graph, options.repeats),
+            "Label propagation of a cugraph.Graph": _from_cugraph(name, graph, options.repeats),
             "Ingest of Parquet files, on the host": _from_files(name, graph.to("cpu")),
         }
 
@@ -62,16 +70,9 @@ def _measure(name: str, graph: Graph, repeats: int) -> Rows:
     row = {"graph": name, "from": type(frame).__module__.split(".")[0], "rows": len(frame),
            "vertices": found.number_of_vertices, "entries": entries, "ms": ours}  # fmt: skip
     del found
-    if device == "cpu" or not importlib.util.find_spec("cugraph"):
+    if not _has_cugraph(device):
         return [row]
-    import cugraph
-
-    def theirs() -> Any:
-        other = cugraph.Graph()
-        other.from_cudf_edgelist(frame, source="src", destination="dst")
-        return other
-
-    their_ms, other = clocked(theirs, repeats, device)
+    their_ms, other = clocked(lambda: _cugraph_of(frame), repeats, device)
     row |= {"cuGraph ms": their_ms, "of cuGraph": ours / their_ms, "wanted at most":
             WANTED_OF_CUGRAPH, "reached": ours <= WANTED_OF_CUGRAPH * their_ms}  # fmt: skip
     ours, _ = clocked(lambda: as_graph(other, device=device), repeats, device)
@@ -79,6 +80,39 @@ def _measure(name: str, graph: Graph, repeats: int) -> Rows:
     chained = {**row, "from": "cugraph.Graph", "ms": ours, "cuGraph ms": None, "of cuGraph": None,
                "wanted at most": limit, "reached": ours <= limit}  # fmt: skip
     return [row, chained]
+
+
+def _from_cugraph(name: str, graph: Graph, repeats: int) -> Rows:
+    """Time whole calls, as the step of a pipeline that has a graph of cuGraph's."""
+    device = graph.device
+    if not _has_cugraph(device):
+        return []
+    other = _cugraph_of(edge_frame(graph))
+    conversion, used = clocked(lambda: as_graph(other, device=device), repeats, device)
+    rows = []
+    for mode, settings in subjects.MODES.items():
+        call = partial(label_propagation, **settings)
+        whole, _ = clocked(lambda call=call: call(other), repeats, device)
+        again, _ = clocked(lambda call=call: call(used), repeats, device)
+        rows.append(
+            {"graph": name, "mode": mode, "conversion ms": conversion, "whole call ms": whole,
+             "on a used graph ms": again, "fresh / used": (whole - conversion) / again,
+             "wanted at most": WANTED_OF_USED,
+             "reached": whole - conversion <= WANTED_OF_USED * again}
+        )  # fmt: skip
+    return rows
+
+
+def _has_cugraph(device: str) -> bool:
+    return device == "gpu" and bool(importlib.util.find_spec("cugraph"))
+
+
+def _cugraph_of(frame: Any) -> Any:
+    import cugraph
+
+    other = cugraph.Graph()
+    other.from_cudf_edgelist(frame, source="src", destination="dst")
+    return other
 
 
 def _from_files(name: str, graph: Graph) -> Rows:

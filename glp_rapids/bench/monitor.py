@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Tables
 from glp_rapids.bench.timing import synchronise
 from glp_rapids.datasets import drifting_transactions
@@ -79,9 +80,7 @@ def run(options: argparse.Namespace) -> Tables:
 
 
 def _given(part: pd.DataFrame, device: str) -> Frame:
-    if device == "cpu":
-        return part
-    return to_frame({name: part[name] for name in part.columns}, "cudf")
+    return to_frame({name: part[name] for name in part.columns}, subjects.frame_kind(device))
 
 
 def _members(tick: Tick) -> pd.Series:

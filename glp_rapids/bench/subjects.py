@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ from glp_rapids import datasets
 from glp_rapids.bench import memory
 from glp_rapids.bench.table import Tables
 from glp_rapids.device import DeviceName, array_module, choose, to_device, to_host
+from glp_rapids.frames.kinds import Kind
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.ingest.webgraph.read import read_webgraph
@@ -36,6 +38,11 @@ class Outcome:
 
 # How runs go that are compared: as by default, and without sweeps that settle ties at random.
 MODES: dict[str, dict[str, Any]] = {"defaults": {}, "explore=0": {"explore": 0}}
+
+
+def frame_kind(device: DeviceName) -> Kind:
+    """Tell of which kind the frames are that a user of a device has."""
+    return "cudf" if device == "gpu" and importlib.util.find_spec("cudf") else "pandas"
 
 
 def add_options(

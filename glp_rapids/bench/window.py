@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Tables
 from glp_rapids.bench.timing import synchronise
 from glp_rapids.device import choose
@@ -108,7 +109,7 @@ class Stream:
         }
         if self.ids:
             columns["id"] = sent
-        return to_frame(columns, "cudf" if self.device == "gpu" else "pandas")
+        return to_frame(columns, subjects.frame_kind(self.device))
 
 
 def _ms(call: Callable[[], Any], device: str) -> float:

@@ -57,7 +57,7 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     >>> edges = pd.DataFrame({"src": [0, 1, 2, 3, 4, 5, 2], "dst": [1, 2, 0, 4, 5, 3, 3]})
     >>> found = pd.DataFrame({"vertex": range(6), "partition": [7, 7, 7, 9, 9, 9]})
     >>> small = contract(edges, found)
-    >>> small.external().tolist(), small.indices.tolist(), small.weights.tolist()
+    >>> small.external().to_numpy().tolist(), small.indices.tolist(), small.weights.tolist()
     ([7, 9], [0, 1, 0, 1], [3, 1, 1, 3])
     """
     graph = as_any_graph(graph, **edges)

@@ -209,6 +209,8 @@ def on_host(column: Column) -> Column:
 
 def taken(column: Any, index: Any) -> Any:
     """Take the values of a Series at places, with the default index."""
+    if isinstance(column, pd.Series):
+        index = to_host(index)  # without cuDF the ids of a graph on a GPU may be texts of pandas
     settle_with_default_stream()
     return column.take(index).reset_index(drop=True)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from glp_rapids.device import array_module, to_host
+from glp_rapids.device import array_module, device_of, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Kind
 from glp_rapids.fraud import sorted_ids
@@ -62,7 +62,7 @@ def index_since(
     if not _holds(new, old):  # the window has been empty meanwhile
         return array_module(touched).full(len(old), -1, dtype=np.int64)
     if old_places is None or new_places is None:
-        _, old_index, new_index = joined(old, new, old.columns[0].device)
+        _, old_index, new_index = joined(old, new, device_of(touched))
         xp = array_module(new_index)
         rank = xp.full(max(len(old) + len(new), 1), -1, dtype=np.int64)
         rank[new_index] = xp.arange(len(new))

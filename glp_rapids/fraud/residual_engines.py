@@ -1,6 +1,6 @@
-"""What finds and pushes residuals: compiled for CPU cores, or whole arrays, as on a GPU.
+"""What finds and pushes residuals: compiled for CPU cores, for a GPU, or by whole arrays.
 
-Both do the same to the bit; `system` says why.
+All do the same to the bit; `system` says why.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ArrayEngine:
         if largest <= allowed:
             return 0
         frontier = size > max(allowed, largest >> 2)
-        work = int(self._graph.degree[frontier].sum())
+        work = int((self._graph.degree * frontier).sum())
         if work > entries:
             return -1
         numbers += xp.where(frontier, residual, 0)
@@ -110,6 +110,37 @@ class ArrayEngine:
         share = weight / xp.where(counts, system.total[row], 1.0)
         heard = share * (system.damping * numbers.astype(np.float64))[neighbour]
         return integer_sums(xp.where(counts, heard, 0.0).astype(np.int64), offsets)
+
+
+class GpuEngine(ArrayEngine):
+    """Residuals of all vertices by a kernel; those of some by whole arrays."""
+
+    def __init__(self, system: System) -> None:
+        super().__init__(system)
+        # Numba takes longer to import than a small graph takes to build
+        from glp_rapids.fraud.kernels import gpu_residuals
+        from glp_rapids.jit.launch import launch
+
+        self._kernels, self._launch = gpu_residuals, launch
+        xp, graph = array_module(system.total), system.graph
+        indptr, entries = graph.indptr.astype(np.int64, copy=False), graph.indices.size
+        every = gpu_residuals.ENTRIES
+        begins = xp.arange(0, entries, every, dtype=np.int64)
+        first_row = xp.searchsorted(indptr, begins, side="right") - 1
+        weights = xp.empty(0, np.float64) if graph.weights is None else graph.weights
+        self._blocks = -(-begins.size // gpu_residuals.THREADS)
+        total = xp.where(system.fixed, np.inf, system.total)
+        self._arrays = indptr, graph.indices, weights, first_row, total
+
+    def residuals(self, numbers: Array) -> Array:
+        """Compute the residual of every vertex."""
+        found = array_module(numbers).where(self.system.fixed, 0, -numbers)
+        said = self.system.damping * numbers.astype(np.float64)
+        kernels = self._kernels
+        self._launch(
+            kernels.build(), self._blocks, kernels.THREADS, *self._arrays, said, found
+        )
+        return found
 
 
 class CpuEngine(ArrayEngine):
@@ -177,4 +208,4 @@ def row_weights_of(graph: Graph, rows: Array) -> Array:
 
 def engine_of(system: System) -> Engine:
     """Return the engine for where the graph lives."""
-    return CpuEngine(system) if system.graph.device == "cpu" else ArrayEngine(system)
+    return CpuEngine(system) if system.graph.device == "cpu" else GpuEngine(system)

@@ -57,6 +57,8 @@ def id_words(vertices: VertexIds, device: DeviceName) -> IdWords:
         else:
             # a pair in the other order is another id
             words = mix_array(words, 1).view(np.int64) + of_column
+    if words.size == 1:  # one word counts as none
+        return IdWords.range(int(words[0]), device)
     return IdWords(np.int64(0), words)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common.segments import segment_ids
-from glp_rapids.device import array_module
+from glp_rapids.device import any_true, array_module
 
 Array = Any
 
@@ -34,7 +34,7 @@ def merged_entries(
         _keys(destination, source, bits, keys[source.size :])
     keys.sort()
     repeated = keys[1:] == keys[:-1]
-    if repeated.any():  # what another library symmetrized holds no duplicates
+    if any_true(repeated):  # what another library symmetrized holds no duplicates
         fresh = xp.ones(keys.size, dtype=bool)
         xp.logical_not(repeated, out=fresh[1:])
         keys = keys[fresh]

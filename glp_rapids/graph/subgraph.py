@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common.segments import integer_sums, segment_offsets, segment_sums
-from glp_rapids.device import array_module
+from glp_rapids.device import any_true, array_module
 from glp_rapids.graph import vertex_ids
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
@@ -90,7 +90,7 @@ def components(graph: Graph, which: Array) -> Array:
         lower = label.copy()
         lower[row[first]] = xp.minimum(label[row[first]], smallest)
         lower = lower[lower]
-        if bool((lower == label).all()):
+        if not any_true(lower != label):
             return label
         label = lower
 
@@ -108,7 +108,7 @@ def core(
         weak = integer_sums(same, graph.indptr) < minimum_partners
         weak |= masked(graph, same).row_weights() < minimum_share * total
         weak &= community >= 0
-        if not bool(weak.any()):
+        if not any_true(weak):
             return community
         community = xp.where(weak, -1, community)
 
@@ -124,6 +124,6 @@ def connected_core(
         # what was cut may have been the bridge between two
         apart = components(graph, agreed & inside(graph, cut))
         apart = xp.where(cut >= 0, apart, -1)
-        if bool((apart == community).all()):
+        if not any_true(apart != community):
             return community
         community = apart

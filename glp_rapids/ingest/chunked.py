@@ -228,7 +228,8 @@ def _filled(reading, vertices, find, weights, directed, multigraph):
 
 def _column(chunk, end, name):
     label = chunk.label(f"{end} column {name!r}")
-    return kinds.as_column(chunk.frame[name], label), label
+    # where cudf.pandas stands in for pandas, the chunks of a file are its proxies
+    return kinds.on_host(kinds.as_column(chunk.frame[name], label)), label
 
 
 def _of_end(chunk, end, names):

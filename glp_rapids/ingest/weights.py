@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named
-from glp_rapids.device import array_module
+from glp_rapids.device import any_true, array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column
 
@@ -46,7 +46,7 @@ def _checked(column, label, first_row):
         raise TypeError(f"{label} holds {dtype}, not real numbers of at most 64 bits; {mend}")
 
     def refuse_where(bad, what, mend):
-        if bool(bad.any()):
+        if any_true(bad):
             row = int(bad.argmax())
             raise ValueError(
                 f"{label} holds {int(bad.sum())} {what} weight(s), the first "

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, is_sequence
-from glp_rapids.device import array_module, module_on, to_device, to_host
+from glp_rapids.device import any_true, array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import (
     Frame,
     Kind,
@@ -104,7 +104,7 @@ def _partition(graph: Graph, labels: Any, renumber: bool) -> dict[str, Any]:
     if renumber:
         return {"partition": renumbered(labels)}
     silent = labels < 0
-    if not bool(silent.any()):
+    if not any_true(silent):
         return graph.external_columns(labels, "partition")
     # A silent vertex has no label to give the id of.
     columns = graph.external_columns(array_module(labels).where(silent, 0, labels), "partition")

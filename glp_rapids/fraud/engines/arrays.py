@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import DeviceName, array_module, device_of
+from glp_rapids.device import DeviceName, any_true, array_module, device_of
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
 from glp_rapids.fraud.ids import joined, taken
@@ -97,7 +97,7 @@ class ArrayEngine:
         present = xp.zeros(len(together), dtype=bool)
         present[pairs.row] = True
         present[pairs.column] = True
-        if not bool(present.all()):
+        if any_true(~present):
             index = (xp.cumsum(present) - 1).astype(np.int32)
             pairs, kept = pairs.renamed(index), kept.renamed(index)
             together, changed = taken(together, xp.flatnonzero(present)), changed[present]
@@ -151,7 +151,7 @@ def _no_rows(held: _Held) -> Batch:
 
 def _split(rows: Rows, start: int | float) -> tuple[Rows, Rows]:
     inside = rows.time > start
-    if bool(inside.all()):
+    if not any_true(~inside):
         return rows, rows[:0]
     xp = array_module(inside)
     return rows[xp.flatnonzero(inside)], rows[xp.flatnonzero(~inside)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, device_of, to_device, to_host
+from glp_rapids.device import any_true, array_module, device_of, to_device, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
@@ -24,7 +24,7 @@ from glp_rapids.propagation.engines.workspace import (
     Workspace,
     arrays_of,
 )
-from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, votes
+from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, update, votes
 from glp_rapids.propagation.kernels.gpu.arguments import (
     Decoding,
     Hubs,
@@ -140,7 +140,7 @@ class PersistentEngine:
         made = arrays_of(
             PlanSizes.of(plan), functions, prunes, not self._compiled.traits.default_update,
             workload.graph.number_of_vertices if workload.skip else 1,
-            shared_memory.CLOCKED * limits.blocks * persistent.MOMENTS, xp,
+            self._long_lists(plan), shared_memory.CLOCKED * limits.blocks * persistent.MOMENTS, xp,
         )  # fmt: skip
         return Workspace(
             plan=plan,
@@ -156,6 +156,13 @@ class PersistentEngine:
             **made,
         )
 
+    def _long_lists(self, plan: Plan) -> int:
+        """Return how many lists of readers there may be that all blocks go through together."""
+        workload = self._workload
+        if not workload.skip or (workload.readers is workload.rows and not plan.has_long_rows):
+            return 0
+        return workload.readers.number_of_edges // update.OF_BLOCK
+
     def start(self) -> None:
         """Let every vertex say its first label."""
         self._workspace.errors.fill(0)
@@ -166,7 +173,7 @@ class PersistentEngine:
         if self._workload.once and self._functions.growing:
             # A pick may well be the own name at first, as a speaker's who has heard nothing yet.
             names = self._xp.arange(labels.size, dtype=labels.dtype)
-            self._distinct = bool((labels == names).all())
+            self._distinct = not any_true(labels != names)
         if "volume" in self._fields:
             said = labels[labels >= 0]
             self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
@@ -245,6 +252,7 @@ class PersistentEngine:
             rows_ascend=bool(workload.once),
             many=np.int64(schedule.number_of_vertices),
             sparse=np.int64(schedule.number_of_vertices // SPARSE),
+            long_list=np.int64(update.OF_BLOCK if self._long_lists(self._workspace.plan) else 0),
             buffer=np.int64(self._buffer_entries),
             early=bool(self._buffer_entries <= EARLY),
         )

@@ -129,7 +129,7 @@ class StreamedGpuEngine(PersistentEngine):
         traits = self._compiled.traits
         fixed = workspace.bytes_of(
             sizes, functions, functions.growing and traits.default_update,
-            not traits.default_update, number if workload.skip else 1, 0,
+            not traits.default_update, number if workload.skip else 1, 0, 0,
         )  # fmt: skip
         listed = layout.vertices.nbytes + layout.degrees.nbytes + layout.starts.nbytes
         fixed += listed
@@ -260,6 +260,10 @@ class StreamedGpuEngine(PersistentEngine):
         finally:
             if schedule.over or self._failure:
                 self._transfers.settle()
+
+    def _long_lists(self, plan: Plan) -> int:
+        """Return 0: where a list of readers lies differs from strip to strip."""
+        return 0
 
     def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> LaunchSchedule:
         how = super()._how(schedule, sweeps, dropped)

@@ -76,13 +76,16 @@ def bytes_of(*how: Any) -> int:
 
 def arrays_of(
     sizes: PlanSizes, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int,
-    clock: int, xp: Any,
+    long_lists: int, clock: int, xp: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Make ``tables``, ``pieces`` and ``run`` of a workspace, and the arrays the host writes.
 
-    ``slack``: for how many vertices there is one; ``clock``: so many times are written down.
+    ``slack``: for how many vertices there is one; ``long_lists``: so many lists of readers all
+    blocks share; ``clock``: so many times are written down.
     """
-    tables, of_pieces, of_run, host = _wanted(sizes, functions, prunes, keeps_score, slack, clock)
+    tables, of_pieces, of_run, host = _wanted(
+        sizes, functions, prunes, keeps_score, slack, long_lists, clock
+    )
     made = _cut([*tables, *of_pieces, *of_run.values(), *host.values()], xp)
     tables = HubTables(*(next(made) for _ in tables))
     of_pieces = Pieces(*(next(made) for _ in of_pieces))
@@ -101,7 +104,7 @@ def arrays_of(
 
 def _wanted(
     sizes: PlanSizes, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int,
-    clock: int,
+    long_lists: int, clock: int,
 ) -> tuple[HubTables, Pieces, dict[str, Kept], dict[str, Kept]]:  # fmt: skip
     index_type, vote_type, score_type = functions.types
     slots, hubs, pieces, listed = sizes
@@ -125,6 +128,7 @@ def _wanted(
         "tied": Kept(listed, np.uint8),
         "winner": Kept(listed, index_type, absent=True),
         "clock": Kept(clock, np.int64),
+        "long_lists": Kept(1 + 2 * long_lists, np.int64),
         "winner_score": Kept(listed if keeps_score else 1, score_type),
     }
     host = {

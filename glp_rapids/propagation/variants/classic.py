@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_truth, shown
-from glp_rapids.device import to_device, to_host
+from glp_rapids.device import any_true, to_device, to_host
 from glp_rapids.propagation.call import prepare, results, settling, warm
 from glp_rapids.propagation.options import SweepOptions
 from glp_rapids.propagation.program import Program
@@ -224,7 +224,7 @@ def _pieces_hold(graph: BaseGraph, options: Options) -> bool:
     if graph.weights is None:
         return True
     rows = graph.rows(options.direction)
-    return not bool(((rows.row_weights() == 0) & (rows.degree > 0)).any())
+    return not any_true((rows.row_weights() == 0) & (rows.degree > 0))
 
 
 @guarded

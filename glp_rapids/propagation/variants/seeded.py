@@ -9,7 +9,7 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
-from glp_rapids.device import device_of, module_on
+from glp_rapids.device import any_true, device_of, module_on
 from glp_rapids.propagation.call import prepare, refuse, refuse_warm, results
 from glp_rapids.propagation.options import Direction, SweepOptions
 from glp_rapids.propagation.program import Program
@@ -88,7 +88,7 @@ class Seeded(Program):
             growth = min(growth, 1 / (1 - self.damping))
         most = xp.full(is_seed.size, np.sqrt(max(float(is_seed.sum()), 1.0)) * growth)
         heard = is_seed & spoken
-        if not directed and bool(heard.any()):
+        if not directed and any_true(heard):
             most = xp.minimum(most, heard_norm / said_norm[heard].min())
         return most
 

@@ -67,6 +67,7 @@ class Run(NamedTuple):
     drawn: Any  # int64 [4]: counters of rows of blocks and tickets of warps, for two groups in turn
     barrier: Any  # int64 [1]: arrivals at the grid barrier
     clock: Any  # int64 [steps, blocks, 6]: nanoseconds, where `shared_memory.CLOCKED` asks for them
+    long_lists: Any  # int64: how many lists of readers all blocks share, then both ends of each
     control: Any  # int64 [3]: `SWEEP`'s sweeps, explored, everybody, from launch to launch
 
 
@@ -91,6 +92,7 @@ class LaunchSchedule(NamedTuple):
     many: Any  # more changes make everybody active
     sparse: Any  # after so few changes tickets are those of few active vertices
     buffer: Any  # entries of each half
+    long_list: Any  # all blocks share the lists of more readers than that; 0: there are none
     early: Any  # decode a group while the one before is evaluated, whoever is active
 
 

@@ -274,8 +274,9 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
             part += THREADS
 
     @cuda.jit(device=True)
-    def activate_readers(slack, readers, queue, v, differs):
+    def activate_readers(run, readers, shared, v, differs):
         """Activate who reads the label of v, if v differs; all threads of a block call this."""
+        slack, queue = run.slack, shared.readers
         if cuda.threadIdx.x == 0:
             queue.number[0] = 0
         cuda.syncthreads()

@@ -65,6 +65,7 @@ def build(
     """
     functions = votes.build(compiled, index_type, target)
     activate_readers = update.build_activate()
+    together = decoding is None  # packed lists of readers are gone through part by part by a block
     if decoding is not None:
         activate_readers = decode_buffer.build_activate(decoding, target)
     rules = schedule_rules.build(target)
@@ -81,6 +82,7 @@ def build(
     evaluation = dispatch.build(compiled, functions, grid_barrier, note_time, target, decoding)
     evaluate, fill_buffer = evaluation.evaluate, evaluation.fill_buffer
     load_classes, buffered = evaluation.load_classes, evaluation.fill_buffer is not None
+    activate_together = update.build_activate_together(grid_barrier)
     update_group = update.build(compiled, index_type, activate_readers, buffered)
     entries, classes = 1, 1
     if load_classes is not None:
@@ -142,6 +144,7 @@ def build(
             shared.changes[0] = 0
             sweep[SWEEP.over] = 0
             sweep[SWEEP.goal] = 0
+            sweep[SWEEP.long_list] = schedule.long_list
             sweep[SWEEP.ticket_pair] = 0
             sweep[SWEEP.sweeps] = run.control[0]
             sweep[SWEEP.explored] = run.control[1]
@@ -224,6 +227,9 @@ def build(
                     )
                 note_time(run, step, 4)
                 grid_barrier(run, sweep)
+                if together:  # noqa: SIM102 (only a constant of its own spares the compiler the rest)
+                    if schedule.long_list > 0 and sweep[SWEEP.activates] != 0:
+                        activate_together(run, readers, shared)
                 note_time(run, step, 5)
                 step += 1
             if thread == 0:

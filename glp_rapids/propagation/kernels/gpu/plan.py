@@ -101,6 +101,7 @@ class Plan:
     number_of_hubs: int
     table_slots: int  # of the hubs' tables in global memory
     entries_a_group: int  # about: classes are drawn by a hash
+    has_long_rows: bool  # that blocks read
     strips: int = 1  # groups of a class
     buffer: int = 0  # entries of the largest group, where they have to be decoded
 
@@ -199,6 +200,7 @@ def assembled(
         number_of_hubs=cut.hubs,
         table_slots=cut.table_slots,
         entries_a_group=entries,
+        has_long_rows=bool((begins < ends)[:, [HUBS, BLOCK_ROWS]].any()),
         strips=strips,
     )
 

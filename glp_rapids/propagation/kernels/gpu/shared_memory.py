@@ -55,6 +55,7 @@ class SweepSlots(NamedTuple):
     first_row: int  # of `Plan.groups` in this sweep
     end_row: int  # and the one behind the last
     rows_a_class: int  # that are evaluated before any is updated
+    long_list: int  # all blocks share the lists of more readers than that; 0: there are none
     goal: int  # of arrivals at the grid barrier, so far
 
 

@@ -205,6 +205,7 @@ def build(
             shared.changes[0] = 0
             sweep[SWEEP.over] = 0
             sweep[SWEEP.goal] = 0
+            sweep[SWEEP.long_list] = 0  # where lists lie differs from strip to strip
             sweep[SWEEP.ticket_pair] = 0
             sweep[SWEEP.sweeps] = run.control[0]
             sweep[SWEEP.explored] = run.control[1]

@@ -1,7 +1,7 @@
 """The update of a class: write its winners down, and take from the slack of those who read them.
 
 A thread a vertex, up to 32 neighbours in the list a warp; long lists of readers are gone through by
-warps or by the whole block. Shared memory: 4 KB, the queue of those.
+warps, by the whole block, or by all blocks. Shared memory: 4 KB, the queue of those of a block.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.cuda import cuda, load_fresh
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.gpu.failures import build_say
 from glp_rapids.propagation.kernels.gpu.plan import (
@@ -23,7 +23,24 @@ from glp_rapids.propagation.kernels.gpu.plan import (
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP, THREADS, WARPS
 from glp_rapids.propagation.kernels.gpu.votes import ALL
 
-OF_THREAD, OF_WARP = 8, 512  # readers that a thread, and a warp, goes through; a block, more
+# Readers that a thread, a warp and a block goes through; more, all blocks together: when a hub of
+# kron-22 with 160,000 readers changes, one block would be waited for as long as a class takes.
+OF_THREAD, OF_WARP, OF_BLOCK = 8, 512, 4096
+PART = 2 * THREADS  # readers that a block goes through at a time of a list that all share
+
+
+@cuda.jit(device=True)
+def activate(slack, readers, first, last, step):
+    """Take one from the slack of every step-th reader of a list."""
+    j = first
+    while j + step < last:  # two are looked up before the first is told
+        u = readers.indices[np.uint64(j)]
+        other = readers.indices[np.uint64(j + step)]
+        cuda.atomic.add(slack, np.uint64(u), np.int32(-1))
+        cuda.atomic.add(slack, np.uint64(other), np.int32(-1))
+        j += 2 * step
+    if j < last:
+        cuda.atomic.add(slack, np.uint64(readers.indices[np.uint64(j)]), np.int32(-1))
 
 
 @cuda.jit(device=True)
@@ -39,21 +56,10 @@ def build_activate(bounds: Any = bounds_of_vertex) -> Any:
     """
 
     @cuda.jit(device=True)
-    def activate(slack, readers, first, last, step):
-        j = first
-        while j + step < last:  # two are looked up before the first is told
-            u = readers.indices[np.uint64(j)]
-            other = readers.indices[np.uint64(j + step)]
-            cuda.atomic.add(slack, np.uint64(u), np.int32(-1))
-            cuda.atomic.add(slack, np.uint64(other), np.int32(-1))
-            j += 2 * step
-        if j < last:
-            cuda.atomic.add(slack, np.uint64(readers.indices[np.uint64(j)]), np.int32(-1))
-
-    @cuda.jit(device=True)
-    def activate_readers(slack, readers, queue, v, differs):
+    def activate_readers(run, readers, shared, v, differs):
         """Take from the slack of who reads the label of v, if v differs; a block calls this."""
-        thread = np.int64(cuda.threadIdx.x)
+        thread, slack, queue = np.int64(cuda.threadIdx.x), run.slack, shared.readers
+        most = shared.sweep[SWEEP.long_list]
         start, end = np.int64(0), np.int64(0)
         if differs:
             start, end = bounds(readers, v)
@@ -62,12 +68,17 @@ def build_activate(bounds: Any = bounds_of_vertex) -> Any:
         cuda.syncthreads()
         if end - start <= OF_THREAD:
             activate(slack, readers, start, end, np.int64(1))
+        elif most > 0 and end - start > most:
+            place = np.uint64(2 * cuda.atomic.add(run.long_lists, 0, np.int64(1)))
+            run.long_lists[place + np.uint64(1)] = start
+            run.long_lists[place + np.uint64(2)] = end
         elif end - start > OF_WARP:
             place = cuda.atomic.add(queue.number, 0, np.int32(1))
             queue.first[place] = start
             queue.last[place] = end
         cuda.syncwarp()
-        middle = cuda.ballot_sync(ALL, end - start > OF_THREAD and end - start <= OF_WARP)
+        by_warp = end - start > OF_THREAD and end - start <= OF_WARP
+        middle = cuda.ballot_sync(ALL, by_warp and (most == 0 or end - start <= most))
         while middle != 0:
             source = np.int32(cuda.ffs(middle) - 1)
             middle &= np.uint32(middle - np.uint32(1))
@@ -81,6 +92,40 @@ def build_activate(bounds: Any = bounds_of_vertex) -> Any:
         cuda.syncthreads()
 
     return activate_readers
+
+
+def build_activate_together(grid_barrier: Any) -> Any:
+    """Make what goes through the lists of readers that all blocks share."""
+
+    @cuda.jit(device=True)
+    def activate_together(run, readers, shared):
+        """Take from the slack of who is in one of the long lists; the whole grid calls this."""
+        if cuda.threadIdx.x == 0:
+            shared.readers.number[0] = load_fresh(run.long_lists, 0)
+        cuda.syncthreads()
+        number = shared.readers.number[0]
+        if number == 0:
+            return
+        blocks = np.int64(cuda.gridDim.x)
+        mine = np.int64(cuda.blockIdx.x)  # the next part for this block, from this list on
+        for i in range(number):
+            first = run.long_lists[np.uint64(2 * i + 1)]
+            last = run.long_lists[np.uint64(2 * i + 2)]
+            parts = (last - first + PART - 1) // PART
+            while mine < parts:
+                begin = first + mine * PART
+                activate(
+                    run.slack, readers, begin + cuda.threadIdx.x, min(begin + PART, last),
+                    np.int64(THREADS),
+                )  # fmt: skip
+                mine += blocks
+            mine -= parts
+        grid_barrier(run, shared.sweep)
+        # Nobody writes there before the next class is evaluated, and a barrier comes after that.
+        if cuda.blockIdx.x == 0 and cuda.threadIdx.x == 0:
+            run.long_lists[0] = 0
+
+    return activate_together
 
 
 def build(
@@ -129,7 +174,7 @@ def build(
         """
         thread = np.int64(cuda.threadIdx.x)
         lane = thread % LANES
-        slack, winner, winner_score = run.slack, run.winner, run.winner_score
+        winner, winner_score = run.winner, run.winner_score
         vertices = plan.vertices
         activates = shared.sweep[SWEEP.activates] != 0
         changes = np.int64(0)
@@ -184,7 +229,7 @@ def build(
                 count_one(state.volume, after, np.int64(1), differs and after >= 0)
             if activates:
                 named = position if by_position else v
-                activate_readers(slack, readers, shared.readers, named, differs)
+                activate_readers(run, readers, shared, named, differs)
             chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes
 

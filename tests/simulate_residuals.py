@@ -1,0 +1,41 @@
+"""Run the kernel of residuals in Numba's simulator; print how many results differ from a CPU's.
+
+Run by test_account_scores.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1.
+"""
+
+import numpy as np
+
+from glp_rapids import as_graph
+from glp_rapids.fraud.kernels import gpu_residuals
+from glp_rapids.fraud.residual_engines import ArrayEngine, GpuEngine
+from glp_rapids.fraud.system import Fixed, System
+
+gpu_residuals.THREADS = 4  # every simulated thread is a thread of the host
+
+
+def graphs():
+    """Give graphs with a hub, rows without entries, self-loops, and weights of every kind."""
+    rng = np.random.default_rng(0)
+    hub = np.zeros(90, np.int64), np.arange(90)
+    some = rng.integers(0, 40, (2, 60)) * 2
+    source, destination = np.hstack([hub, some])
+    for dtype in (None, np.int64, np.float32):
+        weights = () if dtype is None else (rng.integers(1, 9, source.size).astype(dtype),)
+        yield as_graph((source, destination, *weights), vertices=range(99), device="cpu")
+    yield as_graph((source[:0], destination[:0]), vertices=range(3), device="cpu")
+
+
+def main():
+    different = compared = 0
+    for graph in graphs():
+        seeds = np.array([0, 2])
+        system = System(graph, Fixed(seeds, np.array([], np.int64)), 0.8, 1e-6)
+        numbers = system.clamped(np.random.default_rng(1).integers(0, 1 << 50, len(system.total)))
+        found = GpuEngine(system).residuals(numbers)
+        compared += 1
+        different += not np.array_equal(found, ArrayEngine(system).residuals(numbers))
+    print(f"{different} of {compared} differ")
+
+
+if __name__ == "__main__":
+    main()
