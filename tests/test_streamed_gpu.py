@@ -4,10 +4,10 @@ import argparse
 import json
 import re
 from functools import partial
-from types import SimpleNamespace
 
 import graphs
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -235,8 +235,8 @@ def test_what_others_took_is_streamed_around(monkeypatch, kind):
     expected = label_propagation(given, device="cpu")
     monkeypatch.setattr(call, "LITTLE", 0)
     free = gpu_bytes_of(graph) - bytes_of_csr(graph) - 1
-    monkeypatch.setattr(call, "memory_free", lambda device: free)
-    monkeypatch.setattr(memory, "memory_free", lambda device: free)
+    monkeypatch.setattr(call, "free_on_gpu", lambda: free)
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: free)
     found = label_propagation(given, device="gpu")
     assert_same(found, expected)
     report = found.attrs["glp"]
@@ -261,21 +261,79 @@ def test_the_bench_compares_limits(monkeypatch):
 # ---------------------------------------------------------------- without a GPU
 
 
+class OnGpu(Graph):
+    """A graph that says it is on a GPU."""
+
+    device = "gpu"
+
+
+def on_gpu(graph):
+    return OnGpu(graph.indptr, graph.indices, graph.weights, graph.directed, graph.vertices)
+
+
 def test_who_is_built_in_host_memory():
-    graph, on_gpu = SimpleNamespace(device="cpu"), SimpleNamespace(device="gpu")
-    limited, forced = Options(memory_limit=1 << 20), Options(way="streamed plain")
-    for options in (limited, forced):
-        assert call._may_stream(graph, "gpu", options)
-        assert not call._may_stream(on_gpu, "gpu", options)
-        assert not call._may_stream(graph, "cpu", options)
-        assert not call._may_stream((graph, on_gpu), "gpu", options)
-    assert call._may_stream(graph, "gpu", Options())  # if less is free than it takes
+    graph, limited = large(), Options(memory_limit=1 << 20)
+    # columns of a frame are its attributes, too
+    frame = pd.DataFrame({"src": [0], "dst": [1], "device": ["gpu"], "scheme": ["packed"]})
+    for options in (limited, Options(way="streamed plain"), Options()):
+        for on_host in (graph, frame, (graph.indices, graph.indices)):
+            assert call._may_stream(on_host, "gpu", options)
+            assert not call._may_stream(on_host, "cpu", options)
+        assert not call._may_stream(on_gpu(graph), "gpu", options)
+        assert not call._may_stream((graph.indices, on_gpu(graph)), "gpu", options)
     assert not call._may_stream(graph, "gpu", Options(strategy="sort"))
-    assert not call._may_stream(SimpleNamespace(device="cpu", scheme="packed"), "gpu", limited)
+    assert not call._may_stream(compress(graph, device="cpu"), "gpu", limited)
 
 
-def test_ways_of_a_graph_that_is_streamed_to_a_gpu():
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("free", [None, 0, 1 << 40])
+def test_what_others_hold_counts(monkeypatch, free, limited):
     graph = large()
+    monkeypatch.setattr(call, "LITTLE", 0)
+    monkeypatch.setattr(call, "choose", lambda device: "gpu")
+    monkeypatch.setattr(call, "free_on_gpu", lambda: free)
+    monkeypatch.setattr(Graph, "to", lambda graph, device: graph if device == "cpu" else "moved")
+    monkeypatch.setattr(Options, "check_limit", lambda *_: None)
+    limit = {"memory_limit": "1GB"} if limited else {}
+    if free == 0 or limited:
+        made, options = call.prepare(graph, limit)
+        assert (options.streams_to == "gpu") == (free == 0)
+        assert (made is graph) == (free == 0)
+    elif free is None:  # another allocator: only an error tells
+        assert call._fits(1 << 60)
+
+
+def test_a_limit_is_what_is_free_at_the_most(monkeypatch):
+    graph, to_gpu = large(), partial(Options, streams_to="gpu")
+    budget = partial(budget_of, graph, Classic())
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: 16 << 20)
+    assert budget(to_gpu()).limit == 15 << 20
+    assert budget(to_gpu(way="streamed plain")).limit == 15 << 20
+    assert budget(to_gpu(memory_limit="1GB")).limit == 15 << 20
+    assert budget(to_gpu(memory_limit=9 << 20)).limit == 9 << 20
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: None)
+    assert budget(to_gpu()).limit is None
+    assert budget(to_gpu(memory_limit=9 << 20)).limit == 9 << 20
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_lists_have_to_fit_host_memory_once_more(monkeypatch, directed):
+    graph, options = large(directed=directed), Options(streams_to="gpu")
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: 1 << 30)
+    monkeypatch.setattr(memory, "LITTLE", 0)
+    lists = graph.number_of_edges * 4
+    if directed:  # and the readers; and the transpose, whose rows are read
+        lists += lists + memory.bytes_to_make(graph, options, "plain", readers=True)
+    monkeypatch.setattr(memory, "memory_free", lambda device: lists)
+    budget_of(graph, Classic(), options)
+    monkeypatch.setattr(memory, "memory_free", lambda device: lists - 5)
+    with pytest.raises(MemoryError, match=r"host memory .*, 5 more than are free .*device='cpu'"):
+        budget_of(graph, Classic(), options)
+
+
+def test_ways_of_a_graph_that_is_streamed_to_a_gpu(monkeypatch):
+    graph = large()
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: 1 << 30)
     to_gpu = partial(Options, streams_to="gpu")
     assert ways.ways_of(graph, to_gpu()) == ("streamed plain",)
     assert ways.ways_of(graph, to_gpu(way="streamed plain")) == ("streamed plain",)

@@ -67,7 +67,14 @@ def run(options: argparse.Namespace) -> None:
     where = choose(options.device)
     if where == "gpu" and (options.memory_limit is not None or options.way == "streamed plain"):
         options.device = "cpu"  # from where it is streamed, or moved if it fits
-    graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
+    how = {"weight": options.weight, "directed": options.directed}
+    try:
+        graph = edge_files.read_graph(options, **how)
+    except MemoryError:
+        if where == "cpu" or options.device == "cpu":
+            raise
+        options.device = "cpu"
+        graph = edge_files.read_graph(options, **how)
     found = _propagate(graph, options, where)
     _summarise(graph, found, options.variant)
     edge_files.put_out(found, options.output)

@@ -24,7 +24,8 @@ def watched(device: str) -> Iterator[Peak]:
     sizes: dict[int, int] = {}
 
     class Watch(module_on("gpu").cuda.MemoryHook):
-        name = "glp_rapids peak"
+        def __init__(self):
+            self.name = f"glp_rapids peak {id(self)}"  # a run may begin another one
 
         def malloc_postprocess(self, **facts):
             if facts["mem_ptr"]:

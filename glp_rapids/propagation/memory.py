@@ -17,7 +17,7 @@ import numpy as np
 
 from glp_rapids.common.sizes import UNITS
 from glp_rapids.compressed.choose_codes import SAMPLE
-from glp_rapids.device import LackOfMemory, memory_free, memory_taken
+from glp_rapids.device import LackOfMemory, free_on_gpu, memory_free, memory_taken
 from glp_rapids.propagation.gpu_memory import GPU_PLANNING, bytes_an_entry, gpu_bytes_of
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
@@ -120,7 +120,9 @@ class Budget:
             arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
             state = sum(array.nbytes for array in arrays)
             memory = None if self.limit is None else self.limit - state
-            return Chosen(self.ways[0], replace(workload, memory=memory), state)
+            caches = self.options.memory_limit is not None or self.options.way == "auto"
+            workload = replace(workload, memory=memory, caches=caches)
+            return Chosen(self.ways[0], workload, state)
         if self.graph.device == "gpu":
             return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
         arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
@@ -151,12 +153,13 @@ class Budget:
         """Return what a run of the first way takes beside its state; kept, for the next is soon."""
         unit = traits.unit_votes and traits.default_score
         key = "taken", self.ways[0], workload.classes, unit, workload.skip
-        if key not in workload.kept:
+        taken = workload.kept.get(key)
+        if taken is None:  # another thread may clear what is kept
             plans, way = _plans(), self.ways[0]
             sizes, lists = plans.sizes_of(workload, traits), _taken(self.graph, workload)
             largest = partial(plans.largest_class_of, workload)
-            workload.kept[key] = total_of(way, sizes, largest, lists, 0, None).size
-        return workload.kept[key]
+            taken = workload.kept[key] = total_of(way, sizes, largest, lists, 0, None).size
+        return taken
 
     def lack_of_streams(self, error: TooLittleMemory, state: int) -> LackOfMemory:
         """Return the error that says by how much the limit is too low for streams to a GPU."""
@@ -166,7 +169,7 @@ class Budget:
 
     def _lack(self, needed: int, takes: str, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""
-        graph, given = self.graph, self.options.memory_limit is not None
+        graph, given = self.graph, self.options.memory_limit == self.limit
         device = self.options.streams_to or graph.device
         limit = f"memory_limit={self.limit:,} bytes is" if given else (
             f"the {self.limit:,} bytes that are free, or held by the graph, are"
@@ -202,9 +205,11 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     """
     budget = Budget(graph, options, ways_of(graph, options), options.memory_limit, held)
     if options.streams_to == "gpu":
-        if budget.limit is None and options.way == "auto":
-            free = memory_free("gpu")
-            budget.limit = free - free // OF_FREE
+        free = free_on_gpu()
+        usable = None if free is None else free - free // OF_FREE
+        limits = [limit for limit in (options.memory_limit, usable) if limit is not None]
+        budget.limit = min(limits, default=None)
+        _check_host(graph, program, options)
         state = graph.number_of_vertices * (
             graph.index_dtype.itemsize + program._bytes_a_vertex(graph.index_dtype)
         )
@@ -240,6 +245,27 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         takes = f"takes {budget.making:,} before the engine's own arrays"
         raise budget._lack(budget.making, takes, budget.ways[-1], parts)
     return budget
+
+
+def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
+    """Raise if lists to be streamed to a GPU do not fit host memory once more, pinned."""
+    both = graph.directed and options.direction == "both"
+    readers = wants_readers(graph, program, options, "plain")
+    lists = graph.number_of_edges * bytes_an_entry(graph) * (2 if both else 1)
+    if graph.directed and readers and not both:
+        lists += graph.number_of_edges * graph.index_dtype.itemsize
+    which = options.direction if graph.directed else None
+    if "strips" in graph._derived.get(("kept", which), {}):
+        lists = 0  # there already, unless it was of other classes
+    needed = lists + bytes_to_make(graph, options, "plain", readers)
+    if needed >= LITTLE and needed > (free := memory_free("cpu")):
+        raise LackOfMemory(
+            f"graph: to stream the lists of its {graph.number_of_vertices:,} vertices and "
+            f"{graph.number_of_edges:,} entries to the gpu takes {needed:,} bytes of host memory "
+            f"(they are copied in the order of the strips, and pinned), {needed - free:,} more "
+            "than are free there; free some, or use device='cpu', which streams them from where "
+            "they lie"
+        )
 
 
 def wants_readers(graph: BaseGraph, program: Program, options: Options, form: str) -> bool:

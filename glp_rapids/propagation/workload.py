@@ -37,6 +37,7 @@ class Workload:
     is hashed in the place of a vertex. In ``kept``, which
     stays on the graph, an engine may leave what the next run on the same rows can use. ``memory``:
     the bytes that an engine which streams may take for arrays of its own; None: as it likes.
+    ``caches``: it takes all of that, for lists that stay.
     ``marks``: few labels will change, so readers of changes are marked from the first sweep on;
     ``active``: then only these are evaluated in it, and who is woken; None: all.
     """
@@ -55,6 +56,7 @@ class Workload:
     id_words: IdWords
     kept: dict[tuple, Any]
     memory: int | None = None
+    caches: bool = True
     marks: bool = False
     active: np.ndarray | None = None
 

@@ -79,7 +79,7 @@ class PersistentEngine:
         kept = workload.kept
         self._workspace = kept.pop(self._key, None)
         if self._workspace is None:
-            kept.clear()  # runs of many kinds would otherwise pile up memory on a graph
+            self._make_room(kept)
             self._workspace = self._new_workspace()
         if self._workload.skip:
             self._workspace.slack.fill(0)
@@ -95,6 +95,10 @@ class PersistentEngine:
         self._distinct = bool(workload.distinct)
         self._kept_words = np.array([0, -1, 1], np.int64)
         self._failure = 0
+
+    def _make_room(self, kept: dict[tuple, Any]) -> None:
+        """Let go of what others left: runs of many kinds would pile up memory on a graph."""
+        kept.clear()
 
     def _kernels(self) -> tuple:
         return kernels_of(self._compiled, self._workload.rows.indices.dtype.type)
@@ -139,7 +143,7 @@ class PersistentEngine:
 
         made = arrays_of(
             PlanSizes.of(plan), functions, prunes, not self._compiled.traits.default_update,
-            workload.graph.number_of_vertices if workload.skip else 1,
+            workload.graph.number_of_vertices if self._workload.skip else 1,
             self._long_lists(plan), shared_memory.CLOCKED * limits.blocks * persistent.MOMENTS, xp,
         )  # fmt: skip
         return Workspace(

@@ -52,7 +52,6 @@ AT_ONCE = 4  # sweeps of one launch, before another census
 # Of several strips a class, all but the last are read over the bus for rows of changed vertices.
 # From one in so many changes on it takes longer than to read everything in the next sweep.
 FEW = 16
-PINNED = ("strips", "readers")  # what stays with the graph, in host memory
 # Bytes of arrays of a few elements.
 SMALL = 1 << 16
 A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
@@ -68,11 +67,12 @@ class StreamedGpuEngine(PersistentEngine):
         words = to_device(workload.id_words.words, self._device)
         workload = replace(workload, id_words=IdWords(workload.id_words.first, words))
         self._apart = workload.readers is not workload.rows
-        self._kept = {name: workload.kept.get(name) for name in PINNED}
         self._transfers: DoubleBuffer | None = None
         self._activated = False  # by the sweep before
         super().__init__(workload, compiled, fields)
-        workload.kept.update(self._kept)
+
+    def _make_room(self, kept: dict[Any, Any]) -> None:
+        """Let others' things be: nothing of this engine stays on the device."""
 
     # ------------------------------------------------------------ what is on the device
 
@@ -96,14 +96,19 @@ class StreamedGpuEngine(PersistentEngine):
         binned = bins(-(-rows.number_of_edges // classes), limits)
         words = workload.id_words
         key = classes, int(words.first), words.words.size > 1, binned
-        kept = self._kept["strips"]
+        kept = workload.kept.get("strips")
         self._planned = kept is None or kept[0] != key
         if self._planned:
-            kept = self._kept["strips"] = None  # pinned memory is scarce
+            kept = None  # pinned memory is scarce: first let go, then make
+            workload.kept.pop("strips", None)
             kept = key, strips.laid_out(rows, classes, workload.id_words, binned, xp)
-            self._kept["strips"] = kept
+            workload.kept["strips"] = kept
         self._layout: Layout = kept[1]
-        if workload.skip and not self._layout.pinned:
+        self._reader_lists = None
+        if self._apart and workload.skip:
+            self._reader_lists = self._pinned_readers()
+        whole = self._reader_lists is None or self._reader_lists.pinned
+        if workload.skip and not (self._layout.pinned and whole):
             if not self._compiled.traits.plain:
                 raise LackOfMemory(
                     f"graph: {self._layout.entries.array.nbytes:,} bytes of host memory cannot be "
@@ -159,29 +164,10 @@ class StreamedGpuEngine(PersistentEngine):
     def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
         """Return how many entries stay on the device, and how many a strip has."""
         layout, workload = self._layout, self._workload
-        total, longest, classes = int(layout.starts[-1]), layout.longest_row, workload.classes
-        largest = int(np.diff(layout.starts[layout.bounds]).max(initial=0))
-        a_strip = largest
-        if classes == 1 or largest * an_entry > MOST_OF_CLASS:
-            a_strip = min(largest, MOST // an_entry)
-        a_strip = max(a_strip, longest, 1)
-        if workload.memory is None:
-            return 0, a_strip
-        room = (workload.memory - fixed - classes * A_ROW) // an_entry
-        if room >= total + classes * LINE:
-            return total, a_strip
-        room -= classes * LINE + 2 * SLOTS * LINE
-        if a_strip > room // SLOTS:
-            a_strip = min(max(room // 8, LEAST // an_entry), MOST // an_entry)
-        a_strip = max(min(a_strip, room // SLOTS), longest, 1)
-        # rows of the plan: every class has as many strips as the largest one
-        room -= -(-classes * (2 * (largest // a_strip) + 2) * A_ROW // an_entry)
-        a_strip = max(min(a_strip, room // SLOTS), longest, 1)
-        stays = max(room - SLOTS * a_strip, 0)
-        if a_strip == largest and SLOTS * largest < total:
-            # what stays of a class need not come: its strip is so much shorter
-            stays = int(max(stays - SLOTS * longest, 0) / (1 - SLOTS * largest / total))
-        return min(stays, max(total - 1, 0)), a_strip
+        memory = workload.memory
+        room = None if memory is None else (memory - fixed) // an_entry
+        most = (size // an_entry for size in (MOST, MOST_OF_CLASS, LEAST))
+        return layout.sizes_of_strips(room, workload.caches, A_ROW // an_entry + 1, *most)
 
     def _rows(self, plan: Plan) -> tuple[Any, Any, Any]:
         xp, layout, found = self._xp, self._layout, self._strips
@@ -203,7 +189,7 @@ class StreamedGpuEngine(PersistentEngine):
             indptr, indices = none, xp.zeros(1, layout.entries.array.dtype)
             if self._workload.skip:
                 indptr = to_device(np.asarray(self._workload.readers.indptr), self._device)
-                indices = self._pinned_readers().on_device(xp)
+                indices = self._reader_lists.on_device(xp)
             readers = ReadersApart(bound(indptr), bound(indices), lists.moved)
         else:
             readers = StripReaders(
@@ -217,19 +203,13 @@ class StreamedGpuEngine(PersistentEngine):
         return self._xp.zeros(1, host.array.dtype)  # nobody reads it: all is copied, none skipped
 
     def _pinned_readers(self) -> pinned.HostArray:
-        """Return the lists of readers in pinned memory."""
-        if self._kept["readers"] is not None:
-            return self._kept["readers"]
-        indices = np.asarray(self._workload.readers.indices)
-        host = pinned.empty(indices.size, indices.dtype, self._device)
-        if not host.pinned:
-            raise LackOfMemory(
-                f"graph: {indices.nbytes:,} bytes of host memory cannot be pinned (ulimit -l?), "
-                "from where a GPU would read whom a change wakes; give skip_inactive=False, or "
-                "device='cpu'"
-            )
-        host.array[: indices.size] = indices
-        self._kept["readers"] = host
+        """Return the lists of readers in pinned memory, if there is some."""
+        host = self._workload.kept.get("readers")
+        if host is None:
+            indices = np.asarray(self._workload.readers.indices)
+            host = pinned.empty(indices.size, indices.dtype, self._device)
+            host.array[: indices.size] = indices
+            self._workload.kept["readers"] = host
         return host
 
     def _make_buffer(self) -> None:
@@ -294,7 +274,7 @@ class StreamedGpuEngine(PersistentEngine):
         else:
             self._sweep_in_strips(schedule, fetched)
             # In the next sweep everything is read again.
-            if not self._workload.skip or not skips:
+            if not schedule.over and not (self._workload.skip and skips):
                 for strip in self._coming[self._transfers.waiting : SLOTS]:
                     self._ask(strip)
 

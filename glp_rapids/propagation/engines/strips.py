@@ -17,6 +17,7 @@ from glp_rapids.graph.id_words import IdWords
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.outofcore import pinned
+from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
 from glp_rapids.propagation.kernels.gpu.plan import HUBS, Limits, Listed, Plan
@@ -54,6 +55,39 @@ class Layout:
         return hub_pieces.cut(
             self.degrees, [begins], [ends], limits.slots, limits.handed_over
         )  # fmt: skip
+
+
+    def sizes_of_strips(
+        self, room: int | None, caches: bool, a_row: int, most: int, most_of_class: int, least: int
+    ) -> tuple[int, int]:
+        """Return how many entries stay on the device, and how many a strip has at the most.
+
+        ``room``: for entries on the device, with ``a_row`` of them for what is known of a strip.
+        ``caches``: what two strips leave of it is for those that stay.
+        """
+        total, longest, classes = int(self.starts[-1]), self.longest_row, self.begins.shape[0]
+        largest = int(np.diff(self.starts[self.bounds]).max(initial=0))
+        a_strip = largest
+        if classes == 1 or largest > most_of_class:
+            a_strip = min(largest, most)
+        a_strip = max(a_strip, longest, 1)
+        if room is None:
+            return 0, a_strip
+        room -= classes * (a_row + LINE)
+        if caches and room >= total:
+            return total, a_strip
+        room -= 2 * SLOTS * LINE
+        if a_strip > room // SLOTS:
+            a_strip = min(max(room // 8, least), most)
+        a_strip = max(min(a_strip, room // SLOTS), longest, 1)
+        # rows of the plan: every class has as many strips as the largest one
+        room -= classes * (2 * (largest // a_strip) + 2) * a_row
+        a_strip = max(min(a_strip, room // SLOTS), longest, 1)
+        stays = max(room - SLOTS * a_strip, 0) if caches else 0
+        if a_strip == largest and SLOTS * largest < total:
+            # what stays of a class need not come: its strip is so much shorter
+            stays = int(max(stays - SLOTS * longest, 0) / (1 - SLOTS * largest / total))
+        return min(stays, max(total - 1, 0)), a_strip
 
 
 class Strips(NamedTuple):
