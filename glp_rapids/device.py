@@ -268,9 +268,10 @@ def free_on_gpu() -> int | None:
     import cupy
 
     pool = cupy.get_default_memory_pool()
-    if getattr(cupy.cuda.get_allocator(), "__self__", None) is not pool:
-        return None
-    return memory_free("gpu")
+    allocator = cupy.cuda.get_allocator()
+    if getattr(allocator, "__self__", None) is pool or allocator == pool.malloc:
+        return memory_free("gpu")
+    return None
 
 
 class _ControlGroup(NamedTuple):

@@ -104,7 +104,9 @@ def label_propagation(
         graph in a mapped file takes none. With less than the fastest run needs, lists are
         streamed, and the result is the same. To a GPU they are streamed from host memory, where the
         graph is then built, never on the GPU; what lies on the GPU already has to fit. None: what
-        is free. `estimate_memory` says what is needed.
+        is free; where another allocator than CuPy's pool is set, as RMM's, a GPU is tried first,
+        and lists are streamed if the graph cannot be built there. `estimate_memory` says what is
+        needed.
     way : {"auto", "plain", "packed", "streamed packed", "streamed plain"}
         How neighbour lists are held. "plain": in memory, on a CPU copied class by class. "packed":
         compressed. Streamed: those of a class are read into a buffer, strip by strip, from where
@@ -126,10 +128,12 @@ def label_propagation(
         (vertices that the first sweep looked at, but for those woken in it), ``pending`` (those
         that were not known to be settled in the end, as a text; None: all may be), ``seconds``,
         ``device``, ``memory_in_use``, ``way``, ``memory_limit`` (bytes, the graph included; None
-        where nobody gave one and the run is on a GPU, or takes so little that nobody looked what is
-        free) and ``predicted`` (bytes, of the run at its peak, the graph included; on a GPU an
-        upper figure, but for streams); ``compressed``, the scheme, where lists were read
-        compressed; and of lists streamed to a GPU: ``peak`` (bytes that arrays took there; None
+        where nobody gave one and the run is in a GPU's memory, or takes so little that nobody
+        looked what is free; of streams to a GPU what is free there, less 1 part in 16, if that is
+        less than what was given) and ``predicted`` (bytes, of the run at its peak, the graph
+        included; on a GPU an upper figure, but for streams); ``compressed``, the scheme, where
+        lists were read compressed; and of lists streamed to a GPU: ``peak`` (bytes that arrays took
+        there; None
         under another allocator than CuPy's), ``bytes_over_bus``, ``share_cached`` (of the lists,
         that stayed there) and ``pinned`` (False: the system let nobody pin so much host memory, so
         copies are staged by the driver, and nobody is skipped).
