@@ -227,7 +227,7 @@ def test_what_is_on_the_gpu_is_not_streamed():
 @needs_gpu
 @pytest.mark.parametrize("kind", ["graph", "frame"])
 def test_what_others_took_is_streamed_around(monkeypatch, kind):
-    graph = large()
+    graph = large(40_000, 1_000_000)
     given = graph
     if kind == "frame":
         source = np.repeat(np.arange(graph.number_of_vertices), graph.degree)
@@ -247,7 +247,7 @@ def test_what_others_took_is_streamed_around(monkeypatch, kind):
 @needs_gpu
 def test_the_bench_compares_limits(monkeypatch):
     monkeypatch.setattr(gpu_streamed, "MOST", 1 << 16)
-    options = "beyond-memory --device gpu --graphs kron-16-16 --repeats 1 --limits 10 100"
+    options = "beyond-memory --device gpu --graphs kron-16-16 --repeats 1 --limits 40 100"
     parser = argparse.ArgumentParser()
     bench.add_benches(parser)
     found = json.loads(bench.run(parser.parse_args([*options.split(), "--json"])))

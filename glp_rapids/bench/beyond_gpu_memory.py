@@ -15,6 +15,7 @@ from typing import Any
 from glp_rapids import label_propagation
 from glp_rapids.bench import memory, subjects
 from glp_rapids.bench.table import Tables
+from glp_rapids.device import LackOfMemory
 from glp_rapids.graph.graph import Graph
 from glp_rapids.propagation.gpu_memory import GPU_STREAMED, gpu_bytes_of
 
@@ -52,11 +53,14 @@ def _row(
     how: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     limit = _limit(host, share)
-    found, seconds = _timed(host, repeats, memory_limit=limit, **how)
+    row = {"graph": name, "lists %": share, "limit MB": limit / 1e6}
+    try:
+        found, seconds = _timed(host, repeats, memory_limit=limit, **how)
+    except LackOfMemory:
+        return row | {"way": "refused"}
     report = found.attrs["glp"]
-    row = {"graph": name, "lists %": share, "limit MB": limit / 1e6, "way": report["way"],
-           "ms": 1e3 * seconds, "times in memory": seconds / in_memory,
-           "labels equal": found.equals(expected)}  # fmt: skip
+    row |= {"way": report["way"], "ms": 1e3 * seconds, "times in memory": seconds / in_memory,
+            "labels equal": found.equals(expected)}  # fmt: skip
     if report["way"] == "plain":
         return row
     peak, moved = report["peak"], report["bytes_over_bus"]

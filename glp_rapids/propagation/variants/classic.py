@@ -133,10 +133,9 @@ def label_propagation(
         less than what was given) and ``predicted`` (bytes, of the run at its peak, the graph
         included; on a GPU an upper figure, but for streams); ``compressed``, the scheme, where
         lists were read compressed; and of lists streamed to a GPU: ``peak`` (bytes that arrays took
-        there; None
-        under another allocator than CuPy's), ``bytes_over_bus``, ``share_cached`` (of the lists,
-        that stayed there) and ``pinned`` (False: the system let nobody pin so much host memory, so
-        copies are staged by the driver, and nobody is skipped).
+        there; None under another allocator than CuPy's), ``bytes_over_bus``, ``share_cached`` (of
+        the lists, that stayed there) and ``pinned`` (False: the system let nobody pin so much host
+        memory, so copies are staged by the driver, and nobody is skipped).
 
     Raises
     ------
