@@ -260,6 +260,20 @@ def memory_free(device: DeviceName) -> int:
     return max(min(one for one in free if one is not None), 0)
 
 
+def free_on_gpu() -> int | None:
+    """Return the bytes that are free on the GPU; None where nobody can tell.
+
+    Another allocator than CuPy's own pool, as RMM's, may hold what it could give.
+    """
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    allocator = cupy.cuda.get_allocator()
+    if getattr(allocator, "__self__", None) is pool or allocator == pool.malloc:
+        return memory_free("gpu")
+    return None
+
+
 class _ControlGroup(NamedTuple):
     """Files in which Linux says what the control group of this process may take, and does."""
 

@@ -8,7 +8,7 @@ from numba import cuda, typeof
 
 from glp_rapids.jit import cuda as cuda_target
 from glp_rapids.propagation.baselines import engine as baselines
-from glp_rapids.propagation.engines import gpu, gpu_compressed
+from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed
 from glp_rapids.propagation.kernels.gpu import shared_memory
 
 
@@ -49,13 +49,14 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in (gpu, gpu_compressed, baselines):
+    for engine in (gpu, gpu_compressed, gpu_streamed, baselines):
         monkeypatch.setattr(engine, "bound", lambda array: array)
-    for engine in (gpu, baselines):
+    for engine in (gpu, gpu_streamed, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
         monkeypatch.setattr(engine, "launch", instead.launch)
-    monkeypatch.setattr(gpu, "launch_together", instead.launch_together)
-    monkeypatch.setattr(gpu, "_built", {})
+    for engine in (gpu, gpu_streamed):
+        monkeypatch.setattr(engine, "launch_together", instead.launch_together)
+        monkeypatch.setattr(engine, "_built", {})
     monkeypatch.setattr(baselines, "_kernels", {})
     yield instead.ptx
 

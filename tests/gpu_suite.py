@@ -25,6 +25,7 @@ PARTS = {
         "streams_gpu",
     ],
     "strategies": ["strategies", "real_graphs"],
+    "streamed": ["streamed_gpu"],
     "compressed": [
         "compressed_audit", "compressed_cuda", "compressed_entropy", "compressed_file",
         "compressed_graph", "compressed_ids", "compressed_propagation_gpu", "compressed_real",

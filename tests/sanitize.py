@@ -5,17 +5,19 @@
 
 and the same with ``--tool racecheck``. The first argument is a strategy, then the programs;
 ``auto compressed compressed-weighted`` runs on compressed graphs; ``compressed-packed`` and
-``compressed-cgr`` are parts of that, since racecheck takes minutes.
+``compressed-cgr`` are parts of that, since racecheck takes minutes. ``streamed`` and
+``streamed-weighted`` read lists in host memory.
 """
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 
 import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
-from glp_rapids.propagation.engines import gpu, gpu_compressed
+from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, update
 
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
@@ -36,6 +38,27 @@ def on_compressed(graph, lists, **options):
             expected = glp_rapids.label_propagation(graph, **FEW, device="cpu")
             same = np.array_equal(on_host(found), on_host(expected))
             print(f"{scheme} {segment}: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
+
+
+def on_streams(graph, **options):
+    """Stream lists, copied strip by strip and fetched row by row, in strips of a row or classes."""
+    host = graph.to("cpu")
+    for most in (1, gpu_streamed.MOST_OF_CLASS):
+        gpu_streamed.MOST = gpu_streamed.MOST_OF_CLASS = most
+        for gpu_streamed.SPARSE in (0.0, np.inf):
+            for direction in ("in", "both") if graph.directed else ("in",):
+                how = {**FEW, "direction": direction}
+                found = glp_rapids.label_propagation(
+                    host, device="gpu", way="streamed plain", **how, **options
+                )
+                expected = glp_rapids.label_propagation(host, **how, device="cpu")
+                same = found.equals(expected)
+                print(f"streamed: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
+
+
+def as_directed(graph):
+    """Return the graph with the same entries, of which each is an edge of its own."""
+    return replace(graph, directed=True, _derived={})
 
 
 def on_host(frame):
@@ -83,6 +106,8 @@ PROGRAMS = {
     "speaker": lambda graph, weighted, **o: glp_rapids.speaker_listener(
         graph, max_iter=2, classes=2, **o
     ),
+    "streamed": lambda graph, weighted, **o: on_streams(graph, **o),
+    "streamed-weighted": lambda graph, weighted, **o: on_streams(as_directed(weighted), **o),
     "compressed": lambda graph, weighted, **o: on_compressed(graph, LISTS, **o),
     "compressed-packed": lambda graph, weighted, **o: on_compressed(graph, LISTS[:1], **o),
     "compressed-cgr": lambda graph, weighted, **o: on_compressed(graph, LISTS[2:], **o),

@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from glp_rapids.cli import doctor, main
+from glp_rapids.cli import doctor, edge_files, label_propagation, main
 from glp_rapids.frames import files
 from glp_rapids.fraud import Monitor, find_clusters
 
@@ -90,6 +90,28 @@ def test_label_propagation_prints_csv_and_says_how_it_went(edges, capsys):
     assert out == "vertex,partition\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
     assert "6 vertices, 6 edges, on the cpu" in err
     assert "2 communities, the largest of 3, 3 vertices; modularity 0.5000" in err
+
+
+@pytest.mark.parametrize("options", [[], ["--memory-limit", "1GB"]])
+def test_what_does_not_fit_a_gpu_is_read_on_the_host(edges, monkeypatch, options):
+    read_graph, asked, ran = edge_files.read_graph, [], []
+
+    def read(options, **how):
+        asked.append(options.device)
+        if options.device != "cpu":
+            raise MemoryError("it does not fit")
+        return read_graph(options, **how)
+
+    monkeypatch.setattr(label_propagation, "choose", lambda device: "gpu")
+    monkeypatch.setattr(edge_files, "read_graph", read)
+    monkeypatch.setattr(
+        label_propagation, "_propagate", lambda graph, _, device: ran.append((graph.device, device))
+    )
+    monkeypatch.setattr(label_propagation, "_summarise", lambda *_: None)
+    monkeypatch.setattr(edge_files, "put_out", lambda *_: None)
+    assert main(["label-propagation", str(edges), *options]) == 0
+    assert asked == (["cpu"] if options else [None, "cpu"])
+    assert ran == [("cpu", "gpu")]
 
 
 @pytest.mark.parametrize("name", ["out.csv", "deep/out.tsv", "out.csv.gz", "out.parquet", "o.txt"])

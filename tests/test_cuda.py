@@ -160,3 +160,27 @@ def test_kernels_without_warp_intrinsics_agree_in_the_simulator(strategy):
         text=True,
     )
     assert run.stdout.strip() == "0 differ", run.stdout + run.stderr[-2000:]
+
+
+# As most runs are, and with all that makes them differ: weights, a program, readers apart.
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("run", "directed", "weights", "index_type", "capability"),
+    [
+        ("program", True, np.float64, np.int32, CAPABILITIES[0]),
+        ("classic", True, None, np.int64, CAPABILITIES[1]),
+        ("classic", False, None, np.int32, CAPABILITIES[-1]),
+        ("seeded", False, np.float32, np.int32, CAPABILITIES[3]),
+    ],
+)
+def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, index_type, capability):
+    graph = edges(weighted=weights is not None, dtype=weights)
+    indices = graph.indices.astype(index_type)
+    graph = replace(graph, indices=indices, directed=directed, _derived={})
+    monkeypatch.setitem(RUNS, run, partial(RUNS[run], way="streamed plain"))
+    ptx = compile_run(monkeypatch, run, graph, capability, strategies=["auto"])
+    names = [name for name, _ in ptx]
+    assert names.count("propagate_strips") == 1
+    assert set(names) <= {"propagate_strips", "start", "census"}
+    assert_target(ptx, capability)
+    assert not any("fma.rn" in code for code in ptx.values())

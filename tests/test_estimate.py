@@ -112,8 +112,8 @@ def test_sizes_alone():
 
 def test_taobao():
     found = estimate_memory((1_010_000_000, 23_200_000_000), memory_limit="150GB")
-    assert found["device"].tolist() == ["cpu"] * 4 + ["gpu"] * 2
-    assert found["fits"].tolist() == [False, True, True, True, False, True]
+    assert found["device"].tolist() == ["cpu"] * 4 + ["gpu"] * 3
+    assert found["fits"].tolist() == [False, True, True, True, False, True, True]
     plain = found[(found["device"] == "gpu") & (found["way"] == "plain")]
     assert plain["device_bytes"].item() == 4 * 23_200_000_000 + 59 * 1_010_000_000
 
@@ -125,7 +125,7 @@ def test_a_gpu_need_not_be_there(monkeypatch):
     assert found["fits"][found["device"] == "gpu"].isna().all()
     assert found["fits"][found["device"] == "cpu"].all()
     of_gpu = found[found["device"] == "gpu"].set_index("way")
-    assert (of_gpu["host_bytes"] == 0).all()
+    assert (of_gpu["host_bytes"] == 0).tolist() == [True, True, False]
     assert of_gpu["device_bytes"]["plain"] == gpu_bytes_of(graph)
     compressed = compress(graph)
     packed = estimate_memory(compressed, device="gpu").set_index("way")["device_bytes"]["packed"]

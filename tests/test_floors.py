@@ -15,7 +15,7 @@ FLOORS = (
     ("common",),
     ("jit", "frames"),
     ("graph",),
-    ("compressed", "multigpu"),
+    ("compressed", "multigpu", "outofcore"),
     ("ingest",),
     ("propagation", "cohesion", "traversal"),
     ("diversity", "metrics"),

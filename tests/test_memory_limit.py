@@ -534,11 +534,15 @@ def of_a_gpu(**facts):
     return SimpleNamespace(**given)
 
 
-@pytest.mark.parametrize("way", STREAMED)
-@pytest.mark.parametrize("scheme", [None, "packed"])
-def test_nothing_is_streamed_to_a_gpu_yet(way, scheme):
-    with pytest.raises(ValueError, match=r"runs on the CPU only so far; give device='cpu'"):
-        budget_of(of_a_gpu(scheme=scheme), Classic(), Options(way=way))
+def test_lists_on_a_gpu_are_not_streamed_to_it():
+    for way, scheme, words in (
+        ("streamed plain", None, r"pass graph\.to\('cpu'\), or take 'plain'"),
+        ("streamed plain", "packed", r"pass graph\.to_graph\(\), or take 'packed'"),
+        ("streamed packed", None, r"on the CPU only so far; give device='cpu'"),
+        ("streamed packed", "packed", r"on the CPU only so far; give device='cpu'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            budget_of(of_a_gpu(scheme=scheme), Classic(), Options(way=way))
 
 
 def test_ways_of_a_gpu_are_those_of_the_graphs_form():

@@ -10,6 +10,9 @@ it during a call, and the arrays of the graph that are in memory; compiled code 
 own. Seconds are the median of runs without that, after one that warms up, in turns with a run in
 memory that nothing limits, so that what disturbs one disturbs the other; by that run's median they
 are divided. Its labels are those to be found.
+
+On a GPU (``--device gpu``) lists are streamed from host memory: `beyond_gpu_memory` says how that
+is measured.
 """
 
 from __future__ import annotations
@@ -20,13 +23,14 @@ import re
 import tempfile
 import tracemalloc
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from glp_rapids import compress, estimate_memory, label_propagation
-from glp_rapids.bench import memory, subjects
+from glp_rapids.bench import beyond_gpu_memory, memory, subjects
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.device import LackOfMemory, memory_taken
@@ -83,6 +87,7 @@ class Measured:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
     subjects.add_options(parser, GRAPHS, repeats=3, threads="", device=False)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--limits", type=int, nargs="+", default=SHARES, metavar="PERCENT",
                         help="of what a run in memory takes beyond the least")  # fmt: skip
     parser.add_argument("--ways", nargs="+", default=tuple(WAYS), choices=tuple(WAYS))
@@ -92,6 +97,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Tables:
     """Return a table of all graphs, limits and ways."""
+    if options.device == "gpu":
+        measure_gpu = partial(beyond_gpu_memory.tables, options=options)
+        return subjects.each(options.graphs, "gpu", "beyond-memory", measure_gpu)
     threads = subjects.processors(options.threads)
     where = "in a mapped file" if options.mapped else "in memory"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from glp_rapids.cli import edge_files
 from glp_rapids.common.sizes import bytes_in_words
+from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import files
 from glp_rapids.propagation.ways import WAYS
 
@@ -63,16 +64,26 @@ def run(options: argparse.Namespace) -> None:
     edge_files.check_outputs(options)
     if options.initial is not None:
         options.initial = files.read_table(options.initial, ["vertex"])
-    graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
-    found = _propagate(graph, options)
+    where = choose(options.device)
+    if where == "gpu" and (options.memory_limit is not None or options.way == "streamed plain"):
+        options.device = "cpu"  # from where it is streamed, or moved if it fits
+    how = {"weight": options.weight, "directed": options.directed}
+    try:
+        graph = edge_files.read_graph(options, **how)
+    except MemoryError:
+        if where == "cpu" or options.device == "cpu":
+            raise
+        options.device = "cpu"
+        graph = edge_files.read_graph(options, **how)
+    found = _propagate(graph, options, where)
     _summarise(graph, found, options.variant)
     edge_files.put_out(found, options.output)
 
 
-def _propagate(graph: Any, options: argparse.Namespace) -> Any:
+def _propagate(graph: Any, options: argparse.Namespace, device: DeviceName) -> Any:
     from glp_rapids import label_propagation, layered_label_propagation, speaker_listener
 
-    shared = {"seed": options.seed, "device": graph.device, "progress": sys.stderr.isatty(),
+    shared = {"seed": options.seed, "device": device, "progress": sys.stderr.isatty(),
               "memory_limit": options.memory_limit, "way": options.way}  # fmt: skip
     if options.initial is not None:
         shared["initial"] = options.initial

@@ -69,6 +69,14 @@ def _label_propagation(device: Device) -> None:
         label_propagation(graph, initial=found, touched=range(9))
 
 
+def _streamed(device: Device) -> None:
+    from glp_rapids import label_propagation
+
+    for weights in (None, "float64"):
+        graph = _graph("cpu", weights)
+        label_propagation(graph, way="streamed plain", device=device, max_iter=3)
+
+
 def _layered(device: Device) -> None:
     from glp_rapids import layered_label_propagation
 
@@ -193,6 +201,7 @@ def _metrics(device: Device) -> None:
 WORK: dict[str, Callable[[Device], None]] = {
     "sparse-matrices": _sparse_matrices,
     "label-propagation": _label_propagation,
+    "streamed": _streamed,
     "layered": _layered,
     "speaker-listener": _speaker_listener,
     "seeded": _seeded,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.device import choose
+from glp_rapids.device import choose, free_on_gpu, gpu_of, release
 from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.propagation.memory import LITTLE, bytes_of_csr, gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ def results() -> ModuleType:
 
 def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGraph, Options]:
     """Return the graph of a call and the options of its run, which are checked first."""
+    from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.ingest.read import as_any_graph
 
     names = EdgeOptions.__annotations__
@@ -34,7 +38,59 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     run_options = Options(**{**defaults, **others})
     if run_options.memory_limit is not None:
         run_options.check_limit(choose(edges.get("device")))
-    return as_any_graph(graph, **edges), run_options
+    if not _may_stream(graph, choose(edges.get("device")), run_options):
+        return as_any_graph(graph, **edges), run_options
+    streaming = replace(run_options, streams_to="gpu")
+    limit = run_options.memory_limit
+    if run_options.way == "auto" and limit is None:
+        if isinstance(graph, BaseGraph) and not _fits(gpu_bytes_of(graph)):
+            return as_any_graph(graph, **{**edges, "device": "cpu"}), streaming
+        try:
+            made = as_any_graph(graph, **edges)
+        except MemoryError:  # to build it there takes more than to run on it
+            release()
+        else:
+            if made.scheme or _fits(gpu_bytes_of(made) - bytes_of_csr(made)):
+                return made, run_options
+            return made.to("cpu"), streaming
+    made = as_any_graph(graph, **{**edges, "device": "cpu"})
+    if made.scheme:
+        return made.to("gpu"), run_options
+    needed = gpu_bytes_of(made)
+    if run_options.way == "auto" and limit is not None and needed <= limit and _fits(needed):
+        return made.to("gpu"), run_options
+    return made, streaming
+
+
+def _may_stream(graph: Any, device: str, options: Options) -> bool:
+    """Tell whether lists of a graph may have to be streamed from host memory to a GPU."""
+    from glp_rapids.graph.graph import BaseGraph
+
+    if device != "gpu" or (isinstance(graph, BaseGraph) and graph.scheme) or _is_on_gpu(graph):
+        return False
+    return options.way == "streamed plain" or (options.way, options.strategy) == ("auto", "auto")
+
+
+def _fits(needed: int) -> bool:
+    """Tell whether so much is free on the GPU, or may be; little always is."""
+    if needed < LITTLE:
+        return True
+    free = free_on_gpu()
+    return free is None or needed <= free
+
+
+def _is_on_gpu(graph: Any) -> bool:
+    """Tell whether a graph, or what one is made of, lies in device memory."""
+    from glp_rapids.graph.graph import BaseGraph
+
+    if isinstance(graph, BaseGraph):
+        return graph.device == "gpu"
+    if "cudf" in sys.modules and hasattr(graph, "as_gpu_object"):  # a proxy of cudf.pandas
+        return True
+    if isinstance(graph, tuple):
+        return any(map(_is_on_gpu, graph))
+    rooms = ("cudf", "cugraph", "cupy", "cupyx", "dask_cudf", "pylibcugraph")
+    return type(graph).__module__.split(".")[0] in rooms or gpu_of(graph) is not None
 
 
 def warm(graph: BaseGraph, initial: Any, touched: Any, **how: Any) -> Start | None:

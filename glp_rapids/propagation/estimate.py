@@ -21,6 +21,7 @@ from glp_rapids.device import (
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
+from glp_rapids.propagation import gpu_memory
 from glp_rapids.propagation import memory as measured
 from glp_rapids.propagation.call import refuse
 from glp_rapids.propagation.options import Options, SweepOptions
@@ -123,8 +124,10 @@ def estimate_memory(
     frame
         A row for each device and way: ``way``, ``device``, ``device_bytes`` (on a GPU),
         ``host_bytes``, ``fits`` (null where nobody knows what is free, as on a GPU that is not
-        there). "plain" and "packed" are of a graph that is given so. What is streamed takes what
-        the limit leaves, up to a useful size; where it does not fit, the numbers are the least.
+        there). "plain" and "packed" are of a graph that is given so, "streamed plain" on a GPU of
+        one in host memory, where it and its copy in the order of the strips are. What is streamed
+        takes what the limit leaves, up to a useful size; where it does not fit, or nobody knows,
+        the numbers are the least.
 
     Raises
     ------
@@ -147,9 +150,10 @@ def estimate_memory(
     >>> taobao = (1_010_000_000, 23_200_000_000)  # a hundred days of it; GLP, TKDE 2024
     >>> found = estimate_memory(taobao, device="gpu", memory_limit="150GB", bits_per_entry=8)
     >>> found[["way", "device_bytes", "fits"]]
-          way  device_bytes   fits
-    0   plain  152390000000  False
-    1  packed   83800000000   True
+                  way  device_bytes   fits
+    0           plain  152390000000  False
+    1          packed   83800000000   True
+    2  streamed plain  122090000000   True
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         known = ", ".join(map(repr, ALGORITHMS))
@@ -266,7 +270,7 @@ def _made_bytes(given: Subject, options: Options, apart: bool) -> int:
     csr = measured.bytes_of_csr(given)
     places = measured.bytes_of_places(given) if given.scheme else 0
     if given.directed and options.direction == "both":
-        return places + csr + given.number_of_edges * measured.bytes_an_entry(given)
+        return places + csr + given.number_of_edges * gpu_memory.bytes_an_entry(given)
     if given.directed and (options.direction == "in" or apart):
         return 2 * places + (given.packed_bytes if given.scheme else csr)
     return places
@@ -278,9 +282,21 @@ def _on_gpu(
 ) -> list[tuple]:  # fmt: skip
     rows = []
     for name in ("plain", "packed"):
-        size = measured.gpu_bytes(
-            subject.number_of_vertices, subject.number_of_edges, measured.bytes_an_entry(subject),
+        size = gpu_memory.gpu_bytes(
+            subject.number_of_vertices, subject.number_of_edges, gpu_memory.bytes_an_entry(subject),
             subject.directed, subject.packed_bytes if name == "packed" else None,
         )  # fmt: skip
         rows.append((name, "gpu", size, 0, None if limit is None else size <= limit))
+    traits = traits_of(program, weighted=subject.weights is not None)
+    both = subject.directed and options.direction == "both"
+    readers = traits.skip_inactive and options.skip_inactive
+    classes = options.classes if options.update == "semi" else 1
+    size, fits = gpu_memory.gpu_streamed_bytes(
+        subject, _state(subject, graph, program),
+        subject.words if classes > 1 or options.explore > 0 or options.tie_break == "hash" else 0,
+        traits, subject.directed and not both and readers, limit,
+    )  # fmt: skip
+    host = 0 if mapped else measured.bytes_of_csr(subject)
+    host += subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
+    rows.append(("streamed plain", "gpu", size, host, fits))
     return rows

@@ -17,10 +17,11 @@ import numpy as np
 
 from glp_rapids.common.sizes import UNITS
 from glp_rapids.compressed.choose_codes import SAMPLE
-from glp_rapids.device import LackOfMemory, memory_free, memory_taken
+from glp_rapids.device import LackOfMemory, free_on_gpu, memory_free, memory_taken
+from glp_rapids.propagation.gpu_memory import GPU_PLANNING, bytes_an_entry, gpu_bytes_of
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
-from glp_rapids.propagation.workload import hashes
+from glp_rapids.propagation.workload import TooLittleMemory, hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +41,7 @@ LITTLE = 64 * UNITS["MIB"]
 LEAST_OBJECTS, OF_LIMIT, MOST_OBJECTS = 64 * UNITS["KIB"], 64, 512 * UNITS["KIB"]
 # Bytes beside the graph, rounded up: a look at what is free is all that depends on them.
 AN_ENTRY, A_VERTEX = 48, 256
-# On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
-GPU_PLAIN, GPU_PACKED = 59, 60
+OF_FREE = 16  # of what is free on a GPU, one part in so many is left to others, and to the driver
 REVERSE = {"in": "out", "out": "in", "both": "both"}
 A_NUMBER = 80  # bytes an entry whose numbers are counted: 51 to 80 on eight graphs
 PACKED_BITS = 10  # an entry, where no lists can be looked at: between a crawl and a random graph
@@ -116,6 +116,13 @@ class Budget:
 
     def choose(self, workload: Workload, traits: Traits, fields: dict[str, Any]) -> Chosen:
         """Choose the first way that fits; raise if none does."""
+        if self.options.streams_to == "gpu":
+            arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
+            state = sum(array.nbytes for array in arrays)
+            memory = None if self.limit is None else self.limit - state
+            caches = self.options.memory_limit is not None or self.options.way == "auto"
+            workload = replace(workload, memory=memory, caches=caches)
+            return Chosen(self.ways[0], workload, state)
         if self.graph.device == "gpu":
             return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
         arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
@@ -146,23 +153,33 @@ class Budget:
         """Return what a run of the first way takes beside its state; kept, for the next is soon."""
         unit = traits.unit_votes and traits.default_score
         key = "taken", self.ways[0], workload.classes, unit, workload.skip
-        if key not in workload.kept:
+        taken = workload.kept.get(key)
+        if taken is None:  # another thread may clear what is kept
             plans, way = _plans(), self.ways[0]
             sizes, lists = plans.sizes_of(workload, traits), _taken(self.graph, workload)
             largest = partial(plans.largest_class_of, workload)
-            workload.kept[key] = total_of(way, sizes, largest, lists, 0, None).size
-        return workload.kept[key]
+            taken = workload.kept[key] = total_of(way, sizes, largest, lists, 0, None).size
+        return taken
+
+    def lack_of_streams(self, error: TooLittleMemory, state: int) -> LackOfMemory:
+        """Return the error that says by how much the limit is too low for streams to a GPU."""
+        needed = self.limit + error.lacking
+        parts = {"labels and state": state, **error.parts}
+        return self._lack(needed, f"takes {needed:,} at the least", self.ways[0], parts)
 
     def _lack(self, needed: int, takes: str, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""
-        graph, given = self.graph, self.options.memory_limit is not None
+        graph, given = self.graph, self.options.memory_limit == self.limit
+        device = self.options.streams_to or graph.device
         limit = f"memory_limit={self.limit:,} bytes is" if given else (
             f"the {self.limit:,} bytes that are free, or held by the graph, are"
         )  # fmt: skip
         taken = "; ".join(f"{name}: {size:,}" for name, size in parts.items())
         mend = "raise memory_limit" if given else "free some"
-        if graph.device == "gpu":
+        if device == "gpu":
             mend += ", compress the graph (glp_rapids.compress), or use host memory (device='cpu')"
+            if graph.device == "gpu" and not graph.scheme:
+                mend += ", or let its lists be streamed from there (pass graph.to('cpu'))"
         elif memory_taken(*graph.rows("out").arrays()):
             mend += ", let the graph lie in a mapped file (CompressedGraph.open), which takes none"
         if self.options.way != "auto":
@@ -172,7 +189,7 @@ class Budget:
         return LackOfMemory(
             f"graph: {limit} {needed - self.limit:,} too little to propagate labels over its "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
-            f"{graph.device}: {way!r} {takes} ({taken}); {mend}"
+            f"{device}: {way!r} {takes} ({taken}); {mend}"
         )
 
 
@@ -187,6 +204,21 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         Labels and state, or what has to be made of the graph first, do not fit.
     """
     budget = Budget(graph, options, ways_of(graph, options), options.memory_limit, held)
+    if options.streams_to == "gpu":
+        free = free_on_gpu()
+        usable = None if free is None else free - free // OF_FREE
+        limits = [limit for limit in (options.memory_limit, usable) if limit is not None]
+        budget.limit = min(limits, default=None)
+        _check_host(graph, program, options)
+        state = graph.number_of_vertices * (
+            graph.index_dtype.itemsize + program._bytes_a_vertex(graph.index_dtype)
+        )
+        planning = GPU_PLANNING * graph.number_of_vertices
+        if budget.limit is not None and state + planning > budget.limit:
+            parts = {"labels and state": state, "the order of the rows, while made": planning}
+            takes = f"takes {state + planning:,} before any list comes"
+            raise budget._lack(state + planning, takes, budget.ways[0], parts)
+        return budget
     if graph.device == "gpu":
         needed = gpu_bytes_of(graph)
         if budget.limit is not None and needed > budget.limit:
@@ -215,26 +247,25 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     return budget
 
 
-def gpu_bytes(
-    vertices: int, entries: int, bytes_an_entry: int, directed: bool, packed: int | None = None
-) -> int:
-    """Estimate the peak of a run on a GPU, the graph included; ``packed``: bytes of its lists."""
-    if packed is not None:
-        return packed + GPU_PACKED * vertices
-    return entries * bytes_an_entry * (2 if directed else 1) + GPU_PLAIN * vertices
-
-
-def gpu_bytes_of(graph: BaseGraph) -> int:
-    """Estimate the peak of a run of a graph on a GPU, see `gpu_bytes`."""
-    wide = 0 if graph.scheme else bytes_an_entry(graph)
-    packed = graph.nbytes if graph.scheme else None
-    return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
-
-
-def bytes_an_entry(graph: BaseGraph) -> int:
-    """Return the bytes of a neighbour and its weight in plain lists."""
-    weights = 0 if graph.weights is None else graph.weights.dtype.itemsize
-    return graph.index_dtype.itemsize + weights
+def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
+    """Raise if lists to be streamed to a GPU do not fit host memory once more, pinned."""
+    both = graph.directed and options.direction == "both"
+    readers = wants_readers(graph, program, options, "plain")
+    lists = graph.number_of_edges * bytes_an_entry(graph) * (2 if both else 1)
+    if graph.directed and readers and not both:
+        lists += graph.number_of_edges * graph.index_dtype.itemsize
+    which = options.direction if graph.directed else None
+    if "strips" in graph._derived.get(("kept", which), {}):
+        lists = 0  # there already, unless it was of other classes
+    needed = lists + bytes_to_make(graph, options, "plain", readers)
+    if needed >= LITTLE and needed > (free := memory_free("cpu")):
+        raise LackOfMemory(
+            f"graph: to stream the lists of its {graph.number_of_vertices:,} vertices and "
+            f"{graph.number_of_edges:,} entries to the gpu takes {needed:,} bytes of host memory "
+            f"(they are copied in the order of the strips, and pinned), {needed - free:,} more "
+            "than are free there; free some, or use device='cpu', which streams them from where "
+            "they lie"
+        )
 
 
 def wants_readers(graph: BaseGraph, program: Program, options: Options, form: str) -> bool:

@@ -71,6 +71,7 @@ class Options:
     progress: bool | Callable[[dict], None] = False
     stops: bool = True  # by its own criterion, before max_iter
     merges: bool = True  # neighbouring classes once little changes
+    streams_to: DeviceName | None = None  # where a graph in host memory is run; None: where it is
 
     def __post_init__(self) -> None:
         check_choice("update", self.update, get_args(Update))

@@ -141,7 +141,7 @@ def _in_all(graph: Graph, gammas: list, reports: list[dict]) -> dict[str, Any]:
         "sweeps": sum(report["sweeps"] for report in reports),
         "seconds": sum(report["seconds"] for report in reports),
         "device": graph.device,
-        **{name: reports[0][name] for name in ("way", "memory_limit") if reports},
+        **{name: reports[0][name] for name in ("device", "way", "memory_limit") if reports},
         "layers": [
             dict(report, gamma=gamma) for gamma, report in zip(gammas, reports, strict=True)
         ],

@@ -21,14 +21,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.progress import reporting
-from glp_rapids.device import LackOfMemory, memory_free, memory_in_use, module_on, to_device
+from glp_rapids.device import (
+    DeviceName,
+    LackOfMemory,
+    memory_free,
+    memory_in_use,
+    module_on,
+    to_device,
+)
+from glp_rapids.outofcore.peak import watched
 from glp_rapids.propagation.failures import LOWEST, explain_failure
 from glp_rapids.propagation.memory import budget_of, gpu_bytes_of
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, initial_state
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ways import decoded_for_good
-from glp_rapids.propagation.workload import workload_of
+from glp_rapids.propagation.workload import TooLittleMemory, workload_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -54,11 +62,15 @@ def run(
     ``start``: where a warm run begins; None: each vertex with what the program says.
     """
     try:
-        return _run(graph, program, options, held, start)
+        with watched(options.streams_to) as peak:
+            outcome = _run(graph, program, options, held, start)
+        if options.streams_to is not None:
+            outcome.report["peak"] = peak.most or None
+        return outcome
     except LackOfMemory:
         raise
     except MemoryError as error:
-        device, needed = graph.device, gpu_bytes_of(graph)
+        device, needed = options.streams_to or graph.device, gpu_bytes_of(graph)
         raise LackOfMemory(
             f"graph: there is too little memory to propagate labels over its "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
@@ -80,12 +92,13 @@ def _run(
 
     held += 0 if start is None else start.labels.nbytes
     budget = budget_of(graph, program, options, held)
-    xp = module_on(graph.device)
+    device = options.streams_to or graph.device
+    xp = module_on(device)
     number_of_vertices = graph.number_of_vertices
-    state = initial_state(program, graph, lambda array: to_device(array, graph.device))
+    state = initial_state(program, graph, lambda array: to_device(array, device))
     labels = state.pop("labels", None)
     if start is not None:
-        labels = _warm_labels(program, labels, start, graph)
+        labels = _warm_labels(program, labels, start, device)
     singletons = labels is None  # each vertex begins with a label of its own
     if singletons:
         labels = xp.arange(number_of_vertices, dtype=graph.index_dtype)
@@ -109,13 +122,15 @@ def _run(
             f"direction={options.direction!r} of a directed compressed graph decodes it for good; "
             f"strategy must then be one of {choices}, not 'decode'"
         )
-    engine_class, target = engine_of(graph.device, budget.ways[0], options.strategy)
+    engine_class, target = engine_of(device, budget.ways[0], options.strategy)
     compiled = compile_program(program, target, _host_types(fields), rows.weights)
     workload = workload_of(source, rows, program, compiled.traits, options, singletons)
     rule = rule_of(program, compiled.traits, workload, options, state)
     if start is not None:
         marks = compiled.traits.plain and options.explore == 0
-        active = first_active(start, rule, workload, options)
+        active = None
+        if options.streams_to is None:
+            active = first_active(start, rule, workload, options)
         workload = replace(workload, marks=marks, active=active)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
     if way != budget.ways[0]:
@@ -128,9 +143,12 @@ def _run(
             largest = workload.largest_amount
             raise ValueError(explain_failure(failure, program, traits, graph, largest, sweep))
 
-    pending = None
+    pending, facts = None, {}
     if not schedule.over:
-        engine = engine_class(workload, compiled, fields)
+        try:
+            engine = engine_class(workload, compiled, fields)
+        except TooLittleMemory as error:
+            raise budget.lack_of_streams(error, predicted) from None
         engine.start()
         check(engine.failure())
         with reporting(options.progress, _show, desc="sweeps", unit="sweep") as tell:
@@ -143,6 +161,7 @@ def _run(
                 check(engine.failure())
         if rule is not None:
             pending = engine.pending()
+        facts = engine.facts()
     changed = schedule.changed
     if changed and changed[-1] == 0:  # so all that were not left out for good reasons are settled
         pending = np.empty(0, np.int64)
@@ -154,26 +173,33 @@ def _run(
         "changed": changed,
         "converged": schedule.settled,
         "seconds": time.perf_counter() - begin,
-        "device": graph.device,
-        "memory_in_use": memory_in_use(graph.device),
+        "device": device,
+        "memory_in_use": memory_in_use(device),
         "way": way,
         "memory_limit": budget.limit,
-        "predicted": predicted,
+        "predicted": predicted + facts.pop("predicted", 0),
+        **facts,
     }
     if rule is not None:
         report["pending"] = pending_text(rule, workload, pending)
     if rows.scheme is not None:
         report["compressed"] = rows.scheme
-    return Outcome(graph, fields["labels"], {**state, **fields}, report)
+    fields = {**state, **fields}
+    if device != graph.device:
+        fields = {
+            name: to_device(value, graph.device) if getattr(value, "ndim", 0) else value
+            for name, value in fields.items()
+        }
+    return Outcome(graph, fields["labels"], fields, report)
 
 
-def _warm_labels(program: Program, labels: Any, start: Start, graph: BaseGraph) -> Any:
+def _warm_labels(program: Program, labels: Any, start: Start, device: DeviceName) -> Any:
     if labels is not None:
         raise ValueError(
             f"{type(program).__name__}.initial_state gives labels, which are not named after "
             "vertices as those of initial are; leave initial out, or the labels"
         )
-    return to_device(start.labels, graph.device)
+    return to_device(start.labels, device)
 
 
 def _show(bar: Any, facts: dict) -> None:

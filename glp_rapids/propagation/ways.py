@@ -2,7 +2,8 @@
 
 On a CPU streamed lists stay where they lie, in memory or in a mapped file, and cost nothing but a
 buffer. So a plain graph is never packed there unless it is asked for: the packed lists would come
-on top of the plain ones, which the caller holds. On a GPU there is one way for each form of lists.
+on top of the plain ones, which the caller holds. On a GPU there is one way for each form of lists
+that are there; plain ones in host memory are streamed where the limit of memory is too low.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ TRIED = {
     ("gpu", "plain"): ("plain",),
     ("gpu", "compressed"): ("packed",),
 }
+# What a graph in host memory can go on a GPU that it is streamed to.
+STREAMED_TO_GPU = ("streamed plain",)
 ASKED_FOR = {("cpu", "plain"): ("packed", "streamed packed"), ("cpu", "compressed"): ("plain",)}
 
 
@@ -59,7 +62,7 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
     device, way = graph.device, options.way
     both = graph.directed and options.direction == "both"
     form = "compressed" if graph.scheme and not both else "plain"
-    tried = TRIED[device, form]
+    tried = TRIED[device, form] if options.streams_to is None else STREAMED_TO_GPU
     if way == "auto":
         return tried
     possible = (*tried, *ASKED_FOR.get((device, form), ()))
@@ -69,9 +72,12 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
         return (way,)
     choices = " or ".join(map(repr, possible))
     if device == "gpu" and WAYS[way].streamed:
-        raise ValueError(
-            f"way={way!r} runs on the CPU only so far; give device='cpu', or a way of {choices}"
-        )
+        reason = "packed lists are streamed on the CPU only so far; give device='cpu'"
+        if WAYS[way].form == "plain":
+            reason = "lists come from host memory; the graph is on the GPU, so pass graph.to('cpu')"
+            if form == "compressed":
+                reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
+        raise ValueError(f"way={way!r} is not for this graph on a GPU: {reason}, or take {choices}")
     if both and WAYS[way].form == "compressed":
         reason = "direction='both' may name a neighbour twice, which no compressed list can"
     elif WAYS[way].form == "compressed":

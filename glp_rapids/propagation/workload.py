@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from glp_rapids.graph.rows import Rows
 
 
+class TooLittleMemory(Exception):
+    """An engine would take ``lacking`` bytes more than it may; ``parts``: bytes, by what for."""
+
+    def __init__(self, lacking: int, parts: dict[str, int]):
+        super().__init__(lacking)
+        self.lacking, self.parts = lacking, parts
+
+
 @dataclass(frozen=True)
 class Workload:
     """One run, as every engine gets it: whose labels a row reads, who reads a row, the votes.
@@ -29,6 +37,7 @@ class Workload:
     is hashed in the place of a vertex. In ``kept``, which
     stays on the graph, an engine may leave what the next run on the same rows can use. ``memory``:
     the bytes that an engine which streams may take for arrays of its own; None: as it likes.
+    ``caches``: it takes all of that, for lists that stay.
     ``marks``: few labels will change, so readers of changes are marked from the first sweep on;
     ``active``: then only these are evaluated in it, and who is woken; None: all.
     """
@@ -47,6 +56,7 @@ class Workload:
     id_words: IdWords
     kept: dict[tuple, Any]
     memory: int | None = None
+    caches: bool = True
     marks: bool = False
     active: np.ndarray | None = None
 

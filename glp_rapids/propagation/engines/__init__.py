@@ -41,6 +41,12 @@ def _gpu_compressed() -> Build:
     return CompressedPersistentEngine
 
 
+def _gpu_streamed() -> Build:
+    from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
+
+    return StreamedGpuEngine
+
+
 def _decode_first() -> Build:
     from glp_rapids.propagation.baselines.decode_first import DecodeEngine
 
@@ -63,6 +69,7 @@ ENGINES: dict[tuple[str, str], dict[str, Callable[[], Build]]] = {
     ("cpu", "streamed packed"): {"auto": _cpu_streamed},
     ("cpu", "streamed plain"): {"auto": _cpu_streamed},
     ("gpu", "plain"): {"auto": _gpu, **{name: partial(_baseline, name) for name in BASELINES}},
+    ("gpu", "streamed plain"): {"auto": _gpu_streamed},
     ("gpu", "packed"): {"auto": _gpu_compressed, "decode": _decode_first},
 }
 

@@ -20,6 +20,7 @@ from glp_rapids.propagation.engines.workspace import (
     CHANGED,
     CONTROL,
     LARGEST_LAUNCH,
+    PlanSizes,
     Workspace,
     arrays_of,
 )
@@ -78,9 +79,9 @@ class PersistentEngine:
         kept = workload.kept
         self._workspace = kept.pop(self._key, None)
         if self._workspace is None:
-            kept.clear()  # runs of many kinds would otherwise pile up memory on a graph
+            self._make_room(kept)
             self._workspace = self._new_workspace()
-        if workload.skip:
+        if self._workload.skip:
             self._workspace.slack.fill(0)
         self._bound = tuple(bound(value) for value in fields.values())
         self._numbers = Numbers(
@@ -94,6 +95,10 @@ class PersistentEngine:
         self._distinct = bool(workload.distinct)
         self._kept_words = np.array([0, -1, 1], np.int64)
         self._failure = 0
+
+    def _make_room(self, kept: dict[tuple, Any]) -> None:
+        """Let go of what others left: runs of many kinds would pile up memory on a graph."""
+        kept.clear()
 
     def _kernels(self) -> tuple:
         return kernels_of(self._compiled, self._workload.rows.indices.dtype.type)
@@ -137,8 +142,8 @@ class PersistentEngine:
         rows, readers, lists = self._rows(plan)
 
         made = arrays_of(
-            plan, functions, prunes, not self._compiled.traits.default_update,
-            workload.graph.number_of_vertices if workload.skip else 1,
+            PlanSizes.of(plan), functions, prunes, not self._compiled.traits.default_update,
+            workload.graph.number_of_vertices if self._workload.skip else 1,
             self._long_lists(plan), shared_memory.CLOCKED * limits.blocks * persistent.MOMENTS, xp,
         )  # fmt: skip
         return Workspace(
@@ -185,6 +190,25 @@ class PersistentEngine:
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps in one launch."""
+        workspace = self._workspace
+        how, before = self._begin(schedule, sweeps)
+        blocks = -(-workspace.plan.entries_a_group // (2 * THREADS))
+        launch_together(
+            self._propagate, max(blocks, multiprocessors()), THREADS,
+            workspace.plan_arrays, workspace.tables, workspace.hubs, workspace.pieces,
+            workspace.run, workspace.rows, workspace.readers, workspace.lists, self._bound, how,
+            self._numbers,
+        )  # fmt: skip
+        self._record(schedule, before)
+        if schedule.over and not self._failure:
+            self._trim(workspace)
+            self._workload.kept[self._key] = workspace
+
+    def _begin(self, schedule: Schedule, sweeps: int) -> tuple[LaunchSchedule, int]:
+        """Write the words of a launch; return what it has to do, and how many sweeps it knows of.
+
+        These were done before it.
+        """
         workspace, options, done = self._workspace, schedule.options, len(schedule.changed)
         # The sweeps that still have a say in when to stop come before the new ones.
         before = min(done, LARGEST_LAUNCH // 2)
@@ -199,21 +223,15 @@ class PersistentEngine:
             # The least change so far still counts, though its sweep has no place any more.
             words[CHANGED] = min(schedule.changed[schedule.explored : done - before + 1])
         workspace.words[:] = to_device(words, device_of(self._fields["labels"]))
-        blocks = -(-workspace.plan.entries_a_group // (2 * THREADS))
-        launch_together(
-            self._propagate, max(blocks, multiprocessors()), THREADS,
-            workspace.plan_arrays, workspace.tables, workspace.hubs, workspace.pieces,
-            workspace.run, workspace.rows, workspace.readers, workspace.lists, self._bound, how,
-            self._numbers,
-        )  # fmt: skip
-        words = to_host(workspace.words)
+        return how, before
+
+    def _record(self, schedule: Schedule, before: int) -> None:
+        """Read what the launches of a sweep, or of several, have changed."""
+        words, done = to_host(self._workspace.words), len(schedule.changed)
         self._kept_words = words[CONTROL:CHANGED].copy()
         for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
             schedule.record(changed)
         self._note_failure()
-        if schedule.over and not self._failure:
-            self._trim(workspace)
-            self._workload.kept[self._key] = workspace
 
     def _trim(self, workspace: Workspace) -> None:
         """Let go of what is made anew sooner than kept, before another thread finds it."""
@@ -245,6 +263,10 @@ class PersistentEngine:
 
     def pending(self) -> None:
         """Return None: nobody noted which vertices are not known to be settled."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the report of a run says of this engine besides: nothing."""
+        return {}
 
     def failure(self) -> int:
         """Give what a function of the program got wrong (see `failures`), or 0."""

@@ -35,6 +35,10 @@ class SweptEngine(ABC):
         """Return what a function of the program got wrong (see `failures`), or 0."""
         return 0
 
+    def facts(self) -> dict[str, Any]:
+        """Return what the report of a run says of this engine besides."""
+        return {}
+
     def pending(self) -> np.ndarray | None:
         """Return the vertices that are not known to be settled, ascending; None: nobody noted."""
         return None

@@ -52,8 +52,30 @@ class Workspace:
     bound_errors: Any
 
 
+class PlanSizes(NamedTuple):
+    """What of a plan decides about the size of a workspace."""
+
+    slots: int  # of the hubs' tables
+    hubs: int
+    pieces: int
+    listed: int  # vertices
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanSizes:
+        """Return those of a plan."""
+        pieces = plan.hubs["of_piece"].shape[0]
+        return cls(plan.table_slots, plan.number_of_hubs, pieces, plan.vertices.size)
+
+
+def bytes_of(*how: Any) -> int:
+    """Return how many bytes `arrays_of` takes for the same arguments but the last."""
+    kinds = _wanted(*how)
+    return sum(_size(kept) for kind in kinds for kept in (kind.values() if isinstance(kind, dict)
+                                                          else kind))  # fmt: skip
+
+
 def arrays_of(
-    plan: Plan, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int,
+    sizes: PlanSizes, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int,
     long_lists: int, clock: int, xp: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Make ``tables``, ``pieces`` and ``run`` of a workspace, and the arrays the host writes.
@@ -61,9 +83,31 @@ def arrays_of(
     ``slack``: for how many vertices there is one; ``long_lists``: so many lists of readers all
     blocks share; ``clock``: so many times are written down.
     """
+    tables, of_pieces, of_run, host = _wanted(
+        sizes, functions, prunes, keeps_score, slack, long_lists, clock
+    )
+    made = _cut([*tables, *of_pieces, *of_run.values(), *host.values()], xp)
+    tables = HubTables(*(next(made) for _ in tables))
+    of_pieces = Pieces(*(next(made) for _ in of_pieces))
+    of_run = {name: next(made) for name in of_run}
+    host = {name: next(made) for name in host}
+    words = host["words"]
+    run = Run(
+        **of_run,
+        changed=words[CHANGED:],
+        drawn=words[DRAWN:BARRIER],
+        barrier=words[BARRIER:CONTROL],
+        control=words[CONTROL:CHANGED],
+    )
+    return {"tables": tables, "pieces": of_pieces, "run": run, "slack": run.slack, **host}
+
+
+def _wanted(
+    sizes: PlanSizes, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int,
+    long_lists: int, clock: int,
+) -> tuple[HubTables, Pieces, dict[str, Kept], dict[str, Kept]]:  # fmt: skip
     index_type, vote_type, score_type = functions.types
-    slots, hubs = plan.table_slots, plan.number_of_hubs
-    pieces, listed = plan.hubs["of_piece"].shape[0], plan.vertices.size
+    slots, hubs, pieces, listed = sizes
     pruning = slots if prunes else 1
     tables = HubTables(
         labels=Kept(slots, index_type, absent=True),
@@ -91,20 +135,12 @@ def arrays_of(
         "words": Kept(CHANGED + LARGEST_LAUNCH, np.int64),
         "errors": Kept(WORDS, np.int64),
     }
-    made = _cut([*tables, *of_pieces, *of_run.values(), *host.values()], xp)
-    tables = HubTables(*(next(made) for _ in tables))
-    of_pieces = Pieces(*(next(made) for _ in of_pieces))
-    of_run = {name: next(made) for name in of_run}
-    host = {name: next(made) for name in host}
-    words = host["words"]
-    run = Run(
-        **of_run,
-        changed=words[CHANGED:],
-        drawn=words[DRAWN:BARRIER],
-        barrier=words[BARRIER:CONTROL],
-        control=words[CONTROL:CHANGED],
-    )
-    return {"tables": tables, "pieces": of_pieces, "run": run, "slack": run.slack, **host}
+    return tables, of_pieces, of_run, host
+
+
+def _size(kept: Kept) -> int:
+    """Return the bytes of an array, with what there is to the next one."""
+    return -(-max(kept.size, 1) * np.dtype(kept.dtype).itemsize // ALIGNMENT) * ALIGNMENT
 
 
 def _cut(wanted: list[Kept], xp: Any) -> Any:

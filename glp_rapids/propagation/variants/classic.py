@@ -102,8 +102,11 @@ def label_propagation(
     memory_limit : int or str, optional
         Bytes, or a text such as "40GB" or "512MiB", that the run may take, the graph included. A
         graph in a mapped file takes none. With less than the fastest run needs, lists are
-        streamed, and the result is the same. None: what is free on the host; on a GPU a run takes
-        what it needs, or fails. `estimate_memory` says what is needed.
+        streamed, and the result is the same. To a GPU they are streamed from host memory, where the
+        graph is then built, never on the GPU; what lies on the GPU already has to fit. None: what
+        is free; where another allocator than CuPy's pool is set, as RMM's, a GPU is tried first,
+        and lists are streamed if the graph cannot be built there. `estimate_memory` says what is
+        needed.
     way : {"auto", "plain", "packed", "streamed packed", "streamed plain"}
         How neighbour lists are held. "plain": in memory, on a CPU copied class by class. "packed":
         compressed. Streamed: those of a class are read into a buffer, strip by strip, from where
@@ -111,7 +114,8 @@ def label_propagation(
         "streamed plain", or, for a `CompressedGraph`, of "packed" and "streamed packed": on a CPU
         streaming costs no memory but the buffer, so packing what the caller holds plain would save
         none. A way that is asked for converts the graph, on a CPU; the other form is kept on it.
-        A GPU has "plain" for plain graphs and "packed" for compressed ones.
+        A GPU has "plain" and, for graphs in host memory, "streamed plain"; for compressed graphs
+        it has "packed".
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
@@ -124,9 +128,14 @@ def label_propagation(
         (vertices that the first sweep looked at, but for those woken in it), ``pending`` (those
         that were not known to be settled in the end, as a text; None: all may be), ``seconds``,
         ``device``, ``memory_in_use``, ``way``, ``memory_limit`` (bytes, the graph included; None
-        where nobody gave one and the run is on a GPU, or takes so little that nobody looked what is
-        free) and ``predicted`` (bytes, of the run at its peak, the graph included; on a GPU an
-        upper figure); and ``compressed``, the scheme, where lists were read compressed.
+        where nobody gave one and the run is in a GPU's memory, or takes so little that nobody
+        looked what is free; of streams to a GPU what is free there, less 1 part in 16, if that is
+        less than what was given) and ``predicted`` (bytes, of the run at its peak, the graph
+        included; on a GPU an upper figure, but for streams); ``compressed``, the scheme, where
+        lists were read compressed; and of lists streamed to a GPU: ``peak`` (bytes that arrays took
+        there; None under another allocator than CuPy's), ``bytes_over_bus``, ``share_cached`` (of
+        the lists, that stayed there) and ``pinned`` (False: the system let nobody pin so much host
+        memory, so copies are staged by the driver, and nobody is skipped).
 
     Raises
     ------
@@ -148,6 +157,12 @@ def label_propagation(
     leaves, down to the longest row; beside it 23 bytes a vertex (53 if ``update="sync"``) and for
     each thread 8 more, or 32 an entry of the longest row where that is less. Frames of results are
     made when that is free again.
+    Streamed to a GPU, lists lie in pinned host memory once more, in the order of the classes, and
+    stay there with the graph (pinning takes 0.4 s a GiB, once). On the GPU there are beside labels
+    and state 25 bytes a vertex that has neighbours, 8 more if directed, and two strips, of a class
+    (at most 4 GiB each) or 64 MB, less under a low limit, down to two longest rows; what is left
+    keeps the longest rows of each class there. At first the order is made, by 32 bytes a vertex.
+    Sweeps in which little is active read only what is.
     A `CompressedGraph` is read as it is. On a CPU that takes 30 bytes a vertex beside it, 16 to 24
     more with weights, and 8 for each thread. Of a directed one the transpose, for
     ``direction="in"``, is made at the first run, by way of the plain graph, and kept compressed;

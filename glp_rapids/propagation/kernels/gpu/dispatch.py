@@ -59,8 +59,12 @@ def build(
     note_time: Any,
     target: Target,
     decoding: Decoding | None = None,
+    streamed: bool = False,
 ) -> Evaluation:
-    """Make the functions of one program, for compressed lists if ``decoding`` says how."""
+    """Make the functions of one program, for compressed lists if ``decoding`` says how.
+
+    ``streamed``: plain rows lie in a buffer, too.
+    """
     keeps_score = not compiled.traits.default_update
     prunes = functions.growing and not keeps_score
     note = build_note(compiled.traits, target)
@@ -71,8 +75,8 @@ def build(
         if decoding.bufferless:
             reader = read_packed.build(functions.index_type, decoding.ordered, target)
             fill_buffer, load_classes = None, packed_numbers.load_classes
-    warp_ticket = warp_work.build(functions, reader, note, keeps_score, decoding, decode)
-    buffered = fill_buffer is not None
+    buffered = streamed or fill_buffer is not None
+    warp_ticket = warp_work.build(functions, reader, note, keeps_score, decoding, decode, buffered)
     work = block_work.build(functions, reader.read_entries, note, prunes, buffered)
     block_item, collect_piece = work.evaluate, work.collect
 

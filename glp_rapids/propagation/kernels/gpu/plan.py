@@ -118,6 +118,16 @@ class Limits:
     longest: int = WARP_BINS[WARP_TABLE].largest_degree  # of rows that a warp reads alone
 
 
+class Listed(NamedTuple):
+    """Vertices in the order of a plan, and where the ranges of degrees of each group are."""
+
+    vertices: Any
+    starts: Any
+    degrees: Any
+    begins: list[np.ndarray]  # by level: [groups, RANGES]
+    ends: list[np.ndarray]
+
+
 class Listing(NamedTuple):
     """What the functions that sort the vertices work on, a vertex or a position each."""
 
@@ -150,31 +160,40 @@ def make_plan(
     """
     xp = array_module(indptr)
     entries = -(-number_of_edges // (classes * strips))
-    degrees, ranges = _bins(entries, limits)
+    degrees, ranges = bins(entries, limits)
     spans = spans_of(classes)
     coarse = spans[-1] if merges else 1
-    vertices, starts, degree, ends = _listed(
+    vertices, starts, degree, ends = listed_vertices(
         indptr, dtype, degrees, ranges, id_words, (classes, coarse, strips), strip, xp
     )
-    begins, ends = _range_ends(ends, spans if merges else [1], classes)
-    of_hubs = ([bound[:, HUBS] for bound in bounds] for bounds in (begins, ends))
-    cut = hub_pieces.cut(degree, *of_hubs, limits.slots, limits.handed_over)
+    begins, ends = range_ends(ends, spans if merges else [1], classes)
     rows = np.cumsum([0, *map(len, begins)])
-    begins, ends = np.concatenate(begins), np.concatenate(ends)
     if merges:
         levels = [(span, *row, 1) for span, row in zip(spans, pairwise(rows), strict=True)]
     else:
         levels = [(span, 0, classes * strips, span * strips) for span in spans]
+    listed = Listed(vertices, starts, degree, begins, ends)
+    return assembled(listed, np.array(levels), limits, entries, strips)
+
+
+def assembled(
+    listed: Listed, levels: np.ndarray, limits: Limits, entries: int, strips: int
+) -> Plan:
+    """Make the plan of listed vertices: tickets, pieces of hubs, and what is updated together."""
+    begins, ends = listed.begins, listed.ends
+    of_hubs = ([bound[:, HUBS] for bound in bounds] for bounds in (begins, ends))
+    cut = hub_pieces.cut(listed.degrees, *of_hubs, limits.slots, limits.handed_over)
+    begins, ends = np.concatenate(begins), np.concatenate(ends)
     tickets = _tickets((ends - begins)[:, WARP_ROWS:], limits)
     chunks = -(-(ends - begins) // np.array(UPDATED_TOGETHER))
     first_chunks = np.column_stack([np.zeros(len(chunks), np.int64), np.cumsum(chunks, axis=1)])
     columns = np.column_stack([begins, ends, tickets, cut.batches, first_chunks])
-    arrays = {"groups": columns, "levels": np.array(levels), **cut.arrays}
-    on_device = _moved_together(arrays, device_of(indptr))
+    arrays = {"groups": columns, "levels": levels, **cut.arrays}
+    on_device = moved_together(arrays, device_of(listed.vertices))
     return Plan(
-        vertices=vertices,
-        starts=starts,
-        degrees=degree,
+        vertices=listed.vertices,
+        starts=listed.starts,
+        degrees=listed.degrees,
         groups=on_device.pop("groups"),
         levels=on_device.pop("levels"),
         hubs=on_device,
@@ -186,7 +205,7 @@ def make_plan(
     )
 
 
-def _bins(entries: int, limits: Limits) -> tuple[list[int], list[int]]:
+def bins(entries: int, limits: Limits) -> tuple[list[int], list[int]]:
     """Return the largest degree of each bin, ascending from 0, and the range of each but the first.
 
     Rows for one block have several bins, so that long ones come first; what is beyond is a hub.
@@ -207,7 +226,7 @@ def _bins(entries: int, limits: Limits) -> tuple[list[int], list[int]]:
     return degrees, [*range(WARP_ROWS + BINS - 1, BLOCK_ROWS, -1), *[BLOCK_ROWS] * of_blocks, HUBS]
 
 
-def _listed(indptr, dtype, degrees, ranges, id_words, shape, strip, xp):
+def listed_vertices(indptr, dtype, degrees, ranges, id_words, shape, strip, xp):
     """List the vertices that have neighbours, their rows' starts and degrees, and where keys end.
 
     Vertices are in the order of a key of (merged class, strip, range, class, finer bin, index):
@@ -222,7 +241,7 @@ def _listed(indptr, dtype, degrees, ranges, id_words, shape, strip, xp):
     bits = max(number_of_vertices - 1, 1).bit_length()
     keys = -(-classes // coarse) * strips * RANGES * coarse * finer
     device = device_of(indptr)
-    small = _moved_together(
+    small = moved_together(
         {
             "degrees": np.array(degrees),
             "place": np.array([0, *place]),
@@ -259,7 +278,7 @@ def _listed(indptr, dtype, degrees, ranges, id_words, shape, strip, xp):
     return work.vertices, work.starts, work.listed_degrees, ends
 
 
-def _range_ends(
+def range_ends(
     ends: np.ndarray, spans: list[int], classes: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return where ranges begin and end, by level, group and range, from where keys end."""
@@ -288,7 +307,7 @@ def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
     return np.column_stack(columns)
 
 
-def _moved_together(arrays: dict[str, np.ndarray], device: Any) -> dict[str, Any]:
+def moved_together(arrays: dict[str, np.ndarray], device: Any) -> dict[str, Any]:
     """Copy int64 arrays to a device at once; of an empty one comes a zero."""
     arrays = {
         name: array if array.size else np.zeros((1, *array.shape[1:]))

@@ -43,8 +43,17 @@ def activate(slack, readers, first, last, step):
         cuda.atomic.add(slack, np.uint64(readers.indices[np.uint64(j)]), np.int32(-1))
 
 
-def build_activate() -> Any:
-    """Make what tells the readers of vertices that changed, from a CSR of readers."""
+@cuda.jit(device=True)
+def bounds_of_vertex(readers, v):
+    """Return where the readers of a vertex begin and end in a CSR."""
+    return readers.indptr[np.uint64(v)], readers.indptr[np.uint64(v + 1)]
+
+
+def build_activate(bounds: Any = bounds_of_vertex) -> Any:
+    """Make what tells the readers of vertices that changed, from lists of readers in one array.
+
+    ``bounds`` finds a vertex's list there.
+    """
 
     @cuda.jit(device=True)
     def activate_readers(run, readers, shared, v, differs):
@@ -53,7 +62,7 @@ def build_activate() -> Any:
         most = shared.sweep[SWEEP.long_list]
         start, end = np.int64(0), np.int64(0)
         if differs:
-            start, end = readers.indptr[np.uint64(v)], readers.indptr[np.uint64(v + 1)]
+            start, end = bounds(readers, v)
         if thread == 0:
             queue.number[0] = 0
         cuda.syncthreads()
@@ -119,11 +128,15 @@ def build_activate_together(grid_barrier: Any) -> Any:
     return activate_together
 
 
-def build(compiled: Compiled, index_type: Any, activate_readers: Any, buffered: bool) -> Any:
+def build(
+    compiled: Compiled, index_type: Any, activate_readers: Any, buffered: bool,
+    by_position: bool = False,
+) -> Any:  # fmt: skip
     """Make the update of a group; all threads of the grid call it together.
 
     ``activate_readers``: as `build_activate` makes it here, or `decode_buffer`. ``buffered``: a
-    class may have many groups, of which shared memory has but one.
+    class may have many groups, of which shared memory has but one. ``by_position``: a list of
+    readers is found by its vertex's position in the plan.
     """
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
@@ -215,7 +228,8 @@ def build(compiled: Compiled, index_type: Any, activate_readers: Any, buffered: 
                 count_one(state.volume, before, np.int64(-1), differs and before >= 0)
                 count_one(state.volume, after, np.int64(1), differs and after >= 0)
             if activates:
-                activate_readers(run, readers, shared, v, differs)
+                named = position if by_position else v
+                activate_readers(run, readers, shared, named, differs)
             chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes
 

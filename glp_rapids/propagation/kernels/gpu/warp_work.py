@@ -37,15 +37,18 @@ def build(
     keeps_score: bool,
     decoding: Decoding | None,
     decode: DecodeFunctions | None,
+    buffered: bool,
 ) -> Any:
-    """Make the evaluation of a ticket; ``reader``: `read_plain`, or a `PackedReader`."""
+    """Make the evaluation of a ticket; ``reader``: `read_plain`, or a `PackedReader`.
+
+    ``buffered``: rows that are not decoded where they are counted lie in a buffer.
+    """
     index_type, _, score_type = functions.types
     warp_slots = functions.table.warp_slots
     fused, bufferless = False, isinstance(reader, PackedReader)
     unpack = clear = None
     if decoding is not None:
         fused, unpack, clear = decoding.fused, decode.unpack, decode.clear
-    buffered = decoding is not None and not bufferless
     first_bits = reader.first_bits if bufferless else None
     thread_row4, thread_row8 = (thread_per_row.build(functions, size) for size in (4, 8))
     subwarp_row = subwarp_per_row.build(functions)

@@ -1,0 +1,113 @@
+"""Strips of host arrays on their way to a GPU: one is copied while another one is worked on.
+
+The copies run on a stream of their own, in the order in which they are asked for, into slots that
+take turns. Events order them and the kernels: a copy waits until its slot is free, a kernel until
+its strip has come. The host waits for nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.outofcore.pinned import HostArray
+
+SLOTS = 2
+
+
+class DoubleBuffer:
+    """Copies strips of some arrays, all alike, into slots of others on the device.
+
+    Parameters
+    ----------
+    pairs : list of (HostArray, array)
+        Each array on the host, and the one on the device that has its slots.
+    """
+
+    def __init__(self, pairs: list[tuple[HostArray, Any]], xp: Any):
+        self._pairs, self._xp = pairs, xp
+        self._asked: deque[tuple[int | None, Any]] = deque()
+        self._turn = 0
+        self._there, self._free = None, [None] * SLOTS
+        self.moved = 0  # bytes
+        if xp is not np:
+            self._stream = xp.cuda.Stream(non_blocking=True)
+            self._free = [self._event() for _ in range(SLOTS)]
+            self._there = self._event()
+            for event in (*self._free, self._there):  # not before the arrays are there
+                event.record()
+
+    @property
+    def waiting(self) -> int:
+        """How many strips are asked for and not taken."""
+        return len(self._asked)
+
+    def ask(self, place: tuple[int, int], first: int, last: int) -> None:
+        """Ask for a strip: entries ``first`` to ``last``, to where it begins in either slot.
+
+        An empty one only takes its turn.
+        """
+        slot = self._turn
+        self._turn = (slot + 1) % SLOTS
+        come = None
+        if last > first:
+            come = self._ordered(place[slot], first, last, self._free[slot])
+        self._asked.append((slot, come))
+
+    def ask_for_good(self, place: int, first: int, last: int) -> None:
+        """Ask for entries that stay where they are put."""
+        self._asked.append((None, self._ordered(place, first, last, self._there)))
+
+    def take(self) -> int | None:
+        """Let the current stream wait for the next strip; return its slot, if it has one."""
+        slot, come = self._asked.popleft()
+        if come is not None:
+            self._xp.cuda.get_current_stream().wait_event(come)
+        return slot
+
+    def give_back(self, slot: int) -> None:
+        """Say that what the current stream has to do so far is all that needs a slot."""
+        if self._xp is not np:
+            self._free[slot].record()
+
+    def settle(self) -> None:
+        """Wait for all copies: nobody writes to the slots any more."""
+        if self._xp is not np:
+            self._stream.synchronize()
+        self._asked.clear()
+
+    def _ordered(self, place: int, first: int, last: int, free: Any) -> Any:
+        """Copy on the stream of copies, after an event; return the event that it is done."""
+        if self._xp is np:
+            self._copy(place, first, last)
+            return None
+        with self._stream:
+            self._stream.wait_event(free)
+            self._copy(place, first, last)
+            come = self._event()
+            come.record(self._stream)
+        return come
+
+    def _copy(self, place: int, first: int, last: int) -> None:
+        for host, device in self._pairs:
+            source, target = host.array[first:last], device[place : place + last - first]
+            self.moved += source.nbytes
+            if self._xp is np:
+                target[:] = source
+            elif source.nbytes:
+                self._xp.cuda.runtime.memcpyAsync(
+                    target.data.ptr, source.ctypes.data, source.nbytes,
+                    self._xp.cuda.runtime.memcpyHostToDevice,
+                    self._xp.cuda.get_current_stream().ptr,
+                )  # fmt: skip
+
+    def _event(self) -> Any:
+        return self._xp.cuda.Event(disable_timing=True)
+
+    def __del__(self) -> None:
+        # A copy under way would write to memory that others have by then.
+        with contextlib.suppress(AttributeError):
+            self.settle()

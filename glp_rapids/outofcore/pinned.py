@@ -1,0 +1,46 @@
+"""Arrays in host memory that a GPU reads: pinned, so that its copy engine and its kernels can.
+
+Pinning takes 0.4 s a GiB, so an array is pinned once and kept with its graph. Where the system lets
+nobody pin so much, an array is an ordinary one: copies of it are staged by the driver, through
+small pinned buffers of its own, and kernels cannot read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import module_on
+
+
+@dataclass
+class HostArray:
+    """An array in host memory; ``pinned``: kernels can read it, as ``on_device`` shows it."""
+
+    array: np.ndarray
+    pinned: bool
+
+    def on_device(self, xp: Any) -> Any:
+        """Return it as kernels take arrays; nothing is copied."""
+        if xp is np:
+            return self.array
+        pointer = self.array.ctypes.data
+        owner = xp.cuda.UnownedMemory(pointer, self.array.nbytes, self, xp.cuda.Device().id)
+        memory = xp.cuda.MemoryPointer(owner, 0)
+        return xp.ndarray(self.array.shape, self.array.dtype, memory)
+
+
+def empty(size: int, dtype: Any, device: Any = "gpu") -> HostArray:
+    """Make an array of host memory for a GPU, pinned if the system allows it; never empty."""
+    size, dtype = max(int(size), 1), np.dtype(dtype)
+    if device == "cpu":
+        return HostArray(np.empty(size, dtype), pinned=True)
+    cuda = module_on("gpu").cuda
+    try:
+        # exactly so many bytes: a pool of pinned memory would round up to a power of two
+        memory = cuda.PinnedMemory(size * dtype.itemsize)
+    except cuda.runtime.CUDARuntimeError:
+        return HostArray(np.empty(size, dtype), pinned=False)
+    return HostArray(np.frombuffer(cuda.PinnedMemoryPointer(memory, 0), dtype, size), pinned=True)

@@ -1,0 +1,379 @@
+"""The GPU engine of lists in host memory: labels and state are on the device, lists come in strips.
+
+A sweep in which much is active is led from here: the copy engine brings strip after strip into two
+slots, the next while one is evaluated, also across classes and sweeps, and each is one launch. In a
+sweep in which little is active a census says where it is cheaper to read single rows; if that is so
+in all strips, several sweeps are one launch, which reads what it needs. As much of every class as
+the limit allows, the longest rows first, stays on the device from the start.
+
+On the device are, beside labels and state, 16 bytes for each listed vertex (the plan), 9 to 17 (who
+is active, winners), hashed ids, and the buffer. The plan is made on the device, by 32 bytes a
+vertex, before there is a buffer. After a run nothing stays there; lists stay pinned on the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import LackOfMemory, device_of, to_device, to_host
+from glp_rapids.graph.id_words import IdWords
+from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
+from glp_rapids.jit.launch import launch, launch_together
+from glp_rapids.outofcore import pinned
+from glp_rapids.outofcore.double_buffer import SLOTS, DoubleBuffer
+from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines import strips, workspace
+from glp_rapids.propagation.engines.gpu import PersistentEngine
+from glp_rapids.propagation.engines.strips import LINE, Layout
+from glp_rapids.propagation.kernels.gpu import shared_memory, streamed, votes
+from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule, Rows
+from glp_rapids.propagation.kernels.gpu.census import BLOCKS_A_STRIP
+from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, Limits, Plan, bins
+from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
+from glp_rapids.propagation.kernels.gpu.streamed import (
+    ReadersApart,
+    Step,
+    StreamedLists,
+    StripReaders,
+)
+from glp_rapids.propagation.schedule import Schedule, activates_all
+from glp_rapids.propagation.workload import TooLittleMemory, Workload
+
+# Bytes of a strip: of a part of a class; of a whole class, so that who changed is found in it when
+# the class is updated; and what neither need be smaller than for copies at full speed.
+MOST, MOST_OF_CLASS, LEAST = 64 << 20, 4 << 30, 16 << 20
+# A strip is fetched row by row if that takes less than this share of a whole copy by the census
+# before the sweep: more become active during it.
+SPARSE = 0.5
+AT_ONCE = 4  # sweeps of one launch, before another census
+# Of several strips a class, all but the last are read over the bus for rows of changed vertices.
+# From one in so many changes on it takes longer than to read everything in the next sweep.
+FEW = 16
+# Bytes of arrays of a few elements.
+SMALL = 1 << 16
+A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
+
+_built: dict[tuple, tuple] = {}
+
+
+class StreamedGpuEngine(PersistentEngine):
+    """Run one program on one graph in host memory with a GPU."""
+
+    def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
+        self._device = device_of(fields["labels"])
+        words = to_device(workload.id_words.words, self._device)
+        workload = replace(workload, id_words=IdWords(workload.id_words.first, words))
+        self._apart = workload.readers is not workload.rows
+        self._transfers: DoubleBuffer | None = None
+        self._activated = False  # by the sweep before
+        super().__init__(workload, compiled, fields)
+
+    def _make_room(self, kept: dict[Any, Any]) -> None:
+        """Let others' things be: nothing of this engine stays on the device."""
+
+    # ------------------------------------------------------------ what is on the device
+
+    def _kernels(self) -> tuple:
+        rows, compiled = self._workload.rows, self._compiled
+        weights = None if rows.weights is None else rows.weights.dtype.type
+        index_type = rows.index_dtype.type
+        key = (
+            compiled.digest, index_type, weights, self._apart, shared_memory.TABLE_SLOTS,
+            reduces_lanes(),
+        )  # fmt: skip
+        if key not in _built:
+            made = streamed.build(compiled, index_type, gpu_target(), weights, self._apart)
+            _built[key] = *made, votes.build(compiled, index_type, gpu_target())
+        propagate, start, self._census, functions = _built[key]
+        return propagate, start, functions
+
+    def _plan(self, limits: Limits) -> Plan:
+        workload, xp = self._workload, self._xp
+        rows, classes = workload.rows, workload.classes
+        binned = bins(-(-rows.number_of_edges // classes), limits)
+        words = workload.id_words
+        key = classes, int(words.first), words.words.size > 1, binned
+        kept = workload.kept.get("strips")
+        self._planned = kept is None or kept[0] != key
+        if self._planned:
+            kept = None  # pinned memory is scarce: first let go, then make
+            workload.kept.pop("strips", None)
+            kept = key, strips.laid_out(rows, classes, workload.id_words, binned, xp)
+            workload.kept["strips"] = kept
+        self._layout: Layout = kept[1]
+        self._reader_lists = None
+        if self._apart and workload.skip:
+            self._reader_lists = self._pinned_readers()
+        whole = self._reader_lists is None or self._reader_lists.pinned
+        if workload.skip and not (self._layout.pinned and whole):
+            if not self._compiled.traits.plain:
+                raise LackOfMemory(
+                    f"graph: {self._layout.entries.array.nbytes:,} bytes of host memory cannot be "
+                    "pinned (ulimit -l?), from where a GPU would read who is woken by this "
+                    "program; give skip_inactive=False, or device='cpu'"
+                )
+            # Who is skipped could not change: to evaluate everybody gives the same.
+            self._workload = workload = replace(workload, skip=False)
+        self._cut(limits)
+        return strips.plan_of(self._layout, self._strips, classes, limits, xp)
+
+    def _cut(self, limits: Limits) -> None:
+        """Cut the lists into strips, by what is left of the memory."""
+        layout, workload = self._layout, self._workload
+        rows, number = workload.rows, workload.graph.number_of_vertices
+        an_entry = rows.index_dtype.itemsize
+        an_entry += 0 if rows.weights is None else rows.weights.dtype.itemsize
+        longest = layout.longest_row
+        hubs, functions = layout.hubs(limits), self._functions
+        sizes = workspace.PlanSizes(
+            hubs.table_slots, hubs.hubs, hubs.arrays["of_piece"].shape[0], layout.vertices.size
+        )
+        traits = self._compiled.traits
+        fixed = workspace.bytes_of(
+            sizes, functions, functions.growing and traits.default_update,
+            not traits.default_update, number if workload.skip else 1, 0, 0,
+        )  # fmt: skip
+        listed = layout.vertices.nbytes + layout.degrees.nbytes + layout.starts.nbytes
+        fixed += listed
+        fixed += hubs.arrays["of_piece"].nbytes + SMALL + _bytes_of_words(workload.id_words.words)
+        fixed += 8 * (number + 1) if self._apart and workload.skip else 0
+        planning = 0
+        if self._planned:
+            # offsets and words; then as much as words to sort them, or the lists
+            planning = 16 * number + max(8 * number, listed) + SMALL
+            planning += _bytes_of_words(workload.id_words.words)
+        stays, a_strip = self._sizes_of_strips(fixed, an_entry)
+        while True:
+            self._strips = found = strips.cut(layout, stays, a_strip)
+            taken = fixed + found.place.size * A_ROW + found.room * an_entry
+            self._predicted = max(taken, planning)
+            if workload.memory is None or self._predicted <= workload.memory:
+                return
+            if not stays:
+                break
+            stays //= 2  # rows are not cut: strips may be longer than they should by one each
+        parts = {
+            "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
+            f"two strips of the longest row, {longest:,} entries": found.room * an_entry,
+        }
+        raise TooLittleMemory(self._predicted - workload.memory, parts)
+
+    def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
+        """Return how many entries stay on the device, and how many a strip has."""
+        layout, workload = self._layout, self._workload
+        memory = workload.memory
+        room = None if memory is None else (memory - fixed) // an_entry
+        most = (size // an_entry for size in (MOST, MOST_OF_CLASS, LEAST))
+        return layout.sizes_of_strips(room, workload.caches, A_ROW // an_entry + 1, *most)
+
+    def _rows(self, plan: Plan) -> tuple[Any, Any, Any]:
+        xp, layout, found = self._xp, self._layout, self._strips
+        none = xp.zeros(1, np.int64)
+        weights = none
+        if layout.weights is not None:
+            weights = layout.weights.on_device(xp)
+        self._moved = xp.zeros(1, np.int64)
+        entries = bound(self._on_device(layout.entries))
+        lists = StreamedLists(
+            entries=entries,
+            weights=bound(weights),
+            first=bound(to_device(found.entries[:-1].copy(), self._device)),
+            place=bound(to_device(found.place, self._device)),
+            slots=bound(to_device(np.array(found.slots, np.int64), self._device)),
+            moved=bound(self._moved),
+        )
+        if self._apart:
+            indptr, indices = none, xp.zeros(1, layout.entries.array.dtype)
+            if self._workload.skip:
+                indptr = to_device(np.asarray(self._workload.readers.indptr), self._device)
+                indices = self._reader_lists.on_device(xp)
+            readers = ReadersApart(bound(indptr), bound(indices), lists.moved)
+        else:
+            readers = StripReaders(
+                bound(plan.starts), bound(plan.degrees), entries, np.int64(0), lists.moved, False
+            )
+        return None, readers, lists
+
+    def _on_device(self, host: pinned.HostArray) -> Any:
+        if host.pinned:
+            return host.on_device(self._xp)
+        return self._xp.zeros(1, host.array.dtype)  # nobody reads it: all is copied, none skipped
+
+    def _pinned_readers(self) -> pinned.HostArray:
+        """Return the lists of readers in pinned memory, if there is some."""
+        host = self._workload.kept.get("readers")
+        if host is None:
+            indices = np.asarray(self._workload.readers.indices)
+            host = pinned.empty(indices.size, indices.dtype, self._device)
+            host.array[: indices.size] = indices
+            self._workload.kept["readers"] = host
+        return host
+
+    def _make_buffer(self) -> None:
+        """Make the buffer: of what stays on the device, and two slots."""
+        xp, layout, found = self._xp, self._layout, self._strips
+        indices = xp.empty(found.room, layout.entries.array.dtype)
+        pairs, weights = [(layout.entries, indices)], xp.zeros(1, np.int64)
+        if layout.weights is not None:
+            weights = xp.empty(found.room, layout.weights.array.dtype)
+            pairs.append((layout.weights, weights))
+        self._workspace.rows = Rows(bound(xp.zeros(1, np.int64)), bound(indices), bound(weights))
+        self._transfers = DoubleBuffer(pairs, xp)
+        self._sizes = np.diff(found.entries) * (found.place < 0)
+        self._coming = np.flatnonzero(self._sizes).tolist()  # strips that take turns in the slots
+        self._loaded = False  # the front, whose place is its own
+
+    # ------------------------------------------------------------ sweeps
+
+    def advance(self, schedule: Schedule, sweeps: int) -> None:
+        """Do up to so many sweeps, led from here or by the kernel."""
+        if self._transfers is None:
+            self._make_buffer()
+        try:
+            for _ in range(sweeps):
+                if schedule.over or self._failure:
+                    break
+                self._sweep(schedule, sweeps)
+        finally:
+            if schedule.over or self._failure:
+                self._transfers.settle()
+
+    def _long_lists(self, plan: Plan) -> int:
+        """Return 0: where a list of readers lies differs from strip to strip."""
+        return 0
+
+    def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> LaunchSchedule:
+        how = super()._how(schedule, sweeps, dropped)
+        return how._replace(many=np.int64(self._many(schedule)))
+
+    def _many(self, schedule: Schedule) -> int:
+        """Return how many changes make everybody active; more wake them than would be read."""
+        most = schedule.number_of_vertices
+        streamed_a_class = int((self._sizes.reshape(-1, self._strips.a_class) > 0).sum(1).max())
+        if streamed_a_class > 1 and self._compiled.traits.plain:
+            return most // FEW
+        return most
+
+    def _sweep(self, schedule: Schedule, sweeps: int) -> None:
+        """Do a sweep, or several that the kernel leads."""
+        rule, done = schedule.rule(), len(schedule.changed)
+        before = schedule.changed[-1] if done else 0
+        wakes_all = activates_all(rule.sweep, before, self._many(schedule))
+        skips = self._workload.skip and not wakes_all
+        everybody = wakes_all or not self._activated
+        self._activated = skips
+        fetched = set()
+        if self._workload.skip and not everybody:
+            fetched = self._cheap(rule.revisit_tied)
+        led_by_kernel = self._coming and len(fetched) == len(self._coming)
+        if self._loaded and (not self._coming or led_by_kernel):
+            self._sweep_at_once(schedule, min(sweeps, AT_ONCE if led_by_kernel else sweeps))
+        else:
+            self._sweep_in_strips(schedule, fetched)
+            # In the next sweep everything is read again.
+            if not schedule.over and not (self._workload.skip and skips):
+                for strip in self._coming[self._transfers.waiting : SLOTS]:
+                    self._ask(strip)
+
+    def _sweep_at_once(self, schedule: Schedule, sweeps: int) -> None:
+        """Let the kernel lead some sweeps, and fetch what it needs."""
+        how, before = self._begin(schedule, sweeps)
+        self._launch(how, Step(*map(np.int64, (-1, -1, 0)), False, True))
+        self._record(schedule, before)
+        self._activated = self._workload.skip and int(self._kept_words[2]) == 0
+
+    def _sweep_in_strips(self, schedule: Schedule, fetched: set[int]) -> None:
+        """Lead one sweep: a launch for each strip that has come, and what is there before it."""
+        how, before = self._begin(schedule, 1)
+        transfers, coming = self._transfers, self._coming
+        if not self._loaded:  # the front of each class comes before its first strip
+            coming = np.flatnonzero(np.diff(self._strips.entries)).tolist() or [0]
+            self._loaded = True
+        asked, first = transfers.waiting, 0
+        number = self._strips.place.size
+        for turn, strip in enumerate(coming):
+            while asked < min(turn + SLOTS, len(coming)):
+                self._ask(coming[asked], coming[asked] in fetched)
+                asked += 1
+            slot = transfers.take()
+            end = self._end(strip, number)
+            last = turn == len(coming) - 1
+            end = number if last else end
+            self._reset()
+            self._launch(
+                how, Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last)
+            )  # fmt: skip
+            if slot is not None:
+                transfers.give_back(slot)
+            first = end
+        self._record(schedule, before)
+
+    def _end(self, strip: int, number: int) -> int:
+        """Return the strip behind this one and those without anything that end its class."""
+        end = strip + 1
+        while end < number and end % self._strips.a_class and not self._sizes[end]:
+            end += 1
+        return end
+
+    def _ask(self, strip: int, only_turn: bool = False) -> None:
+        """Ask for a strip to be copied to its place or into a slot, or for the slot alone."""
+        first, last = self._strips.entries[strip : strip + 2].tolist()
+        if (place := int(self._strips.place[strip])) >= 0:
+            self._transfers.ask_for_good(place, first, last)
+            return
+        place = tuple(slot + first % LINE for slot in self._strips.slots)
+        self._transfers.ask(place, first, first if only_turn else last)
+
+    def _reset(self) -> None:
+        """Set the counters of a launch to zero."""
+        words = self._workspace.words[: workspace.CONTROL]
+        if self._xp is np:
+            words.fill(0)
+        else:
+            words.data.memset_async(0, words.nbytes)
+
+    def _launch(self, how: LaunchSchedule, step: Step) -> None:
+        made = self._workspace
+        blocks = -(-made.plan.entries_a_group // (2 * THREADS))
+        launch_together(
+            self._propagate, max(blocks, multiprocessors()), THREADS,
+            made.plan_arrays, made.tables, made.hubs, made.pieces, made.run, made.rows,
+            made.readers, made.lists, self._bound, how, self._numbers, step,
+        )  # fmt: skip
+
+    def _cheap(self, revisit_tied: bool) -> set[int]:
+        """Return the strips of which it is cheaper to read single rows, by a census."""
+        if not self._coming:
+            return set()
+        made, number = self._workspace, self._strips.place.size
+        costs = self._xp.zeros(number, np.int64)
+        arrays = made.plan_arrays
+        launch(
+            self._census, number * BLOCKS_A_STRIP, THREADS, arrays.groups, arrays.vertices,
+            arrays.degrees, bound(made.slack), made.run.tied, bound(costs), bool(revisit_tied),
+        )  # fmt: skip
+        costs = to_host(costs)
+        return {strip for strip in self._coming if costs[strip] < SPARSE * self._sizes[strip]}
+
+    # ------------------------------------------------------------ what it says of itself
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the report of a run says besides: bytes over the bus, and what stayed."""
+        an_entry = self._layout.entries.array.itemsize
+        if self._layout.weights is not None:
+            an_entry += self._layout.weights.array.itemsize
+        moved = 0 if self._transfers is None else self._transfers.moved
+        resident = int(np.diff(self._strips.entries)[self._strips.place >= 0].sum())
+        return {
+            "predicted": self._predicted,
+            "bytes_over_bus": moved + int(to_host(self._moved)[0]) * an_entry,
+            "share_cached": resident / max(int(self._layout.starts[-1]), 1),
+            "pinned": self._layout.pinned,
+        }
+
+
+def _bytes_of_words(words: Any) -> int:
+    return words.nbytes if words.size > 1 else 0

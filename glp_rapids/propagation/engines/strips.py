@@ -1,0 +1,203 @@
+"""Rows of a graph on the host, laid out as a GPU reads them, and cut into strips.
+
+Rows lie in the order of the GPU's plan: class after class, by falling degree in each, so a strip is
+one stretch of memory. That is done once; what a run keeps on the device, and how long its strips
+are, follows from its limit of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.device import to_device, to_host
+from glp_rapids.graph.id_words import IdWords
+from glp_rapids.graph.rows import CSR
+from glp_rapids.jit.parallel import threads_available
+from glp_rapids.outofcore import pinned
+from glp_rapids.outofcore.double_buffer import SLOTS
+from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
+from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
+from glp_rapids.propagation.kernels.gpu.plan import HUBS, Limits, Listed, Plan
+from glp_rapids.propagation.schedule import spans_of
+
+LINE = 32  # entries: a strip begins in its slot where it does in such a line on the host
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows in host memory, in the order of a plan."""
+
+    vertices: np.ndarray  # pinned, too: they go to the device in every run
+    degrees: np.ndarray
+    starts: np.ndarray  # of their rows, and the end of the last one
+    longest_row: int
+    begins: np.ndarray  # [classes, RANGES]: positions
+    ends: np.ndarray
+    entries: pinned.HostArray
+    weights: pinned.HostArray | None
+
+    @property
+    def pinned(self) -> bool:
+        """Whether kernels can read it."""
+        return self.entries.pinned and (self.weights is None or self.weights.pinned)
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """The positions where classes begin, and the end of the last."""
+        return np.append(self.begins[:, HUBS], self.ends[-1, -1])
+
+    def hubs(self, limits: Limits) -> hub_pieces.HubPieces:
+        """Cut the hubs of whole classes into pieces: no strips take more room for them."""
+        begins, ends = self.begins[:, HUBS], self.ends[:, HUBS]
+        return hub_pieces.cut(
+            self.degrees, [begins], [ends], limits.slots, limits.handed_over
+        )  # fmt: skip
+
+
+    def sizes_of_strips(
+        self, room: int | None, caches: bool, a_row: int, most: int, most_of_class: int, least: int
+    ) -> tuple[int, int]:
+        """Return how many entries stay on the device, and how many a strip has at the most.
+
+        ``room``: for entries on the device, with ``a_row`` of them for what is known of a strip.
+        ``caches``: what two strips leave of it is for those that stay.
+        """
+        total, longest, classes = int(self.starts[-1]), self.longest_row, self.begins.shape[0]
+        largest = int(np.diff(self.starts[self.bounds]).max(initial=0))
+        a_strip = largest
+        if classes == 1 or largest > most_of_class:
+            a_strip = min(largest, most)
+        a_strip = max(a_strip, longest, 1)
+        if room is None:
+            return 0, a_strip
+        room -= classes * (a_row + LINE)
+        if caches and room >= total:
+            return total, a_strip
+        room -= 2 * SLOTS * LINE
+        if a_strip > room // SLOTS:
+            a_strip = min(max(room // 8, least), most)
+        a_strip = max(min(a_strip, room // SLOTS), longest, 1)
+        # rows of the plan: every class has as many strips as the largest one
+        room -= classes * (2 * (largest // a_strip) + 2) * a_row
+        a_strip = max(min(a_strip, room // SLOTS), longest, 1)
+        stays = max(room - SLOTS * a_strip, 0) if caches else 0
+        if a_strip == largest and SLOTS * largest < total:
+            # what stays of a class need not come: its strip is so much shorter
+            stays = int(max(stays - SLOTS * longest, 0) / (1 - SLOTS * largest / total))
+        return min(stays, max(total - 1, 0)), a_strip
+
+
+class Strips(NamedTuple):
+    """Strips of every class, as many in each; the first of a class may stay on the device."""
+
+    positions: np.ndarray  # where strips begin, and the end of the last
+    entries: np.ndarray  # likewise, on the host
+    place: np.ndarray  # where a strip begins on the device; -1: in a slot
+    a_class: int
+    slots: tuple[int, int]  # where these begin
+    room: int  # entries of the buffer on the device
+
+
+def laid_out(
+    rows: CSR, classes: int, id_words: IdWords, bins: tuple[list[int], list[int]], xp: Any
+) -> Layout:
+    """Sort the vertices on the device and copy their rows in that order, on the host."""
+    indptr, device = np.asarray(rows.indptr), "cpu" if xp is np else "gpu"
+    dtype = rows.index_dtype
+    vertices, starts, degrees, ends = plan.listed_vertices(
+        to_device(indptr, device), dtype, *bins, id_words, (classes, 1, 1), None, xp
+    )
+    del starts
+    (begins,), (ends,) = plan.range_ends(ends, [1], classes)
+    vertices, degrees = (_pinned(array, device) for array in (vertices, degrees))
+    starts = np.zeros(vertices.size + 1, np.int64)
+    np.cumsum(degrees, out=starts[1:])
+    copies = []
+    for values in (rows.indices, rows.weights):
+        copies.append(None)
+        if values is not None:
+            copies[-1] = pinned.empty(starts[-1], values.dtype, device)
+            rows_in_order(
+                vertices, indptr, starts, np.asarray(values), copies[-1].array[: starts[-1]],
+                threads_available(),
+            )  # fmt: skip
+    longest = int(degrees.max(initial=0))
+    return Layout(vertices, degrees, starts, longest, begins, ends, *copies)
+
+
+def _pinned(array: Any, device: Any) -> np.ndarray:
+    """Bring an array to the host, into pinned memory if there is some."""
+    host = pinned.empty(array.size, array.dtype, device).array[: array.size]
+    host[:] = to_host(array)
+    return host
+
+
+def cut(layout: Layout, stays: int, longest: int) -> Strips:
+    """Cut every class: what stays on the device, ``stays`` entries of all, then strips.
+
+    ``longest``: entries of a strip at the most; no row is longer.
+    """
+    bounds, starts = layout.bounds, layout.starts
+    total = int(starts[-1])
+    of_classes: list[list[int]] = []
+    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        if stays >= total:
+            of_classes.append([last])
+            continue
+        cuts, at = [], first
+        if stays:
+            share = stays * int(starts[last] - starts[first]) // total
+            at = int(np.searchsorted(starts, starts[first] + share, side="right")) - 1
+            cuts.append(at)
+        while at < last:
+            at = min(int(np.searchsorted(starts, starts[at] + longest, side="right")) - 1, last)
+            cuts.append(at)
+        of_classes.append(cuts or [last])
+    a_class = max(map(len, of_classes))
+    for cuts in of_classes:
+        cuts += [cuts[-1]] * (a_class - len(cuts))
+    positions = np.array([0, *(at for cuts in of_classes for at in cuts)], np.int64)
+    entries = starts[positions]
+    place = np.full(positions.size - 1, -1, np.int64)
+    sizes = np.diff(entries)
+    fronts = sizes[::a_class] * (stays > 0)
+    after = np.cumsum(-(-fronts // LINE) * LINE)
+    place[::a_class] = np.where(fronts > 0, after - -(-fronts // LINE) * LINE, -1)
+    resident = int(after[-1])
+    streamed = int(sizes[place < 0].max(initial=0))
+    slot = streamed + LINE if streamed else 0
+    slot = -(-slot // LINE) * LINE
+    slots = resident, resident + slot
+    return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, 1))
+
+
+def _copied(array: np.ndarray, xp: Any) -> Any:
+    """Copy a pinned array to the device, at the full speed of the bus."""
+    if xp is np:
+        return array
+    copy = xp.empty(array.size, array.dtype)
+    if array.size:
+        copy.set(array)
+    return copy
+
+
+def plan_of(layout: Layout, strips: Strips, classes: int, limits: Limits, xp: Any) -> Plan:
+    """Make the plan whose groups are the strips; its arrays go to the device."""
+    of_class = np.arange(strips.place.size) // strips.a_class
+    first, last = strips.positions[:-1, None], strips.positions[1:, None]
+    begins = np.clip(layout.begins[of_class], first, last)
+    ends = np.clip(layout.ends[of_class], first, last)
+    levels = [
+        (span, 0, classes * strips.a_class, span * strips.a_class) for span in spans_of(classes)
+    ]
+    vertices, degrees = (_copied(array, xp) for array in (layout.vertices, layout.degrees))
+    starts = xp.zeros(vertices.size, np.int64)
+    xp.cumsum(degrees[:-1], dtype=np.int64, out=starts[1:])
+    listed = Listed(vertices, starts, degrees, [begins], [ends])
+    entries = -(-int(layout.starts[-1]) // classes)
+    return plan.assembled(listed, np.array(levels), limits, entries, strips.a_class)
+
+

@@ -1,0 +1,307 @@
+"""The streamed kernel: rows in pinned host memory, of which a strip at a time is on the device.
+
+Launched once for each strip that the copy engine brings, and the strips before it that are on the
+device already: it evaluates them and, with the last strip of a class, updates the class. Or once
+for whole sweeps in which little is active: then it fetches, strip by strip, what is needed.
+
+A strip is a group of the plan. Some are on the device for good, the others come into slots; there a
+row lies where the plan says, less where its strip begins on the host. Readers of vertices that
+changed are found in a strip that is still there, else in host memory: only rows of changed ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.jit.cuda import cuda, kernel, reduces_lanes
+from glp_rapids.jit.target import Target
+from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.kernels.gpu import (
+    census,
+    dispatch,
+    fetch,
+    schedule_rules,
+    shared_memory,
+    update,
+    votes,
+)
+from glp_rapids.propagation.kernels.gpu.failures import build_say
+from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, LAST_END
+from glp_rapids.propagation.kernels.gpu.shared_memory import (
+    CLAIMS,
+    DEFERRED_ROWS,
+    LANES,
+    SKETCH_COUNTERS,
+    SWEEP,
+    THREADS,
+    WARPS,
+    PackedLists,
+    ReaderQueue,
+    Reduction,
+    SharedMemory,
+    Table,
+    WorkQueue,
+)
+from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
+
+
+class StreamedLists(NamedTuple):
+    """Neighbour lists in host memory, in the order of the plan, and where strips are."""
+
+    entries: Any  # pinned
+    weights: Any  # pinned
+    first: Any  # int64, by strip: its first entry there
+    place: Any  # int64, by strip: where it begins on the device; -1: in a slot
+    slots: Any  # int64 [2]: where these begin
+    moved: Any  # int64 [1]: entries read over the bus
+
+
+class Step(NamedTuple):
+    """What one launch does of a sweep."""
+
+    first: Any  # strip; -1: the sweep's first
+    end: Any  # behind its last strip; -1: the sweep's
+    slot: Any
+    filled: Any  # the strip that has a slot is in it
+    last: Any  # the sweep is over then
+
+
+class StripReaders(NamedTuple):
+    """Lists of readers by the position of their vertex in the plan."""
+
+    starts: Any
+    degrees: Any
+    indices: Any
+    shift: Any  # how much further on a list begins than ``starts`` says
+    moved: Any
+    counts: Any  # whether they are read over the bus
+
+
+class ReadersApart(NamedTuple):
+    """Lists of readers in host memory, by vertex."""
+
+    indptr: Any
+    indices: Any  # pinned
+    moved: Any
+
+
+@cuda.jit(device=True)
+def bounds_apart(readers, v):
+    """Return where the list of a vertex begins and ends."""
+    start, end = readers.indptr[np.uint64(v)], readers.indptr[np.uint64(v + 1)]
+    cuda.atomic.add(readers.moved, 0, end - start)
+    return start, end
+
+
+@cuda.jit(device=True)
+def bounds_of_position(readers, position):
+    """Return where the list of a position begins and ends."""
+    start = readers.starts[np.uint64(position)] + readers.shift
+    length = np.int64(readers.degrees[np.uint64(position)])
+    if readers.counts:
+        cuda.atomic.add(readers.moved, 0, length)
+    return start, start + length
+
+
+def build(
+    compiled: Compiled, index_type: Any, target: Target, weight_type: Any, apart: bool
+) -> tuple[Any, Any, Any]:
+    """Make ``propagate_strips``, ``start`` for the first labels, and the census.
+
+    ``weight_type``: None if there are no weights. ``apart``: readers are other rows.
+
+    Launch of ``propagate_strips``: blocks of 256, as many as the device holds at once (three a
+    multiprocessor), together. Shared memory: 43 KB. Registers: 80, and 512 bytes of local memory a
+    thread (classic, for 9.0). Any degree; see `dispatch` for who serves it.
+    """
+    functions = votes.build(compiled, index_type, target)
+    rules = schedule_rules.build(target)
+    grid_barrier, set_rule, judge = rules.grid_barrier, rules.set_rule, rules.judge
+
+    @cuda.jit(device=True)
+    def note_time(run, step, moment):
+        """Write nothing down: these steps are timed from the host."""
+
+    evaluate = dispatch.build(
+        compiled, functions, grid_barrier, note_time, target, streamed=True
+    ).evaluate
+    fill = fetch.build(index_type, weight_type)
+    bounds = bounds_apart if apart else bounds_of_position
+    update_group = update.build(
+        compiled, index_type, update.build_activate(bounds), buffered=True, by_position=not apart
+    )
+    State = compiled.state_type
+    _, vote_type, score_type = functions.types
+    table = functions.table
+    word_type, clear = table.word_type, table.clear
+    slots, high_slots, two_groups = table.slots, table.high_slots, 2 * COLUMNS
+    sweep_slots = len(SWEEP)
+
+    @cuda.jit(device=True)
+    def readers_of(strip, held, slot, plan, rows, lists, readers):
+        """Return the lists of readers of a strip's vertices."""
+        if apart:
+            return readers
+        shift, here = lists.place[strip] - lists.first[strip], True
+        if lists.place[strip] < 0:
+            shift, here = np.int64(0), strip == held
+            if here:
+                shift = lists.slots[slot] - lists.first[strip] // LANES * LANES
+        indices = lists.entries
+        if here:
+            indices = rows.indices
+        return StripReaders(plan.starts, plan.degrees, indices, shift, lists.moved, not here)
+
+    def propagate_strips(plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule,
+                         numbers, step):  # fmt: skip
+        shared = SharedMemory(
+            sweep=cuda.shared.array(sweep_slots, np.int64),
+            groups=cuda.shared.array(two_groups, np.int64),
+            table=Table(
+                labels=cuda.shared.array(slots, index_type),
+                votes=cuda.shared.array(slots, word_type),
+                high_votes=cuda.shared.array(high_slots, np.int32),
+            ),
+            claims=cuda.shared.array(CLAIMS, np.int32),
+            sketch=cuda.shared.array(SKETCH_COUNTERS, vote_type),
+            queue=WorkQueue(
+                deferred=cuda.shared.array(DEFERRED_ROWS, np.int32),
+                number=cuda.shared.array(1, np.int32),
+                drawn=cuda.shared.array(1, np.int64),
+            ),
+            changes=cuda.shared.array(1, np.int32),
+            reduction=Reduction(
+                sums=cuda.shared.array(WARPS, vote_type),
+                maxima=cuda.shared.array(WARPS, vote_type),
+                arrived=cuda.shared.array(1, np.int32),
+                labels=cuda.shared.array(WARPS, index_type),
+                scores=cuda.shared.array(WARPS, score_type),
+                ties=cuda.shared.array(WARPS, np.int32),
+            ),
+            readers=ReaderQueue(
+                first=cuda.shared.array(THREADS, np.int64),
+                last=cuda.shared.array(THREADS, np.int64),
+                number=cuda.shared.array(1, np.int32),
+            ),
+            packed=PackedLists(
+                entries=cuda.shared.array(1, index_type),
+                classes=cuda.shared.array(1, np.uint64),
+            ),
+        )
+        sweep = shared.sweep
+        # Our own barrier, which is inlined; asking for the grid makes the launch cooperative.
+        cuda.cg.this_grid()
+        thread = cuda.threadIdx.x
+        for slot in range(thread, slots, THREADS):
+            clear(shared.table, slot)
+        for i in range(thread, SKETCH_COUNTERS, THREADS):
+            shared.sketch[i] = vote_type(0)
+        if thread < CLAIMS:
+            shared.claims[thread] = 0
+        if thread == 0:
+            shared.queue.number[0] = 0
+            shared.changes[0] = 0
+            sweep[SWEEP.over] = 0
+            sweep[SWEEP.goal] = 0
+            sweep[SWEEP.long_list] = 0  # where lists lie differs from strip to strip
+            sweep[SWEEP.ticket_pair] = 0
+            sweep[SWEEP.sweeps] = run.control[0]
+            sweep[SWEEP.explored] = run.control[1]
+            sweep[SWEEP.everybody] = run.control[2]
+        for _ in range(schedule.sweeps):
+            if thread == 0:
+                set_rule(sweep, plan, run, schedule)
+            cuda.syncthreads()
+            state = State(
+                *(fields[:1] + (np.int64(sweep[SWEEP.sweeps] + 1),) + fields[2:])  # noqa: RUF005
+            )
+            strip, end = sweep[SWEEP.first_row], sweep[SWEEP.end_row]
+            if step.first >= 0:
+                strip, end = step.first, step.end
+            a_class = sweep[SWEEP.rows_a_class]
+            of_class = (strip - sweep[SWEEP.first_row]) % a_class
+            held = np.int64(-1)  # the strip that is in the slot
+            while strip < end:
+                place, first = lists.place[strip], lists.first[strip]
+                shift = place - first
+                if place < 0:
+                    shift = lists.slots[step.slot] - first // LANES * LANES
+                if thread < COLUMNS:
+                    shared.groups[thread] = plan.groups[strip, thread]
+                if thread == 0:
+                    sweep[SWEEP.all_distinct] = (
+                        schedule.all_distinct
+                        and sweep[SWEEP.sweeps] == 0
+                        and strip < schedule.strips
+                    )
+                    shared.changes[0] = 0
+                    sweep[SWEEP.buffer_start] = shift
+                    sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
+                cuda.syncthreads()
+                if place < 0 and shared.groups[LAST_END] > shared.groups[HUBS]:
+                    held = strip
+                    if not step.filled:
+                        fill(strip, shift, shared, plan, lists, rows, run)
+                        grid_barrier(run, sweep)
+                evaluate(
+                    0, np.int64(0), plan, tables, hubs, pieces, run, rows, lists, state, shared,
+                    numbers,
+                )  # fmt: skip
+                grid_barrier(run, sweep)
+                # The next strip draws from the other pair: no barrier need come before it.
+                if cuda.blockIdx.x == 0 and thread == 0:
+                    run.drawn[np.uint64(sweep[SWEEP.ticket_pair])] = 0
+                    run.drawn[np.uint64(sweep[SWEEP.ticket_pair] + 1)] = 0
+                strip, of_class = strip + 1, of_class + 1
+                if of_class < a_class and strip < sweep[SWEEP.end_row]:
+                    continue  # a class is updated as a whole
+                changes = np.int64(0)
+                for one in range(strip - of_class, strip):
+                    told = readers_of(one, held, step.slot, plan, rows, lists, readers)
+                    changes += update_group(one, plan, told, run, state, shared, numbers)
+                of_class = np.int64(0)
+                changes = sum_by_shuffles(changes)
+                if thread % LANES == 0 and changes > 0:
+                    cuda.atomic.add(shared.changes, 0, changes)
+                cuda.syncthreads()
+                if thread == 0 and shared.changes[0] > 0:
+                    cuda.atomic.add(
+                        run.changed,
+                        np.uint64(sweep[SWEEP.sweeps] - schedule.forgotten),
+                        np.int64(shared.changes[0]),
+                    )
+                grid_barrier(run, sweep)
+            if not step.last:
+                return
+            if thread == 0:
+                judge(sweep, run, schedule)
+            cuda.syncthreads()
+            # What failed in this sweep or before ends the run. A faster block may be in the next
+            # one, where what fails is noted under a larger number: nobody leaves for that.
+            failed = numbers.errors[0]
+            if sweep[SWEEP.over] != 0 or (failed != 0 and failed <= sweep[SWEEP.sweeps] + 1):
+                break
+        if cuda.blockIdx.x == 0 and thread == 0:
+            run.control[0] = sweep[SWEEP.sweeps]
+            run.control[1] = sweep[SWEEP.explored]
+            run.control[2] = sweep[SWEEP.everybody]
+
+    def start(fields, errors):
+        state = State(*fields)
+        v = cuda.grid(1)
+        if v < state.labels.size:
+            say(v, state, errors)
+
+    say = build_say(compiled)
+    blocks = shared_memory.BLOCKS_A_MULTIPROCESSOR
+    digest = (
+        f"strips {compiled.digest} {index_type.__name__} {blocks} {shared_memory.TABLE_SLOTS} "
+        f"{reduces_lanes()} {weight_type} {apart}"
+    )
+    return (
+        kernel(propagate_strips, digest, compiled, launch_bounds=(THREADS, blocks)),
+        kernel(start, digest, compiled),
+        kernel(census.census, f"census {index_type.__name__}"),
+    )

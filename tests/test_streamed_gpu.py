@@ -1,0 +1,344 @@
+"""Lists streamed from host memory to a GPU change how label propagation runs, and nothing else."""
+
+import argparse
+import json
+import re
+from functools import partial
+
+import graphs
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import PROGRAMS
+from test_memory_limit import (
+    EVERY,
+    SELECTED,
+    assert_same,
+    bare,
+    directions,
+    large,
+    least,
+    reported,
+)
+
+from glp_rapids import Graph, as_graph, bench, compress, label_propagation
+from glp_rapids.device import memory_free
+from glp_rapids.propagation import call, memory, ways
+from glp_rapids.propagation.engines import gpu_streamed
+from glp_rapids.propagation.memory import budget_of, bytes_of_csr, gpu_bytes_of
+from glp_rapids.propagation.options import Options
+from glp_rapids.propagation.variants.classic import Classic
+
+needs_gpu = pytest.mark.gpu
+STREAMED = {"device": "gpu", "way": "streamed plain"}
+# Every strip is copied as a whole, or fetched row by row, or what the census says; or classes are.
+CHOICES = {"copied": 0.0, "fetched": np.inf, "chosen": gpu_streamed.SPARSE, "classes": np.inf}
+
+
+@pytest.fixture(params=CHOICES)
+def short_strips(request, monkeypatch):
+    """Let a strip hold the longest row and no more."""
+    monkeypatch.setattr(gpu_streamed, "MOST", 1)
+    monkeypatch.setattr(gpu_streamed, "LEAST", 1)
+    if request.param != "classes":
+        monkeypatch.setattr(gpu_streamed, "MOST_OF_CLASS", 1)
+    monkeypatch.setattr(gpu_streamed, "SPARSE", CHOICES[request.param])
+    return request.param
+
+
+# ---------------------------------------------------------------- the same answer
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_any_graph_in_strips_of_a_row(short_strips, name):
+    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    for direction in directions(graph):
+        expected = label_propagation(graph, direction=direction, device="cpu")
+        found = label_propagation(graph, direction=direction, **STREAMED)
+        assert_same(found, expected)
+        report = found.attrs["glp"]
+        assert (report["way"], report["device"]) == ("streamed plain", "gpu")
+
+
+@needs_gpu
+@pytest.mark.parametrize("program", EVERY)
+@pytest.mark.parametrize("name", SELECTED)
+def test_any_program_in_strips_of_a_row(short_strips, name, program):
+    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    for direction in directions(graph):
+        expected = EVERY[program](graph, direction=direction, device="cpu")
+        found = EVERY[program](graph, direction=direction, **STREAMED)
+        assert_same(found, expected)
+        if program != "ordering":
+            assert reported(found)["way"] == "streamed plain"
+
+
+@needs_gpu
+@settings(max_examples=10)
+@given(graphs.edge_frames(), st.integers(0, 9), st.sampled_from(["semi", "sync"]), st.data())
+def test_drawn_graphs(edges, seed, update, draw):
+    graph = as_graph(**edges, device="cpu")
+    options = {"seed": seed, "update": update, "skip_inactive": draw.draw(st.booleans())}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MOST", "MOST_OF_CLASS", "LEAST"):
+            patch.setattr(gpu_streamed, name, draw.draw(st.sampled_from([1, 40, 400])))
+        patch.setattr(gpu_streamed, "SPARSE", draw.draw(st.sampled_from([0.0, 0.5, np.inf])))
+        found = label_propagation(graph, **options, **STREAMED)
+    assert_same(found, label_propagation(graph, **options, device="cpu"))
+
+
+# ---------------------------------------------------------------- the limit
+
+
+@needs_gpu
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("weighted", "directed"), [(False, False), (True, True)])
+def test_a_limit_holds(program, weighted, directed, monkeypatch):
+    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 14)
+    monkeypatch.setattr(gpu_streamed, "LEAST", 1 << 12)
+    graph = large(40_000, 1_000_000, weighted=weighted, directed=directed)
+    run = PROGRAMS[program]
+    expected = run(bare(graph), device="cpu")
+    low, high = least(run, graph, device="gpu"), gpu_bytes_of(graph)
+    assert low < high
+    for share in (0, 5, 10, 25, 50, 99):
+        limit = low + (high - low) * share // 100
+        found = run(graph, device="gpu", memory_limit=limit)
+        assert_same(found, expected)
+        report = reported(found)
+        if report["way"] == "plain":
+            continue
+        assert report["peak"] <= limit
+        assert report["predicted"] <= limit
+        close = abs(report["predicted"] - report["peak"]) <= 0.1 * report["peak"]
+        assert close, (share, limit, report["predicted"], report["peak"])
+
+
+@needs_gpu
+def test_what_fits_runs_in_memory_and_more_is_cached_the_more_there_is():
+    graph = large(4_000, 400_000)
+    found = label_propagation(graph, device="gpu", memory_limit="1GB").attrs["glp"]
+    assert found["way"] == "plain"
+    low, high = least(label_propagation, graph, device="gpu"), gpu_bytes_of(graph)
+    reports = [
+        label_propagation(graph, device="gpu", memory_limit=limit).attrs["glp"]
+        for limit in np.linspace(low, high - 1, 5).astype(int).tolist()
+    ]
+    shares = [report["share_cached"] for report in reports]
+    moved = [report["bytes_over_bus"] for report in reports]
+    assert shares == sorted(shares)
+    assert moved == sorted(moved, reverse=True)
+    assert moved[-1] < moved[0]
+
+
+@needs_gpu
+def test_nothing_stays_on_the_device():
+    import cupy
+
+    graph = large()
+    label_propagation(graph, **STREAMED)
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+    label_propagation(graph, **STREAMED)
+    assert pool.used_bytes() == before
+
+
+@needs_gpu
+def test_an_interrupt_gives_memory_back():
+    import cupy
+
+    graph, pool = large(), cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+
+    def interrupt(facts):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        label_propagation(graph, progress=interrupt, **STREAMED)
+    assert pool.used_bytes() == before
+    assert_same(label_propagation(graph, **STREAMED), label_propagation(graph, device="cpu"))
+
+
+@needs_gpu
+def test_memory_that_cannot_be_pinned(monkeypatch):
+    from glp_rapids.outofcore import pinned
+
+    def ordinary(size, dtype, device="gpu"):
+        return pinned.HostArray(np.empty(max(int(size), 1), dtype), pinned=False)
+
+    monkeypatch.setattr(pinned, "empty", ordinary)
+    for directed in (False, True):
+        graph = large(directed=directed)
+        found = label_propagation(graph, **STREAMED)
+        assert_same(found, label_propagation(graph, device="cpu"))
+        assert not found.attrs["glp"]["pinned"]
+    with pytest.raises(MemoryError, match="cannot be pinned"):
+        EVERY["counting"](graph, **STREAMED)
+
+
+@needs_gpu
+def test_lists_in_a_mapped_file(tmp_path):
+    graph = large()
+    arrays = []
+    for name in ("indptr", "indices"):
+        np.save(tmp_path / f"{name}.npy", getattr(graph, name))
+        arrays.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = Graph(*arrays, None, directed=False, vertices=graph.vertices)
+    assert_same(label_propagation(mapped, **STREAMED), label_propagation(graph, device="cpu"))
+
+
+@needs_gpu
+def test_a_stream_of_the_callers():
+    import cupy
+
+    graph = large()
+    with cupy.cuda.Stream(non_blocking=True):
+        found = label_propagation(graph, **STREAMED)
+    assert_same(found, label_propagation(graph, device="cpu"))
+
+
+@needs_gpu
+def test_a_warm_start():
+    graph = large()
+    initial = label_propagation(graph, device="cpu", max_iter=2)
+    expected = label_propagation(graph, initial=initial, device="cpu")
+    found = label_propagation(graph, initial=initial, **STREAMED)
+    assert_same(found, expected)
+
+
+@needs_gpu
+def test_what_is_on_the_gpu_is_not_streamed():
+    graph = large().to("gpu")
+    with pytest.raises(ValueError, match=r"pass graph.to\('cpu'\)"):
+        label_propagation(graph, **STREAMED)
+    limit = gpu_bytes_of(graph) + (1 << 20)
+    assert label_propagation(graph, memory_limit=limit).attrs["glp"]["way"] == "plain"
+    with pytest.raises(ValueError, match="streamed on the CPU only"):
+        label_propagation(graph, way="streamed packed")
+    assert memory_free("gpu") > 0
+    packed = compress(large(), device="gpu")
+    with pytest.raises(ValueError, match=r"graph.to_graph\(\)"):
+        label_propagation(packed, **STREAMED)
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", ["graph", "frame"])
+def test_what_others_took_is_streamed_around(monkeypatch, kind):
+    graph = large(40_000, 1_000_000)
+    given = graph
+    if kind == "frame":
+        source = np.repeat(np.arange(graph.number_of_vertices), graph.degree)
+        given = (source, graph.indices)
+    expected = label_propagation(given, device="cpu")
+    monkeypatch.setattr(call, "LITTLE", 0)
+    free = gpu_bytes_of(graph) - bytes_of_csr(graph) - 1
+    monkeypatch.setattr(call, "free_on_gpu", lambda: free)
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: free)
+    found = label_propagation(given, device="gpu")
+    assert_same(found, expected)
+    report = found.attrs["glp"]
+    assert report["way"] == "streamed plain"
+    assert report["peak"] <= report["memory_limit"] < free
+
+
+@needs_gpu
+def test_the_bench_compares_limits(monkeypatch):
+    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 16)
+    options = "beyond-memory --device gpu --graphs kron-16-16 --repeats 1 --limits 40 100"
+    parser = argparse.ArgumentParser()
+    bench.add_benches(parser)
+    found = json.loads(bench.run(parser.parse_args([*options.split(), "--json"])))
+    rows, sweeps = found.values()
+    assert [row["way"] for row in rows] == ["streamed plain", "plain"]
+    assert all(row["labels equal"] for row in rows)
+    assert rows[0]["below the limit"]
+    assert sweeps[0]["streamed, ms"] > 0
+
+
+# ---------------------------------------------------------------- without a GPU
+
+
+class OnGpu(Graph):
+    """A graph that says it is on a GPU."""
+
+    device = "gpu"
+
+
+def on_gpu(graph):
+    return OnGpu(graph.indptr, graph.indices, graph.weights, graph.directed, graph.vertices)
+
+
+def test_who_is_built_in_host_memory():
+    graph, limited = large(), Options(memory_limit=1 << 20)
+    # columns of a frame are its attributes, too
+    frame = pd.DataFrame({"src": [0], "dst": [1], "device": ["gpu"], "scheme": ["packed"]})
+    for options in (limited, Options(way="streamed plain"), Options()):
+        for on_host in (graph, frame, (graph.indices, graph.indices)):
+            assert call._may_stream(on_host, "gpu", options)
+            assert not call._may_stream(on_host, "cpu", options)
+        assert not call._may_stream(on_gpu(graph), "gpu", options)
+        assert not call._may_stream((graph.indices, on_gpu(graph)), "gpu", options)
+    assert not call._may_stream(graph, "gpu", Options(strategy="sort"))
+    assert not call._may_stream(compress(graph, device="cpu"), "gpu", limited)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("free", [None, 0, 1 << 40])
+def test_what_others_hold_counts(monkeypatch, free, limited):
+    graph = large()
+    monkeypatch.setattr(call, "LITTLE", 0)
+    monkeypatch.setattr(call, "choose", lambda device: "gpu")
+    monkeypatch.setattr(call, "free_on_gpu", lambda: free)
+    monkeypatch.setattr(Graph, "to", lambda graph, device: graph if device == "cpu" else "moved")
+    monkeypatch.setattr(Options, "check_limit", lambda *_: None)
+    limit = {"memory_limit": "1GB"} if limited else {}
+    if free == 0 or limited:
+        made, options = call.prepare(graph, limit)
+        assert (options.streams_to == "gpu") == (free == 0)
+        assert (made is graph) == (free == 0)
+    elif free is None:  # another allocator: only an error tells
+        assert call._fits(1 << 60)
+
+
+def test_a_limit_is_what_is_free_at_the_most(monkeypatch):
+    graph, to_gpu = large(), partial(Options, streams_to="gpu")
+    budget = partial(budget_of, graph, Classic())
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: 16 << 20)
+    assert budget(to_gpu()).limit == 15 << 20
+    assert budget(to_gpu(way="streamed plain")).limit == 15 << 20
+    assert budget(to_gpu(memory_limit="1GB")).limit == 15 << 20
+    assert budget(to_gpu(memory_limit=9 << 20)).limit == 9 << 20
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: None)
+    assert budget(to_gpu()).limit is None
+    assert budget(to_gpu(memory_limit=9 << 20)).limit == 9 << 20
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_lists_have_to_fit_host_memory_once_more(monkeypatch, directed):
+    graph, options = large(directed=directed), Options(streams_to="gpu")
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: 1 << 30)
+    monkeypatch.setattr(memory, "LITTLE", 0)
+    lists = graph.number_of_edges * 4
+    if directed:  # and the readers; and the transpose, whose rows are read
+        lists += lists + memory.bytes_to_make(graph, options, "plain", readers=True)
+    monkeypatch.setattr(memory, "memory_free", lambda device: lists)
+    budget_of(graph, Classic(), options)
+    monkeypatch.setattr(memory, "memory_free", lambda device: lists - 5)
+    with pytest.raises(MemoryError, match=r"host memory .*, 5 more than are free .*device='cpu'"):
+        budget_of(graph, Classic(), options)
+
+
+def test_ways_of_a_graph_that_is_streamed_to_a_gpu(monkeypatch):
+    graph = large()
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: 1 << 30)
+    to_gpu = partial(Options, streams_to="gpu")
+    assert ways.ways_of(graph, to_gpu()) == ("streamed plain",)
+    assert ways.ways_of(graph, to_gpu(way="streamed plain")) == ("streamed plain",)
+    said = r"memory_limit=1,000 bytes is ([\d,]+) too little .* on the gpu"
+    with pytest.raises(MemoryError, match=said) as error:
+        budget_of(graph, Classic(), to_gpu(memory_limit=1_000))
+    lacking = int(re.search(said, str(error.value))[1].replace(",", ""))
+    budget_of(graph, Classic(), to_gpu(memory_limit=1_000 + lacking))
