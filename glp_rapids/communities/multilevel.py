@@ -18,7 +18,7 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.device import memory_in_use
+from glp_rapids.device import memory_in_use, module_on
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 
@@ -184,7 +184,6 @@ def _run(
 ) -> tuple[Found, dict]:
     # Numba waits for a first run
     from glp_rapids.communities import levels
-    from glp_rapids.communities.engines import ENGINES
     from glp_rapids.communities.objective import OBJECTIVES
 
     if given.directed:
@@ -193,9 +192,8 @@ def _run(
             "read its edges with directed=False"
         )
     begin = time.perf_counter()
-    device = given.device if given.device in ENGINES else "cpu"
-    graph = given.to(device).to_graph()
-    xp = ENGINES[device].xp
+    device, graph = given.device, given.to_graph()
+    xp = module_on(device)
     words = graph.id_words().of(xp.arange(graph.number_of_vertices)).view(np.uint64)
     wanted = OBJECTIVES[objective](graph, words, resolution)
     with reporting(progress, _show, desc="levels", unit="level") as tell:

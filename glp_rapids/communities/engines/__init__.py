@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from glp_rapids.communities.engines.cpu import CpuEngine
+from typing import Any
 
-# A graph on a device that is not here is computed on the host.
-ENGINES = {"cpu": CpuEngine}
+
+def _cpu() -> Any:
+    from glp_rapids.communities.engines.cpu import CpuEngine
+
+    return CpuEngine
+
+
+def _gpu() -> Any:
+    from glp_rapids.communities.engines.gpu import GpuEngine
+
+    return GpuEngine
+
+
+# By device; nothing is imported before it is asked for.
+ENGINES = {"cpu": _cpu, "gpu": _gpu}
+
+
+def engine_of(device: str) -> Any:
+    """Return the class of the engine of a device."""
+    return ENGINES[device]()

@@ -1,0 +1,169 @@
+"""The GPU engine: one level of a multilevel run, each of its stages a launch or two."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.common.segments import segment_offsets
+from glp_rapids.communities.kernels import (
+    gpu_classes,
+    gpu_merging,
+    gpu_moving,
+    gpu_refining,
+    gpu_rows,
+)
+from glp_rapids.communities.objective import Network
+from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS
+from glp_rapids.device import array_module, to_host
+from glp_rapids.jit.cuda import multiprocessors
+from glp_rapids.jit.launch import launch, launch_together
+
+Array = Any
+BLOCKS = 4  # of a multiprocessor, at most
+ENTRIES_A_BLOCK = 1 << 12  # fewer blocks meet sooner
+# Bytes that the tables of hubs may take: so many, or so many an entry.
+LEAST_TABLES, TABLES_AN_ENTRY = 1 << 26, 8
+
+
+class Partition(NamedTuple):
+    """Which community each vertex is in; of each community how many vertices, and what volume."""
+
+    labels: Array
+    sizes: Array
+    volumes: Array
+
+
+class GpuEngine:
+    """Moves, refines and contracts one network.
+
+    Parameters
+    ----------
+    network : Network
+        Its arrays on the GPU.
+    constant : int
+        C of the objective.
+    """
+
+    def __init__(self, network: Network, constant: int) -> None:
+        self.network, self._constant = network, np.int64(constant)
+        self.xp = xp = array_module(network.indptr)
+        self._index_type = network.indices.dtype.type
+        self._weighted = network.weights.size > 0
+        size = network.size
+        self._blocks = min(BLOCKS * multiprocessors(), network.indices.size // ENTRIES_A_BLOCK + 1)
+        self._members = xp.empty(size, self._index_type), xp.empty(size, self._index_type)
+        longest = int((network.indptr[1:] - network.indptr[:-1]).max()) if size else 0
+        slots, rows = 1, 1
+        if longest > gpu_classes.LARGEST[-1]:
+            slots = 1 << (2 * min(longest, size + 1) - 1).bit_length()
+            a_row = slots * (2 * self._members[0].itemsize + 8)
+            budget = max(LEAST_TABLES, TABLES_AN_ENTRY * network.indices.size)
+            rows = max(min(budget // a_row, self._blocks), 1)
+        self._tables = (
+            xp.full((rows, slots), gpu_rows.NOBODY, self._index_type),
+            xp.zeros((rows, slots), np.int64), xp.empty((rows, slots), self._index_type),
+        )  # fmt: skip
+
+    def partition(self, labels: Array) -> Partition:
+        """Return a partition whose labels are a copy, which `move` changes."""
+        xp, size = self.xp, self.network.size
+        labels = labels.astype(self._index_type)
+        return Partition(labels, xp.zeros(size, np.int64), xp.zeros(size, np.int64))
+
+    def move(self, partition: Partition, seed: int) -> list[int]:
+        """Sweep until few vertices move; return how many did in each sweep."""
+        network, xp = self.network, self.xp
+        state = gpu_moving.Moving(
+            network.indptr, network.indices, network.weights, np.int64(network.unit),
+            network.volume, network.words, self._constant, *partition,
+            xp.ones(network.size, np.uint8), np.uint64(seed),
+        )  # fmt: skip
+        lists, work, further = self._work(MOST_SWEEPS, 1)
+        kernel = gpu_moving.build(self._weighted, self._index_type)
+        launch_together(
+            kernel, self._blocks, gpu_classes.THREADS, state, lists, work, further
+        )
+        moved = to_host(work.moved).reshape(MOST_SWEEPS, CLASSES).sum(axis=1)
+        return moved[: int(further[0])].tolist()
+
+    def refine(self, partition: Partition, seed: int, sweeps: int) -> Array:
+        """Split each community into well-connected parts; return the part of each vertex."""
+        network, xp = self.network, self.xp
+        labels = xp.arange(network.size, dtype=self._index_type)
+        state = gpu_refining.Refining(
+            network.indptr, network.indices, network.weights, np.int64(network.unit),
+            network.volume, network.words, self._constant, partition.labels, partition.volumes,
+            labels, xp.empty(network.size, np.uint8), network.volume.copy(),
+            xp.zeros(network.size, np.int64), xp.zeros(network.size, np.int16), np.uint64(seed),
+        )  # fmt: skip
+        lists, work, _ = self._work(sweeps, sweeps)
+        kernel = gpu_refining.build(self._weighted, self._index_type)
+        launch_together(
+            kernel, self._blocks, gpu_classes.THREADS, state, lists, work, np.int64(sweeps)
+        )
+        return labels
+
+    def contract(self, parts: Array, number: int) -> Network:
+        """Return the network whose vertices are the parts 0 .. number - 1, without loops."""
+        old, xp = self.network, self.xp
+        threads, lanes = gpu_merging.THREADS, gpu_merging.LANES
+        parts = parts.astype(self._index_type, copy=False)
+        entries, volumes = xp.zeros((2, number), np.int64)
+        first = xp.full(number, old.size, np.int64)
+        launch(gpu_merging.build_totals(threads), -(-old.size // threads), threads,
+               old.indptr, parts, old.volume, entries, volumes, first)  # fmt: skip
+        slots = xp.minimum(entries + (entries >> 1) + 1, number)
+        room = min(old.indices.size + (old.indices.size >> 1) + number, number * number)
+        tables = gpu_merging.Tables(
+            segment_offsets(slots), xp.full(room, gpu_merging.EMPTY, self._index_type),
+            xp.zeros(room, np.int64), xp.empty(room, self._index_type), xp.zeros(number, np.int64),
+        )  # fmt: skip
+        kernel = gpu_merging.build_add(
+            threads, lanes, gpu_merging.LONGEST, self._weighted, self._index_type
+        )
+        listed = self._members[0]
+        long = xp.zeros(1, np.int64)
+        arguments = (
+            old.indptr, old.indices, old.weights, np.int64(old.unit), parts, tables, listed, long
+        )
+        launch(kernel, -(-old.size * lanes // threads), threads, *arguments, np.bool_(False))
+        launch(kernel, 4 * multiprocessors(), threads, *arguments, np.bool_(True))
+        indptr = segment_offsets(tables.counts)
+        total = int(indptr[-1])
+        indices, weights = xp.empty(total, self._index_type), xp.empty(total, np.int64)
+        launch(gpu_merging.build_write(threads), -(-total // threads), threads,
+               indptr, tables, indices, weights)  # fmt: skip
+        return Network(indptr, indices, weights, 1, volumes, old.words[first])
+
+    def connected(self, labels: Array) -> Array:
+        """Name every vertex by the smallest it is connected to inside its community."""
+        network, xp = self.network, self.xp
+        threads, lanes = gpu_merging.THREADS, gpu_merging.LANES
+        parent = xp.arange(network.size, dtype=self._index_type)
+        roots = xp.empty_like(parent)
+        kernel = gpu_merging.build_unite(
+            threads, lanes, self._weighted, self._index_type
+        )
+        launch(kernel, -(-network.size * lanes // threads), threads,
+               network.indptr, network.indices, network.weights, labels, parent)  # fmt: skip
+        launch(gpu_merging.build_roots(threads), -(-network.size // threads), threads,
+               parent, roots)  # fmt: skip
+        return roots
+
+    def _work(self, sweeps: int, draws: int) -> tuple[gpu_classes.Lists, gpu_rows.Work, Array]:
+        """Return lists, and what blocks share, as a launch of so many sweeps takes them."""
+        steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
+        words = self.xp.zeros(
+            2 + steps * (gpu_classes.SIZES + 1) + 2 * lists, np.int64
+        )
+        cut = np.cumsum([0, 1, 1, steps * gpu_classes.SIZES, steps, lists, lists])
+        arrived, further, tickets, moved, counts, cursors = (
+            words[begin:end] for begin, end in zip(cut[:-1], cut[1:], strict=True)
+        )
+        return (
+            gpu_classes.Lists(*self._members, counts, cursors),
+            gpu_rows.Work(arrived, tickets, moved, *self._tables),
+            further,
+        )

@@ -1,0 +1,130 @@
+"""Classes of vertices that are updated together, and their rows by how many threads serve one.
+
+The lists of a level: vertices by class and, inside of it, by *size*: how long their rows are.
+Both are found inside of a persistent kernel, by all of its blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.common.hashing import CLASS_SEED, mix
+from glp_rapids.communities.schedule import CLASSES
+from glp_rapids.jit.cuda import cuda, gpu_target
+from glp_rapids.jit.primitives import grid_barrier
+
+Array = Any
+
+THREADS = 256
+SLOTS = 2048  # of the tables of a block, all together
+# Rows up to so many entries have a thread, LANES threads, a quarter of a block, a block and its
+# shared memory; longer ones also a table in global memory.
+LARGEST = (8, 32, 256, 1024)
+LANES = (1, 8, 64)
+SIZES = len(LARGEST) + 1
+LISTS = CLASSES * SIZES
+HUBS = SIZES - 1
+
+hashed = gpu_target().compile(mix)
+
+
+class Lists(NamedTuple):
+    """Vertices in lists, one a class and size, one after the other."""
+
+    members: Array
+    goals: Array  # of each member: where it goes, or -1
+    counts: Array  # int64, LISTS for each time that classes are drawn
+    cursors: Array  # likewise
+
+
+@cuda.jit(device=True)
+def size_of(degree):
+    """Return which threads serve a row."""
+    size = 0
+    for largest in LARGEST:
+        if degree > largest:
+            size += 1
+    return size
+
+
+@cuda.jit(device=True)
+def lanes_of(size):
+    """Return how many threads serve a row of a size."""
+    if size == 0:
+        return LANES[0]
+    if size == 1:
+        return LANES[1]
+    if size == 2:
+        return LANES[2]
+    return THREADS
+
+
+@cuda.jit(device=True)
+def class_of(word, seed, draw):
+    """Draw the class of a vertex, as `draws_of_classes` does."""
+    mixed = hashed(word, np.uint64(seed) + np.uint64(CLASS_SEED) + (np.uint64(draw) << np.uint64(32)))
+    return np.int64(mixed % np.uint64(CLASSES))
+
+
+@cuda.jit(device=True)
+def list_classes(level, turns, joined, seed, draw, lists, round_, offsets, local, arrived, turn):
+    """List the vertices that have not joined by class and size; return the next barrier's turn.
+
+    Their classes go to ``turns`` unless that is empty. ``round_`` counts how often this was done.
+    ``offsets``, of LISTS + 1, and ``local``, of 2 LISTS, are in shared memory; into the former go
+    the beginnings of the lists.
+    """
+    thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+    blocks = np.int64(cuda.gridDim.x)
+    vertices = level.indptr.size - 1
+    writes = turns.size > 0
+    for place in range(thread, LISTS, THREADS):
+        local[place] = 0
+    cuda.syncthreads()
+    for v in range(block * THREADS + thread, vertices, blocks * THREADS):
+        if writes and round_ > 0 and turns[v] == joined:
+            continue
+        group = class_of(level.words[v], seed, draw)
+        if writes:
+            turns[v] = group
+        size = size_of(level.indptr[v + 1] - level.indptr[v])
+        cuda.atomic.add(local, group * SIZES + size, np.int64(1))
+    cuda.syncthreads()
+    for place in range(thread, LISTS, THREADS):
+        if local[place] > 0:
+            cuda.atomic.add(lists.counts, round_ * LISTS + place, local[place])
+    turn += 1
+    grid_barrier(arrived, turn * blocks)
+    if thread == 0:
+        total = np.int64(0)
+        for place in range(LISTS):
+            offsets[place] = total
+            total += lists.counts[round_ * LISTS + place]
+        offsets[LISTS] = total
+    begin = block * THREADS
+    while begin < vertices:
+        for place in range(thread, LISTS, THREADS):
+            local[place] = 0
+        cuda.syncthreads()
+        v = begin + thread
+        place, rank = np.int64(-1), np.int64(0)
+        if v < vertices and not (writes and round_ > 0 and turns[v] == joined):
+            group = class_of(level.words[v], seed, draw)
+            place = group * SIZES + size_of(level.indptr[v + 1] - level.indptr[v])
+            rank = cuda.atomic.add(local, place, np.int64(1))
+        cuda.syncthreads()
+        for other in range(thread, LISTS, THREADS):
+            if local[other] > 0:
+                local[LISTS + other] = offsets[other] + cuda.atomic.add(
+                    lists.cursors, round_ * LISTS + other, local[other]
+                )
+        cuda.syncthreads()
+        if place >= 0:
+            lists.members[local[LISTS + place] + rank] = v
+        cuda.syncthreads()
+        begin += blocks * THREADS
+    turn += 1
+    grid_barrier(arrived, turn * blocks)
+    return turn

@@ -1,0 +1,171 @@
+"""Contraction on a GPU: the entries of each part's vertices are added up in a hash table of its own.
+
+The tables lie side by side in global memory, as large as the entries of a part can need; where that
+is as many slots as there are parts, a part is its own slot. Slots are noted as they are taken, so
+that rows are written without a look at the empty ones. The order of a row's entries is whatever
+it is; nothing that follows depends on it.
+
+Also what else a level needs of its rows: union-find over the edges inside communities.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.jit.cuda import cuda, kernel
+from glp_rapids.jit.primitives import find_root, row_of, union
+
+Array = Any
+THREADS = 256
+LANES = 8  # of a row of up to LONGEST entries; a longer one is a whole block's
+LONGEST = 256
+EMPTY = -1
+
+
+class Tables(NamedTuple):
+    """A table a part, beginning at ``offsets``."""
+
+    offsets: Array
+    keys: Array
+    sums: Array
+    taken: Array  # the slots in the order in which they were taken
+    counts: Array  # of each part
+
+
+@functools.cache
+def build_totals(threads: int) -> Any:
+    """Make the kernel that adds up entries and volumes of parts, and finds their first vertices.
+
+    Launch: a thread a vertex. Degrees: any.
+    """
+
+    def add_totals(indptr, parts, volume, entries, volumes, first):
+        v = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
+        if v < parts.size:
+            part = parts[v]
+            cuda.atomic.add(entries, part, indptr[v + 1] - indptr[v])
+            cuda.atomic.add(volumes, part, volume[v])
+            cuda.atomic.min(first, part, np.int64(v))
+
+    return kernel(add_totals, str(threads))
+
+
+@functools.cache
+def build_add(threads: int, lanes: int, longest: int, weighted: bool, index_type: Any) -> Any:
+    """Make the kernel that adds the entries of all rows to the tables of their parts.
+
+    Launch: LANES threads a row; then, with ``listed``, blocks for the rows that were too long.
+    Degrees: any. Shared memory: none.
+    """
+    empty = index_type(EMPTY)
+
+    @cuda.jit(device=True)
+    def add_row(indptr, indices, weights, unit, parts, v, lane, step, tables):
+        part = parts[v]
+        base = tables.offsets[part]
+        slots = tables.offsets[part + 1] - base
+        direct = slots >= tables.counts.size
+        weight = unit
+        for entry in range(indptr[v] + lane, indptr[v + 1], step):
+            other = parts[indices[entry]]
+            if other == part:
+                continue
+            if weighted:
+                weight = weights[entry]
+                if weight <= 0:
+                    continue
+            slot = np.int64(other)
+            if not direct:
+                mixed = np.uint32(np.uint32(other) * np.uint32(0x9E3779B1))
+                slot = np.int64((np.uint64(mixed) * np.uint64(slots)) >> np.uint64(32))
+            while True:
+                found = tables.keys[base + slot]
+                if found == empty:
+                    found = cuda.atomic.cas(tables.keys, base + slot, empty, other)
+                    if found == empty:
+                        place = cuda.atomic.add(tables.counts, part, np.int64(1))
+                        tables.taken[base + place] = slot
+                        found = other
+                if found == other:
+                    break
+                slot += 1
+                if slot == slots:
+                    slot = np.int64(0)
+            cuda.atomic.add(tables.sums, base + slot, weight)
+
+    def add_rows(indptr, indices, weights, unit, parts, tables, listed, number, whole):
+        thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
+        if whole:
+            for item in range(np.int64(cuda.blockIdx.x), number[0], np.int64(cuda.gridDim.x)):
+                add_row(indptr, indices, weights, unit, parts, listed[item],
+                        np.int64(cuda.threadIdx.x), threads, tables)  # fmt: skip
+            return
+        v, lane = thread // lanes, thread % lanes
+        if v >= parts.size:
+            return
+        if indptr[v + 1] - indptr[v] > longest:
+            if lane == 0:
+                listed[cuda.atomic.add(number, 0, np.int64(1))] = v
+            return
+        add_row(indptr, indices, weights, unit, parts, v, lane, lanes, tables)
+
+    return kernel(add_rows, f"{threads} {lanes} {longest} {weighted}")
+
+
+@functools.cache
+def build_write(threads: int) -> Any:
+    """Make the kernel that writes the rows of the parts, one after the other.
+
+    Launch: a thread an entry.
+    """
+
+    def write_rows(indptr, tables, indices, weights):
+        entry = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
+        if entry < indices.size:
+            part = row_of(indptr, entry)
+            base = tables.offsets[part]
+            slot = base + tables.taken[base + entry - indptr[part]]
+            indices[entry] = tables.keys[slot]
+            weights[entry] = tables.sums[slot]
+
+    return kernel(write_rows, str(threads))
+
+
+@functools.cache
+def build_unite(threads: int, lanes: int, weighted: bool, index_type: Any) -> Any:
+    """Make the kernel that unites the ends of all edges inside communities.
+
+    Launch: LANES threads a row. Degrees: any.
+    """
+
+    def unite_inside(indptr, indices, weights, labels, parent):
+        thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
+        v, lane = thread // lanes, thread % lanes
+        if v >= labels.size:
+            return
+        for entry in range(indptr[v] + lane, indptr[v + 1], lanes):
+            u = indices[entry]
+            if u < v and labels[u] == labels[v]:
+                if weighted and weights[entry] <= 0:
+                    continue
+                union(parent, index_type(v), u)
+
+    return kernel(unite_inside, f"{threads} {lanes} {weighted}")
+
+
+@functools.cache
+def build_roots(threads: int) -> Any:
+    """Make the kernel that names every vertex by its root.
+
+    Launch: a thread a vertex.
+    """
+
+    def find_roots(parent, roots):
+        v = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
+        if v < roots.size:
+            roots[v] = find_root(parent, v)
+
+    return kernel(find_roots, str(threads))

@@ -1,0 +1,204 @@
+"""Local moving on a GPU: all sweeps of a level in one persistent launch, class after class.
+
+The rules are those of `moving`, the sums integers, so what it does is the same to the bit. A class
+takes three steps with grid barriers between them: its rows are evaluated (`gpu_rows`) on labels
+and volumes as they stand; those that go are moved; and their neighbours are woken.
+
+Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any; longer rows have
+more threads (`gpu_classes`), and wake their neighbours by whole blocks. Shared memory: 33 KB.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.communities import rules
+from glp_rapids.communities.kernels import gpu_classes, gpu_rows
+from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
+from glp_rapids.jit.primitives import grid_barrier
+
+Array = Any
+WAKING_LANES = 8
+
+gain = gpu_target().compile(rules.gain)
+exceeds = gpu_target().compile(rules.exceeds)
+first_of_equals = gpu_target().compile(rules.first_of_equals)
+waits = gpu_target().compile(rules.waits)
+
+
+class Moving(NamedTuple):
+    """A level and its partition, as kernels take them; see `moving.Level` and `Partition`."""
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    unit: Any
+    volume: Array
+    words: Array
+    constant: Any
+    labels: Array
+    sizes: Array
+    volumes: Array
+    active: Array
+    seed: Any
+
+
+@functools.cache
+def rule(weighted: bool) -> gpu_rows.Rule:
+    """Make the functions of a row."""
+
+    @cuda.jit(device=True)
+    def wanted(v, state):
+        if state.active[v] == 0:
+            return False
+        state.active[v] = 0
+        return True
+
+    @cuda.jit(device=True)
+    def own(v, state):
+        return np.int64(state.labels[v])
+
+    # what `gpu_rows` compares entries with is the row itself
+    @cuda.jit(device=True)
+    def entry_label(v, own, entry, state):
+        u = state.indices[entry]
+        if u == v or (weighted and state.weights[entry] <= 0):
+            return np.int64(gpu_rows.NOBODY)
+        return np.int64(state.labels[u])
+
+    @cuda.jit(device=True)
+    def apart(own):
+        return own
+
+    @cuda.jit(device=True)
+    def score(v, own, label, weight, state):
+        high, low = gain(weight, state.constant, state.volume[v], state.volumes[label])
+        return True, high, low
+
+    @cuda.jit(device=True)
+    def before(v, label, other, state):
+        return first_of_equals(label, other, state.seed, state.words)
+
+    @cuda.jit(device=True)
+    def goal(v, own, best, high, low, to_own, state):
+        mine = state.volume[v]
+        own_high, own_low = gain(to_own, state.constant, mine, state.volumes[own] - mine)
+        if best < 0 or not exceeds(high, low, own_high, own_low):
+            best, high = own, own_high
+        if high < 0 and state.sizes[v] == 0:
+            return np.int64(v)  # better alone, under its own name, which nobody bears
+        if best == own or waits(own, best, state.sizes[own], state.sizes[best]):
+            return np.int64(gpu_rows.NOBODY)
+        return best
+
+    return gpu_rows.Rule(wanted, entry_label, own, apart, score, before, goal)
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any) -> Any:
+    """Make the kernel that moves the vertices of a level until few move.
+
+    ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones; ``moved`` has a word for each
+    class of each sweep, ``swept`` one for the number of sweeps.
+    """
+    threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, WAKING_LANES
+    high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
+    begins, twice = gpu_classes.LISTS + 1, 2 * gpu_classes.LISTS
+    evaluate = gpu_rows.build(weighted, index_type, rule(weighted))
+    list_classes = gpu_classes.list_classes
+
+    @cuda.jit(device=True)
+    def wake(state, begin, past, label, lane, step):
+        for entry in range(begin + lane, past, step):
+            u = state.indices[entry]
+            if state.labels[u] != label:
+                state.active[u] = 1
+
+    def move_vertices(state, lists, work, swept):
+        cuda.cg.this_grid()
+        shared = gpu_rows.Shared(
+            cuda.shared.array(slots, index_type),
+            cuda.shared.array(slots, np.uint32),
+            cuda.shared.array(high_slots, np.uint32),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.uint64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(3, np.int64),
+        )
+        offsets = cuda.shared.array(begins, np.int64)
+        local = cuda.shared.array(twice, np.int64)
+        no_turns = state.active[:0]
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        everywhere, all_threads = block * threads + thread, blocks * threads
+        vertices = state.indptr.size - 1
+        for v in range(everywhere, vertices, all_threads):
+            cuda.atomic.add(state.sizes, state.labels[v], np.int64(1))
+            cuda.atomic.add(state.volumes, state.labels[v], state.volume[v])
+        turn = list_classes(
+            state, no_turns, 0, state.seed, 0, lists, np.int64(0), offsets, local, work.arrived,
+            np.int64(0),
+        )  # fmt: skip
+        for sweep in range(MOST_SWEEPS):
+            moved = np.int64(0)
+            for group in range(CLASSES):
+                step = np.int64(sweep * CLASSES + group)
+                evaluate(state, lists, offsets, group, step, shared, work)
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+
+                begin = offsets[group * sizes_of_rows]
+                past = offsets[(group + 1) * sizes_of_rows]
+                if thread == 0:
+                    shared.words[0] = 0
+                cuda.syncthreads()
+                own_moved = np.int64(0)
+                for place in range(begin + everywhere, past, all_threads):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v = lists.members[place]
+                        own, volume = state.labels[v], state.volume[v]
+                        state.labels[v] = goal
+                        cuda.atomic.sub(state.sizes, own, np.int64(1))
+                        cuda.atomic.add(state.sizes, goal, np.int64(1))
+                        cuda.atomic.sub(state.volumes, own, volume)
+                        cuda.atomic.add(state.volumes, goal, volume)
+                        own_moved += 1
+                if own_moved > 0:
+                    cuda.atomic.add(shared.words, 0, own_moved)
+                cuda.syncthreads()
+                if thread == 0 and shared.words[0] > 0:
+                    cuda.atomic.add(work.moved, step, shared.words[0])
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+
+                in_class = load_fresh(work.moved, step)
+                if in_class == 0:
+                    continue
+                moved += in_class
+                long = offsets[group * sizes_of_rows + sizes_of_rows - 2]
+                for place in range(begin + everywhere // lanes, long, all_threads // lanes):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v = lists.members[place]
+                        wake(state, state.indptr[v], state.indptr[v + 1], goal, thread % lanes,
+                             lanes)  # fmt: skip
+                for place in range(long + block, past, blocks):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v = lists.members[place]
+                        wake(state, state.indptr[v], state.indptr[v + 1], goal, thread, threads)
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+            if thread == 0 and block == 0:
+                swept[0] = sweep + 1
+            if FEW * moved <= vertices:
+                break
+
+    return kernel(move_vertices, f"{weighted} {threads} {slots}")

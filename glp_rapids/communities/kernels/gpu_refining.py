@@ -1,0 +1,249 @@
+"""Refinement on a GPU: all sweeps of a level in one persistent launch, class after class.
+
+The rules are those of `refining`, to the bit. A class takes three steps with grid barriers between
+them: rows of lone vertices are evaluated (`gpu_rows`); those that join a part do; and the weight
+from each part to the rest of its community is brought up to date.
+
+Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
+`gpu_moving`. Shared memory: 33 KB.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.communities import rules
+from glp_rapids.communities.kernels import gpu_classes, gpu_rows
+from glp_rapids.communities.schedule import CLASSES
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
+from glp_rapids.jit.primitives import grid_barrier
+
+Array = Any
+JOINED = 255
+LANES = 8
+NONE_APART = -2
+
+gain = gpu_target().compile(rules.gain)
+exceeds = gpu_target().compile(rules.exceeds)
+draw = gpu_target().compile(rules.draw)
+noisy = gpu_target().compile(rules.noisy)
+
+
+class Refining(NamedTuple):
+    """A level, its communities and their parts; see `refining.Parts`.
+
+    ``joined``: the step, from 1 on, in which a vertex joined a part.
+    """
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    unit: Any
+    volume: Array
+    words: Array
+    constant: Any
+    communities: Array
+    whole: Array  # volumes of the communities
+    labels: Array
+    turns: Array
+    volumes: Array
+    outward: Array
+    joined: Array
+    seed: Any
+
+
+@functools.cache
+def rule(weighted: bool) -> gpu_rows.Rule:
+    """Make the functions of a row."""
+
+    @cuda.jit(device=True)
+    def wanted(v, state):
+        if state.turns[v] == JOINED:
+            return False
+        mine = state.volume[v]
+        others = state.whole[state.communities[v]] - mine
+        high, _ = gain(state.outward[v], state.constant, mine, others)
+        return high >= 0
+
+    @cuda.jit(device=True)
+    def own(v, state):
+        return np.int64(state.communities[v])
+
+    @cuda.jit(device=True)
+    def entry_label(v, own, entry, state):
+        u = state.indices[entry]
+        if state.communities[u] != own or state.turns[u] == state.turns[v]:
+            return np.int64(gpu_rows.NOBODY)
+        if weighted and state.weights[entry] <= 0:
+            return np.int64(gpu_rows.NOBODY)
+        return np.int64(state.labels[u])
+
+    @cuda.jit(device=True)
+    def apart(own):
+        return np.int64(NONE_APART)
+
+    @cuda.jit(device=True)
+    def score(v, own, label, weight, state):
+        mine, others = state.volume[v], state.volumes[label]
+        drawn = draw(state.words[v], state.words[label], state.seed)
+        high, low = gain(weight, noisy(state.constant, drawn), mine, others)
+        good = exceeds(high, low, np.int64(0), np.uint64(0))
+        if not good:  # else the true gain is no less
+            true_high, true_low = gain(weight, state.constant, mine, others)
+            good = exceeds(true_high, true_low, np.int64(0), np.uint64(0))
+        if good:
+            outward = state.outward[label]
+            outward_high, _ = gain(outward, state.constant, others, state.whole[own] - others)
+            good = outward_high >= 0
+        return good, high, low
+
+    @cuda.jit(device=True)
+    def before(v, label, other, state):
+        drawn = draw(state.words[v], state.words[label], state.seed)
+        other_drawn = draw(state.words[v], state.words[other], state.seed)
+        return drawn < other_drawn or (drawn == other_drawn and label < other)
+
+    @cuda.jit(device=True)
+    def goal(v, own, best, high, low, to_own, state):
+        return best
+
+    return gpu_rows.Rule(wanted, entry_label, own, apart, score, before, goal)
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any) -> Any:
+    """Make the kernel that splits communities into well-connected parts.
+
+    ``labels`` begin as the vertices themselves, ``volumes`` as ``volume``, ``outward`` and
+    ``joined`` as zeros.
+    """
+    threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, LANES
+    high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
+    begins, twice = gpu_classes.LISTS + 1, 2 * gpu_classes.LISTS
+    evaluate = gpu_rows.build(weighted, index_type, rule(weighted))
+    list_classes = gpu_classes.list_classes
+
+    @cuda.jit(device=True)
+    def add_inside(state, v, lane, step):
+        own, total = state.communities[v], np.int64(0)
+        for entry in range(state.indptr[v] + lane, state.indptr[v + 1], step):
+            u = state.indices[entry]
+            if u != v and state.communities[u] == own:
+                if weighted:
+                    total += state.weights[entry]
+                else:
+                    total += state.unit
+        if total != 0:
+            cuda.atomic.add(state.outward, v, total)
+
+    @cuda.jit(device=True)
+    def add_change(state, v, goal, stamp, lane, step):
+        own, change = state.communities[v], np.int64(0)
+        for entry in range(state.indptr[v] + lane, state.indptr[v + 1], step):
+            u = state.indices[entry]
+            if u == v or state.communities[u] != own:
+                continue
+            if state.labels[u] != goal:
+                sign = np.int64(1)
+            elif state.joined[u] != stamp:
+                sign = np.int64(-1)  # of two that join together neither was counted before
+            else:
+                continue
+            if weighted:
+                change += sign * state.weights[entry]
+            else:
+                change += sign * state.unit
+        if change != 0:
+            cuda.atomic.add(state.outward, goal, change)
+
+    def refine_parts(state, lists, work, sweeps):
+        cuda.cg.this_grid()
+        shared = gpu_rows.Shared(
+            cuda.shared.array(slots, index_type),
+            cuda.shared.array(slots, np.uint32),
+            cuda.shared.array(high_slots, np.uint32),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.uint64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(3, np.int64),
+        )
+        offsets = cuda.shared.array(begins, np.int64)
+        local = cuda.shared.array(twice, np.int64)
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        everywhere, all_threads = block * threads + thread, blocks * threads
+        turn = np.int64(0)
+        for sweep in range(sweeps):
+            turn = list_classes(
+                state, state.turns, JOINED, state.seed, sweep + 1, lists, sweep, offsets, local,
+                work.arrived, turn,
+            )  # fmt: skip
+            if sweep == 0:
+                for group in range(CLASSES):
+                    begin = offsets[group * sizes_of_rows]
+                    past = offsets[(group + 1) * sizes_of_rows]
+                    long = offsets[group * sizes_of_rows + sizes_of_rows - 2]
+                    for place in range(begin + everywhere // lanes, long, all_threads // lanes):
+                        add_inside(state, lists.members[place], thread % lanes, lanes)
+                    for place in range(long + block, past, blocks):
+                        add_inside(state, lists.members[place], thread, threads)
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+            moved = np.int64(0)
+            for group in range(CLASSES):
+                step = np.int64(sweep * CLASSES + group)
+                evaluate(state, lists, offsets, group, step, shared, work)
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+
+                begin = offsets[group * sizes_of_rows]
+                past = offsets[(group + 1) * sizes_of_rows]
+                if thread == 0:
+                    shared.words[0] = 0
+                cuda.syncthreads()
+                own_moved = np.int64(0)
+                for place in range(begin + everywhere, past, all_threads):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v = lists.members[place]
+                        state.labels[v] = goal
+                        state.joined[v] = step + 1
+                        state.turns[v] = JOINED
+                        state.turns[goal] = JOINED
+                        state.volumes[v] = 0  # it was alone in its part
+                        state.outward[v] = 0
+                        cuda.atomic.add(state.volumes, goal, state.volume[v])
+                        own_moved += 1
+                if own_moved > 0:
+                    cuda.atomic.add(shared.words, 0, own_moved)
+                cuda.syncthreads()
+                if thread == 0 and shared.words[0] > 0:
+                    cuda.atomic.add(work.moved, step, shared.words[0])
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+
+                in_class = load_fresh(work.moved, step)
+                if in_class == 0:
+                    continue
+                moved += in_class
+                long = offsets[group * sizes_of_rows + sizes_of_rows - 2]
+                for place in range(begin + everywhere // lanes, long, all_threads // lanes):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v = lists.members[place]
+                        add_change(state, v, goal, step + 1, thread % lanes, lanes)
+                for place in range(long + block, past, blocks):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        add_change(state, lists.members[place], goal, step + 1, thread, threads)
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+            if moved == 0:
+                break
+
+    return kernel(refine_parts, f"{weighted} {threads} {slots}")

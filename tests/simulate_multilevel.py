@@ -1,0 +1,68 @@
+"""Run the kernels of multilevel label propagation in Numba's simulator; print how many differ.
+
+Run by test_multilevel_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The argument
+says how many graphs.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+from numba.core import config
+
+from glp_rapids import as_graph
+from glp_rapids.communities import levels, objective
+from glp_rapids.communities.engines import ENGINES
+from glp_rapids.communities.kernels import (
+    gpu_classes,
+    gpu_merging,
+    gpu_moving,
+    gpu_refining,
+    gpu_rows,
+)
+
+# Every simulated thread is a thread of the host.
+gpu_classes.THREADS, gpu_classes.SLOTS, gpu_rows.PROBES = 4, 16, 2
+gpu_classes.LARGEST, gpu_classes.LANES = (1, 3, 4, 6), (1, 2, 2)
+gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
+gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
+
+
+def graphs(number):
+    rng = np.random.default_rng(number)
+    for size in range(number):
+        clique = [(i, j) for i in range(8) for j in range(i)]
+        pairs = np.vstack([clique, rng.integers(0, 15 + size, (25, 2))])
+        weights = rng.integers(0, 2**40, len(pairs))
+        yield as_graph(tuple(pairs.T), device="cpu")
+        yield as_graph((*pairs.T, weights), device="cpu")
+
+
+def results(graph, device):
+    words = graph.id_words().of(np.arange(graph.number_of_vertices)).view(np.uint64)
+    for name, resolution, refine, most in (
+        ("modularity", 1.0, True, 2), ("cpm", 0.3, False, 1), ("modularity", 2.5, True, 1),
+    ):  # fmt: skip
+        aim = objective.OBJECTIVES[name](graph, words, resolution)
+        options = levels.Options(refine, 100, most, 1e-4, 3)
+        found = levels.run(aim, device, options, None)
+        yield found.value, found.quality, *(part.tolist() for part in found.hierarchy)
+
+
+def main():
+    assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
+    engine = ENGINES["gpu"]
+    differing = compared = 0
+    for graph in graphs(int(sys.argv[1])):
+        found = list(results(graph, "gpu"))
+        ENGINES["gpu"] = ENGINES["cpu"]
+        expected = list(results(graph, "gpu"))
+        ENGINES["gpu"] = engine
+        compared += len(expected)
+        differing += sum(one != other for one, other in zip(found, expected, strict=True))
+    print(f"{differing} of {compared} differ")
+
+
+if __name__ == "__main__":
+    main()
