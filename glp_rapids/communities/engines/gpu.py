@@ -21,10 +21,7 @@ from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
-BLOCKS = 4  # of a multiprocessor, at most
-ENTRIES_A_BLOCK = 1 << 12  # fewer blocks meet sooner
-# Bytes that the tables of hubs may take: so many, or so many an entry.
-LEAST_TABLES, TABLES_AN_ENTRY = 1 << 26, 8
+ITEMS_A_BLOCK = 1 << 10  # vertices and entries: fewer blocks meet sooner
 
 
 class Partition(NamedTuple):
@@ -52,18 +49,15 @@ class GpuEngine:
         self._index_type = network.indices.dtype.type
         self._weighted = network.weights.size > 0
         size = network.size
-        self._blocks = min(BLOCKS * multiprocessors(), network.indices.size // ENTRIES_A_BLOCK + 1)
+        self._blocks = (network.indices.size + size) // ITEMS_A_BLOCK + 1
         self._members = xp.empty(size, self._index_type), xp.empty(size, self._index_type)
-        longest = int((network.indptr[1:] - network.indptr[:-1]).max()) if size else 0
-        slots, rows = 1, 1
-        if longest > gpu_classes.LARGEST[-1]:
-            slots = 1 << (2 * min(longest, size + 1) - 1).bit_length()
-            a_row = slots * (2 * self._members[0].itemsize + 8)
-            budget = max(LEAST_TABLES, TABLES_AN_ENTRY * network.indices.size)
-            rows = max(min(budget // a_row, self._blocks), 1)
+        degree = network.indptr[1:] - network.indptr[:-1]
+        degree = degree[degree > gpu_classes.LARGEST[-1]]
+        room = int((degree + (degree >> 1) + 1).sum()) if degree.size else 1
+        self._hubs = max(degree.size, 1)
         self._tables = (
-            xp.full((rows, slots), gpu_rows.NOBODY, self._index_type),
-            xp.zeros((rows, slots), np.int64), xp.empty((rows, slots), self._index_type),
+            xp.zeros(self._hubs, np.int64), xp.full(room, gpu_rows.NOBODY, self._index_type),
+            xp.zeros(room, np.int64), xp.empty(room, self._index_type),
         )  # fmt: skip
 
     def partition(self, labels: Array) -> Partition:
@@ -156,14 +150,17 @@ class GpuEngine:
         """Return lists, and what blocks share, as a launch of so many sweeps takes them."""
         steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
         words = self.xp.zeros(
-            2 + steps * (gpu_classes.SIZES + 1) + 2 * lists, np.int64
+            2 + steps * (gpu_classes.SIZES + 1) + 2 * lists + draws * CLASSES, np.int64
         )
-        cut = np.cumsum([0, 1, 1, steps * gpu_classes.SIZES, steps, lists, lists])
-        arrived, further, tickets, moved, counts, cursors = (
+        sizes = 1, 1, steps * gpu_classes.SIZES, steps, lists, lists, draws * CLASSES
+        cut = np.cumsum([0, *sizes])
+        arrived, further, tickets, moved, counts, cursors, rooms = (
             words[begin:end] for begin, end in zip(cut[:-1], cut[1:], strict=True)
         )
         return (
-            gpu_classes.Lists(*self._members, counts, cursors),
+            gpu_classes.Lists(
+                *self._members, counts, cursors, rooms, self.xp.empty(self._hubs, np.int64)
+            ),
             gpu_rows.Work(arrived, tickets, moved, *self._tables),
             further,
         )

@@ -2,6 +2,9 @@
 
 The lists of a level: vertices by class and, inside of it, by *size*: how long their rows are.
 Both are found inside of a persistent kernel, by all of its blocks.
+
+The longest rows, of *hubs*, are cut into pieces, which blocks share; each hub has room in a table
+in global memory.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ Array = Any
 
 THREADS = 256
 SLOTS = 2048  # of the tables of a block, all together
-# Rows up to so many entries have a thread, LANES threads, a quarter of a block, a block and its
-# shared memory; longer ones also a table in global memory.
+# Rows up to so many entries have a thread, a few, a quarter of a block, a block; longer ones are
+# those of hubs, of which a block has pieces.
+PIECE = 2048
 LARGEST = (8, 32, 256, 1024)
 LANES = (1, 8, 64)
 SIZES = len(LARGEST) + 1
@@ -37,6 +41,20 @@ class Lists(NamedTuple):
     goals: Array  # of each member: where it goes, or -1
     counts: Array  # int64, LISTS for each time that classes are drawn
     cursors: Array  # likewise
+    rooms: Array  # likewise, CLASSES: what the tables of hubs take
+    bases: Array  # of each hub where its table begins
+
+
+@cuda.jit(device=True)
+def room_for(degree):
+    """Return how many slots the table of a hub has."""
+    return degree + (degree >> 1) + 1
+
+
+@cuda.jit(device=True)
+def first_piece(place, block, blocks):
+    """Return the first piece of a hub that is a block's own; every ``blocks``-th follows."""
+    return (block + blocks - (place * 61) % blocks) % blocks
 
 
 @cuda.jit(device=True)
@@ -73,8 +91,8 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, offsets, local
     """List the vertices that have not joined by class and size; return the next barrier's turn.
 
     Their classes go to ``turns`` unless that is empty. ``round_`` counts how often this was done.
-    ``offsets``, of LISTS + 1, and ``local``, of 2 LISTS, are in shared memory; into the former go
-    the beginnings of the lists.
+    ``offsets``, of LISTS + 1 + CLASSES, and ``local``, of 2 LISTS, are in shared memory; into the
+    former go the beginnings of the lists, and the number of the first hub of each class.
     """
     thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
     blocks = np.int64(cuda.gridDim.x)
@@ -103,6 +121,10 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, offsets, local
             offsets[place] = total
             total += lists.counts[round_ * LISTS + place]
         offsets[LISTS] = total
+        total = np.int64(0)
+        for group in range(CLASSES):
+            offsets[LISTS + 1 + group] = total
+            total += lists.counts[round_ * LISTS + group * SIZES + HUBS]
     begin = block * THREADS
     while begin < vertices:
         for place in range(thread, LISTS, THREADS):
@@ -122,7 +144,15 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, offsets, local
                 )
         cuda.syncthreads()
         if place >= 0:
-            lists.members[local[LISTS + place] + rank] = v
+            place_of = local[LISTS + place] + rank
+            lists.members[place_of] = v
+            if place % SIZES == HUBS:
+                group = place // SIZES
+                hub = offsets[LISTS + 1 + group] + place_of - offsets[place]
+                lists.bases[hub] = cuda.atomic.add(
+                    lists.rooms, round_ * CLASSES + group,
+                    room_for(level.indptr[v + 1] - level.indptr[v]),
+                )
         cuda.syncthreads()
         begin += blocks * THREADS
     turn += 1

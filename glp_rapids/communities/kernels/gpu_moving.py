@@ -53,10 +53,11 @@ def rule(weighted: bool) -> gpu_rows.Rule:
 
     @cuda.jit(device=True)
     def wanted(v, state):
-        if state.active[v] == 0:
-            return False
+        return state.active[v] != 0
+
+    @cuda.jit(device=True)
+    def seen(v, state):
         state.active[v] = 0
-        return True
 
     @cuda.jit(device=True)
     def own(v, state):
@@ -95,7 +96,7 @@ def rule(weighted: bool) -> gpu_rows.Rule:
             return np.int64(gpu_rows.NOBODY)
         return best
 
-    return gpu_rows.Rule(wanted, entry_label, own, apart, score, before, goal)
+    return gpu_rows.Rule(wanted, seen, entry_label, own, apart, score, before, goal)
 
 
 @functools.cache
@@ -107,16 +108,19 @@ def build(weighted: bool, index_type: Any) -> Any:
     """
     threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, WAKING_LANES
     high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
-    begins, twice = gpu_classes.LISTS + 1, 2 * gpu_classes.LISTS
-    evaluate = gpu_rows.build(weighted, index_type, rule(weighted))
+    begins, twice = gpu_classes.LISTS + 1 + CLASSES, 2 * gpu_classes.LISTS
+    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
+    first_piece, movers, every = gpu_classes.first_piece, gpu_rows.MOVERS, gpu_rows.ALL
+    evaluate, evaluate_hubs, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
     list_classes = gpu_classes.list_classes
 
     @cuda.jit(device=True)
-    def wake(state, begin, past, label, lane, step):
-        for entry in range(begin + lane, past, step):
+    def wake(state, entry, past, label, step):
+        while entry < past:
             u = state.indices[entry]
             if state.labels[u] != label:
                 state.active[u] = 1
+            entry += step
 
     def move_vertices(state, lists, work, swept):
         cuda.cg.this_grid()
@@ -129,7 +133,7 @@ def build(weighted: bool, index_type: Any) -> Any:
             cuda.shared.array(threads, np.int64),
             cuda.shared.array(threads, np.uint64),
             cuda.shared.array(threads, np.int64),
-            cuda.shared.array(3, np.int64),
+            cuda.shared.array(2, np.int64),
         )
         offsets = cuda.shared.array(begins, np.int64)
         local = cuda.shared.array(twice, np.int64)
@@ -155,6 +159,11 @@ def build(weighted: bool, index_type: Any) -> Any:
 
                 begin = offsets[group * sizes_of_rows]
                 past = offsets[(group + 1) * sizes_of_rows]
+                first_hub = offsets[group * sizes_of_rows + hubs]
+                if first_hub < past:
+                    evaluate_hubs(state, lists, offsets, group, shared, work)
+                    turn += 1
+                    grid_barrier(work.arrived, turn * blocks)
                 if thread == 0:
                     shared.words[0] = 0
                 cuda.syncthreads()
@@ -182,18 +191,28 @@ def build(weighted: bool, index_type: Any) -> Any:
                 if in_class == 0:
                     continue
                 moved += in_class
-                long = offsets[group * sizes_of_rows + sizes_of_rows - 2]
+                long = offsets[group * sizes_of_rows + hubs - 1]
                 for place in range(begin + everywhere // lanes, long, all_threads // lanes):
                     goal = lists.goals[place]
                     if goal >= 0:
                         v = lists.members[place]
-                        wake(state, state.indptr[v], state.indptr[v + 1], goal, thread % lanes,
+                        wake(state, state.indptr[v] + thread % lanes, state.indptr[v + 1], goal,
                              lanes)  # fmt: skip
-                for place in range(long + block, past, blocks):
+                for place in range(long + block, first_hub, blocks):
                     goal = lists.goals[place]
                     if goal >= 0:
                         v = lists.members[place]
-                        wake(state, state.indptr[v], state.indptr[v + 1], goal, thread, threads)
+                        wake(state, state.indptr[v] + thread, state.indptr[v + 1], goal, threads)
+                for start in range(first_hub, past, threads):
+                    for item in range(own_hubs(state, lists, start, past, movers, shared)):
+                        place = shared.listed[item]
+                        v, goal = lists.members[place], lists.goals[place]
+                        entry = state.indptr[v] + piece_size * first_piece(place, block, blocks)
+                        while entry < state.indptr[v + 1]:
+                            end = min(entry + piece_size, state.indptr[v + 1])
+                            wake(state, entry + thread, end, goal, threads)
+                            entry += piece_size * blocks
+                    cuda.syncthreads()
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
             if thread == 0 and block == 0:
@@ -201,4 +220,7 @@ def build(weighted: bool, index_type: Any) -> Any:
             if FEW * moved <= vertices:
                 break
 
-    return kernel(move_vertices, f"{weighted} {threads} {slots}")
+    return kernel(
+        move_vertices, f"{weighted} {threads} {slots}",
+        launch_bounds=(threads, gpu_rows.BLOCKS),
+    )  # fmt: skip

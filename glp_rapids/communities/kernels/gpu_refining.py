@@ -69,6 +69,10 @@ def rule(weighted: bool) -> gpu_rows.Rule:
         return high >= 0
 
     @cuda.jit(device=True)
+    def seen(v, state):
+        pass
+
+    @cuda.jit(device=True)
     def own(v, state):
         return np.int64(state.communities[v])
 
@@ -110,7 +114,7 @@ def rule(weighted: bool) -> gpu_rows.Rule:
     def goal(v, own, best, high, low, to_own, state):
         return best
 
-    return gpu_rows.Rule(wanted, entry_label, own, apart, score, before, goal)
+    return gpu_rows.Rule(wanted, seen, entry_label, own, apart, score, before, goal)
 
 
 @functools.cache
@@ -122,40 +126,42 @@ def build(weighted: bool, index_type: Any) -> Any:
     """
     threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, LANES
     high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
-    begins, twice = gpu_classes.LISTS + 1, 2 * gpu_classes.LISTS
-    evaluate = gpu_rows.build(weighted, index_type, rule(weighted))
+    begins, twice = gpu_classes.LISTS + 1 + CLASSES, 2 * gpu_classes.LISTS
+    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
+    first_piece, movers, every = gpu_classes.first_piece, gpu_rows.MOVERS, gpu_rows.ALL
+    evaluate, evaluate_hubs, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
     list_classes = gpu_classes.list_classes
 
     @cuda.jit(device=True)
-    def add_inside(state, v, lane, step):
+    def add_inside(state, v, entry, past, step):
         own, total = state.communities[v], np.int64(0)
-        for entry in range(state.indptr[v] + lane, state.indptr[v + 1], step):
+        while entry < past:
             u = state.indices[entry]
             if u != v and state.communities[u] == own:
                 if weighted:
                     total += state.weights[entry]
                 else:
                     total += state.unit
+            entry += step
         if total != 0:
             cuda.atomic.add(state.outward, v, total)
 
     @cuda.jit(device=True)
-    def add_change(state, v, goal, stamp, lane, step):
+    def add_change(state, v, goal, stamp, entry, past, step):
         own, change = state.communities[v], np.int64(0)
-        for entry in range(state.indptr[v] + lane, state.indptr[v + 1], step):
-            u = state.indices[entry]
-            if u == v or state.communities[u] != own:
-                continue
-            if state.labels[u] != goal:
-                sign = np.int64(1)
-            elif state.joined[u] != stamp:
-                sign = np.int64(-1)  # of two that join together neither was counted before
-            else:
-                continue
-            if weighted:
-                change += sign * state.weights[entry]
-            else:
-                change += sign * state.unit
+        while entry < past:
+            u, sign = state.indices[entry], np.int64(0)
+            if u != v and state.communities[u] == own:
+                if state.labels[u] != goal:
+                    sign = np.int64(1)
+                elif state.joined[u] != stamp:
+                    sign = np.int64(-1)  # of two that join together neither was counted before
+            if sign != 0:
+                if weighted:
+                    change += sign * state.weights[entry]
+                else:
+                    change += sign * state.unit
+            entry += step
         if change != 0:
             cuda.atomic.add(state.outward, goal, change)
 
@@ -170,7 +176,7 @@ def build(weighted: bool, index_type: Any) -> Any:
             cuda.shared.array(threads, np.int64),
             cuda.shared.array(threads, np.uint64),
             cuda.shared.array(threads, np.int64),
-            cuda.shared.array(3, np.int64),
+            cuda.shared.array(2, np.int64),
         )
         offsets = cuda.shared.array(begins, np.int64)
         local = cuda.shared.array(twice, np.int64)
@@ -187,11 +193,26 @@ def build(weighted: bool, index_type: Any) -> Any:
                 for group in range(CLASSES):
                     begin = offsets[group * sizes_of_rows]
                     past = offsets[(group + 1) * sizes_of_rows]
-                    long = offsets[group * sizes_of_rows + sizes_of_rows - 2]
+                    long = offsets[group * sizes_of_rows + hubs - 1]
+                    first_hub = offsets[group * sizes_of_rows + hubs]
                     for place in range(begin + everywhere // lanes, long, all_threads // lanes):
-                        add_inside(state, lists.members[place], thread % lanes, lanes)
-                    for place in range(long + block, past, blocks):
-                        add_inside(state, lists.members[place], thread, threads)
+                        v = lists.members[place]
+                        add_inside(state, v, state.indptr[v] + thread % lanes,
+                                   state.indptr[v + 1], lanes)  # fmt: skip
+                    for place in range(long + block, first_hub, blocks):
+                        v = lists.members[place]
+                        add_inside(state, v, state.indptr[v] + thread, state.indptr[v + 1], threads)
+                    for start in range(first_hub, past, threads):
+                        for item in range(own_hubs(state, lists, start, past, every, shared)):
+                            place = shared.listed[item]
+                            v = lists.members[place]
+                            entry = state.indptr[v] + piece_size * first_piece(place, block, blocks)
+                            while entry < state.indptr[v + 1]:
+                                end = min(entry + piece_size, state.indptr[v + 1])
+                                add_inside(state, v, entry + thread, end, threads)
+                                entry += piece_size * blocks
+                        cuda.syncthreads()
+                    cuda.syncthreads()
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
             moved = np.int64(0)
@@ -203,6 +224,11 @@ def build(weighted: bool, index_type: Any) -> Any:
 
                 begin = offsets[group * sizes_of_rows]
                 past = offsets[(group + 1) * sizes_of_rows]
+                first_hub = offsets[group * sizes_of_rows + hubs]
+                if first_hub < past:
+                    evaluate_hubs(state, lists, offsets, group, shared, work)
+                    turn += 1
+                    grid_barrier(work.arrived, turn * blocks)
                 if thread == 0:
                     shared.words[0] = 0
                 cuda.syncthreads()
@@ -231,19 +257,36 @@ def build(weighted: bool, index_type: Any) -> Any:
                 if in_class == 0:
                     continue
                 moved += in_class
-                long = offsets[group * sizes_of_rows + sizes_of_rows - 2]
+                stamp = step + 1
+                long = offsets[group * sizes_of_rows + hubs - 1]
                 for place in range(begin + everywhere // lanes, long, all_threads // lanes):
                     goal = lists.goals[place]
                     if goal >= 0:
                         v = lists.members[place]
-                        add_change(state, v, goal, step + 1, thread % lanes, lanes)
-                for place in range(long + block, past, blocks):
+                        add_change(state, v, goal, stamp, state.indptr[v] + thread % lanes,
+                                   state.indptr[v + 1], lanes)  # fmt: skip
+                for place in range(long + block, first_hub, blocks):
                     goal = lists.goals[place]
                     if goal >= 0:
-                        add_change(state, lists.members[place], goal, step + 1, thread, threads)
+                        v = lists.members[place]
+                        add_change(state, v, goal, stamp, state.indptr[v] + thread,
+                                   state.indptr[v + 1], threads)  # fmt: skip
+                for start in range(first_hub, past, threads):
+                    for item in range(own_hubs(state, lists, start, past, movers, shared)):
+                        place = shared.listed[item]
+                        v, goal = lists.members[place], lists.goals[place]
+                        entry = state.indptr[v] + piece_size * first_piece(place, block, blocks)
+                        while entry < state.indptr[v + 1]:
+                            end = min(entry + piece_size, state.indptr[v + 1])
+                            add_change(state, v, goal, stamp, entry + thread, end, threads)
+                            entry += piece_size * blocks
+                    cuda.syncthreads()
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
             if moved == 0:
                 break
 
-    return kernel(refine_parts, f"{weighted} {threads} {slots}")
+    return kernel(
+        refine_parts, f"{weighted} {threads} {slots}",
+        launch_bounds=(threads, gpu_rows.BLOCKS),
+    )  # fmt: skip

@@ -2,8 +2,9 @@
 
 One text for moving and refining; what differs is handed in as functions (`Rule`). Rows up to
 ``LARGEST[0]`` entries have a thread and a list in shared memory, longer ones several threads and a
-hash table there; where that is full, what has no room goes to a table of the block's in global
-memory, of which only slots in use are looked at. Blocks draw rows from tickets, the longest first.
+hash table there. Hubs take two steps with a grid barrier between them: pieces of their rows are
+added up in shared memory, and the sums in a table of the hub's own; then a block looks at what is
+in there. Other rows are drawn from tickets, the longest first.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from glp_rapids.jit.cuda import cuda, gpu_target
 
 Array = Any
 NOBODY = -1
-PROBES = 16  # of the table in shared memory, before a label of a hub goes elsewhere
+ALL, MOVERS, WANTED = range(3)  # hubs
+PROBES = 16  # of the table in shared memory, before a label of a hub goes to the hub's table
+
+# A multiprocessor's; more of them hide more of the time that memory takes, and spill registers.
+BLOCKS = int(__import__("os").environ.get("GLP_ML_BLOCKS", "3"))
 
 exceeds = gpu_target().compile(rules.exceeds)
 
@@ -28,7 +33,8 @@ exceeds = gpu_target().compile(rules.exceeds)
 class Rule(NamedTuple):
     """What a kind of sweep does with a row; functions compiled for the GPU."""
 
-    wanted: Any  # v, state -> whether to look at it now; called once
+    wanted: Any  # v, state -> whether to look at it now
+    seen: Any  # v, state: note that it was looked at
     entry: Any  # v, own, entry, state -> the label there, or -1
     own: Any  # v, state -> what `entry` compares with
     apart: Any  # own -> the label that is no candidate
@@ -38,14 +44,15 @@ class Rule(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What the blocks share: control words, and the tables of hubs."""
+    """What the blocks share: control words, and the tables of hubs, side by side."""
 
     arrived: Array
     tickets: Array  # of every step and size
     moved: Array  # of every step
-    keys: Array  # a row a block that serves hubs
-    sums: Array  # likewise, int64
-    used: Array  # likewise: the slots in use
+    found: Array  # of each hub the number of labels in its table
+    keys: Array
+    sums: Array  # int64
+    used: Array  # the slots in use, in the order in which they were taken
 
 
 class Shared(NamedTuple):
@@ -59,18 +66,23 @@ class Shared(NamedTuple):
     gains_high: Array
     gains_low: Array
     own: Array  # of each row: the weight to where it is
-    words: Array  # int64: the ticket, how many are listed, how many slots of a hub are in use
+    words: Array  # int64: the ticket, and how many are listed
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any, rule: Rule) -> Callable:
-    """Make the function that evaluates a class: writes a goal, or -1, for each of its members."""
+def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, Callable, Callable]:
+    """Make the functions of a class's two steps: a goal, or -1, is written for each member.
+
+    The second is for hubs; the third lists hubs.
+    """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
-    hubs = gpu_classes.HUBS
+    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
+    sizes, begins = gpu_classes.SIZES, gpu_classes.LISTS + 1
+    room_for, first_piece = gpu_classes.room_for, gpu_classes.first_piece
     table = gpu_tables.build(weighted, index_type)
-    wanted, entry_label, own_of, apart, score, before, goal_of = rule
+    wanted, seen, entry_label, own_of, apart, score, before, goal_of = rule
     add, amount, include = table
-    size_lanes, slot_of = gpu_classes.lanes_of, gpu_tables.slot_of
+    size_lanes = gpu_classes.lanes_of
     empty = index_type(gpu_tables.EMPTY)
 
     @cuda.jit(device=True)
@@ -123,31 +135,171 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Callable:
         return goal_of(v, own, best, best_high, best_low, to_own, state)
 
     @cuda.jit(device=True)
-    def add_to_hub(block, mask, label, weight, shared, work):
-        """Add to the table in global memory."""
-        slot = slot_of(label, mask + 1)
+    def clear(thread, shared):
+        for place in range(thread, slots_of_all, threads):
+            shared.keys[place] = empty
+            shared.low[place] = 0
+            if weighted:
+                shared.high[place] = 0
+
+    @cuda.jit(device=True)
+    def add_to_hub(hub, base, room, label, weight, work):
+        """Add to the table of a hub."""
+        mixed = np.uint32(np.uint32(label) * np.uint32(0x9E3779B1))
+        slot = np.int64((np.uint64(mixed) * np.uint64(room)) >> np.uint64(32))
         while True:
-            found = work.keys[block, slot]
+            found = work.keys[base + slot]
             if found == empty:
-                found = cuda.atomic.cas(work.keys, (block, slot), empty, label)
+                found = cuda.atomic.cas(work.keys, base + slot, empty, label)
                 if found == empty:
-                    place = cuda.atomic.add(shared.words, 2, np.int64(1))
-                    work.used[block, place] = slot
+                    work.used[base + cuda.atomic.add(work.found, hub, np.int64(1))] = slot
                     found = label
             if found == label:
-                cuda.atomic.add(work.sums, (block, slot), weight)
+                cuda.atomic.add(work.sums, base + slot, weight)
                 return
-            slot = (slot + 1) & mask
+            slot += 1
+            if slot == room:
+                slot = np.int64(0)
+
+    @cuda.jit(device=True)
+    def own_hubs(state, lists, start, end, which, shared):
+        """List the next hubs of which pieces are this block's own, and return their number.
+
+        All of them, MOVERS only, or those WANTED.
+        """
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        if thread == 0:
+            shared.words[1] = 0
+        cuda.syncthreads()
+        place = start + thread
+        if place < end:
+            v = np.int64(lists.members[place])
+            piece = first_piece(place, block, blocks)
+            if piece * piece_size < state.indptr[v + 1] - state.indptr[v]:
+                listed = which == ALL
+                if which == MOVERS:
+                    listed = lists.goals[place] >= 0
+                if which == WANTED:
+                    listed = wanted(v, state)
+                if listed:
+                    shared.listed[cuda.atomic.add(shared.words, 1, np.int64(1))] = place
+        cuda.syncthreads()
+        return shared.words[1]
+
+    @cuda.jit(device=True)
+    def add_pieces(state, lists, offsets, group, shared, work):
+        """Add up the pieces of hubs that are this block's own."""
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        begin = offsets[group * sizes + hubs]
+        end = offsets[group * sizes + sizes]
+        for start in range(begin, end, threads):
+            for item in range(own_hubs(state, lists, start, end, WANTED, shared)):
+                place = shared.listed[item]
+                v = np.int64(lists.members[place])
+                own, row = own_of(v, state), state.indptr[v]
+                degree = state.indptr[v + 1] - row
+                hub = offsets[begins + group] + place - begin
+                base, room = lists.bases[hub], room_for(degree)
+                piece = first_piece(place, block, blocks)
+                while piece * piece_size < degree:
+                    clear(thread, shared)
+                    cuda.syncthreads()
+                    past = row + min((piece + 1) * piece_size, degree)
+                    for entry in range(row + piece * piece_size + thread, past, threads):
+                        label = entry_label(v, own, entry, state)
+                        if label < 0:
+                            continue
+                        weight = weight_at(entry, state)
+                        if not add(
+                            shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES,
+                            index_type(label), weight,
+                        ):  # fmt: skip
+                            add_to_hub(hub, base, room, index_type(label), weight, work)
+                    cuda.syncthreads()
+                    for slot in range(thread, slots_of_all, threads):
+                        label = shared.keys[slot]
+                        if label >= 0:
+                            weight = amount(shared.low, shared.high, slot)
+                            add_to_hub(hub, base, room, label, weight, work)
+                    cuda.syncthreads()
+                    piece += blocks
+            cuda.syncthreads()
+
+    @cuda.jit(device=True)
+    def best_of_lanes(v, best, best_high, best_low, lanes, lane, shared, state):
+        """Return the best of what some threads found, to the first of them; all threads call."""
+        thread = np.int64(cuda.threadIdx.x)
+        shared.labels[thread] = best
+        shared.gains_high[thread], shared.gains_low[thread] = best_high, best_low
+        cuda.syncthreads()
+        distance = lanes // 2
+        while distance > 0:
+            if lane < distance and v >= 0:
+                other = thread + distance
+                label = shared.labels[other]
+                high, low = shared.gains_high[other], shared.gains_low[other]
+                if better(v, label, high, low, best, best_high, best_low, state):
+                    best, best_high, best_low = label, high, low
+                    shared.labels[thread] = best
+                    shared.gains_high[thread], shared.gains_low[thread] = high, low
+            cuda.syncthreads()
+            distance //= 2
+        return best, best_high, best_low
+
+    @cuda.jit(device=True)
+    def evaluate_hubs(state, lists, offsets, group, shared, work):
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        begin = offsets[group * sizes + hubs]
+        end = offsets[group * sizes + sizes]
+        for place in range(begin + block, end, blocks):
+            v = np.int64(lists.members[place])
+            looked_at = wanted(v, state)
+            cuda.syncthreads()
+            if thread == 0:
+                lists.goals[place] = NOBODY
+                shared.own[0] = 0
+                if looked_at:
+                    seen(v, state)
+            if not looked_at:
+                continue
+            cuda.syncthreads()
+            own, hub = own_of(v, state), offsets[begins + group] + place - begin
+            base, number = lists.bases[hub], work.found[hub]
+            best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
+            for item in range(thread, number, threads):
+                slot = base + np.int64(work.used[base + item])
+                label, weight = np.int64(work.keys[slot]), work.sums[slot] * state.unit
+                work.keys[slot] = empty
+                work.sums[slot] = 0
+                if label == apart(own):
+                    shared.own[0] = weight
+                    continue
+                valid, high, low = score(v, own, label, weight, state)
+                if valid and better(v, label, high, low, best, best_high, best_low, state):
+                    best, best_high, best_low = label, high, low
+            best, best_high, best_low = best_of_lanes(
+                v, best, best_high, best_low, threads, thread, shared, state
+            )
+            if thread == 0:
+                work.found[hub] = 0
+                lists.goals[place] = goal_of(
+                    v, own, best, best_high, best_low, shared.own[0], state
+                )
+            cuda.syncthreads()
 
     @cuda.jit(device=True)
     def evaluate(state, lists, offsets, group, step, shared, work):
-        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        thread = np.int64(cuda.threadIdx.x)
         blocks = np.int64(cuda.gridDim.x)
-        for reverse in range(gpu_classes.SIZES):
-            size = gpu_classes.SIZES - 1 - reverse
-            begin = offsets[group * gpu_classes.SIZES + size]
-            end = offsets[group * gpu_classes.SIZES + size + 1]
-            if begin == end or (size == hubs and block >= work.keys.shape[0]):
+        add_pieces(state, lists, offsets, group, shared, work)
+        for reverse in range(hubs):
+            size = hubs - 1 - reverse
+            begin = offsets[group * sizes + size]
+            end = offsets[group * sizes + size + 1]
+            if begin == end:
                 continue
             lanes = size_lanes(size)
             rows = threads // lanes
@@ -157,9 +309,7 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Callable:
             chunk = min(max((end - begin) // (4 * blocks), np.int64(rows)), np.int64(threads))
             while True:
                 if thread == 0:
-                    shared.words[0] = cuda.atomic.add(
-                        work.tickets, step * gpu_classes.SIZES + size, chunk
-                    )
+                    shared.words[0] = cuda.atomic.add(work.tickets, step * sizes + size, chunk)
                     shared.words[1] = 0
                 cuda.syncthreads()
                 start = begin + shared.words[0]
@@ -170,6 +320,7 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Callable:
                     v = np.int64(lists.members[start + thread])
                     lists.goals[start + thread] = NOBODY
                     if wanted(v, state):
+                        seen(v, state)
                         listed = cuda.atomic.add(shared.words, 1, np.int64(1))
                         shared.listed[listed] = start + thread
                 cuda.syncthreads()
@@ -181,55 +332,31 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Callable:
                         lists.goals[place] = tiny_row(v, thread, shared, state)
                     cuda.syncthreads()
                     continue
-                probes = PROBES if size == hubs else slots
                 for round_first in range(0, number, rows):
-                    v, own, mask = np.int64(NOBODY), np.int64(0), np.int64(0)
+                    v, own = np.int64(NOBODY), np.int64(0)
                     if round_first + which < number:
                         v = np.int64(lists.members[shared.listed[round_first + which]])
-                    for place in range(thread, slots_of_all, threads):
-                        shared.keys[place] = empty
-                        shared.low[place] = 0
-                        if weighted:
-                            shared.high[place] = 0
+                    clear(thread, shared)
                     if lane == 0:
                         shared.own[which] = 0
-                        shared.words[2] = 0
                     cuda.syncthreads()
                     if v >= 0:
                         own = own_of(v, state)
-                        row, past = state.indptr[v], state.indptr[v + 1]
-                        if size == hubs:
-                            mask = np.int64(1)
-                            while mask < 2 * min(past - row, state.indptr.size):
-                                mask *= 2
-                            mask -= 1
-                        for entry in range(row + lane, past, lanes):
+                        for entry in range(state.indptr[v] + lane, state.indptr[v + 1], lanes):
                             label = entry_label(v, own, entry, state)
-                            if label < 0:
-                                continue
-                            weight = weight_at(entry, state)
-                            if not add(
-                                shared.keys, shared.low, shared.high, first, slots, probes,
-                                index_type(label), weight,
-                            ):  # fmt: skip
-                                add_to_hub(block, mask, index_type(label), weight, shared, work)
+                            if label >= 0:
+                                add(
+                                    shared.keys, shared.low, shared.high, first, slots, slots,
+                                    index_type(label), weight_at(entry, state),
+                                )  # fmt: skip
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     if v >= 0:
-                        further = shared.words[2] if size == hubs else np.int64(0)
-                        for item in range(lane, slots + further, lanes):
-                            if item < slots:
-                                label = np.int64(shared.keys[first + item])
-                                if label < 0:
-                                    continue
-                                weight = amount(shared.low, shared.high, first + item)
-                            else:
-                                slot = np.int64(work.used[block, item - slots])
-                                label = np.int64(work.keys[block, slot])
-                                weight = work.sums[block, slot]
-                                work.keys[block, slot] = empty
-                                work.sums[block, slot] = 0
-                            weight *= state.unit
+                        for place in range(first + lane, first + slots, lanes):
+                            label = np.int64(shared.keys[place])
+                            if label < 0:
+                                continue
+                            weight = amount(shared.low, shared.high, place) * state.unit
                             if label == apart(own):
                                 shared.own[which] = weight
                                 continue
@@ -238,22 +365,9 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Callable:
                                 v, label, high, low, best, best_high, best_low, state
                             ):
                                 best, best_high, best_low = label, high, low
-                    shared.labels[thread] = best
-                    shared.gains_high[thread], shared.gains_low[thread] = best_high, best_low
-                    cuda.syncthreads()
-                    distance = lanes // 2
-                    while distance > 0:
-                        if lane < distance and v >= 0:
-                            other = thread + distance
-                            label = shared.labels[other]
-                            high, low = shared.gains_high[other], shared.gains_low[other]
-                            if better(v, label, high, low, best, best_high, best_low, state):
-                                best, best_high, best_low = label, high, low
-                                shared.labels[thread] = best
-                                shared.gains_high[thread] = best_high
-                                shared.gains_low[thread] = best_low
-                        cuda.syncthreads()
-                        distance //= 2
+                    best, best_high, best_low = best_of_lanes(
+                        v, best, best_high, best_low, lanes, lane, shared, state
+                    )
                     if lane == 0 and v >= 0:
                         lists.goals[shared.listed[round_first + which]] = goal_of(
                             v, own, best, best_high, best_low, shared.own[which], state
@@ -261,4 +375,4 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Callable:
                     cuda.syncthreads()
                 cuda.syncthreads()
 
-    return evaluate
+    return evaluate, evaluate_hubs, own_hubs
