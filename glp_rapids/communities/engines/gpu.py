@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.common.segments import segment_offsets
+from glp_rapids.common.fixed_point import sums_by_group
+from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.communities.kernels import (
     gpu_classes,
     gpu_merging,
@@ -14,13 +15,15 @@ from glp_rapids.communities.kernels import (
     gpu_refining,
     gpu_rows,
 )
-from glp_rapids.communities.objective import Network
+from glp_rapids.communities.objective import Network, loops_of
 from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS
 from glp_rapids.device import array_module, to_host
+from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
+LONG_BLOCKS = 8  # of a multiprocessor, for long rows
 ITEMS_A_BLOCK = 1 << 10  # vertices and entries: fewer blocks meet sooner
 
 
@@ -30,6 +33,72 @@ class Partition(NamedTuple):
     labels: Array
     sizes: Array
     volumes: Array
+
+
+def merged(
+    rows: CSR, unit: int, parts: Array, entries: Array, *, every: bool
+) -> tuple[Array, Array, Array]:
+    """Return indptr, indices, in any order, and weights of parts, of which each has ``entries``.
+
+    ``every``: those inside parts and those without weight count, too.
+    """
+    xp, index_type = array_module(parts), rows.indices.dtype.type
+    threads, lanes = gpu_merging.THREADS, gpu_merging.LANES
+    number, size = entries.size, rows.indices.size
+    weights = xp.empty(0, np.int64) if rows.weights is None else rows.weights
+    slots = xp.minimum(entries + (entries >> 1) + 1, number)
+    room = min(size + (size >> 1) + number, number * number)
+    tables = gpu_merging.Tables(
+        segment_offsets(slots), xp.full(room, gpu_merging.EMPTY, index_type),
+        xp.zeros(room, np.int64), xp.empty(room, index_type), xp.zeros(number, np.int64),
+    )  # fmt: skip
+    kernel = gpu_merging.build_add(
+        threads, lanes, gpu_merging.LONGEST, gpu_merging.PIECE, weights.size > 0, every, index_type
+    )
+    long = xp.empty(size // (gpu_merging.LONGEST + 1) + 1, index_type), xp.zeros(1, np.int64)
+    arguments = rows.indptr, rows.indices, weights, np.int64(unit), parts, tables, *long
+    launch(kernel, -(-parts.size * lanes // threads), threads, *arguments, np.bool_(False))
+    launch(kernel, LONG_BLOCKS * multiprocessors(), threads, *arguments, np.bool_(True))
+    indptr = segment_offsets(tables.counts)
+    total = int(indptr[-1])
+    indices, weights = xp.empty(total, index_type), xp.empty(total, np.int64)
+    written = gpu_merging.WRITTEN
+    kernel = gpu_merging.build_write(threads, written)
+    launch(kernel, -(-total // written), threads, indptr, tables, indices, weights)
+    return indptr, indices, weights
+
+
+def quotient(
+    rows: CSR, labels: Array, number: int, directed: bool
+) -> tuple[Array, Array, Array]:
+    """Add up weights, integers or none, between labels: sources, destinations and sums.
+
+    Each pair comes once, in any order. Edges inside a label count once, however often they are
+    stored.
+    """
+    xp = array_module(labels)
+    labels = labels.astype(rows.indices.dtype, copy=False)
+    threads = gpu_merging.THREADS
+    entries, unused = xp.zeros((2, number), np.int64)
+    first = xp.full(number, labels.size, np.int64)
+    launch(gpu_merging.build_totals(threads), -(-labels.size // threads), threads,
+           rows.indptr, labels, rows.indptr, entries, unused, first)  # fmt: skip
+    indptr, destination, weights = merged(rows, 1, labels, entries, every=True)
+    source = segment_ids(indptr, destination.dtype, destination.size)
+    if not directed:
+        loops = loops_of(rows)
+        at = labels[rows.indices[loops]]
+        of_loops = xp.ones(loops.size, np.int64) if rows.weights is None else rows.weights[loops]
+        inside = xp.flatnonzero(source == destination)
+        weights[inside] += _sums(at, of_loops, number)[source[inside]]
+        weights[inside] >>= 1
+    return source, destination, weights
+
+
+def _sums(group: Array, values: Array, groups: int) -> Array:
+    if not values.size:
+        return array_module(group).zeros(groups, np.int64)
+    return sums_by_group(group, values, groups)
 
 
 class GpuEngine:
@@ -102,34 +171,14 @@ class GpuEngine:
     def contract(self, parts: Array, number: int) -> Network:
         """Return the network whose vertices are the parts 0 .. number - 1, without loops."""
         old, xp = self.network, self.xp
-        threads, lanes = gpu_merging.THREADS, gpu_merging.LANES
+        threads = gpu_merging.THREADS
         parts = parts.astype(self._index_type, copy=False)
         entries, volumes = xp.zeros((2, number), np.int64)
         first = xp.full(number, old.size, np.int64)
         launch(gpu_merging.build_totals(threads), -(-old.size // threads), threads,
                old.indptr, parts, old.volume, entries, volumes, first)  # fmt: skip
-        slots = xp.minimum(entries + (entries >> 1) + 1, number)
-        room = min(old.indices.size + (old.indices.size >> 1) + number, number * number)
-        tables = gpu_merging.Tables(
-            segment_offsets(slots), xp.full(room, gpu_merging.EMPTY, self._index_type),
-            xp.zeros(room, np.int64), xp.empty(room, self._index_type), xp.zeros(number, np.int64),
-        )  # fmt: skip
-        kernel = gpu_merging.build_add(
-            threads, lanes, gpu_merging.LONGEST, self._weighted, self._index_type
-        )
-        listed = self._members[0]
-        long = xp.zeros(1, np.int64)
-        arguments = (
-            old.indptr, old.indices, old.weights, np.int64(old.unit), parts, tables, listed, long
-        )
-        launch(kernel, -(-old.size * lanes // threads), threads, *arguments, np.bool_(False))
-        launch(kernel, 4 * multiprocessors(), threads, *arguments, np.bool_(True))
-        indptr = segment_offsets(tables.counts)
-        total = int(indptr[-1])
-        indices, weights = xp.empty(total, self._index_type), xp.empty(total, np.int64)
-        launch(gpu_merging.build_write(threads), -(-total // threads), threads,
-               indptr, tables, indices, weights)  # fmt: skip
-        return Network(indptr, indices, weights, 1, volumes, old.words[first])
+        rows = merged(old.rows, old.unit, parts, entries, every=False)
+        return Network(*rows, 1, volumes, old.words[first])
 
     def connected(self, labels: Array) -> Array:
         """Name every vertex by the smallest it is connected to inside its community."""

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda, kernel
-from glp_rapids.jit.primitives import find_root, row_of, union
+from glp_rapids.jit.primitives import find_root, row_of, union, upper_bound
 
 Array = Any
 THREADS = 256
-LANES = 8  # of a row of up to LONGEST entries; a longer one is a whole block's
+LANES = 8  # of a row of up to LONGEST entries; of a longer one blocks have pieces
 LONGEST = 256
+WRITTEN = 2048  # entries that a block writes
+PIECE = 2048  # entries of a longer one that a block takes at a time
 EMPTY = -1
 
 
@@ -54,84 +56,111 @@ def build_totals(threads: int) -> Any:
 
 
 @functools.cache
-def build_add(threads: int, lanes: int, longest: int, weighted: bool, index_type: Any) -> Any:
+def build_add(
+    threads: int, lanes: int, longest: int, piece_size: int, weighted: bool, every: bool,
+    index_type: Any,
+) -> Any:  # fmt: skip
     """Make the kernel that adds the entries of all rows to the tables of their parts.
 
-    Launch: LANES threads a row; then, with ``listed``, blocks for the rows that were too long.
-    Degrees: any. Shared memory: none.
+    ``every``: those inside parts and those without weight, too. Launch: LANES threads a row; then,
+    with ``long``, blocks for the rows that were too long, each for some of their pieces. Degrees:
+    any. Shared memory: 2 KB.
     """
     empty = index_type(EMPTY)
 
     @cuda.jit(device=True)
-    def add_row(indptr, indices, weights, unit, parts, v, lane, step, tables):
-        part = parts[v]
+    def add_row(indices, weights, unit, parts, part, entry, past, step, tables):
         base = tables.offsets[part]
         slots = tables.offsets[part + 1] - base
         direct = slots >= tables.counts.size
         weight = unit
-        for entry in range(indptr[v] + lane, indptr[v + 1], step):
+        while entry < past:
             other = parts[indices[entry]]
-            if other == part:
-                continue
             if weighted:
                 weight = weights[entry]
-                if weight <= 0:
-                    continue
-            slot = np.int64(other)
-            if not direct:
-                mixed = np.uint32(np.uint32(other) * np.uint32(0x9E3779B1))
-                slot = np.int64((np.uint64(mixed) * np.uint64(slots)) >> np.uint64(32))
-            while True:
-                found = tables.keys[base + slot]
-                if found == empty:
-                    found = cuda.atomic.cas(tables.keys, base + slot, empty, other)
+            if every or (other != part and weight > 0):
+                slot = np.int64(other)
+                if not direct:
+                    mixed = np.uint32(np.uint32(other) * np.uint32(0x9E3779B1))
+                    slot = np.int64((np.uint64(mixed) * np.uint64(slots)) >> np.uint64(32))
+                while True:
+                    found = tables.keys[base + slot]
                     if found == empty:
-                        place = cuda.atomic.add(tables.counts, part, np.int64(1))
-                        tables.taken[base + place] = slot
-                        found = other
-                if found == other:
-                    break
-                slot += 1
-                if slot == slots:
-                    slot = np.int64(0)
-            cuda.atomic.add(tables.sums, base + slot, weight)
+                        found = cuda.atomic.cas(tables.keys, base + slot, empty, other)
+                        if found == empty:
+                            place = cuda.atomic.add(tables.counts, part, np.int64(1))
+                            tables.taken[base + place] = slot
+                            found = other
+                    if found == other:
+                        break
+                    slot += 1
+                    if slot == slots:
+                        slot = np.int64(0)
+                cuda.atomic.add(tables.sums, base + slot, weight)
+            entry += step
 
-    def add_rows(indptr, indices, weights, unit, parts, tables, listed, number, whole):
-        thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
-        if whole:
-            for item in range(np.int64(cuda.blockIdx.x), number[0], np.int64(cuda.gridDim.x)):
-                add_row(indptr, indices, weights, unit, parts, listed[item],
-                        np.int64(cuda.threadIdx.x), threads, tables)  # fmt: skip
+    def add_rows(indptr, indices, weights, unit, parts, tables, listed, number, long):
+        chosen = cuda.shared.array(threads, np.int64)
+        count = cuda.shared.array(1, np.int64)
+        thread = np.int64(cuda.threadIdx.x)
+        block, blocks = np.int64(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
+        if long:
+            for start in range(0, number[0], threads):
+                if thread == 0:
+                    count[0] = 0
+                cuda.syncthreads()
+                if start + thread < number[0]:
+                    v = listed[start + thread]
+                    first = (block + blocks - (start + thread) * 61 % blocks) % blocks
+                    if first * piece_size < indptr[v + 1] - indptr[v]:
+                        chosen[cuda.atomic.add(count, 0, np.int64(1))] = start + thread
+                cuda.syncthreads()
+                for item in range(count[0]):
+                    v = listed[chosen[item]]
+                    first = (block + blocks - chosen[item] * 61 % blocks) % blocks
+                    entry = indptr[v] + first * piece_size
+                    while entry < indptr[v + 1]:
+                        past = min(entry + piece_size, indptr[v + 1])
+                        add_row(indices, weights, unit, parts, parts[v], entry + thread, past,
+                                threads, tables)  # fmt: skip
+                        entry += piece_size * blocks
+                cuda.syncthreads()
             return
-        v, lane = thread // lanes, thread % lanes
+        v, lane = (block * threads + thread) // lanes, thread % lanes
         if v >= parts.size:
             return
         if indptr[v + 1] - indptr[v] > longest:
             if lane == 0:
                 listed[cuda.atomic.add(number, 0, np.int64(1))] = v
             return
-        add_row(indptr, indices, weights, unit, parts, v, lane, lanes, tables)
+        add_row(indices, weights, unit, parts, parts[v], indptr[v] + lane, indptr[v + 1], lanes,
+                tables)  # fmt: skip
 
-    return kernel(add_rows, f"{threads} {lanes} {longest} {weighted}")
+    return kernel(add_rows, f"{threads} {lanes} {longest} {piece_size} {weighted} {every}")
 
 
 @functools.cache
-def build_write(threads: int) -> Any:
+def build_write(threads: int, entries: int) -> Any:
     """Make the kernel that writes the rows of the parts, one after the other.
 
-    Launch: a thread an entry.
+    Launch: a block for every so many entries, whose rows are searched among those of its ends.
     """
 
     def write_rows(indptr, tables, indices, weights):
-        entry = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
-        if entry < indices.size:
-            part = row_of(indptr, entry)
+        ends = cuda.shared.array(2, np.int64)
+        thread, first = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x) * entries
+        past = min(first + entries, indices.size)
+        if thread < 2:
+            ends[thread] = row_of(indptr, first if thread == 0 else past - 1)
+        cuda.syncthreads()
+        for entry in range(first + thread, past, threads):
+            part = upper_bound(indptr, ends[0], ends[1] + 1, entry) - 1
             base = tables.offsets[part]
             slot = base + tables.taken[base + entry - indptr[part]]
             indices[entry] = tables.keys[slot]
             weights[entry] = tables.sums[slot]
 
-    return kernel(write_rows, str(threads))
+    return kernel(write_rows, f"{threads} {entries}")
 
 
 @functools.cache
