@@ -17,7 +17,7 @@ from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.objective import Objective, crossing_weight
 from glp_rapids.communities.schedule import REFINING_SWEEPS
 from glp_rapids.device import array_module
-from glp_rapids.propagation.results import renumbered
+from glp_rapids.propagation.results import first_of, renumbered
 
 Array = Any
 
@@ -132,9 +132,7 @@ def number_of(communities: Array) -> int:
 
 def named_by_first(communities: Array) -> Array:
     """Name each of the communities 0 .. k - 1 by its first vertex."""
-    xp = array_module(communities)
-    _, first = xp.unique(communities, return_index=True)
-    return first[communities]
+    return first_of(communities)[communities]
 
 
 def _of_parts(communities: Array, parts: Array, number: int) -> Array:

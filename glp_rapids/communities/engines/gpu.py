@@ -24,7 +24,7 @@ from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
 LONG_BLOCKS = 8  # of a multiprocessor, for long rows
-ITEMS_A_BLOCK = 1 << 10  # vertices and entries: fewer blocks meet sooner
+ITEMS_A_BLOCK = 1 << 11  # vertices and entries: fewer blocks meet sooner
 
 
 class Partition(NamedTuple):
@@ -49,11 +49,11 @@ def merged(
     slots = xp.minimum(entries + (entries >> 1) + 1, number)
     room = min(size + (size >> 1) + number, number * number)
     tables = gpu_merging.Tables(
-        segment_offsets(slots), xp.full(room, gpu_merging.EMPTY, index_type),
-        xp.zeros(room, np.int64), xp.empty(room, index_type), xp.zeros(number, np.int64),
+        segment_offsets(slots), xp.zeros(2 * room, np.int64), xp.empty(room, index_type),
+        xp.zeros(number, np.int64),
     )  # fmt: skip
     kernel = gpu_merging.build_add(
-        threads, lanes, gpu_merging.LONGEST, gpu_merging.PIECE, weights.size > 0, every, index_type
+        threads, lanes, gpu_merging.LONGEST, gpu_merging.PIECE, weights.size > 0, every
     )
     long = xp.empty(size // (gpu_merging.LONGEST + 1) + 1, index_type), xp.zeros(1, np.int64)
     arguments = rows.indptr, rows.indices, weights, np.int64(unit), parts, tables, *long
@@ -120,13 +120,18 @@ class GpuEngine:
         size = network.size
         self._blocks = (network.indices.size + size) // ITEMS_A_BLOCK + 1
         self._members = xp.empty(size, self._index_type), xp.empty(size, self._index_type)
-        degree = network.indptr[1:] - network.indptr[:-1]
-        degree = degree[degree > gpu_classes.LARGEST[-1]]
-        room = int((degree + (degree >> 1) + 1).sum()) if degree.size else 1
-        self._hubs = max(degree.size, 1)
+        room = 0
+        largest = gpu_classes.LARGEST[-1]
+        if network.indices.size > largest:
+            degree = network.indptr[1:] - network.indptr[:-1]
+            room = int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
+        self._hubs = room // (largest + (largest >> 1)) + 1
+        pieces = room // gpu_classes.PIECE + self._hubs
+        numbers = xp.zeros(2 * (room + self._hubs), np.int64)
         self._tables = (
-            xp.zeros(self._hubs, np.int64), xp.full(room, gpu_rows.NOBODY, self._index_type),
-            xp.zeros(room, np.int64), xp.empty(room, self._index_type),
+            numbers[: self._hubs], numbers[self._hubs : 2 * self._hubs], numbers[2 * self._hubs :],
+            xp.empty(room, self._index_type), xp.empty(pieces, np.int64),
+            xp.empty(pieces, np.int64), xp.empty(pieces, np.uint64),
         )  # fmt: skip
 
     def partition(self, labels: Array) -> Partition:
@@ -143,13 +148,13 @@ class GpuEngine:
             network.volume, network.words, self._constant, *partition,
             xp.ones(network.size, np.uint8), np.uint64(seed),
         )  # fmt: skip
-        lists, work, further = self._work(MOST_SWEEPS, 1)
+        lists, work, done = self._work(MOST_SWEEPS, 1)
         kernel = gpu_moving.build(self._weighted, self._index_type)
         launch_together(
-            kernel, self._blocks, gpu_classes.THREADS, state, lists, work, further
+            kernel, self._blocks, gpu_classes.THREADS, state, lists, work, done[:1]
         )
-        moved = to_host(work.moved).reshape(MOST_SWEEPS, CLASSES).sum(axis=1)
-        return moved[: int(further[0])].tolist()
+        swept, *moved = to_host(done).tolist()
+        return [sum(moved[sweep * CLASSES :][:CLASSES]) for sweep in range(swept)]
 
     def refine(self, partition: Partition, seed: int, sweeps: int) -> Array:
         """Split each community into well-connected parts; return the part of each vertex."""
@@ -196,20 +201,20 @@ class GpuEngine:
         return roots
 
     def _work(self, sweeps: int, draws: int) -> tuple[gpu_classes.Lists, gpu_rows.Work, Array]:
-        """Return lists, and what blocks share, as a launch of so many sweeps takes them."""
+        """Return lists and what blocks share, as a launch of so many sweeps takes them.
+
+        Also the words that tell how it went: how many sweeps, and how many moved in each step.
+        """
         steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
-        words = self.xp.zeros(
-            2 + steps * (gpu_classes.SIZES + 1) + 2 * lists + draws * CLASSES, np.int64
-        )
-        sizes = 1, 1, steps * gpu_classes.SIZES, steps, lists, lists, draws * CLASSES
-        cut = np.cumsum([0, *sizes])
-        arrived, further, tickets, moved, counts, cursors, rooms = (
+        sizes = 1, 1, steps, lists, lists, 2 * draws * CLASSES
+        cut = np.cumsum([0, *sizes]).tolist()
+        words = self.xp.zeros(cut[-1], np.int64)
+        arrived, _, moved, counts, cursors, rooms = (
             words[begin:end] for begin, end in zip(cut[:-1], cut[1:], strict=True)
         )
+        hubs = self.xp.empty((2, self._hubs), np.int64)
         return (
-            gpu_classes.Lists(
-                *self._members, counts, cursors, rooms, self.xp.empty(self._hubs, np.int64)
-            ),
-            gpu_rows.Work(arrived, tickets, moved, *self._tables),
-            further,
+            gpu_classes.Lists(*self._members, counts, cursors, rooms, hubs[0], hubs[1]),
+            gpu_rows.Work(arrived, moved, *self._tables),
+            words[1 : 2 + steps],
         )

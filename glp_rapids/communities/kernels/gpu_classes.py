@@ -41,8 +41,9 @@ class Lists(NamedTuple):
     goals: Array  # of each member: where it goes, or -1
     counts: Array  # int64, LISTS for each time that classes are drawn
     cursors: Array  # likewise
-    rooms: Array  # likewise, CLASSES: what the tables of hubs take
+    rooms: Array  # likewise, CLASSES twice: what the tables of hubs take, and their pieces
     bases: Array  # of each hub where its table begins
+    pieces: Array  # likewise the number of its first piece
 
 
 @cuda.jit(device=True)
@@ -149,9 +150,10 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, offsets, local
             if place % SIZES == HUBS:
                 group = place // SIZES
                 hub = offsets[LISTS + 1 + group] + place_of - offsets[place]
-                lists.bases[hub] = cuda.atomic.add(
-                    lists.rooms, round_ * CLASSES + group,
-                    room_for(level.indptr[v + 1] - level.indptr[v]),
+                degree, rooms = level.indptr[v + 1] - level.indptr[v], 2 * round_ * CLASSES + group
+                lists.bases[hub] = cuda.atomic.add(lists.rooms, rooms, room_for(degree))
+                lists.pieces[hub] = cuda.atomic.add(
+                    lists.rooms, rooms + CLASSES, (degree + PIECE - 1) // PIECE
                 )
         cuda.syncthreads()
         begin += blocks * THREADS

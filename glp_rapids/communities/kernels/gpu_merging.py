@@ -24,15 +24,13 @@ LANES = 8  # of a row of up to LONGEST entries; of a longer one blocks have piec
 LONGEST = 256
 WRITTEN = 2048  # entries that a block writes
 PIECE = 2048  # entries of a longer one that a block takes at a time
-EMPTY = -1
 
 
 class Tables(NamedTuple):
     """A table a part, beginning at ``offsets``."""
 
     offsets: Array
-    keys: Array
-    sums: Array
+    table: Array  # int64, two a slot, side by side in memory: a part plus one, and the sum
     taken: Array  # the slots in the order in which they were taken
     counts: Array  # of each part
 
@@ -57,8 +55,7 @@ def build_totals(threads: int) -> Any:
 
 @functools.cache
 def build_add(
-    threads: int, lanes: int, longest: int, piece_size: int, weighted: bool, every: bool,
-    index_type: Any,
+    threads: int, lanes: int, longest: int, piece_size: int, weighted: bool, every: bool
 ) -> Any:  # fmt: skip
     """Make the kernel that adds the entries of all rows to the tables of their parts.
 
@@ -66,8 +63,6 @@ def build_add(
     with ``long``, blocks for the rows that were too long, each for some of their pieces. Degrees:
     any. Shared memory: 2 KB.
     """
-    empty = index_type(EMPTY)
-
     @cuda.jit(device=True)
     def add_row(indices, weights, unit, parts, part, entry, past, step, tables):
         base = tables.offsets[part]
@@ -83,20 +78,22 @@ def build_add(
                 if not direct:
                     mixed = np.uint32(np.uint32(other) * np.uint32(0x9E3779B1))
                     slot = np.int64((np.uint64(mixed) * np.uint64(slots)) >> np.uint64(32))
+                name = np.int64(other) + 1
                 while True:
-                    found = tables.keys[base + slot]
-                    if found == empty:
-                        found = cuda.atomic.cas(tables.keys, base + slot, empty, other)
-                        if found == empty:
-                            place = cuda.atomic.add(tables.counts, part, np.int64(1))
-                            tables.taken[base + place] = slot
-                            found = other
-                    if found == other:
+                    place = 2 * (base + slot)
+                    found = tables.table[place]
+                    if found == 0:
+                        found = cuda.atomic.cas(tables.table, place, np.int64(0), name)
+                        if found == 0:
+                            number = cuda.atomic.add(tables.counts, part, np.int64(1))
+                            tables.taken[base + number] = slot
+                            found = name
+                    if found == name:
                         break
                     slot += 1
                     if slot == slots:
                         slot = np.int64(0)
-                cuda.atomic.add(tables.sums, base + slot, weight)
+                cuda.atomic.add(tables.table, place + 1, weight)
             entry += step
 
     def add_rows(indptr, indices, weights, unit, parts, tables, listed, number, long):
@@ -157,8 +154,8 @@ def build_write(threads: int, entries: int) -> Any:
             part = upper_bound(indptr, ends[0], ends[1] + 1, entry) - 1
             base = tables.offsets[part]
             slot = base + tables.taken[base + entry - indptr[part]]
-            indices[entry] = tables.keys[slot]
-            weights[entry] = tables.sums[slot]
+            indices[entry] = tables.table[2 * slot] - 1
+            weights[entry] = tables.table[2 * slot + 1]
 
     return kernel(write_rows, f"{threads} {entries}")
 

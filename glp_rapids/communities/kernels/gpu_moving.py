@@ -111,7 +111,9 @@ def build(weighted: bool, index_type: Any) -> Any:
     begins, twice = gpu_classes.LISTS + 1 + CLASSES, 2 * gpu_classes.LISTS
     hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
     first_piece, movers, every = gpu_classes.first_piece, gpu_rows.MOVERS, gpu_rows.ALL
-    evaluate, evaluate_hubs, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
+    evaluate, evaluate_pieces, evaluate_hubs, own_hubs = gpu_rows.build(
+        weighted, index_type, rule(weighted)
+    )
     list_classes = gpu_classes.list_classes
 
     @cuda.jit(device=True)
@@ -153,7 +155,7 @@ def build(weighted: bool, index_type: Any) -> Any:
             moved = np.int64(0)
             for group in range(CLASSES):
                 step = np.int64(sweep * CLASSES + group)
-                evaluate(state, lists, offsets, group, step, shared, work)
+                evaluate(state, lists, offsets, group, shared, work)
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
 
@@ -161,6 +163,9 @@ def build(weighted: bool, index_type: Any) -> Any:
                 past = offsets[(group + 1) * sizes_of_rows]
                 first_hub = offsets[group * sizes_of_rows + hubs]
                 if first_hub < past:
+                    evaluate_pieces(state, lists, offsets, group, shared, work)
+                    turn += 1
+                    grid_barrier(work.arrived, turn * blocks)
                     evaluate_hubs(state, lists, offsets, group, shared, work)
                     turn += 1
                     grid_barrier(work.arrived, turn * blocks)

@@ -2,9 +2,9 @@
 
 One text for moving and refining; what differs is handed in as functions (`Rule`). Rows up to
 ``LARGEST[0]`` entries have a thread and a list in shared memory, longer ones several threads and a
-hash table there. Hubs take two steps with a grid barrier between them: pieces of their rows are
-added up in shared memory, and the sums in a table of the hub's own; then a block looks at what is
-in there. Other rows are drawn from tickets, the longest first.
+hash table there. Hubs take three steps with grid barriers between them: pieces of their rows are
+added up in shared memory, and the sums in a table of the hub's own; blocks look at pieces of what
+is in there; and one takes the best of what they found. Other rows are dealt out, longest first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALL, MOVERS, WANTED = range(3)  # hubs
 PROBES = 16  # of the table in shared memory, before a label of a hub goes to the hub's table
 
 # A multiprocessor's; more of them hide more of the time that memory takes, and spill registers.
-BLOCKS = int(__import__("os").environ.get("GLP_ML_BLOCKS", "3"))
+BLOCKS = int(__import__("os").environ.get("GLP_ML_BLOCKS", "4"))
 
 exceeds = gpu_target().compile(rules.exceeds)
 
@@ -47,12 +47,14 @@ class Work(NamedTuple):
     """What the blocks share: control words, and the tables of hubs, side by side."""
 
     arrived: Array
-    tickets: Array  # of every step and size
     moved: Array  # of every step
     found: Array  # of each hub the number of labels in its table
-    keys: Array
-    sums: Array  # int64
-    used: Array  # the slots in use, in the order in which they were taken
+    own: Array  # of each hub the weight to where it is
+    table: Array  # int64, two a slot: a label plus one, and the sum
+    used: Array  # the slots in use, in any order
+    labels: Array  # of each piece of a hub the best
+    gains_high: Array
+    gains_low: Array
 
 
 class Shared(NamedTuple):
@@ -66,14 +68,14 @@ class Shared(NamedTuple):
     gains_high: Array
     gains_low: Array
     own: Array  # of each row: the weight to where it is
-    words: Array  # int64: the ticket, and how many are listed
+    words: Array  # int64: a sum, and how many are listed
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, Callable, Callable]:
-    """Make the functions of a class's two steps: a goal, or -1, is written for each member.
+def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, ...]:
+    """Make the functions of a class's steps: a goal, or -1, is written for each member.
 
-    The second is for hubs; the third lists hubs.
+    The second and third are for hubs; the fourth lists hubs.
     """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
@@ -143,20 +145,21 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, Callab
                 shared.high[place] = 0
 
     @cuda.jit(device=True)
-    def add_to_hub(hub, base, room, label, weight, work):
-        """Add to the table of a hub."""
+    def add_to_hub(base, room, label, weight, work):
+        """Add to the table of a hub; return the slot if it was taken for this, else -1."""
         mixed = np.uint32(np.uint32(label) * np.uint32(0x9E3779B1))
         slot = np.int64((np.uint64(mixed) * np.uint64(room)) >> np.uint64(32))
+        name, taken = np.int64(label) + 1, np.int64(NOBODY)
         while True:
-            found = work.keys[base + slot]
-            if found == empty:
-                found = cuda.atomic.cas(work.keys, base + slot, empty, label)
-                if found == empty:
-                    work.used[base + cuda.atomic.add(work.found, hub, np.int64(1))] = slot
-                    found = label
-            if found == label:
-                cuda.atomic.add(work.sums, base + slot, weight)
-                return
+            place = 2 * (base + slot)
+            found = work.table[place]
+            if found == 0:
+                found = cuda.atomic.cas(work.table, place, np.int64(0), name)
+                if found == 0:
+                    found, taken = name, slot
+            if found == name:
+                cuda.atomic.add(work.table, place + 1, weight)
+                return taken
             slot += 1
             if slot == room:
                 slot = np.int64(0)
@@ -205,6 +208,8 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, Callab
                 piece = first_piece(place, block, blocks)
                 while piece * piece_size < degree:
                     clear(thread, shared)
+                    if thread == 0:
+                        shared.words[0] = 0
                     cuda.syncthreads()
                     past = row + min((piece + 1) * piece_size, degree)
                     for entry in range(row + piece * piece_size + thread, past, threads):
@@ -216,13 +221,35 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, Callab
                             shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES,
                             index_type(label), weight,
                         ):  # fmt: skip
-                            add_to_hub(hub, base, room, index_type(label), weight, work)
+                            taken = add_to_hub(base, room, label, weight, work)
+                            if taken >= 0:
+                                number = cuda.atomic.add(work.found, hub, np.int64(1))
+                                work.used[base + number] = taken
                     cuda.syncthreads()
+                    number = np.int64(0)
                     for slot in range(thread, slots_of_all, threads):
                         label = shared.keys[slot]
                         if label >= 0:
                             weight = amount(shared.low, shared.high, slot)
-                            add_to_hub(hub, base, room, label, weight, work)
+                            taken = add_to_hub(base, room, label, weight, work)
+                            if taken >= 0:
+                                shared.low[slot] = np.uint32(taken)
+                                number += 1
+                            else:
+                                shared.keys[slot] = empty
+                    rank = np.int64(0)
+                    if number > 0:
+                        rank = cuda.atomic.add(shared.words, 0, number)
+                    cuda.syncthreads()
+                    if thread == 0 and shared.words[0] > 0:
+                        shared.words[0] = cuda.atomic.add(work.found, hub, shared.words[0])
+                    cuda.syncthreads()
+                    if number > 0:
+                        rank += base + shared.words[0]
+                        for slot in range(thread, slots_of_all, threads):
+                            if shared.keys[slot] >= 0:
+                                work.used[rank] = shared.low[slot]
+                                rank += 1
                     cuda.syncthreads()
                     piece += blocks
             cuda.syncthreads()
@@ -249,7 +276,48 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, Callab
         return best, best_high, best_low
 
     @cuda.jit(device=True)
+    def evaluate_pieces(state, lists, offsets, group, shared, work):
+        """Find the best in this block's own pieces of what is in the tables of hubs; empty them."""
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        begin = offsets[group * sizes + hubs]
+        end = offsets[group * sizes + sizes]
+        for start in range(begin, end, threads):
+            for item in range(own_hubs(state, lists, start, end, WANTED, shared)):
+                place = shared.listed[item]
+                v = np.int64(lists.members[place])
+                own, hub = own_of(v, state), offsets[begins + group] + place - begin
+                degree = state.indptr[v + 1] - state.indptr[v]
+                base, number = lists.bases[hub], work.found[hub]
+                piece = first_piece(place, block, blocks)
+                while piece * piece_size < degree:
+                    best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
+                    past = min((piece + 1) * piece_size, number)
+                    for use in range(piece * piece_size + thread, past, threads):
+                        slot = 2 * (base + np.int64(work.used[base + use]))
+                        label, weight = work.table[slot] - 1, work.table[slot + 1] * state.unit
+                        work.table[slot] = 0
+                        work.table[slot + 1] = 0
+                        if label == apart(own):
+                            work.own[hub] = weight
+                            continue
+                        valid, high, low = score(v, own, label, weight, state)
+                        if valid and better(v, label, high, low, best, best_high, best_low, state):
+                            best, best_high, best_low = label, high, low
+                    best, best_high, best_low = best_of_lanes(
+                        v, best, best_high, best_low, threads, thread, shared, state
+                    )
+                    if thread == 0:
+                        at = lists.pieces[hub] + piece
+                        work.labels[at] = best
+                        work.gains_high[at], work.gains_low[at] = best_high, best_low
+                    cuda.syncthreads()
+                    piece += blocks
+            cuda.syncthreads()
+
+    @cuda.jit(device=True)
     def evaluate_hubs(state, lists, offsets, group, shared, work):
+        """Take the best of all pieces of each hub."""
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
         begin = offsets[group * sizes + hubs]
@@ -260,62 +328,54 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, Callab
             cuda.syncthreads()
             if thread == 0:
                 lists.goals[place] = NOBODY
-                shared.own[0] = 0
                 if looked_at:
                     seen(v, state)
             if not looked_at:
                 continue
-            cuda.syncthreads()
             own, hub = own_of(v, state), offsets[begins + group] + place - begin
-            base, number = lists.bases[hub], work.found[hub]
+            pieces = (state.indptr[v + 1] - state.indptr[v] + piece_size - 1) // piece_size
             best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
-            for item in range(thread, number, threads):
-                slot = base + np.int64(work.used[base + item])
-                label, weight = np.int64(work.keys[slot]), work.sums[slot] * state.unit
-                work.keys[slot] = empty
-                work.sums[slot] = 0
-                if label == apart(own):
-                    shared.own[0] = weight
-                    continue
-                valid, high, low = score(v, own, label, weight, state)
-                if valid and better(v, label, high, low, best, best_high, best_low, state):
+            for at in range(lists.pieces[hub] + thread, lists.pieces[hub] + pieces, threads):
+                label, high, low = work.labels[at], work.gains_high[at], work.gains_low[at]
+                if better(v, label, high, low, best, best_high, best_low, state):
                     best, best_high, best_low = label, high, low
             best, best_high, best_low = best_of_lanes(
                 v, best, best_high, best_low, threads, thread, shared, state
             )
             if thread == 0:
-                work.found[hub] = 0
                 lists.goals[place] = goal_of(
-                    v, own, best, best_high, best_low, shared.own[0], state
+                    v, own, best, best_high, best_low, work.own[hub], state
                 )
+                work.found[hub] = 0
+                work.own[hub] = 0
             cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def evaluate(state, lists, offsets, group, step, shared, work):
-        thread = np.int64(cuda.threadIdx.x)
+    def evaluate(state, lists, offsets, group, shared, work):
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
         add_pieces(state, lists, offsets, group, shared, work)
+        dealt = np.int64(0)
         for reverse in range(hubs):
             size = hubs - 1 - reverse
             begin = offsets[group * sizes + size]
             end = offsets[group * sizes + size + 1]
-            if begin == end:
-                continue
             lanes = size_lanes(size)
             rows = threads // lanes
             which, lane = thread // lanes, thread % lanes
             slots = slots_of_all // rows
             first = which * slots
+            # of short rows so many that most threads have one, as long as all blocks have some
             chunk = min(max((end - begin) // (4 * blocks), np.int64(rows)), np.int64(threads))
-            while True:
+            number_of_chunks = (end - begin + chunk - 1) // chunk
+            own_chunk = (block + blocks - dealt % blocks) % blocks
+            dealt += number_of_chunks
+            while own_chunk < number_of_chunks:
+                start = begin + own_chunk * chunk
+                own_chunk += blocks
                 if thread == 0:
-                    shared.words[0] = cuda.atomic.add(work.tickets, step * sizes + size, chunk)
                     shared.words[1] = 0
                 cuda.syncthreads()
-                start = begin + shared.words[0]
-                cuda.syncthreads()
-                if start >= end:
-                    break
                 if thread < chunk and start + thread < end:
                     v = np.int64(lists.members[start + thread])
                     lists.goals[start + thread] = NOBODY
@@ -375,4 +435,4 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, Callab
                     cuda.syncthreads()
                 cuda.syncthreads()
 
-    return evaluate, evaluate_hubs, own_hubs
+    return evaluate, evaluate_pieces, evaluate_hubs, own_hubs
