@@ -146,7 +146,7 @@ class GpuEngine:
         state = gpu_moving.Moving(
             network.indptr, network.indices, network.weights, np.int64(network.unit),
             network.volume, network.words, self._constant, *partition,
-            xp.ones(network.size, np.uint8), np.uint64(seed),
+            xp.ones(network.size, np.uint8), partition.labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, done = self._work(MOST_SWEEPS, 1)
         kernel = gpu_moving.build(self._weighted, self._index_type)
@@ -164,7 +164,8 @@ class GpuEngine:
             network.indptr, network.indices, network.weights, np.int64(network.unit),
             network.volume, network.words, self._constant, partition.labels, partition.volumes,
             labels, xp.empty(network.size, np.uint8), network.volume.copy(),
-            xp.zeros(network.size, np.int64), xp.zeros(network.size, np.int16), np.uint64(seed),
+            xp.zeros(network.size, np.int64), xp.zeros(network.size, np.int16),
+            labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, _ = self._work(sweeps, sweeps)
         kernel = gpu_refining.build(self._weighted, self._index_type)

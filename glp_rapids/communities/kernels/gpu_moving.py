@@ -1,8 +1,9 @@
 """Local moving on a GPU: all sweeps of a level in one persistent launch, class after class.
 
 The rules are those of `moving`, the sums integers, so what it does is the same to the bit. A class
-takes three steps with grid barriers between them: its rows are evaluated (`gpu_rows`) on labels
-and volumes as they stand; those that go are moved; and their neighbours are woken.
+takes two steps with grid barriers between them: its rows are evaluated (`gpu_rows`) on labels and
+volumes as they stand; those that go are moved, and their neighbours woken. Whether one of these is
+where its neighbour goes is asked of ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any; longer rows have
 more threads (`gpu_classes`), and wake their neighbours by whole blocks. Shared memory: 33 KB.
@@ -44,6 +45,7 @@ class Moving(NamedTuple):
     sizes: Array
     volumes: Array
     active: Array
+    following: Array  # the labels after the class that is updated
     seed: Any
 
 
@@ -96,15 +98,19 @@ def rule(weighted: bool) -> gpu_rows.Rule:
             return np.int64(gpu_rows.NOBODY)
         return best
 
-    return gpu_rows.Rule(wanted, seen, entry_label, own, apart, score, before, goal)
+    @cuda.jit(device=True)
+    def goes(v, goal, step, state):
+        state.following[v] = goal
+
+    return gpu_rows.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
 
 
 @functools.cache
 def build(weighted: bool, index_type: Any) -> Any:
     """Make the kernel that moves the vertices of a level until few move.
 
-    ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones; ``moved`` has a word for each
-    class of each sweep, ``swept`` one for the number of sweeps.
+    ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
+    ``swept`` is a word for the number of sweeps.
     """
     threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, WAKING_LANES
     high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
@@ -120,9 +126,18 @@ def build(weighted: bool, index_type: Any) -> Any:
     def wake(state, entry, past, label, step):
         while entry < past:
             u = state.indices[entry]
-            if state.labels[u] != label:
+            if state.following[u] != label:
                 state.active[u] = 1
             entry += step
+
+    @cuda.jit(device=True)
+    def go(state, v, goal):
+        own, volume = state.labels[v], state.volume[v]
+        state.labels[v] = goal
+        cuda.atomic.sub(state.sizes, own, np.int64(1))
+        cuda.atomic.add(state.sizes, goal, np.int64(1))
+        cuda.atomic.sub(state.volumes, own, volume)
+        cuda.atomic.add(state.volumes, goal, volume)
 
     def move_vertices(state, lists, work, swept):
         cuda.cg.this_grid()
@@ -152,38 +167,57 @@ def build(weighted: bool, index_type: Any) -> Any:
             np.int64(0),
         )  # fmt: skip
         for sweep in range(MOST_SWEEPS):
-            moved = np.int64(0)
             for group in range(CLASSES):
                 step = np.int64(sweep * CLASSES + group)
-                evaluate(state, lists, offsets, group, shared, work)
+                evaluate(state, lists, offsets, group, step, shared, work)
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
 
                 begin = offsets[group * sizes_of_rows]
-                past = offsets[(group + 1) * sizes_of_rows]
+                long = offsets[group * sizes_of_rows + hubs - 1]
                 first_hub = offsets[group * sizes_of_rows + hubs]
+                past = offsets[(group + 1) * sizes_of_rows]
                 if first_hub < past:
                     evaluate_pieces(state, lists, offsets, group, shared, work)
                     turn += 1
                     grid_barrier(work.arrived, turn * blocks)
-                    evaluate_hubs(state, lists, offsets, group, shared, work)
+                    evaluate_hubs(state, lists, offsets, group, step, shared, work)
                     turn += 1
                     grid_barrier(work.arrived, turn * blocks)
                 if thread == 0:
                     shared.words[0] = 0
                 cuda.syncthreads()
-                own_moved = np.int64(0)
-                for place in range(begin + everywhere, past, all_threads):
+                own_moved, lane = np.int64(0), thread % lanes
+                for place in range(begin + everywhere // lanes, long, all_threads // lanes):
                     goal = lists.goals[place]
                     if goal >= 0:
                         v = lists.members[place]
-                        own, volume = state.labels[v], state.volume[v]
-                        state.labels[v] = goal
-                        cuda.atomic.sub(state.sizes, own, np.int64(1))
-                        cuda.atomic.add(state.sizes, goal, np.int64(1))
-                        cuda.atomic.sub(state.volumes, own, volume)
-                        cuda.atomic.add(state.volumes, goal, volume)
-                        own_moved += 1
+                        if lane == 0:
+                            go(state, v, goal)
+                            own_moved += 1
+                        wake(state, state.indptr[v] + lane, state.indptr[v + 1], goal, lanes)
+                for place in range(long + block, first_hub, blocks):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v = lists.members[place]
+                        if thread == 0:
+                            go(state, v, goal)
+                            own_moved += 1
+                        wake(state, state.indptr[v] + thread, state.indptr[v + 1], goal, threads)
+                for start in range(first_hub, past, threads):
+                    for item in range(own_hubs(state, lists, start, past, movers, shared)):
+                        place = shared.listed[item]
+                        v, goal = lists.members[place], lists.goals[place]
+                        piece = first_piece(place, block, blocks)
+                        if thread == 0 and piece == 0:
+                            go(state, v, goal)
+                            own_moved += 1
+                        entry = state.indptr[v] + piece_size * piece
+                        while entry < state.indptr[v + 1]:
+                            end = min(entry + piece_size, state.indptr[v + 1])
+                            wake(state, entry + thread, end, goal, threads)
+                            entry += piece_size * blocks
+                    cuda.syncthreads()
                 if own_moved > 0:
                     cuda.atomic.add(shared.words, 0, own_moved)
                 cuda.syncthreads()
@@ -191,37 +225,11 @@ def build(weighted: bool, index_type: Any) -> Any:
                     cuda.atomic.add(work.moved, step, shared.words[0])
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
-
-                in_class = load_fresh(work.moved, step)
-                if in_class == 0:
-                    continue
-                moved += in_class
-                long = offsets[group * sizes_of_rows + hubs - 1]
-                for place in range(begin + everywhere // lanes, long, all_threads // lanes):
-                    goal = lists.goals[place]
-                    if goal >= 0:
-                        v = lists.members[place]
-                        wake(state, state.indptr[v] + thread % lanes, state.indptr[v + 1], goal,
-                             lanes)  # fmt: skip
-                for place in range(long + block, first_hub, blocks):
-                    goal = lists.goals[place]
-                    if goal >= 0:
-                        v = lists.members[place]
-                        wake(state, state.indptr[v] + thread, state.indptr[v + 1], goal, threads)
-                for start in range(first_hub, past, threads):
-                    for item in range(own_hubs(state, lists, start, past, movers, shared)):
-                        place = shared.listed[item]
-                        v, goal = lists.members[place], lists.goals[place]
-                        entry = state.indptr[v] + piece_size * first_piece(place, block, blocks)
-                        while entry < state.indptr[v + 1]:
-                            end = min(entry + piece_size, state.indptr[v + 1])
-                            wake(state, entry + thread, end, goal, threads)
-                            entry += piece_size * blocks
-                    cuda.syncthreads()
-                turn += 1
-                grid_barrier(work.arrived, turn * blocks)
             if thread == 0 and block == 0:
                 swept[0] = sweep + 1
+            moved = np.int64(0)
+            for group in range(CLASSES):
+                moved += load_fresh(work.moved, np.int64(sweep * CLASSES + group))
             if FEW * moved <= vertices:
                 break
 

@@ -1,8 +1,9 @@
 """Refinement on a GPU: all sweeps of a level in one persistent launch, class after class.
 
-The rules are those of `refining`, to the bit. A class takes three steps with grid barriers between
-them: rows of lone vertices are evaluated (`gpu_rows`); those that join a part do; and the weight
-from each part to the rest of its community is brought up to date.
+The rules are those of `refining`, to the bit. A class takes two steps with grid barriers between
+them: rows of lone vertices are evaluated (`gpu_rows`); those that join a part do, and the weight
+from it to the rest of its community is brought up to date. Where its neighbours are is asked of
+``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
 `gpu_moving`. Shared memory: 33 KB.
@@ -52,6 +53,7 @@ class Refining(NamedTuple):
     volumes: Array
     outward: Array
     joined: Array
+    following: Array  # the parts after the class that is updated
     seed: Any
 
 
@@ -114,15 +116,20 @@ def rule(weighted: bool) -> gpu_rows.Rule:
     def goal(v, own, best, high, low, to_own, state):
         return best
 
-    return gpu_rows.Rule(wanted, seen, entry_label, own, apart, score, before, goal)
+    @cuda.jit(device=True)
+    def goes(v, goal, step, state):
+        state.following[v] = goal
+        state.joined[v] = step + 1
+
+    return gpu_rows.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
 
 
 @functools.cache
 def build(weighted: bool, index_type: Any) -> Any:
     """Make the kernel that splits communities into well-connected parts.
 
-    ``labels`` begin as the vertices themselves, ``volumes`` as ``volume``, ``outward`` and
-    ``joined`` as zeros.
+    ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
+    ``outward`` and ``joined`` as zeros.
     """
     threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, LANES
     high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
@@ -154,7 +161,7 @@ def build(weighted: bool, index_type: Any) -> Any:
         while entry < past:
             u, sign = state.indices[entry], np.int64(0)
             if u != v and state.communities[u] == own:
-                if state.labels[u] != goal:
+                if state.following[u] != goal:
                     sign = np.int64(1)
                 elif state.joined[u] != stamp:
                     sign = np.int64(-1)  # of two that join together neither was counted before
@@ -166,6 +173,15 @@ def build(weighted: bool, index_type: Any) -> Any:
             entry += step
         if change != 0:
             cuda.atomic.add(state.outward, goal, change)
+
+    @cuda.jit(device=True)
+    def join(state, v, goal):
+        state.labels[v] = goal
+        state.turns[v] = JOINED
+        state.turns[goal] = JOINED
+        state.volumes[v] = 0  # it was alone in its part
+        state.outward[v] = 0
+        cuda.atomic.add(state.volumes, goal, state.volume[v])
 
     def refine_parts(state, lists, work, sweeps):
         cuda.cg.this_grid()
@@ -217,78 +233,59 @@ def build(weighted: bool, index_type: Any) -> Any:
                     cuda.syncthreads()
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
-            moved = np.int64(0)
             for group in range(CLASSES):
                 step = np.int64(sweep * CLASSES + group)
-                evaluate(state, lists, offsets, group, shared, work)
+                evaluate(state, lists, offsets, group, step, shared, work)
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
 
                 begin = offsets[group * sizes_of_rows]
-                past = offsets[(group + 1) * sizes_of_rows]
+                long = offsets[group * sizes_of_rows + hubs - 1]
                 first_hub = offsets[group * sizes_of_rows + hubs]
+                past = offsets[(group + 1) * sizes_of_rows]
                 if first_hub < past:
                     evaluate_pieces(state, lists, offsets, group, shared, work)
                     turn += 1
                     grid_barrier(work.arrived, turn * blocks)
-                    evaluate_hubs(state, lists, offsets, group, shared, work)
+                    evaluate_hubs(state, lists, offsets, group, step, shared, work)
                     turn += 1
                     grid_barrier(work.arrived, turn * blocks)
-                if thread == 0:
-                    shared.words[0] = 0
-                cuda.syncthreads()
-                own_moved = np.int64(0)
-                for place in range(begin + everywhere, past, all_threads):
-                    goal = lists.goals[place]
-                    if goal >= 0:
-                        v = lists.members[place]
-                        state.labels[v] = goal
-                        state.joined[v] = step + 1
-                        state.turns[v] = JOINED
-                        state.turns[goal] = JOINED
-                        state.volumes[v] = 0  # it was alone in its part
-                        state.outward[v] = 0
-                        cuda.atomic.add(state.volumes, goal, state.volume[v])
-                        own_moved += 1
-                if own_moved > 0:
-                    cuda.atomic.add(shared.words, 0, own_moved)
-                cuda.syncthreads()
-                if thread == 0 and shared.words[0] > 0:
-                    cuda.atomic.add(work.moved, step, shared.words[0])
-                turn += 1
-                grid_barrier(work.arrived, turn * blocks)
-
-                in_class = load_fresh(work.moved, step)
-                if in_class == 0:
-                    continue
-                moved += in_class
-                stamp = step + 1
-                long = offsets[group * sizes_of_rows + hubs - 1]
+                stamp, lane = step + 1, thread % lanes
+                joins = False
                 for place in range(begin + everywhere // lanes, long, all_threads // lanes):
                     goal = lists.goals[place]
                     if goal >= 0:
-                        v = lists.members[place]
-                        add_change(state, v, goal, stamp, state.indptr[v] + thread % lanes,
+                        v, joins = lists.members[place], True
+                        if lane == 0:
+                            join(state, v, goal)
+                        add_change(state, v, goal, stamp, state.indptr[v] + lane,
                                    state.indptr[v + 1], lanes)  # fmt: skip
                 for place in range(long + block, first_hub, blocks):
                     goal = lists.goals[place]
                     if goal >= 0:
-                        v = lists.members[place]
+                        v, joins = lists.members[place], True
+                        if thread == 0:
+                            join(state, v, goal)
                         add_change(state, v, goal, stamp, state.indptr[v] + thread,
                                    state.indptr[v + 1], threads)  # fmt: skip
                 for start in range(first_hub, past, threads):
                     for item in range(own_hubs(state, lists, start, past, movers, shared)):
                         place = shared.listed[item]
-                        v, goal = lists.members[place], lists.goals[place]
-                        entry = state.indptr[v] + piece_size * first_piece(place, block, blocks)
+                        v, goal, joins = lists.members[place], lists.goals[place], True
+                        piece = first_piece(place, block, blocks)
+                        if thread == 0 and piece == 0:
+                            join(state, v, goal)
+                        entry = state.indptr[v] + piece_size * piece
                         while entry < state.indptr[v + 1]:
                             end = min(entry + piece_size, state.indptr[v + 1])
                             add_change(state, v, goal, stamp, entry + thread, end, threads)
                             entry += piece_size * blocks
                     cuda.syncthreads()
+                if joins:
+                    work.moved[sweep] = 1
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
-            if moved == 0:
+            if load_fresh(work.moved, sweep) == 0:
                 break
 
     return kernel(

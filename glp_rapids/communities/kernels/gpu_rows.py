@@ -41,6 +41,7 @@ class Rule(NamedTuple):
     score: Any  # v, own, label, weight, state -> whether it may be taken, and the gain: high, low
     before: Any  # v, label, other, state -> which of two of one gain
     goal: Any  # v, own, best, high, low, weight to own, state -> where to go, or -1
+    goes: Any  # v, goal, step, state: note where it goes, where nobody looks while others decide
 
 
 class Work(NamedTuple):
@@ -82,7 +83,7 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, ...]:
     sizes, begins = gpu_classes.SIZES, gpu_classes.LISTS + 1
     room_for, first_piece = gpu_classes.room_for, gpu_classes.first_piece
     table = gpu_tables.build(weighted, index_type)
-    wanted, seen, entry_label, own_of, apart, score, before, goal_of = rule
+    wanted, seen, entry_label, own_of, apart, score, before, goal_of, goes = rule
     add, amount, include = table
     size_lanes = gpu_classes.lanes_of
     empty = index_type(gpu_tables.EMPTY)
@@ -95,6 +96,13 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, ...]:
         if high == other_high and low == other_low:
             return before(v, label, other, state)
         return exceeds(high, low, other_high, other_low)
+
+    @cuda.jit(device=True)
+    def settle(place, v, goal, step, lists, state):
+        """Write down where a member goes, if anywhere."""
+        lists.goals[place] = goal
+        if goal >= 0:
+            goes(v, goal, step, state)
 
     @cuda.jit(device=True)
     def weight_at(entry, state):
@@ -316,7 +324,7 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, ...]:
             cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def evaluate_hubs(state, lists, offsets, group, shared, work):
+    def evaluate_hubs(state, lists, offsets, group, step, shared, work):
         """Take the best of all pieces of each hub."""
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
@@ -343,15 +351,14 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, ...]:
                 v, best, best_high, best_low, threads, thread, shared, state
             )
             if thread == 0:
-                lists.goals[place] = goal_of(
-                    v, own, best, best_high, best_low, work.own[hub], state
-                )
+                goal = goal_of(v, own, best, best_high, best_low, work.own[hub], state)
+                settle(place, v, goal, step, lists, state)
                 work.found[hub] = 0
                 work.own[hub] = 0
             cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def evaluate(state, lists, offsets, group, shared, work):
+    def evaluate(state, lists, offsets, group, step, shared, work):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
         add_pieces(state, lists, offsets, group, shared, work)
@@ -389,7 +396,7 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, ...]:
                     if thread < number:
                         place = shared.listed[thread]
                         v = np.int64(lists.members[place])
-                        lists.goals[place] = tiny_row(v, thread, shared, state)
+                        settle(place, v, tiny_row(v, thread, shared, state), step, lists, state)
                     cuda.syncthreads()
                     continue
                 for round_first in range(0, number, rows):
@@ -429,9 +436,11 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> tuple[Callable, ...]:
                         v, best, best_high, best_low, lanes, lane, shared, state
                     )
                     if lane == 0 and v >= 0:
-                        lists.goals[shared.listed[round_first + which]] = goal_of(
+                        goal = goal_of(
                             v, own, best, best_high, best_low, shared.own[which], state
                         )
+                        place = shared.listed[round_first + which]
+                        settle(place, v, goal, step, lists, state)
                     cuda.syncthreads()
                 cuda.syncthreads()
 
