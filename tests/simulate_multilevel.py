@@ -26,6 +26,7 @@ gpu_classes.THREADS, gpu_classes.SLOTS, gpu_rows.PROBES = 4, 16, 2
 gpu_classes.LARGEST, gpu_classes.LANES, gpu_classes.PIECE = (1, 3, 4, 6), (1, 2, 2), 4
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
 gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
+gpu_merging.PIECE, gpu_merging.EACH = 4, 2
 
 
 def graphs(number):

@@ -12,8 +12,8 @@ from cases import exhaustive
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
-KERNELS = {"move_vertices", "refine_parts", "add_totals", "add_rows", "write_rows",
-           "unite_inside", "find_roots"}  # fmt: skip
+KERNELS = {"move_vertices", "refine_parts", "add_totals", "add_rows", "count_slots",
+           "write_slots", "unite_inside", "find_roots"}  # fmt: skip
 
 
 def compiled(monkeypatch, capability, index_type, weighted):

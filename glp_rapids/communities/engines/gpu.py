@@ -48,10 +48,7 @@ def merged(
     weights = xp.empty(0, np.int64) if rows.weights is None else rows.weights
     slots = xp.minimum(entries + (entries >> 1) + 1, number)
     room = min(size + (size >> 1) + number, number * number)
-    tables = gpu_merging.Tables(
-        segment_offsets(slots), xp.zeros(2 * room, np.int64), xp.empty(room, index_type),
-        xp.zeros(number, np.int64),
-    )  # fmt: skip
+    tables = gpu_merging.Tables(segment_offsets(slots), xp.zeros(2 * room, np.int64))
     kernel = gpu_merging.build_add(
         threads, lanes, gpu_merging.LONGEST, gpu_merging.PIECE, weights.size > 0, every
     )
@@ -59,12 +56,16 @@ def merged(
     arguments = rows.indptr, rows.indices, weights, np.int64(unit), parts, tables, *long
     launch(kernel, -(-parts.size * lanes // threads), threads, *arguments, np.bool_(False))
     launch(kernel, LONG_BLOCKS * multiprocessors(), threads, *arguments, np.bool_(True))
-    indptr = segment_offsets(tables.counts)
-    total = int(indptr[-1])
+    each = gpu_merging.EACH
+    blocks = -(-room // (threads * each))
+    counts = xp.empty(blocks, np.int64)
+    launch(gpu_merging.build_count(threads, each), blocks, threads, tables.table, counts)
+    begins = segment_offsets(counts)
+    total = int(begins[-1])
+    indptr = xp.empty(number + 1, np.int64)
     indices, weights = xp.empty(total, index_type), xp.empty(total, np.int64)
-    written = gpu_merging.WRITTEN
-    kernel = gpu_merging.build_write(threads, written)
-    launch(kernel, -(-total // written), threads, indptr, tables, indices, weights)
+    kernel = gpu_merging.build_write(threads, each)
+    launch(kernel, blocks, threads, tables, begins, indptr, indices, weights)
     return indptr, indices, weights
 
 

@@ -1,9 +1,8 @@
 """Contraction on a GPU: the entries of each part's vertices are added up in a hash table of its own.
 
 The tables lie side by side in global memory, as large as the entries of a part can need; where that
-is as many slots as there are parts, a part is its own slot. Slots are noted as they are taken, so
-that rows are written without a look at the empty ones. The order of a row's entries is whatever
-it is; nothing that follows depends on it.
+is as many slots as there are parts, a part is its own slot. Then they are moved together. The order
+of a row's entries is whatever it is; nothing that follows depends on it.
 
 Also what else a level needs of its rows: union-find over the edges inside communities.
 """
@@ -16,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda, kernel
-from glp_rapids.jit.primitives import find_root, row_of, union, upper_bound
+from glp_rapids.jit.primitives import find_root, inclusive_scan, lower_bound, union
 
 Array = Any
 THREADS = 256
 LANES = 8  # of a row of up to LONGEST entries; of a longer one blocks have pieces
 LONGEST = 256
-WRITTEN = 2048  # entries that a block writes
+EACH = 8  # slots that a thread looks at
 PIECE = 2048  # entries of a longer one that a block takes at a time
 
 
@@ -31,8 +30,6 @@ class Tables(NamedTuple):
 
     offsets: Array
     table: Array  # int64, two a slot, side by side in memory: a part plus one, and the sum
-    taken: Array  # the slots in the order in which they were taken
-    counts: Array  # of each part
 
 
 @functools.cache
@@ -67,7 +64,7 @@ def build_add(
     def add_row(indices, weights, unit, parts, part, entry, past, step, tables):
         base = tables.offsets[part]
         slots = tables.offsets[part + 1] - base
-        direct = slots >= tables.counts.size
+        direct = slots >= tables.offsets.size - 1
         weight = unit
         while entry < past:
             other = parts[indices[entry]]
@@ -85,8 +82,6 @@ def build_add(
                     if found == 0:
                         found = cuda.atomic.cas(tables.table, place, np.int64(0), name)
                         if found == 0:
-                            number = cuda.atomic.add(tables.counts, part, np.int64(1))
-                            tables.taken[base + number] = slot
                             found = name
                     if found == name:
                         break
@@ -137,27 +132,69 @@ def build_add(
 
 
 @functools.cache
-def build_write(threads: int, entries: int) -> Any:
-    """Make the kernel that writes the rows of the parts, one after the other.
+def build_count(threads: int, each: int) -> Any:
+    """Make the kernel that counts the slots in use, of every so many.
 
-    Launch: a block for every so many entries, whose rows are searched among those of its ends.
+    Launch: a block for every ``threads * each`` slots. Shared memory: 8 bytes.
     """
 
-    def write_rows(indptr, tables, indices, weights):
-        ends = cuda.shared.array(2, np.int64)
-        thread, first = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x) * entries
-        past = min(first + entries, indices.size)
-        if thread < 2:
-            ends[thread] = row_of(indptr, first if thread == 0 else past - 1)
+    def count_slots(table, counts):
+        count = cuda.shared.array(1, np.int32)
+        thread, first = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x) * threads * each
+        if thread == 0:
+            count[0] = 0
         cuda.syncthreads()
-        for entry in range(first + thread, past, threads):
-            part = upper_bound(indptr, ends[0], ends[1] + 1, entry) - 1
-            base = tables.offsets[part]
-            slot = base + tables.taken[base + entry - indptr[part]]
-            indices[entry] = tables.table[2 * slot] - 1
-            weights[entry] = tables.table[2 * slot + 1]
+        own = np.int32(0)
+        for slot in range(first + thread, min(first + threads * each, table.size // 2), threads):
+            if table[2 * slot] != 0:
+                own += np.int32(1)
+        if own > 0:
+            cuda.atomic.add(count, 0, own)
+        cuda.syncthreads()
+        if thread == 0:
+            counts[cuda.blockIdx.x] = count[0]
 
-    return kernel(write_rows, f"{threads} {entries}")
+    return kernel(count_slots, f"{threads} {each}")
+
+
+@functools.cache
+def build_write(threads: int, each: int) -> Any:
+    """Make the kernel that writes the slots in use one after the other, and where rows begin.
+
+    Launch: as `build_count`, of which ``begins`` has the running sums. Shared memory: 10 KB.
+    """
+    slots = threads * each
+
+    def write_slots(tables, begins, indptr, indices, weights):
+        sums = cuda.shared.array(threads, np.int64)
+        ranks = cuda.shared.array(slots, np.int32)
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        first = block * slots
+        past = min(first + slots, tables.table.size // 2)
+        own, number = first + thread * each, np.int64(0)
+        for slot in range(own, min(own + each, past)):
+            if tables.table[2 * slot] != 0:
+                number += 1
+        sums[thread] = number
+        inclusive_scan(sums, thread, threads)
+        entry = begins[block] + sums[thread] - number
+        for slot in range(own, min(own + each, past)):
+            ranks[slot - first] = entry - begins[block]
+            name = tables.table[2 * slot]
+            if name != 0:
+                indices[entry] = name - 1
+                weights[entry] = tables.table[2 * slot + 1]
+                entry += 1
+        cuda.syncthreads()
+        parts = tables.offsets.size - 1
+        part = lower_bound(tables.offsets, 0, parts, first) + thread
+        while part < parts and tables.offsets[part] < past:
+            indptr[part] = begins[block] + ranks[tables.offsets[part] - first]
+            part += threads
+        if thread == 0 and past == tables.table.size // 2:
+            indptr[parts] = begins[block + 1]
+
+    return kernel(write_slots, f"{threads} {each}")
 
 
 @functools.cache
