@@ -11,8 +11,9 @@ import numpy as np
 from numba.core import config
 
 from glp_rapids import as_graph
-from glp_rapids.communities import levels, objective
+from glp_rapids.communities import contraction, levels, objective
 from glp_rapids.communities.engines import ENGINES
+from glp_rapids.communities.engines.gpu import quotient
 from glp_rapids.communities.kernels import (
     gpu_classes,
     gpu_merging,
@@ -20,6 +21,7 @@ from glp_rapids.communities.kernels import (
     gpu_refining,
     gpu_rows,
 )
+from glp_rapids.graph.build import csr_of_pairs
 
 # Every simulated thread is a thread of the host.
 gpu_classes.THREADS, gpu_classes.SLOTS, gpu_rows.PROBES = 4, 16, 2
@@ -50,6 +52,13 @@ def results(graph, device):
         yield found.value, found.quality, *(part.tolist() for part in found.hierarchy)
 
 
+def quotients(graph, pairs):
+    labels = (np.arange(graph.number_of_vertices) * 7 % 3).astype(graph.index_dtype)
+    triples = pairs(graph.rows("out"), labels, 3, graph.directed)
+    arrays = csr_of_pairs(*triples, 3, symmetric=False, multigraph="keep")
+    return [array.tolist() for array in arrays]
+
+
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
     warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
@@ -62,6 +71,8 @@ def main():
         ENGINES["gpu"] = engine
         compared += len(expected)
         differing += sum(one != other for one, other in zip(found, expected, strict=True))
+        compared += 1
+        differing += quotients(graph, contraction.PAIRS["cpu"]) != quotients(graph, quotient)
     print(f"{differing} of {compared} differ")
 
 

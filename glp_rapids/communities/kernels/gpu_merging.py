@@ -61,39 +61,58 @@ def build_add(
     any. Shared memory: 2 KB.
     """
     @cuda.jit(device=True)
-    def add_row(indices, weights, unit, parts, part, entry, past, step, tables):
+    def add(part, other, weight, tables):
         base = tables.offsets[part]
         slots = tables.offsets[part + 1] - base
-        direct = slots >= tables.offsets.size - 1
-        weight = unit
+        slot, name = np.int64(other), np.int64(other) + 1
+        if slots < tables.offsets.size - 1:
+            mixed = np.uint32(np.uint32(other) * np.uint32(0x9E3779B1))
+            slot = np.int64((np.uint64(mixed) * np.uint64(slots)) >> np.uint64(32))
+        while True:
+            place = 2 * (base + slot)
+            found = tables.table[place]
+            if found == 0:
+                found = cuda.atomic.cas(tables.table, place, np.int64(0), name)
+                if found == 0:
+                    found = name
+            if found == name:
+                cuda.atomic.add(tables.table, place + 1, weight)
+                return
+            slot += 1
+            if slot == slots:
+                slot = np.int64(0)
+
+    @cuda.jit(device=True)
+    def add_row(indices, weights, unit, parts, part, entry, past, step, tables):
+        """Add entries; return the weight inside the part, and whether there are such entries."""
+        weight, inside, any_inside = unit, np.int64(0), False
         while entry < past:
             other = parts[indices[entry]]
             if weighted:
                 weight = weights[entry]
-            if every or (other != part and weight > 0):
-                slot = np.int64(other)
-                if not direct:
-                    mixed = np.uint32(np.uint32(other) * np.uint32(0x9E3779B1))
-                    slot = np.int64((np.uint64(mixed) * np.uint64(slots)) >> np.uint64(32))
-                name = np.int64(other) + 1
-                while True:
-                    place = 2 * (base + slot)
-                    found = tables.table[place]
-                    if found == 0:
-                        found = cuda.atomic.cas(tables.table, place, np.int64(0), name)
-                        if found == 0:
-                            found = name
-                    if found == name:
-                        break
-                    slot += 1
-                    if slot == slots:
-                        slot = np.int64(0)
-                cuda.atomic.add(tables.table, place + 1, weight)
+            if other == part:
+                inside += weight
+                any_inside = True
+            elif every or weight > 0:
+                add(part, other, weight, tables)
             entry += step
+        return inside, any_inside
+
+    @cuda.jit(device=True)
+    def add_inside(inside, words):
+        """Add up in shared memory, where one address takes far more sums than a global one does."""
+        lower = np.uint32(np.uint64(inside) & np.uint64(0xFFFFFFFF))
+        before = cuda.atomic.add(words, 0, lower)
+        carry = (np.uint64(before) + np.uint64(lower)) >> np.uint64(32)
+        upper = np.uint32((np.uint64(inside) >> np.uint64(32)) + carry)
+        if upper != np.uint32(0):
+            cuda.atomic.add(words, 1, upper)
+        words[2] = 1
 
     def add_rows(indptr, indices, weights, unit, parts, tables, listed, number, long):
         chosen = cuda.shared.array(threads, np.int64)
         count = cuda.shared.array(1, np.int64)
+        words = cuda.shared.array(3, np.uint32)
         thread = np.int64(cuda.threadIdx.x)
         block, blocks = np.int64(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
         if long:
@@ -109,24 +128,53 @@ def build_add(
                 cuda.syncthreads()
                 for item in range(count[0]):
                     v = listed[chosen[item]]
+                    part = parts[v]
                     first = (block + blocks - chosen[item] * 61 % blocks) % blocks
                     entry = indptr[v] + first * piece_size
+                    if thread < 3:
+                        words[thread] = 0
+                    cuda.syncthreads()
                     while entry < indptr[v + 1]:
                         past = min(entry + piece_size, indptr[v + 1])
-                        add_row(indices, weights, unit, parts, parts[v], entry + thread, past,
-                                threads, tables)  # fmt: skip
+                        inside, any_inside = add_row(
+                            indices, weights, unit, parts, part, entry + thread, past, threads,
+                            tables,
+                        )  # fmt: skip
+                        if every and any_inside:
+                            add_inside(inside, words)
                         entry += piece_size * blocks
+                    cuda.syncthreads()
+                    if every and thread == 0 and words[2] != 0:
+                        whole = (np.uint64(words[1]) << np.uint64(32)) | np.uint64(words[0])
+                        add(part, part, np.int64(whole), tables)
+                    cuda.syncthreads()
                 cuda.syncthreads()
             return
         v, lane = (block * threads + thread) // lanes, thread % lanes
-        if v >= parts.size:
-            return
-        if indptr[v + 1] - indptr[v] > longest:
-            if lane == 0:
-                listed[cuda.atomic.add(number, 0, np.int64(1))] = v
-            return
-        add_row(indices, weights, unit, parts, parts[v], indptr[v] + lane, indptr[v + 1], lanes,
-                tables)  # fmt: skip
+        # what most of the block's rows are in, where parts are large
+        common = parts[min((block * threads + threads // 2) // lanes, parts.size - 1)]
+        if thread < 3:
+            words[thread] = 0
+        cuda.syncthreads()
+        if v < parts.size:
+            if indptr[v + 1] - indptr[v] > longest:
+                if lane == 0:
+                    listed[cuda.atomic.add(number, 0, np.int64(1))] = v
+            else:
+                part = parts[v]
+                inside, any_inside = add_row(
+                    indices, weights, unit, parts, part, indptr[v] + lane, indptr[v + 1], lanes,
+                    tables,
+                )  # fmt: skip
+                if every and any_inside:
+                    if part == common:
+                        add_inside(inside, words)
+                    else:
+                        add(part, part, inside, tables)
+        cuda.syncthreads()
+        if every and thread == 0 and words[2] != 0:
+            whole = (np.uint64(words[1]) << np.uint64(32)) | np.uint64(words[0])
+            add(common, common, np.int64(whole), tables)
 
     return kernel(add_rows, f"{threads} {lanes} {longest} {piece_size} {weighted} {every}")
 
