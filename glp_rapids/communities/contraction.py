@@ -15,7 +15,6 @@ from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.metrics.quality import partition_rows
 
-
 Array = Any
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +10,11 @@ import numpy as np
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.communities.kernels import (
+    gpu_best,
     gpu_classes,
     gpu_merging,
     gpu_moving,
     gpu_refining,
-    gpu_rows,
 )
 from glp_rapids.communities.objective import Network, loops_of
 from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS
@@ -69,9 +70,7 @@ def merged(
     return indptr, indices, weights
 
 
-def quotient(
-    rows: CSR, labels: Array, number: int, directed: bool
-) -> tuple[Array, Array, Array]:
+def quotient(rows: CSR, labels: Array, number: int, directed: bool) -> tuple[Array, Array, Array]:
     """Add up weights, integers or none, between labels: sources, destinations and sums.
 
     Each pair comes once, in any order. Edges inside a label count once, however often they are
@@ -151,9 +150,7 @@ class GpuEngine:
         )  # fmt: skip
         lists, work, done = self._work(MOST_SWEEPS, 1)
         kernel = gpu_moving.build(self._weighted, self._index_type)
-        launch_together(
-            kernel, self._blocks, gpu_classes.THREADS, state, lists, work, done[:1]
-        )
+        launch_together(kernel, self._blocks, gpu_classes.THREADS, state, lists, work, done[:1])
         swept, *moved = to_host(done).tolist()
         return [sum(moved[sweep * CLASSES :][:CLASSES]) for sweep in range(swept)]
 
@@ -193,16 +190,14 @@ class GpuEngine:
         threads, lanes = gpu_merging.THREADS, gpu_merging.LANES
         parent = xp.arange(network.size, dtype=self._index_type)
         roots = xp.empty_like(parent)
-        kernel = gpu_merging.build_unite(
-            threads, lanes, self._weighted, self._index_type
-        )
+        kernel = gpu_merging.build_unite(threads, lanes, self._weighted, self._index_type)
         launch(kernel, -(-network.size * lanes // threads), threads,
                network.indptr, network.indices, network.weights, labels, parent)  # fmt: skip
         launch(gpu_merging.build_roots(threads), -(-network.size // threads), threads,
                parent, roots)  # fmt: skip
         return roots
 
-    def _work(self, sweeps: int, draws: int) -> tuple[gpu_classes.Lists, gpu_rows.Work, Array]:
+    def _work(self, sweeps: int, draws: int) -> tuple[gpu_classes.Lists, gpu_best.Work, Array]:
         """Return lists and what blocks share, as a launch of so many sweeps takes them.
 
         Also the words that tell how it went: how many sweeps, and how many moved in each step.
@@ -212,11 +207,11 @@ class GpuEngine:
         cut = np.cumsum([0, *sizes]).tolist()
         words = self.xp.zeros(cut[-1], np.int64)
         arrived, _, moved, counts, cursors, rooms = (
-            words[begin:end] for begin, end in zip(cut[:-1], cut[1:], strict=True)
+            words[begin:end] for begin, end in pairwise(cut)
         )
         hubs = self.xp.empty((2, self._hubs), np.int64)
         return (
             gpu_classes.Lists(*self._members, counts, cursors, rooms, hubs[0], hubs[1]),
-            gpu_rows.Work(arrived, moved, *self._tables),
+            gpu_best.Work(arrived, moved, *self._tables),
             words[1 : 2 + steps],
         )

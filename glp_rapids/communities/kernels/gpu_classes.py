@@ -83,7 +83,9 @@ def lanes_of(size):
 @cuda.jit(device=True)
 def class_of(word, seed, draw):
     """Draw the class of a vertex, as `draws_of_classes` does."""
-    mixed = hashed(word, np.uint64(seed) + np.uint64(CLASS_SEED) + (np.uint64(draw) << np.uint64(32)))
+    mixed = hashed(
+        word, np.uint64(seed) + np.uint64(CLASS_SEED) + (np.uint64(draw) << np.uint64(32))
+    )
     return np.int64(mixed % np.uint64(CLASSES))
 
 

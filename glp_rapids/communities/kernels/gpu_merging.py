@@ -1,4 +1,4 @@
-"""Contraction on a GPU: the entries of each part's vertices are added up in a hash table of its own.
+"""Contraction on a GPU: entries of a part's vertices are added up in a hash table of its own.
 
 The tables lie side by side in global memory, as large as the entries of a part can need; where that
 is as many slots as there are parts, a part is its own slot. Then they are moved together. The order
@@ -60,6 +60,7 @@ def build_add(
     with ``long``, blocks for the rows that were too long, each for some of their pieces. Degrees:
     any. Shared memory: 2 KB.
     """
+
     @cuda.jit(device=True)
     def add(part, other, weight, tables):
         base = tables.offsets[part]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels import gpu_classes, gpu_rows
+from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
 from glp_rapids.jit.primitives import grid_barrier
@@ -50,7 +50,7 @@ class Moving(NamedTuple):
 
 
 @functools.cache
-def rule(weighted: bool) -> gpu_rows.Rule:
+def rule(weighted: bool) -> gpu_best.Rule:
     """Make the functions of a row."""
 
     @cuda.jit(device=True)
@@ -70,7 +70,7 @@ def rule(weighted: bool) -> gpu_rows.Rule:
     def entry_label(v, own, entry, state):
         u = state.indices[entry]
         if u == v or (weighted and state.weights[entry] <= 0):
-            return np.int64(gpu_rows.NOBODY)
+            return np.int64(gpu_best.NOBODY)
         return np.int64(state.labels[u])
 
     @cuda.jit(device=True)
@@ -95,14 +95,14 @@ def rule(weighted: bool) -> gpu_rows.Rule:
         if high < 0 and state.sizes[v] == 0:
             return np.int64(v)  # better alone, under its own name, which nobody bears
         if best == own or waits(own, best, state.sizes[own], state.sizes[best]):
-            return np.int64(gpu_rows.NOBODY)
+            return np.int64(gpu_best.NOBODY)
         return best
 
     @cuda.jit(device=True)
     def goes(v, goal, step, state):
         state.following[v] = goal
 
-    return gpu_rows.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
+    return gpu_best.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
 
 
 @functools.cache
@@ -116,7 +116,7 @@ def build(weighted: bool, index_type: Any) -> Any:
     high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
     begins, twice = gpu_classes.LISTS + 1 + CLASSES, 2 * gpu_classes.LISTS
     hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
-    first_piece, movers, every = gpu_classes.first_piece, gpu_rows.MOVERS, gpu_rows.ALL
+    first_piece, movers = gpu_classes.first_piece, gpu_best.MOVERS
     evaluate, evaluate_pieces, evaluate_hubs, own_hubs = gpu_rows.build(
         weighted, index_type, rule(weighted)
     )
@@ -141,7 +141,7 @@ def build(weighted: bool, index_type: Any) -> Any:
 
     def move_vertices(state, lists, work, swept):
         cuda.cg.this_grid()
-        shared = gpu_rows.Shared(
+        shared = gpu_best.Shared(
             cuda.shared.array(slots, index_type),
             cuda.shared.array(slots, np.uint32),
             cuda.shared.array(high_slots, np.uint32),
@@ -235,5 +235,5 @@ def build(weighted: bool, index_type: Any) -> Any:
 
     return kernel(
         move_vertices, f"{weighted} {threads} {slots}",
-        launch_bounds=(threads, gpu_rows.BLOCKS),
+        launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip
