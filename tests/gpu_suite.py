@@ -34,6 +34,7 @@ PARTS = {
         "diversity", "diversity_cugraph_gpu", "diversity_engines", "diversity_exit",
         "ego_networks", "whole_graph",
     ],
+    "communities": ["contract", "multilevel"],
     "frames": [
         "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
         "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
