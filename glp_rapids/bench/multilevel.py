@@ -4,8 +4,8 @@ All sides have their graph already; ours is the whole call, from graph to frame.
 seed after seed, so that what disturbs one disturbs the others; medians. Partitions of all are
 judged by our modularity, and by NMI where communities were planted.
 
-With ``--device gpu``: our methods and `contract` there, on a graph that nobody has used before and
-on one that was, and cuGraph's Louvain and Leiden where it is installed.
+With ``--device gpu``: our methods and `contract` on a graph that lies there, whole calls, one that
+nobody has used before and one that was, and cuGraph's Louvain and Leiden where it is installed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def _on_gpu(repeats: int, name: str, graph: Graph) -> Tables:
         wanted = WANTED_MS.get(name) if mode == "default" else None
         report = found.attrs["glp"]
         rows.append(
-            {"graph": name, "which": mode, "fresh ms": first, "repeated ms": repeated,
+            {"graph": name, "which": mode, "ran on": report["device"],
+             "fresh ms": first, "repeated ms": repeated,
              "wanted at most": wanted, "levels": len(report["levels"]),
              "sweeps": report["sweeps"], "modularity": report["modularity"]}
         )  # fmt: skip

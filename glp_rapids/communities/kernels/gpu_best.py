@@ -61,7 +61,10 @@ class Shared(NamedTuple):
     gains_high: Array
     gains_low: Array
     own: Array  # of each row: the weight to where it is
-    words: Array  # int64: a sum, and how many are listed
+    # int32: a sum, and how many are listed. Shared memory adds 64 bits by reading and trying, and
+    # such a read is one beside another thread's write.
+    words: Array
+    begin: Array  # int64: where a block may write
 
 
 class Functions(NamedTuple):

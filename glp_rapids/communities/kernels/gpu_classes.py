@@ -90,12 +90,15 @@ def class_of(word, seed, draw):
 
 
 @cuda.jit(device=True)
-def list_classes(level, turns, joined, seed, draw, lists, round_, offsets, local, arrived, turn):
+def list_classes(
+    level, turns, joined, seed, draw, lists, round_, offsets, local, begins, arrived, turn
+):
     """List the vertices that have not joined by class and size; return the next barrier's turn.
 
     Their classes go to ``turns`` unless that is empty. ``round_`` counts how often this was done.
-    ``offsets``, of LISTS + 1 + CLASSES, and ``local``, of 2 LISTS, are in shared memory; into the
-    former go the beginnings of the lists, and the number of the first hub of each class.
+    ``offsets``, of LISTS + 1 + CLASSES, ``local``, int32 of LISTS, and ``begins``, likewise int64,
+    are in shared memory; into the first go the beginnings of the lists, and the number of the first
+    hub of each class.
     """
     thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
     blocks = np.int64(cuda.gridDim.x)
@@ -111,11 +114,11 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, offsets, local
         if writes:
             turns[v] = group
         size = size_of(level.indptr[v + 1] - level.indptr[v])
-        cuda.atomic.add(local, group * SIZES + size, np.int64(1))
+        cuda.atomic.add(local, group * SIZES + size, np.int32(1))
     cuda.syncthreads()
     for place in range(thread, LISTS, THREADS):
         if local[place] > 0:
-            cuda.atomic.add(lists.counts, round_ * LISTS + place, local[place])
+            cuda.atomic.add(lists.counts, round_ * LISTS + place, np.int64(local[place]))
     turn += 1
     grid_barrier(arrived, turn * blocks)
     if thread == 0:
@@ -138,16 +141,16 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, offsets, local
         if v < vertices and not (writes and round_ > 0 and turns[v] == joined):
             group = class_of(level.words[v], seed, draw)
             place = group * SIZES + size_of(level.indptr[v + 1] - level.indptr[v])
-            rank = cuda.atomic.add(local, place, np.int64(1))
+            rank = np.int64(cuda.atomic.add(local, place, np.int32(1)))
         cuda.syncthreads()
         for other in range(thread, LISTS, THREADS):
             if local[other] > 0:
-                local[LISTS + other] = offsets[other] + cuda.atomic.add(
-                    lists.cursors, round_ * LISTS + other, local[other]
+                begins[other] = offsets[other] + cuda.atomic.add(
+                    lists.cursors, round_ * LISTS + other, np.int64(local[other])
                 )
         cuda.syncthreads()
         if place >= 0:
-            place_of = local[LISTS + place] + rank
+            place_of = begins[place] + rank
             lists.members[place_of] = v
             if place % SIZES == HUBS:
                 group = place // SIZES

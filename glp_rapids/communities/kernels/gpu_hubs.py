@@ -71,9 +71,9 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 if which == WANTED:
                     listed = wanted(v, state)
                 if listed:
-                    shared.listed[cuda.atomic.add(shared.words, 1, np.int64(1))] = place
+                    shared.listed[cuda.atomic.add(shared.words, 1, np.int32(1))] = place
         cuda.syncthreads()
-        return shared.words[1]
+        return np.int64(shared.words[1])
 
     @cuda.jit(device=True)
     def add_pieces(state, lists, offsets, group, shared, work):
@@ -111,7 +111,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                                 number = cuda.atomic.add(work.found, hub, np.int64(1))
                                 work.used[base + number] = taken
                     cuda.syncthreads()
-                    number = np.int64(0)
+                    number = np.int32(0)
                     for slot in range(thread, slots_of_all, threads):
                         label = shared.keys[slot]
                         if label >= 0:
@@ -119,18 +119,20 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                             taken = add_to_hub(base, room, label, weight, work)
                             if taken >= 0:
                                 shared.low[slot] = np.uint32(taken)
-                                number += 1
+                                number += np.int32(1)
                             else:
                                 shared.keys[slot] = empty
                     rank = np.int64(0)
                     if number > 0:
-                        rank = cuda.atomic.add(shared.words, 0, number)
+                        rank = np.int64(cuda.atomic.add(shared.words, 0, number))
                     cuda.syncthreads()
                     if thread == 0 and shared.words[0] > 0:
-                        shared.words[0] = cuda.atomic.add(work.found, hub, shared.words[0])
+                        shared.begin[0] = cuda.atomic.add(
+                            work.found, hub, np.int64(shared.words[0])
+                        )
                     cuda.syncthreads()
                     if number > 0:
-                        rank += base + shared.words[0]
+                        rank += base + shared.begin[0]
                         for slot in range(thread, slots_of_all, threads):
                             if shared.keys[slot] >= 0:
                                 work.used[rank] = shared.low[slot]

@@ -108,11 +108,11 @@ def build_add(
         upper = np.uint32((np.uint64(inside) >> np.uint64(32)) + carry)
         if upper != np.uint32(0):
             cuda.atomic.add(words, 1, upper)
-        words[2] = 1
+        cuda.atomic.add(words, 2, np.uint32(1))
 
     def add_rows(indptr, indices, weights, unit, parts, tables, listed, number, long):
         chosen = cuda.shared.array(threads, np.int64)
-        count = cuda.shared.array(1, np.int64)
+        count = cuda.shared.array(1, np.int32)
         words = cuda.shared.array(3, np.uint32)
         thread = np.int64(cuda.threadIdx.x)
         block, blocks = np.int64(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
@@ -125,7 +125,7 @@ def build_add(
                     v = listed[start + thread]
                     first = (block + blocks - (start + thread) * 61 % blocks) % blocks
                     if first * piece_size < indptr[v + 1] - indptr[v]:
-                        chosen[cuda.atomic.add(count, 0, np.int64(1))] = start + thread
+                        chosen[cuda.atomic.add(count, 0, np.int32(1))] = start + thread
                 cuda.syncthreads()
                 for item in range(count[0]):
                     v = listed[chosen[item]]

@@ -98,10 +98,10 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     lists.goals[start + thread] = NOBODY
                     if wanted(v, state):
                         seen(v, state)
-                        listed = cuda.atomic.add(shared.words, 1, np.int64(1))
+                        listed = cuda.atomic.add(shared.words, 1, np.int32(1))
                         shared.listed[listed] = start + thread
                 cuda.syncthreads()
-                number = shared.words[1]
+                number = np.int64(shared.words[1])
                 if size == 0:
                     if thread < number:
                         place = shared.listed[thread]
