@@ -79,7 +79,8 @@ def test_kernels_compile(monkeypatch, capability, index_type, weighted):
     assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in found.values())
 
 
-@pytest.mark.parametrize(("graphs", "compared"), [(1, 2), *exhaustive((2, 16))])
+# `simulate_multilevel.py 2` compares 16 results, and takes minutes.
+@pytest.mark.parametrize(("graphs", "compared"), [(1, 2)])
 def test_the_simulator_gives_the_results_of_a_cpu(graphs, compared):
     script = Path(__file__).with_name("simulate_multilevel.py")
     run = subprocess.run(

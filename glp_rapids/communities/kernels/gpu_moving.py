@@ -167,8 +167,8 @@ def build(weighted: bool, index_type: Any) -> Any:
             cuda.atomic.add(state.sizes, state.labels[v], np.int64(1))
             cuda.atomic.add(state.volumes, state.labels[v], state.volume[v])
         turn = list_classes(
-            state, no_turns, 0, state.seed, 0, lists, np.int64(0), offsets, local, begins_of_block, work.arrived,
-            np.int64(0),
+            state, no_turns, 0, state.seed, 0, lists, np.int64(0), offsets, local,
+            begins_of_block, work.arrived, np.int64(0),
         )  # fmt: skip
         for sweep in range(MOST_SWEEPS):
             for group in range(CLASSES):
