@@ -36,6 +36,7 @@ PARTS = {
         "ego_networks", "whole_graph",
     ],
     "traversal": ["traversal_gpu"],
+    "communities": ["contract", "multilevel"],
     "frames": [
         "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
         "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glp_rapids import as_graph, compress, contract, label_propagation, modularity
+from glp_rapids.communities import contraction
 
 
 def dense(graph):
@@ -69,6 +70,34 @@ def test_as_networkx_does():
     for u, v, weight in quotient.edges(data="weight"):
         assert matrix[u, v] == weight
     assert [matrix[i, i] for i in quotient] == [quotient.nodes[i]["nedges"] for i in quotient]
+
+
+def assert_contracts_the_same(edges, seed):
+    graph = as_graph(**edges, device="cpu")
+    labels = np.random.default_rng(seed).integers(0, 1 + seed % 7, graph.number_of_vertices)
+    partition = graph.frame({"partition": labels})
+    small = contract(graph, partition, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(contraction.PAIRS, "gpu", contraction.WAITING["gpu"])
+        found = contract(graph, partition, device="gpu")
+    assert found.device == "gpu"
+    for name in ("indptr", "indices", "weights"):
+        one, other = getattr(found, name).get(), getattr(small, name)
+        assert one.dtype == other.dtype
+        assert one.tolist() == other.tolist()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_a_gpu_contracts_the_same(name):
+    for seed in (5, 6):
+        assert_contracts_the_same(graphs.GRAPHS[name](), seed)
+
+
+@pytest.mark.gpu
+@given(graphs.edge_frames(), st.integers(0, 99))
+def test_a_gpu_contracts_any_graph_the_same(edges, seed):
+    assert_contracts_the_same(edges, seed)
 
 
 def test_labels_of_any_kind_and_rows_in_any_order():

@@ -23,12 +23,13 @@ from glp_rapids import (
     louvain,
     multilevel_label_propagation,
 )
-from glp_rapids.communities.engines import cpu
+from glp_rapids.communities.engines import ENGINES, WAITING, cpu
 from glp_rapids.communities.kernels import merging, tally
 from glp_rapids.communities.kernels.moving import exceeds, gain
 from glp_rapids.communities.objective import Objective
 from glp_rapids.communities.schedule import draws_of_classes
 from glp_rapids.datasets import load, social
+from glp_rapids.device import to_host
 from glp_rapids.graph import connected
 from glp_rapids.jit import parallel
 from glp_rapids.jit.cpu import compiled
@@ -76,6 +77,56 @@ def test_partitions_are_the_twins(name, options):
     if name == "hub" and options:
         pytest.skip("the twin takes seconds")
     assert_equals_twin(graphs.GRAPHS[name](), options)
+
+
+def assert_gpu_equals_cpu(edges, options):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ENGINES, "gpu", WAITING["gpu"])
+        found = multilevel_label_propagation(**edges, device="gpu", **options)
+    expected = multilevel_label_propagation(**edges, device="cpu", **options)
+    assert found.attrs["glp"]["device"] == "gpu"
+    assert to_host(found["partition"].values).tolist() == expected["partition"].tolist()
+    for name in ("modularity", "cpm", "converged", "sweeps"):
+        one, other = (frame.attrs["glp"].get(name) for frame in (found, expected))
+        np.testing.assert_equal(one, other, err_msg=name)
+    ours, theirs = (
+        [{name: value for name, value in level.items() if name != "seconds"}
+         for level in frame.attrs["glp"]["levels"]]
+        for frame in (found, expected)
+    )  # fmt: skip
+    assert ours == theirs
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("name", UNDIRECTED)
+def test_a_gpu_finds_the_same(name, options):
+    assert_gpu_equals_cpu(graphs.GRAPHS[name](), options)
+
+
+@pytest.mark.gpu
+@given(graphs.edge_frames(), st.integers(0, 2**32 - 1), st.booleans())
+def test_a_gpu_finds_the_same_on_any_graph(edges, seed, refine):
+    edges = {**edges, "directed": False}
+    assert_gpu_equals_cpu(edges, {"seed": seed, "refine": refine})
+    assert_gpu_equals_cpu(edges, {"seed": seed, "objective": "cpm", "resolution": 0.25})
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "name", ["football", "email-Enron", "ca-CondMat", "com-dblp", "cnr-2000", "wiki-Vote",
+             "web-NotreDame", "lfr-10000-mu0.3"],
+)  # fmt: skip
+def test_a_gpu_finds_the_same_on_real_graphs(name, data):
+    frame = load(name)
+    rng = np.random.default_rng(1)
+    graph = as_graph(frame, device="cpu")
+    weighted = as_graph(
+        frame.assign(weight=rng.integers(0, 2**40, len(frame))), weight="weight", device="cpu"
+    )
+    for one in (graph, weighted):
+        assert_gpu_equals_cpu({"graph": one}, {})
+        assert_gpu_equals_cpu({"graph": one}, {"refine": False, "seed": 5, "resolution": 0.5})
 
 
 @given(

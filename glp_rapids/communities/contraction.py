@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from glp_rapids.common.calls import guarded
+from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.graph.build import csr_of_pairs
 from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.rows import CSR
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.metrics.quality import partition_rows
+
+Array = Any
 
 
 @guarded
@@ -69,15 +73,45 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     )
     labels = array_module(index).empty(graph.number_of_vertices, codes.dtype)
     labels[index] = codes
-    rows, columns, weights = plain.row_indices(), plain.indices, plain.weights
-    source, destination = labels[rows], labels[columns]
-    if not graph.directed:
-        once = (source != destination) | (rows <= columns)
+    rows = plain.rows("out")
+    arrays = csr_of_pairs(
+        *PAIRS[plain.device](rows, labels, len(communities), graph.directed), len(communities),
+        symmetric=False, multigraph="keep",
+    )  # fmt: skip
+    return Graph(*arrays, graph.directed, communities)
+
+
+def _pairs(
+    rows: CSR, labels: Array, number: int, directed: bool
+) -> tuple[Array, Array, Array | None]:
+    """Return the labels at both ends of every edge, once, and its weight."""
+    of_rows, columns, weights = rows.row_indices(), rows.indices, rows.weights
+    source, destination = labels[of_rows], labels[columns]
+    if not directed:
+        once = (source != destination) | (of_rows <= columns)
         source, destination = source[once], destination[once]
         weights = None if weights is None else weights[once]
     if weights is not None and weights.dtype.kind == "f":
         weights = weights.astype("float64")
-    arrays = csr_of_pairs(
-        source, destination, weights, len(communities), symmetric=False, multigraph="keep"
-    )
-    return Graph(*arrays, graph.directed, communities)
+    return source, destination, weights
+
+
+def _pairs_on_gpu(
+    rows: CSR, labels: Array, number: int, directed: bool
+) -> tuple[Array, Array, Array | None]:
+    """Return the same, integers added up before they are sorted."""
+    from glp_rapids.communities.engines.gpu import quotient
+
+    if rows.weights is not None:
+        xp = array_module(labels)
+        ends = xp.asarray([0, rows.weights.size])
+        if rows.weights.dtype.kind == "f" or float(segment_sums(rows.weights, ends)[0]) >= 2.0**62:
+            return _pairs(rows, labels, number, directed)
+    if not rows.indices.size:
+        return _pairs(rows, labels, number, directed)
+    return quotient(rows, labels, number, directed)
+
+
+PAIRS = {"cpu": _pairs, "gpu": _pairs}
+# Not to be used yet, for the reasons of `engines.WAITING`.
+WAITING = {"gpu": _pairs_on_gpu}

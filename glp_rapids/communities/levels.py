@@ -13,12 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from glp_rapids.common.fixed_point import sums_by_group
-from glp_rapids.communities.engines import ENGINES
+from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.objective import Objective, crossing_weight
 from glp_rapids.communities.schedule import REFINING_SWEEPS
 from glp_rapids.device import array_module
-from glp_rapids.graph.connected import connected_parts
-from glp_rapids.propagation.results import renumbered
+from glp_rapids.propagation.results import first_of, renumbered
 
 Array = Any
 
@@ -80,7 +79,7 @@ def _iterate(
     parts_of: list[Array] = []
     while True:
         begin = time.perf_counter()
-        engine = ENGINES[device](network, objective.constant)
+        engine = engine_of(device)(network, objective.constant)
         # other classes on every level: two of one class that hinder each other do so only there
         seed = options.seed + (iteration << 48) + (len(parts_of) << 40)
         partition = engine.partition(labels)
@@ -96,7 +95,7 @@ def _iterate(
             last = number == network.size
         if last and options.refine:
             # a community that moves left in pieces gains by every cut
-            communities = renumbered(connected_parts(network.rows, labels))
+            communities = renumbered(engine.connected(labels))
         before.levels.append(
             {"iteration": iteration, "level": len(parts_of), "vertices": network.size,
              "communities": number_of(communities), "moved": moved}
@@ -133,9 +132,7 @@ def number_of(communities: Array) -> int:
 
 def named_by_first(communities: Array) -> Array:
     """Name each of the communities 0 .. k - 1 by its first vertex."""
-    xp = array_module(communities)
-    _, first = xp.unique(communities, return_index=True)
-    return first[communities]
+    return first_of(communities)[communities]
 
 
 def _of_parts(communities: Array, parts: Array, number: int) -> Array:

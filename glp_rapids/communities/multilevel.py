@@ -18,7 +18,7 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.device import memory_in_use
+from glp_rapids.device import memory_in_use, module_on
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 
@@ -195,7 +195,7 @@ def _run(
     begin = time.perf_counter()
     device = given.device if given.device in ENGINES else "cpu"
     graph = given.to(device).to_graph()
-    xp = ENGINES[device].xp
+    xp = module_on(device)
     words = graph.id_words().of(xp.arange(graph.number_of_vertices)).view(np.uint64)
     wanted = OBJECTIVES[objective](graph, words, resolution)
     with reporting(progress, _show, desc="levels", unit="level") as tell:

@@ -10,6 +10,7 @@ and so small that no sum overflows: integers stay exact as long as they fit.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
 
 Array = Any
+MANY = 1 << 14  # numbers that arrays add up sooner than Python does
 BITS = 61  # of all volumes together; a resolution below 1 takes some
 
 
@@ -98,18 +100,17 @@ class Objective:
 
 def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
     """Return the objective of modularity (Newman, Phys. Rev. E 70 (2004), eq. 5)."""
-    share = Fraction(resolution)
+    share, loops = Fraction(resolution), loops_of(rows)
     # the constant, the total over the resolution, has as many bits to itself
-    exponent = BITS - _bits(_total(rows) * max(Fraction(1), 1 / share))
-    weights, unit, in_loops, degree = _fixed(rows, exponent)
+    exponent = BITS - _bits(_total(rows, loops) * max(Fraction(1), 1 / share))
+    weights, unit, in_loops, degree = _fixed(rows, loops, exponent)
     total = int(degree.sum())
 
     def quality(inside: int, volumes: Array) -> float:
         if not total:
             return math.nan
-        shares = to_host(volumes) / total
-        # fsum, because how communities are numbered must not show in the last bit
-        return inside / total - resolution * math.fsum(shares * shares)
+        shares = volumes / total
+        return inside / total - resolution * _sum(shares * shares)
 
     network = Network(rows.indptr, rows.indices, weights, unit, degree, words)
     return Objective(network, round(total / share), total, in_loops, quality)
@@ -117,9 +118,9 @@ def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
 
 def cpm(rows: CSR, words: Array, resolution: float) -> Objective:
     """Return the objective of the constant Potts model (Traag et al., Phys. Rev. E 84 (2011))."""
-    share = Fraction(resolution)
-    exponent = BITS - _bits(_total(rows))
-    weights, unit, in_loops, degree = _fixed(rows, exponent)
+    share, loops = Fraction(resolution), loops_of(rows)
+    exponent = BITS - _bits(_total(rows, loops))
+    weights, unit, in_loops, degree = _fixed(rows, loops, exponent)
     # volumes count 2^shift a vertex, so that the constant has many bits, and fits
     shift = (exponent + BITS - _bits(1 / share)) // 2
     shift = max(min(shift, BITS - rows.number_of_vertices.bit_length()), 0)
@@ -127,13 +128,20 @@ def cpm(rows: CSR, words: Array, resolution: float) -> Objective:
     volume = array_module(degree).full(rows.number_of_vertices, 1 << shift, np.int64)
 
     def quality(inside: int, volumes: Array) -> float:
-        sizes = (to_host(volumes) >> shift).astype(np.float64)
-        pairs = math.fsum(sizes * (sizes - 1) / 2)
+        sizes = (volumes >> shift).astype(np.float64)
+        pairs = _sum(sizes * (sizes - 1) / 2)
         return math.ldexp(inside / 2, -exponent) - resolution * pairs
 
     network = Network(rows.indptr, rows.indices, weights, unit, volume, words)
     total = int(degree.sum())
     return Objective(network, constant, total, in_loops, quality, math.ldexp(total / 2, -exponent))
+
+
+def _sum(values: Array) -> float:
+    """Add up, rounded once: how communities are numbered must not show in the last bit."""
+    if values.size < MANY:
+        return math.fsum(to_host(values))
+    return float(segment_sums(values, array_module(values).asarray([0, values.size]))[0])
 
 
 OBJECTIVES = {"modularity": modularity, "cpm": cpm}
@@ -149,9 +157,8 @@ def _bits(value: Fraction) -> int:
     return power
 
 
-def _total(rows: CSR) -> Fraction:
+def _total(rows: CSR, loops: Array) -> Fraction:
     """Return the sum of the weighted degrees, correctly rounded; a loop counts twice."""
-    loops = loops_of(rows)
     if rows.weights is None:
         return Fraction(rows.number_of_edges + loops.size)
     xp = array_module(rows.indices)
@@ -167,14 +174,35 @@ def _total(rows: CSR) -> Fraction:
 
 
 def loops_of(rows: CSR) -> Array:
-    """List the entries that are self-loops."""
-    return array_module(rows.indices).flatnonzero(rows.row_indices() == rows.indices)
+    """List the entries that are self-loops; entries of a row ascend."""
+    xp = array_module(rows.indices)
+    if xp is np:
+        return np.flatnonzero(rows.row_indices() == rows.indices)
+    places = _loop_finder()(rows.indptr[:-1], rows.indptr[1:], rows.indices)
+    return places[places >= 0]
 
 
-def _fixed(rows: CSR, exponent: int) -> tuple[Array, int, int, Array]:
+@functools.cache
+def _loop_finder() -> Any:
+    """Compile a search for every vertex in its own row: far less than a look at all entries."""
+    import cupy
+
+    search = """
+        long long first = begin, last = end;
+        while (first < last) {
+            long long middle = (first + last) >> 1;
+            if (indices[middle] < (T)i) first = middle + 1; else last = middle;
+        }
+        place = first < end && indices[first] == (T)i ? first : -1
+    """
+    return cupy.ElementwiseKernel(
+        "int64 begin, int64 end, raw T indices", "int64 place", search, "glp_find_loops"
+    )
+
+
+def _fixed(rows: CSR, loops: Array, exponent: int) -> tuple[Array, int, int, Array]:
     """Return weights in fixed point, the unit, the loops' from both ends, weighted degrees."""
     xp = array_module(rows.indices)
-    loops = loops_of(rows)
     if rows.weights is None:
         unit = 1 << exponent
         weights = xp.empty(0, np.int64)

@@ -33,6 +33,17 @@ def renumbered(labels: Any) -> Any:
     return _numbers_by_first(labels, labels.size)
 
 
+def first_of(numbers: Any) -> Any:
+    """Return where each of the numbers 0 .. k - 1 occurs first."""
+    if array_module(numbers) is np:
+        return np.unique(numbers, return_index=True)[1]
+    import cupy
+
+    first = cupy.full(int(numbers.max()) + 1 if numbers.size else 0, numbers.size, numbers.dtype)
+    _kernels()[0](numbers, first)
+    return first
+
+
 def _numbers_by_first(values: Any, bound: int) -> Any:
     """Number the values, all below ``bound``, in the order of their first occurrence.
 

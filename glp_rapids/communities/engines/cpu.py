@@ -11,6 +11,7 @@ from glp_rapids.communities.kernels import merging, moving, refining
 from glp_rapids.communities.kernels.tally import tables_for
 from glp_rapids.communities.objective import Network
 from glp_rapids.communities.schedule import draws_of_classes, settles
+from glp_rapids.graph.connected import connected_parts
 from glp_rapids.jit.interrupts import A_CALL, interruptible
 from glp_rapids.jit.parallel import threads_available
 
@@ -28,8 +29,6 @@ class CpuEngine:
     constant : int
         C of the objective.
     """
-
-    xp = np
 
     def __init__(self, network: Network, constant: int) -> None:
         self.network = network
@@ -111,6 +110,10 @@ class CpuEngine:
         interruptible(merging.close_up)(threads, begins, indptr, indices, weights, *entries)
         volume = np.add.reduceat(old.volume[members], offsets[:-1])
         return Network(indptr, *entries, 1, volume, old.words[members[offsets[:-1]]])
+
+    def connected(self, labels: np.ndarray) -> np.ndarray:
+        """Name every vertex by the smallest it is connected to inside its community."""
+        return connected_parts(self.network.rows, labels)
 
     def _calls(
         self, draws: tuple[np.ndarray, ...], call: Callable[[np.ndarray, np.ndarray], int]

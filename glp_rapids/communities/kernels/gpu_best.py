@@ -1,0 +1,138 @@
+"""What evaluating a row takes, however many threads do it: which label is better, and so on."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.communities import rules
+from glp_rapids.communities.kernels import gpu_classes, gpu_tables
+from glp_rapids.jit.cuda import cuda, gpu_target
+
+Array = Any
+NOBODY = -1
+ALL, MOVERS, WANTED = range(3)  # hubs
+PROBES = 16  # of the table in shared memory, before a label of a hub goes to the hub's table
+
+# A multiprocessor's; more of them hide more of the time that memory takes, and spill registers.
+BLOCKS = 4
+
+exceeds = gpu_target().compile(rules.exceeds)
+
+
+class Rule(NamedTuple):
+    """What a kind of sweep does with a row; functions compiled for the GPU."""
+
+    wanted: Any  # v, state -> whether to look at it now
+    seen: Any  # v, state: note that it was looked at
+    entry: Any  # v, own, entry, state -> the label there, or -1
+    own: Any  # v, state -> what `entry` compares with
+    apart: Any  # own -> the label that is no candidate
+    score: Any  # v, own, label, weight, state -> whether it may be taken, and the gain: high, low
+    before: Any  # v, label, other, state -> which of two of one gain
+    goal: Any  # v, own, best, high, low, weight to own, state -> where to go, or -1
+    goes: Any  # v, goal, step, state: note where it goes, where nobody looks while others decide
+
+
+class Work(NamedTuple):
+    """What the blocks share: control words, and the tables of hubs, side by side."""
+
+    arrived: Array
+    moved: Array  # of every step
+    found: Array  # of each hub the number of labels in its table
+    own: Array  # of each hub the weight to where it is
+    table: Array  # int64, two a slot: a label plus one, and the sum
+    used: Array  # the slots in use, in any order
+    labels: Array  # of each piece of a hub the best
+    gains_high: Array
+    gains_low: Array
+
+
+class Shared(NamedTuple):
+    """Arrays in a block's shared memory."""
+
+    keys: Array
+    low: Array
+    high: Array
+    listed: Array  # places of members
+    labels: Array  # of each thread the best
+    gains_high: Array
+    gains_low: Array
+    own: Array  # of each row: the weight to where it is
+    # int32: a sum, and how many are listed. Shared memory adds 64 bits by reading and trying, and
+    # such a read is one beside another thread's write.
+    words: Array
+    begin: Array  # int64: where a block may write
+
+
+class Functions(NamedTuple):
+    """What `build` makes, compiled for the GPU."""
+
+    better: Any  # v, a label and its gain, another, state
+    settle: Any  # place, v, goal, step, lists, state
+    weight_at: Any  # entry, state
+    clear: Any  # thread, shared
+    best_of_lanes: Any
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
+    """Make the functions for a rule."""
+    threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
+    before, goes = rule.before, rule.goes
+    empty = index_type(gpu_tables.EMPTY)
+
+    @cuda.jit(device=True)
+    def better(v, label, high, low, other, other_high, other_low, state):
+        """Tell whether a label, which may be none, comes before another."""
+        if label < 0 or other < 0:
+            return label >= 0
+        if high == other_high and low == other_low:
+            return before(v, label, other, state)
+        return exceeds(high, low, other_high, other_low)
+
+    @cuda.jit(device=True)
+    def settle(place, v, goal, step, lists, state):
+        """Write down where a member goes, if anywhere."""
+        lists.goals[place] = goal
+        if goal >= 0:
+            goes(v, goal, step, state)
+
+    @cuda.jit(device=True)
+    def weight_at(entry, state):
+        if weighted:
+            return state.weights[entry]
+        return np.int64(1)
+
+    @cuda.jit(device=True)
+    def clear(thread, shared):
+        for place in range(thread, slots_of_all, threads):
+            shared.keys[place] = empty
+            shared.low[place] = 0
+            if weighted:
+                shared.high[place] = 0
+
+    @cuda.jit(device=True)
+    def best_of_lanes(v, best, best_high, best_low, lanes, lane, shared, state):
+        """Return the best of what some threads found, to the first of them; all threads call."""
+        thread = np.int64(cuda.threadIdx.x)
+        shared.labels[thread] = best
+        shared.gains_high[thread], shared.gains_low[thread] = best_high, best_low
+        cuda.syncthreads()
+        distance = lanes // 2
+        while distance > 0:
+            if lane < distance and v >= 0:
+                other = thread + distance
+                label = shared.labels[other]
+                high, low = shared.gains_high[other], shared.gains_low[other]
+                if better(v, label, high, low, best, best_high, best_low, state):
+                    best, best_high, best_low = label, high, low
+                    shared.labels[thread] = best
+                    shared.gains_high[thread], shared.gains_low[thread] = high, low
+            cuda.syncthreads()
+            distance //= 2
+        return best, best_high, best_low
+
+    return Functions(better, settle, weight_at, clear, best_of_lanes)

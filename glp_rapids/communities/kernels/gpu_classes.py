@@ -1,0 +1,167 @@
+"""Classes of vertices that are updated together, and their rows by how many threads serve one.
+
+The lists of a level: vertices by class and, inside of it, by *size*: how long their rows are.
+Both are found inside of a persistent kernel, by all of its blocks.
+
+The longest rows, of *hubs*, are cut into pieces, which blocks share; each hub has room in a table
+in global memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.common.hashing import CLASS_SEED, mix
+from glp_rapids.communities.schedule import CLASSES
+from glp_rapids.jit.cuda import cuda, gpu_target
+from glp_rapids.jit.primitives import grid_barrier
+
+Array = Any
+
+THREADS = 256
+SLOTS = 2048  # of the tables of a block, all together
+# Rows up to so many entries have a thread, a few, a quarter of a block, a block; longer ones are
+# those of hubs, of which a block has pieces.
+PIECE = 2048
+LARGEST = (8, 32, 256, 1024)
+LANES = (1, 8, 64)
+SIZES = len(LARGEST) + 1
+LISTS = CLASSES * SIZES
+HUBS = SIZES - 1
+
+hashed = gpu_target().compile(mix)
+
+
+class Lists(NamedTuple):
+    """Vertices in lists, one a class and size, one after the other."""
+
+    members: Array
+    goals: Array  # of each member: where it goes, or -1
+    counts: Array  # int64, LISTS for each time that classes are drawn
+    cursors: Array  # likewise
+    rooms: Array  # likewise, CLASSES twice: what the tables of hubs take, and their pieces
+    bases: Array  # of each hub where its table begins
+    pieces: Array  # likewise the number of its first piece
+
+
+@cuda.jit(device=True)
+def room_for(degree):
+    """Return how many slots the table of a hub has."""
+    return degree + (degree >> 1) + 1
+
+
+@cuda.jit(device=True)
+def first_piece(place, block, blocks):
+    """Return the first piece of a hub that is a block's own; every ``blocks``-th follows."""
+    return (block + blocks - (place * 61) % blocks) % blocks
+
+
+@cuda.jit(device=True)
+def size_of(degree):
+    """Return which threads serve a row."""
+    size = 0
+    for largest in LARGEST:
+        if degree > largest:
+            size += 1
+    return size
+
+
+@cuda.jit(device=True)
+def lanes_of(size):
+    """Return how many threads serve a row of a size."""
+    if size == 0:
+        return LANES[0]
+    if size == 1:
+        return LANES[1]
+    if size == 2:
+        return LANES[2]
+    return THREADS
+
+
+@cuda.jit(device=True)
+def class_of(word, seed, draw):
+    """Draw the class of a vertex, as `draws_of_classes` does."""
+    mixed = hashed(
+        word, np.uint64(seed) + np.uint64(CLASS_SEED) + (np.uint64(draw) << np.uint64(32))
+    )
+    return np.int64(mixed % np.uint64(CLASSES))
+
+
+@cuda.jit(device=True)
+def list_classes(
+    level, turns, joined, seed, draw, lists, round_, offsets, local, begins, arrived, turn
+):
+    """List the vertices that have not joined by class and size; return the next barrier's turn.
+
+    Their classes go to ``turns`` unless that is empty. ``round_`` counts how often this was done.
+    ``offsets``, of LISTS + 1 + CLASSES, ``local``, int32 of LISTS, and ``begins``, likewise int64,
+    are in shared memory; into the first go the beginnings of the lists, and the number of the first
+    hub of each class.
+    """
+    thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+    blocks = np.int64(cuda.gridDim.x)
+    vertices = level.indptr.size - 1
+    writes = turns.size > 0
+    for place in range(thread, LISTS, THREADS):
+        local[place] = 0
+    cuda.syncthreads()
+    for v in range(block * THREADS + thread, vertices, blocks * THREADS):
+        if writes and round_ > 0 and turns[v] == joined:
+            continue
+        group = class_of(level.words[v], seed, draw)
+        if writes:
+            turns[v] = group
+        size = size_of(level.indptr[v + 1] - level.indptr[v])
+        cuda.atomic.add(local, group * SIZES + size, np.int32(1))
+    cuda.syncthreads()
+    for place in range(thread, LISTS, THREADS):
+        if local[place] > 0:
+            cuda.atomic.add(lists.counts, round_ * LISTS + place, np.int64(local[place]))
+    turn += 1
+    grid_barrier(arrived, turn * blocks)
+    if thread == 0:
+        total = np.int64(0)
+        for place in range(LISTS):
+            offsets[place] = total
+            total += lists.counts[round_ * LISTS + place]
+        offsets[LISTS] = total
+        total = np.int64(0)
+        for group in range(CLASSES):
+            offsets[LISTS + 1 + group] = total
+            total += lists.counts[round_ * LISTS + group * SIZES + HUBS]
+    begin = block * THREADS
+    while begin < vertices:
+        for place in range(thread, LISTS, THREADS):
+            local[place] = 0
+        cuda.syncthreads()
+        v = begin + thread
+        place, rank = np.int64(-1), np.int64(0)
+        if v < vertices and not (writes and round_ > 0 and turns[v] == joined):
+            group = class_of(level.words[v], seed, draw)
+            place = group * SIZES + size_of(level.indptr[v + 1] - level.indptr[v])
+            rank = np.int64(cuda.atomic.add(local, place, np.int32(1)))
+        cuda.syncthreads()
+        for other in range(thread, LISTS, THREADS):
+            if local[other] > 0:
+                begins[other] = offsets[other] + cuda.atomic.add(
+                    lists.cursors, round_ * LISTS + other, np.int64(local[other])
+                )
+        cuda.syncthreads()
+        if place >= 0:
+            place_of = begins[place] + rank
+            lists.members[place_of] = v
+            if place % SIZES == HUBS:
+                group = place // SIZES
+                hub = offsets[LISTS + 1 + group] + place_of - offsets[place]
+                degree, rooms = level.indptr[v + 1] - level.indptr[v], 2 * round_ * CLASSES + group
+                lists.bases[hub] = cuda.atomic.add(lists.rooms, rooms, room_for(degree))
+                lists.pieces[hub] = cuda.atomic.add(
+                    lists.rooms, rooms + CLASSES, (degree + PIECE - 1) // PIECE
+                )
+        cuda.syncthreads()
+        begin += blocks * THREADS
+    turn += 1
+    grid_barrier(arrived, turn * blocks)
+    return turn

@@ -1,0 +1,218 @@
+"""The rows of hubs: blocks share their pieces, in steps with grid barriers between them.
+
+Pieces are added up in a block's shared memory, and the sums in a table of the hub's own in global
+memory; blocks look at pieces of what is in there; and one takes the best of what they found.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_tables
+from glp_rapids.communities.kernels.gpu_best import ALL, MOVERS, NOBODY, PROBES, WANTED
+from glp_rapids.jit.cuda import cuda
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
+    """Make the functions of the three steps, and one that lists hubs."""
+    threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
+    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
+    sizes, begins = gpu_classes.SIZES, gpu_classes.LISTS + 1
+    room_for, first_piece = gpu_classes.room_for, gpu_classes.first_piece
+    add, amount, _ = gpu_tables.build(weighted, index_type)
+    wanted, seen, entry_label, own_of, apart, score, _, goal_of, _ = rule
+    better, settle, weight_at, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
+    empty = index_type(gpu_tables.EMPTY)
+
+    @cuda.jit(device=True)
+    def add_to_hub(base, room, label, weight, work):
+        """Add to the table of a hub; return the slot if it was taken for this, else -1."""
+        mixed = np.uint32(np.uint32(label) * np.uint32(0x9E3779B1))
+        slot = np.int64((np.uint64(mixed) * np.uint64(room)) >> np.uint64(32))
+        name, taken = np.int64(label) + 1, np.int64(NOBODY)
+        while True:
+            place = 2 * (base + slot)
+            found = work.table[place]
+            if found == 0:
+                found = cuda.atomic.cas(work.table, place, np.int64(0), name)
+                if found == 0:
+                    found, taken = name, slot
+            if found == name:
+                cuda.atomic.add(work.table, place + 1, weight)
+                return taken
+            slot += 1
+            if slot == room:
+                slot = np.int64(0)
+
+    @cuda.jit(device=True)
+    def own_hubs(state, lists, start, end, which, shared):
+        """List the next hubs of which pieces are this block's own, and return their number.
+
+        All of them, MOVERS only, or those WANTED.
+        """
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        if thread == 0:
+            shared.words[1] = 0
+        cuda.syncthreads()
+        place = start + thread
+        if place < end:
+            v = np.int64(lists.members[place])
+            piece = first_piece(place, block, blocks)
+            if piece * piece_size < state.indptr[v + 1] - state.indptr[v]:
+                listed = which == ALL
+                if which == MOVERS:
+                    listed = lists.goals[place] >= 0
+                if which == WANTED:
+                    listed = wanted(v, state)
+                if listed:
+                    shared.listed[cuda.atomic.add(shared.words, 1, np.int32(1))] = place
+        cuda.syncthreads()
+        return np.int64(shared.words[1])
+
+    @cuda.jit(device=True)
+    def add_pieces(state, lists, offsets, group, shared, work):
+        """Add up the pieces of hubs that are this block's own."""
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        begin = offsets[group * sizes + hubs]
+        end = offsets[group * sizes + sizes]
+        for start in range(begin, end, threads):
+            for item in range(own_hubs(state, lists, start, end, WANTED, shared)):
+                place = shared.listed[item]
+                v = np.int64(lists.members[place])
+                own, row = own_of(v, state), state.indptr[v]
+                degree = state.indptr[v + 1] - row
+                hub = offsets[begins + group] + place - begin
+                base, room = lists.bases[hub], room_for(degree)
+                piece = first_piece(place, block, blocks)
+                while piece * piece_size < degree:
+                    clear(thread, shared)
+                    if thread == 0:
+                        shared.words[0] = 0
+                    cuda.syncthreads()
+                    past = row + min((piece + 1) * piece_size, degree)
+                    for entry in range(row + piece * piece_size + thread, past, threads):
+                        label = entry_label(v, own, entry, state)
+                        if label < 0:
+                            continue
+                        weight = weight_at(entry, state)
+                        if not add(
+                            shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES,
+                            index_type(label), weight,
+                        ):  # fmt: skip
+                            taken = add_to_hub(base, room, label, weight, work)
+                            if taken >= 0:
+                                number = cuda.atomic.add(work.found, hub, np.int64(1))
+                                work.used[base + number] = taken
+                    cuda.syncthreads()
+                    number = np.int32(0)
+                    for slot in range(thread, slots_of_all, threads):
+                        label = shared.keys[slot]
+                        if label >= 0:
+                            weight = amount(shared.low, shared.high, slot)
+                            taken = add_to_hub(base, room, label, weight, work)
+                            if taken >= 0:
+                                shared.low[slot] = np.uint32(taken)
+                                number += np.int32(1)
+                            else:
+                                shared.keys[slot] = empty
+                    rank = np.int64(0)
+                    if number > 0:
+                        rank = np.int64(cuda.atomic.add(shared.words, 0, number))
+                    cuda.syncthreads()
+                    if thread == 0 and shared.words[0] > 0:
+                        shared.begin[0] = cuda.atomic.add(
+                            work.found, hub, np.int64(shared.words[0])
+                        )
+                    cuda.syncthreads()
+                    if number > 0:
+                        rank += base + shared.begin[0]
+                        for slot in range(thread, slots_of_all, threads):
+                            if shared.keys[slot] >= 0:
+                                work.used[rank] = shared.low[slot]
+                                rank += 1
+                    cuda.syncthreads()
+                    piece += blocks
+            cuda.syncthreads()
+
+    @cuda.jit(device=True)
+    def evaluate_pieces(state, lists, offsets, group, shared, work):
+        """Find the best in this block's own pieces of what is in the tables of hubs; empty them."""
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        begin = offsets[group * sizes + hubs]
+        end = offsets[group * sizes + sizes]
+        for start in range(begin, end, threads):
+            for item in range(own_hubs(state, lists, start, end, WANTED, shared)):
+                place = shared.listed[item]
+                v = np.int64(lists.members[place])
+                own, hub = own_of(v, state), offsets[begins + group] + place - begin
+                degree = state.indptr[v + 1] - state.indptr[v]
+                base, number = lists.bases[hub], work.found[hub]
+                piece = first_piece(place, block, blocks)
+                while piece * piece_size < degree:
+                    best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
+                    past = min((piece + 1) * piece_size, number)
+                    for use in range(piece * piece_size + thread, past, threads):
+                        slot = 2 * (base + np.int64(work.used[base + use]))
+                        label, weight = work.table[slot] - 1, work.table[slot + 1] * state.unit
+                        work.table[slot] = 0
+                        work.table[slot + 1] = 0
+                        if label == apart(own):
+                            work.own[hub] = weight
+                            continue
+                        valid, high, low = score(v, own, label, weight, state)
+                        if valid and better(v, label, high, low, best, best_high, best_low, state):
+                            best, best_high, best_low = label, high, low
+                    best, best_high, best_low = best_of_lanes(
+                        v, best, best_high, best_low, threads, thread, shared, state
+                    )
+                    if thread == 0:
+                        at = lists.pieces[hub] + piece
+                        work.labels[at] = best
+                        work.gains_high[at], work.gains_low[at] = best_high, best_low
+                    cuda.syncthreads()
+                    piece += blocks
+            cuda.syncthreads()
+
+    @cuda.jit(device=True)
+    def evaluate_hubs(state, lists, offsets, group, step, shared, work):
+        """Take the best of all pieces of each hub."""
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        begin = offsets[group * sizes + hubs]
+        end = offsets[group * sizes + sizes]
+        for place in range(begin + block, end, blocks):
+            v = np.int64(lists.members[place])
+            looked_at = wanted(v, state)
+            cuda.syncthreads()
+            if thread == 0:
+                lists.goals[place] = NOBODY
+                if looked_at:
+                    seen(v, state)
+            if not looked_at:
+                continue
+            own, hub = own_of(v, state), offsets[begins + group] + place - begin
+            pieces = (state.indptr[v + 1] - state.indptr[v] + piece_size - 1) // piece_size
+            best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
+            for at in range(lists.pieces[hub] + thread, lists.pieces[hub] + pieces, threads):
+                label, high, low = work.labels[at], work.gains_high[at], work.gains_low[at]
+                if better(v, label, high, low, best, best_high, best_low, state):
+                    best, best_high, best_low = label, high, low
+            best, best_high, best_low = best_of_lanes(
+                v, best, best_high, best_low, threads, thread, shared, state
+            )
+            if thread == 0:
+                goal = goal_of(v, own, best, best_high, best_low, work.own[hub], state)
+                settle(place, v, goal, step, lists, state)
+                work.found[hub] = 0
+                work.own[hub] = 0
+            cuda.syncthreads()
+
+    return add_pieces, evaluate_pieces, evaluate_hubs, own_hubs

@@ -1,0 +1,243 @@
+"""Local moving on a GPU: all sweeps of a level in one persistent launch, class after class.
+
+The rules are those of `moving`, the sums integers, so what it does is the same to the bit. A class
+takes two steps with grid barriers between them: its rows are evaluated (`gpu_rows`) on labels and
+volumes as they stand; those that go are moved, and their neighbours woken. Whether one of these is
+where its neighbour goes is asked of ``following``, which is complete by then.
+
+Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any; longer rows have
+more threads (`gpu_classes`), and wake their neighbours by whole blocks. Shared memory:
+28 KB, with weights 36 KB. Registers: 64, as four blocks a multiprocessor leave, with 300 bytes of a
+thread spilled (119 and 138 without that bound).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.communities import rules
+from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows
+from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
+from glp_rapids.jit.primitives import grid_barrier
+
+Array = Any
+WAKING_LANES = 8
+
+gain = gpu_target().compile(rules.gain)
+exceeds = gpu_target().compile(rules.exceeds)
+first_of_equals = gpu_target().compile(rules.first_of_equals)
+waits = gpu_target().compile(rules.waits)
+
+
+class Moving(NamedTuple):
+    """A level and its partition, as kernels take them; see `moving.Level` and `Partition`."""
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    unit: Any
+    volume: Array
+    words: Array
+    constant: Any
+    labels: Array
+    sizes: Array
+    volumes: Array
+    active: Array
+    following: Array  # the labels after the class that is updated
+    seed: Any
+
+
+@functools.cache
+def rule(weighted: bool) -> gpu_best.Rule:
+    """Make the functions of a row."""
+
+    @cuda.jit(device=True)
+    def wanted(v, state):
+        return state.active[v] != 0
+
+    @cuda.jit(device=True)
+    def seen(v, state):
+        state.active[v] = 0
+
+    @cuda.jit(device=True)
+    def own(v, state):
+        return np.int64(state.labels[v])
+
+    # what `gpu_rows` compares entries with is the row itself
+    @cuda.jit(device=True)
+    def entry_label(v, own, entry, state):
+        u = state.indices[entry]
+        if u == v or (weighted and state.weights[entry] <= 0):
+            return np.int64(gpu_best.NOBODY)
+        return np.int64(state.labels[u])
+
+    @cuda.jit(device=True)
+    def apart(own):
+        return own
+
+    @cuda.jit(device=True)
+    def score(v, own, label, weight, state):
+        high, low = gain(weight, state.constant, state.volume[v], state.volumes[label])
+        return True, high, low
+
+    @cuda.jit(device=True)
+    def before(v, label, other, state):
+        return first_of_equals(label, other, state.seed, state.words)
+
+    @cuda.jit(device=True)
+    def goal(v, own, best, high, low, to_own, state):
+        mine = state.volume[v]
+        own_high, own_low = gain(to_own, state.constant, mine, state.volumes[own] - mine)
+        if best < 0 or not exceeds(high, low, own_high, own_low):
+            best, high = own, own_high
+        if high < 0 and state.sizes[v] == 0:
+            return np.int64(v)  # better alone, under its own name, which nobody bears
+        if best == own or waits(own, best, state.sizes[own], state.sizes[best]):
+            return np.int64(gpu_best.NOBODY)
+        return best
+
+    @cuda.jit(device=True)
+    def goes(v, goal, step, state):
+        state.following[v] = goal
+
+    return gpu_best.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any) -> Any:
+    """Make the kernel that moves the vertices of a level until few move.
+
+    ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
+    ``swept`` is a word for the number of sweeps.
+    """
+    threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, WAKING_LANES
+    high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
+    begins, lists_of_all = gpu_classes.LISTS + 1 + CLASSES, gpu_classes.LISTS
+    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
+    first_piece, movers = gpu_classes.first_piece, gpu_best.MOVERS
+    evaluate, evaluate_pieces, evaluate_hubs, own_hubs = gpu_rows.build(
+        weighted, index_type, rule(weighted)
+    )
+    list_classes = gpu_classes.list_classes
+
+    @cuda.jit(device=True)
+    def wake(state, entry, past, label, step):
+        while entry < past:
+            u = state.indices[entry]
+            if state.following[u] != label:
+                state.active[u] = 1
+            entry += step
+
+    @cuda.jit(device=True)
+    def go(state, v, goal):
+        own, volume = state.labels[v], state.volume[v]
+        state.labels[v] = goal
+        cuda.atomic.sub(state.sizes, own, np.int64(1))
+        cuda.atomic.add(state.sizes, goal, np.int64(1))
+        cuda.atomic.sub(state.volumes, own, volume)
+        cuda.atomic.add(state.volumes, goal, volume)
+
+    def move_vertices(state, lists, work, swept):
+        cuda.cg.this_grid()
+        shared = gpu_best.Shared(
+            cuda.shared.array(slots, index_type),
+            cuda.shared.array(slots, np.uint32),
+            cuda.shared.array(high_slots, np.uint32),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.uint64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(2, np.int32),
+            cuda.shared.array(1, np.int64),
+        )
+        offsets = cuda.shared.array(begins, np.int64)
+        local = cuda.shared.array(lists_of_all, np.int32)
+        begins_of_block = cuda.shared.array(lists_of_all, np.int64)
+        no_turns = state.active[:0]
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        everywhere, all_threads = block * threads + thread, blocks * threads
+        vertices = state.indptr.size - 1
+        for v in range(everywhere, vertices, all_threads):
+            cuda.atomic.add(state.sizes, state.labels[v], np.int64(1))
+            cuda.atomic.add(state.volumes, state.labels[v], state.volume[v])
+        turn = list_classes(
+            state, no_turns, 0, state.seed, 0, lists, np.int64(0), offsets, local,
+            begins_of_block, work.arrived, np.int64(0),
+        )  # fmt: skip
+        for sweep in range(MOST_SWEEPS):
+            for group in range(CLASSES):
+                step = np.int64(sweep * CLASSES + group)
+                evaluate(state, lists, offsets, group, step, shared, work)
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+
+                begin = offsets[group * sizes_of_rows]
+                long = offsets[group * sizes_of_rows + hubs - 1]
+                first_hub = offsets[group * sizes_of_rows + hubs]
+                past = offsets[(group + 1) * sizes_of_rows]
+                if first_hub < past:
+                    evaluate_pieces(state, lists, offsets, group, shared, work)
+                    turn += 1
+                    grid_barrier(work.arrived, turn * blocks)
+                    evaluate_hubs(state, lists, offsets, group, step, shared, work)
+                    turn += 1
+                    grid_barrier(work.arrived, turn * blocks)
+                if thread == 0:
+                    shared.words[0] = 0
+                cuda.syncthreads()
+                own_moved, lane = np.int32(0), thread % lanes
+                for place in range(begin + everywhere // lanes, long, all_threads // lanes):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v = lists.members[place]
+                        if lane == 0:
+                            go(state, v, goal)
+                            own_moved += np.int32(1)
+                        wake(state, state.indptr[v] + lane, state.indptr[v + 1], goal, lanes)
+                for place in range(long + block, first_hub, blocks):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v = lists.members[place]
+                        if thread == 0:
+                            go(state, v, goal)
+                            own_moved += np.int32(1)
+                        wake(state, state.indptr[v] + thread, state.indptr[v + 1], goal, threads)
+                for start in range(first_hub, past, threads):
+                    for item in range(own_hubs(state, lists, start, past, movers, shared)):
+                        place = shared.listed[item]
+                        v, goal = lists.members[place], lists.goals[place]
+                        piece = first_piece(place, block, blocks)
+                        if thread == 0 and piece == 0:
+                            go(state, v, goal)
+                            own_moved += np.int32(1)
+                        entry = state.indptr[v] + piece_size * piece
+                        while entry < state.indptr[v + 1]:
+                            end = min(entry + piece_size, state.indptr[v + 1])
+                            wake(state, entry + thread, end, goal, threads)
+                            entry += piece_size * blocks
+                    cuda.syncthreads()
+                if own_moved > 0:
+                    cuda.atomic.add(shared.words, 0, own_moved)
+                cuda.syncthreads()
+                if thread == 0 and shared.words[0] > 0:
+                    cuda.atomic.add(work.moved, step, np.int64(shared.words[0]))
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+            if thread == 0 and block == 0:
+                swept[0] = sweep + 1
+            moved = np.int64(0)
+            for group in range(CLASSES):
+                moved += load_fresh(work.moved, np.int64(sweep * CLASSES + group))
+            if FEW * moved <= vertices:
+                break
+
+    return kernel(
+        move_vertices, f"{weighted} {threads} {slots}",
+        launch_bounds=(threads, gpu_best.BLOCKS),
+    )  # fmt: skip

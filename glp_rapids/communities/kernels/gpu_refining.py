@@ -1,0 +1,297 @@
+"""Refinement on a GPU: all sweeps of a level in one persistent launch, class after class.
+
+The rules are those of `refining`, to the bit. A class takes two steps with grid barriers between
+them: rows of lone vertices are evaluated (`gpu_rows`); those that join a part do, and the weight
+from it to the rest of its community is brought up to date. Where its neighbours are is asked of
+``following``, which is complete by then.
+
+Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
+`gpu_moving`. Shared memory: 28 KB, with weights 36 KB. Registers: 64, with 500 bytes of a thread
+spilled (158 and 162 without that bound).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.communities import rules
+from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows
+from glp_rapids.communities.schedule import CLASSES
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
+from glp_rapids.jit.primitives import grid_barrier
+
+Array = Any
+JOINED = 255
+LANES = 8
+NONE_APART = -2
+
+gain = gpu_target().compile(rules.gain)
+exceeds = gpu_target().compile(rules.exceeds)
+draw = gpu_target().compile(rules.draw)
+noisy = gpu_target().compile(rules.noisy)
+
+
+class Refining(NamedTuple):
+    """A level, its communities and their parts; see `refining.Parts`.
+
+    ``joined``: the step, from 1 on, in which a vertex joined a part.
+    """
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    unit: Any
+    volume: Array
+    words: Array
+    constant: Any
+    communities: Array
+    whole: Array  # volumes of the communities
+    labels: Array
+    turns: Array
+    volumes: Array
+    outward: Array
+    joined: Array
+    following: Array  # the parts after the class that is updated
+    seed: Any
+
+
+@functools.cache
+def rule(weighted: bool) -> gpu_best.Rule:
+    """Make the functions of a row."""
+
+    @cuda.jit(device=True)
+    def wanted(v, state):
+        if state.turns[v] == JOINED:
+            return False
+        mine = state.volume[v]
+        others = state.whole[state.communities[v]] - mine
+        high, _ = gain(state.outward[v], state.constant, mine, others)
+        return high >= 0
+
+    @cuda.jit(device=True)
+    def seen(v, state):
+        pass
+
+    @cuda.jit(device=True)
+    def own(v, state):
+        return np.int64(state.communities[v])
+
+    @cuda.jit(device=True)
+    def entry_label(v, own, entry, state):
+        u = state.indices[entry]
+        if state.communities[u] != own or state.turns[u] == state.turns[v]:
+            return np.int64(gpu_best.NOBODY)
+        if weighted and state.weights[entry] <= 0:
+            return np.int64(gpu_best.NOBODY)
+        return np.int64(state.labels[u])
+
+    @cuda.jit(device=True)
+    def apart(own):
+        return np.int64(NONE_APART)
+
+    @cuda.jit(device=True)
+    def score(v, own, label, weight, state):
+        mine, others = state.volume[v], state.volumes[label]
+        drawn = draw(state.words[v], state.words[label], state.seed)
+        high, low = gain(weight, noisy(state.constant, drawn), mine, others)
+        good = exceeds(high, low, np.int64(0), np.uint64(0))
+        if not good:  # else the true gain is no less
+            true_high, true_low = gain(weight, state.constant, mine, others)
+            good = exceeds(true_high, true_low, np.int64(0), np.uint64(0))
+        if good:
+            outward = state.outward[label]
+            outward_high, _ = gain(outward, state.constant, others, state.whole[own] - others)
+            good = outward_high >= 0
+        return good, high, low
+
+    @cuda.jit(device=True)
+    def before(v, label, other, state):
+        drawn = draw(state.words[v], state.words[label], state.seed)
+        other_drawn = draw(state.words[v], state.words[other], state.seed)
+        return drawn < other_drawn or (drawn == other_drawn and label < other)
+
+    @cuda.jit(device=True)
+    def goal(v, own, best, high, low, to_own, state):
+        return best
+
+    @cuda.jit(device=True)
+    def goes(v, goal, step, state):
+        state.following[v] = goal
+        state.joined[v] = step + 1
+
+    return gpu_best.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any) -> Any:
+    """Make the kernel that splits communities into well-connected parts.
+
+    ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
+    ``outward`` and ``joined`` as zeros.
+    """
+    threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, LANES
+    high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
+    begins, lists_of_all = gpu_classes.LISTS + 1 + CLASSES, gpu_classes.LISTS
+    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
+    first_piece, movers, every = gpu_classes.first_piece, gpu_best.MOVERS, gpu_best.ALL
+    evaluate, evaluate_pieces, evaluate_hubs, own_hubs = gpu_rows.build(
+        weighted, index_type, rule(weighted)
+    )
+    list_classes = gpu_classes.list_classes
+
+    @cuda.jit(device=True)
+    def add_inside(state, v, entry, past, step):
+        own, total = state.communities[v], np.int64(0)
+        while entry < past:
+            u = state.indices[entry]
+            if u != v and state.communities[u] == own:
+                if weighted:
+                    total += state.weights[entry]
+                else:
+                    total += state.unit
+            entry += step
+        if total != 0:
+            cuda.atomic.add(state.outward, v, total)
+
+    @cuda.jit(device=True)
+    def add_change(state, v, goal, stamp, entry, past, step):
+        own, change = state.communities[v], np.int64(0)
+        while entry < past:
+            u, sign = state.indices[entry], np.int64(0)
+            if u != v and state.communities[u] == own:
+                if state.following[u] != goal:
+                    sign = np.int64(1)
+                elif state.joined[u] != stamp:
+                    sign = np.int64(-1)  # of two that join together neither was counted before
+            if sign != 0:
+                if weighted:
+                    change += sign * state.weights[entry]
+                else:
+                    change += sign * state.unit
+            entry += step
+        if change != 0:
+            cuda.atomic.add(state.outward, goal, change)
+
+    @cuda.jit(device=True)
+    def join(state, v, goal):
+        state.labels[v] = goal
+        state.turns[v] = JOINED
+        state.turns[goal] = JOINED
+        state.volumes[v] = 0  # it was alone in its part
+        state.outward[v] = 0
+        cuda.atomic.add(state.volumes, goal, state.volume[v])
+
+    def refine_parts(state, lists, work, sweeps):
+        cuda.cg.this_grid()
+        shared = gpu_best.Shared(
+            cuda.shared.array(slots, index_type),
+            cuda.shared.array(slots, np.uint32),
+            cuda.shared.array(high_slots, np.uint32),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.uint64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(2, np.int32),
+            cuda.shared.array(1, np.int64),
+        )
+        offsets = cuda.shared.array(begins, np.int64)
+        local = cuda.shared.array(lists_of_all, np.int32)
+        begins_of_block = cuda.shared.array(lists_of_all, np.int64)
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        everywhere, all_threads = block * threads + thread, blocks * threads
+        turn = np.int64(0)
+        for sweep in range(sweeps):
+            turn = list_classes(
+                state, state.turns, JOINED, state.seed, sweep + 1, lists, sweep, offsets, local,
+                begins_of_block, work.arrived, turn,
+            )  # fmt: skip
+            if sweep == 0:
+                for group in range(CLASSES):
+                    begin = offsets[group * sizes_of_rows]
+                    past = offsets[(group + 1) * sizes_of_rows]
+                    long = offsets[group * sizes_of_rows + hubs - 1]
+                    first_hub = offsets[group * sizes_of_rows + hubs]
+                    for place in range(begin + everywhere // lanes, long, all_threads // lanes):
+                        v = lists.members[place]
+                        add_inside(state, v, state.indptr[v] + thread % lanes,
+                                   state.indptr[v + 1], lanes)  # fmt: skip
+                    for place in range(long + block, first_hub, blocks):
+                        v = lists.members[place]
+                        add_inside(state, v, state.indptr[v] + thread, state.indptr[v + 1], threads)
+                    for start in range(first_hub, past, threads):
+                        for item in range(own_hubs(state, lists, start, past, every, shared)):
+                            place = shared.listed[item]
+                            v = lists.members[place]
+                            entry = state.indptr[v] + piece_size * first_piece(place, block, blocks)
+                            while entry < state.indptr[v + 1]:
+                                end = min(entry + piece_size, state.indptr[v + 1])
+                                add_inside(state, v, entry + thread, end, threads)
+                                entry += piece_size * blocks
+                        cuda.syncthreads()
+                    cuda.syncthreads()
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+            for group in range(CLASSES):
+                step = np.int64(sweep * CLASSES + group)
+                evaluate(state, lists, offsets, group, step, shared, work)
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+
+                begin = offsets[group * sizes_of_rows]
+                long = offsets[group * sizes_of_rows + hubs - 1]
+                first_hub = offsets[group * sizes_of_rows + hubs]
+                past = offsets[(group + 1) * sizes_of_rows]
+                if first_hub < past:
+                    evaluate_pieces(state, lists, offsets, group, shared, work)
+                    turn += 1
+                    grid_barrier(work.arrived, turn * blocks)
+                    evaluate_hubs(state, lists, offsets, group, step, shared, work)
+                    turn += 1
+                    grid_barrier(work.arrived, turn * blocks)
+                stamp, lane = step + 1, thread % lanes
+                joins = False
+                for place in range(begin + everywhere // lanes, long, all_threads // lanes):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v, joins = lists.members[place], True
+                        if lane == 0:
+                            join(state, v, goal)
+                        add_change(state, v, goal, stamp, state.indptr[v] + lane,
+                                   state.indptr[v + 1], lanes)  # fmt: skip
+                for place in range(long + block, first_hub, blocks):
+                    goal = lists.goals[place]
+                    if goal >= 0:
+                        v, joins = lists.members[place], True
+                        if thread == 0:
+                            join(state, v, goal)
+                        add_change(state, v, goal, stamp, state.indptr[v] + thread,
+                                   state.indptr[v + 1], threads)  # fmt: skip
+                for start in range(first_hub, past, threads):
+                    for item in range(own_hubs(state, lists, start, past, movers, shared)):
+                        place = shared.listed[item]
+                        v, goal, joins = lists.members[place], lists.goals[place], True
+                        piece = first_piece(place, block, blocks)
+                        if thread == 0 and piece == 0:
+                            join(state, v, goal)
+                        entry = state.indptr[v] + piece_size * piece
+                        while entry < state.indptr[v + 1]:
+                            end = min(entry + piece_size, state.indptr[v + 1])
+                            add_change(state, v, goal, stamp, entry + thread, end, threads)
+                            entry += piece_size * blocks
+                    cuda.syncthreads()
+                if joins:
+                    work.moved[sweep] = 1
+                turn += 1
+                grid_barrier(work.arrived, turn * blocks)
+            if load_fresh(work.moved, sweep) == 0:
+                break
+
+    return kernel(
+        refine_parts, f"{weighted} {threads} {slots}",
+        launch_bounds=(threads, gpu_best.BLOCKS),
+    )  # fmt: skip

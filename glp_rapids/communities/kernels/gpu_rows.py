@@ -1,0 +1,155 @@
+"""Evaluating the rows of a class: the labels around every vertex are weighed, and the best taken.
+
+One text for moving and refining; what differs is handed in as functions (`gpu_best.Rule`). Rows up
+to ``LARGEST[0]`` entries have a thread and a list in shared memory, longer ones several threads and
+a hash table there. Hubs take further steps (`gpu_hubs`). Other rows are dealt out, longest first.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
+from glp_rapids.communities.kernels.gpu_best import NOBODY
+from glp_rapids.jit.cuda import cuda
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
+    """Make the functions of a class's steps: a goal, or -1, is written for each member.
+
+    The second and third are for hubs; the fourth lists hubs.
+    """
+    threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
+    hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
+    add, amount, include = gpu_tables.build(weighted, index_type)
+    wanted, seen, entry_label, own_of, apart, score, _, goal_of, _ = rule
+    better, settle, weight_at, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
+    add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(
+        weighted, index_type, rule
+    )
+
+    @cuda.jit(device=True)
+    def tiny_row(v, thread, shared, state):
+        """Evaluate a row with one thread, in its own column of the tables."""
+        own = own_of(v, state)
+        count = 0
+        for entry in range(state.indptr[v], state.indptr[v + 1]):
+            label = entry_label(v, own, entry, state)
+            if label < 0:
+                continue
+            k = 0
+            while k < count and shared.keys[k * threads + thread] != label:
+                k += 1
+            place = k * threads + thread
+            if k == count:
+                shared.keys[place] = label
+                shared.low[place] = 0
+                if weighted:
+                    shared.high[place] = 0
+                count += 1
+            include(shared.low, shared.high, place, weight_at(entry, state))
+        best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
+        to_own = np.int64(0)
+        for k in range(count):
+            place = k * threads + thread
+            label = np.int64(shared.keys[place])
+            weight = amount(shared.low, shared.high, place) * state.unit
+            if label == apart(own):
+                to_own = weight
+                continue
+            valid, high, low = score(v, own, label, weight, state)
+            if valid and better(v, label, high, low, best, best_high, best_low, state):
+                best, best_high, best_low = label, high, low
+        return goal_of(v, own, best, best_high, best_low, to_own, state)
+
+    @cuda.jit(device=True)
+    def evaluate(state, lists, offsets, group, step, shared, work):
+        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
+        blocks = np.int64(cuda.gridDim.x)
+        add_pieces(state, lists, offsets, group, shared, work)
+        dealt = np.int64(0)
+        for reverse in range(hubs):
+            size = hubs - 1 - reverse
+            begin = offsets[group * sizes + size]
+            end = offsets[group * sizes + size + 1]
+            lanes = size_lanes(size)
+            rows = threads // lanes
+            which, lane = thread // lanes, thread % lanes
+            slots = slots_of_all // rows
+            first = which * slots
+            # of short rows so many that most threads have one, as long as all blocks have some
+            chunk = min(max((end - begin) // (4 * blocks), np.int64(rows)), np.int64(threads))
+            number_of_chunks = (end - begin + chunk - 1) // chunk
+            own_chunk = (block + blocks - dealt % blocks) % blocks
+            dealt += number_of_chunks
+            while own_chunk < number_of_chunks:
+                start = begin + own_chunk * chunk
+                own_chunk += blocks
+                if thread == 0:
+                    shared.words[1] = 0
+                cuda.syncthreads()
+                if thread < chunk and start + thread < end:
+                    v = np.int64(lists.members[start + thread])
+                    lists.goals[start + thread] = NOBODY
+                    if wanted(v, state):
+                        seen(v, state)
+                        listed = cuda.atomic.add(shared.words, 1, np.int32(1))
+                        shared.listed[listed] = start + thread
+                cuda.syncthreads()
+                number = np.int64(shared.words[1])
+                if size == 0:
+                    if thread < number:
+                        place = shared.listed[thread]
+                        v = np.int64(lists.members[place])
+                        settle(place, v, tiny_row(v, thread, shared, state), step, lists, state)
+                    cuda.syncthreads()
+                    continue
+                for round_first in range(0, number, rows):
+                    v, own = np.int64(NOBODY), np.int64(0)
+                    if round_first + which < number:
+                        v = np.int64(lists.members[shared.listed[round_first + which]])
+                    clear(thread, shared)
+                    if lane == 0:
+                        shared.own[which] = 0
+                    cuda.syncthreads()
+                    if v >= 0:
+                        own = own_of(v, state)
+                        for entry in range(state.indptr[v] + lane, state.indptr[v + 1], lanes):
+                            label = entry_label(v, own, entry, state)
+                            if label >= 0:
+                                add(
+                                    shared.keys, shared.low, shared.high, first, slots, slots,
+                                    index_type(label), weight_at(entry, state),
+                                )  # fmt: skip
+                    cuda.syncthreads()
+                    best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
+                    if v >= 0:
+                        for place in range(first + lane, first + slots, lanes):
+                            label = np.int64(shared.keys[place])
+                            if label < 0:
+                                continue
+                            weight = amount(shared.low, shared.high, place) * state.unit
+                            if label == apart(own):
+                                shared.own[which] = weight
+                                continue
+                            valid, high, low = score(v, own, label, weight, state)
+                            if valid and better(
+                                v, label, high, low, best, best_high, best_low, state
+                            ):
+                                best, best_high, best_low = label, high, low
+                    best, best_high, best_low = best_of_lanes(
+                        v, best, best_high, best_low, lanes, lane, shared, state
+                    )
+                    if lane == 0 and v >= 0:
+                        goal = goal_of(v, own, best, best_high, best_low, shared.own[which], state)
+                        place = shared.listed[round_first + which]
+                        settle(place, v, goal, step, lists, state)
+                    cuda.syncthreads()
+                cuda.syncthreads()
+
+    return evaluate, evaluate_pieces, evaluate_hubs, own_hubs

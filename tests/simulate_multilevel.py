@@ -1,0 +1,84 @@
+"""Run the kernels of multilevel label propagation in Numba's simulator; print how many differ.
+
+Run by test_multilevel_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The argument
+says how many graphs.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+from numba.core import config
+
+from glp_rapids import as_graph
+from glp_rapids.communities import contraction, levels, objective
+from glp_rapids.communities.engines import ENGINES, WAITING
+from glp_rapids.communities.engines.gpu import quotient
+from glp_rapids.communities.kernels import (
+    gpu_best,
+    gpu_classes,
+    gpu_merging,
+    gpu_moving,
+    gpu_refining,
+)
+from glp_rapids.graph.build import csr_of_pairs
+
+# Every simulated thread is a thread of the host.
+gpu_classes.THREADS, gpu_classes.SLOTS, gpu_best.PROBES = 2, 8, 2
+gpu_classes.LARGEST, gpu_classes.LANES, gpu_classes.PIECE = (1, 2, 3, 4), (1, 1, 2), 3
+gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
+gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
+gpu_merging.PIECE, gpu_merging.EACH = 4, 2
+
+RUNS = (
+    ("modularity", 1.0, True, 2), ("cpm", 0.3, False, 1), ("modularity", 2.5, True, 1)
+)  # fmt: skip
+
+
+def graphs(number):
+    rng = np.random.default_rng(number)
+    clique = [(i, j) for i in range(6) for j in range(i)]
+    for size in range(number):
+        pairs = np.vstack([clique, rng.integers(0, 9 + size, (10 + size, 2))])
+        weights = rng.integers(0, 2**40, len(pairs))
+        yield as_graph(tuple(pairs.T), device="cpu")
+        yield as_graph((*pairs.T, weights), device="cpu")
+
+
+def results(graph, device, runs):
+    words = graph.id_words().of(np.arange(graph.number_of_vertices)).view(np.uint64)
+    for name, resolution, refine, most in runs:
+        aim = objective.OBJECTIVES[name](graph, words, resolution)
+        options = levels.Options(refine, 2, most, 1e-4, 3)
+        found = levels.run(aim, device, options, None)
+        yield found.value, found.quality, *(part.tolist() for part in found.hierarchy)
+
+
+def quotients(graph, pairs):
+    labels = (np.arange(graph.number_of_vertices) * 7 % 3).astype(graph.index_dtype)
+    triples = pairs(graph.rows("out"), labels, 3, graph.directed)
+    arrays = csr_of_pairs(*triples, 3, symmetric=False, multigraph="keep")
+    return [array.tolist() for array in arrays]
+
+
+def main():
+    assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    ENGINES.update(WAITING)
+    warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
+    differing = compared = 0
+    number = int(sys.argv[1])
+    for graph in graphs(number):
+        if number == 1 and graph.weights is None:
+            continue  # that each kernel runs once is enough by default
+        runs = RUNS[-1:] if number == 1 else RUNS
+        found = list(results(graph, "gpu", runs))
+        expected = list(results(graph, "cpu", runs))
+        compared += len(expected)
+        differing += sum(one != other for one, other in zip(found, expected, strict=True))
+        compared += 1
+        differing += quotients(graph, contraction.PAIRS["cpu"]) != quotients(graph, quotient)
+    print(f"{differing} of {compared} differ")
+
+
+if __name__ == "__main__":
+    main()

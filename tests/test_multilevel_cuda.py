@@ -1,0 +1,90 @@
+"""The kernels of multilevel label propagation without a GPU: they compile, and run simulated."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cases import exhaustive
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+
+KERNELS = {"move_vertices", "refine_parts", "add_totals", "add_rows", "count_slots",
+           "write_slots", "unite_inside", "find_roots"}  # fmt: skip
+
+
+def compiled(monkeypatch, capability, index_type, weighted):
+    """Compile whatever the engine would launch; give the PTX by name."""
+    try:
+        from cuda.bindings import nvrtc  # noqa: F401
+    except ImportError:
+        pytest.skip("NVIDIA's compilers are not installed (numba-cuda[cu13] brings them)")
+    from numba import cuda, typeof
+    from numba.cuda import dispatcher
+
+    from glp_rapids.communities.engines import gpu
+    from glp_rapids.communities.objective import Network
+    from glp_rapids.jit.cuda import compiling
+
+    ptx = {}
+
+    def compile_instead(kernel, blocks, threads, *arguments):
+        signature = tuple(typeof(argument) for argument in arguments)
+        name = kernel.py_func.__name__
+        if name not in ptx:
+            bounds = {
+                option: value
+                for option, value in kernel.targetoptions.items()
+                if option == "launch_bounds"
+            }
+            with compiling():
+                ptx[name], _ = cuda.compile_ptx(
+                    kernel.py_func, signature, device=False, cc=capability, **bounds
+                )
+
+    current = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+    monkeypatch.setattr(gpu, "launch", compile_instead)
+    monkeypatch.setattr(gpu, "launch_together", compile_instead)
+    monkeypatch.setattr(gpu, "multiprocessors", lambda: 1)
+    indices = np.array([1, 0], index_type)
+    weights = np.ones(2 * weighted, np.int64)
+    words = np.arange(3, dtype=np.uint64)  # one more, where a part had no first vertex
+    network = Network(np.arange(3), indices, weights, 1, np.ones(2, np.int64), words)
+    engine = gpu.GpuEngine(network, 1)
+    partition = engine.partition(np.arange(2))
+    engine.move(partition, 0)
+    engine.refine(partition, 0, 1)
+    engine.contract(np.arange(2), 2)
+    engine.connected(partition.labels)
+    return ptx
+
+
+@pytest.mark.parametrize(
+    ("capability", "index_type", "weighted"),
+    [
+        ((9, 0), np.int32, True),
+        *exhaustive(
+            ((7, 5), np.int64, True), ((8, 0), np.int32, False), ((8, 9), np.int64, False),
+            ((10, 0), np.int32, True),
+        ),
+    ],
+)  # fmt: skip
+def test_kernels_compile(monkeypatch, capability, index_type, weighted):
+    found = compiled(monkeypatch, capability, index_type, weighted)
+    assert set(found) == KERNELS
+    assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in found.values())
+
+
+# `simulate_multilevel.py 2` compares 16 results, and takes minutes.
+@pytest.mark.parametrize(("graphs", "compared"), [(1, 2)])
+def test_the_simulator_gives_the_results_of_a_cpu(graphs, compared):
+    script = Path(__file__).with_name("simulate_multilevel.py")
+    run = subprocess.run(
+        [sys.executable, script, str(graphs)],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.stdout == f"0 of {compared} differ\n", run.stdout + run.stderr[-2000:]
