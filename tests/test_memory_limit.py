@@ -256,7 +256,6 @@ def test_classes_by_counting_are_those_by_sorting(classes, ids):
     [
         ("weighted", "semi"),
         ("weighted", "sync"),
-        # what either of these takes is the sum of what others do
         *exhaustive(("undirected", "sync"), ("directed", "sync"), ("directed, weighted", "semi")),
     ],
 )

@@ -170,9 +170,9 @@ def test_a_window_is_what_its_rows_make_it(make, directed, ids, place, monkeypat
 
 @CHANCE
 @pytest.mark.exhaustive
-def test_five_thousand_steps(monkeypatch):
+def test_ten_thousand_steps(monkeypatch):
     monkeypatch.setattr(buckets, "SPARE", 8)
-    run(machine(MAKERS["integers"], False, True, "cpu"), 50, 100)
+    run(machine(MAKERS["integers"], False, True, "cpu"), 100, 100)
 
 
 def batch(times, first=0, **columns):
