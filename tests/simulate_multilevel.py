@@ -12,7 +12,6 @@ from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import contraction, levels, objective
-from glp_rapids.communities.engines import ENGINES, WAITING
 from glp_rapids.communities.engines.gpu import quotient
 from glp_rapids.communities.kernels import (
     gpu_best,
@@ -63,7 +62,6 @@ def quotients(graph, pairs):
 
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
-    ENGINES.update(WAITING)
     warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
     differing = compared = 0
     number = int(sys.argv[1])
