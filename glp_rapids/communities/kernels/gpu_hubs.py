@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_tables
-from glp_rapids.communities.kernels.gpu_best import ALL, MOVERS, NOBODY, PROBES, WANTED
+from glp_rapids.communities.kernels.gpu_best import (
+    ALL,
+    LISTED,
+    MOVERS,
+    NOBODY,
+    PROBES,
+    SUM,
+    WANTED,
+)
 from glp_rapids.jit.cuda import cuda
 
 
@@ -58,7 +66,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
         if thread == 0:
-            shared.words[1] = 0
+            shared.words[LISTED] = 0
         cuda.syncthreads()
         place = start + thread
         if place < end:
@@ -71,9 +79,9 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 if which == WANTED:
                     listed = wanted(v, state)
                 if listed:
-                    shared.listed[cuda.atomic.add(shared.words, 1, np.int32(1))] = place
+                    shared.listed[cuda.atomic.add(shared.words, LISTED, np.int32(1))] = place
         cuda.syncthreads()
-        return np.int64(shared.words[1])
+        return np.int64(shared.words[LISTED])
 
     @cuda.jit(device=True)
     def add_pieces(state, lists, offsets, group, shared, work):
@@ -94,7 +102,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 while piece * piece_size < degree:
                     clear(thread, shared)
                     if thread == 0:
-                        shared.words[0] = 0
+                        shared.words[SUM] = 0
                     cuda.syncthreads()
                     past = row + min((piece + 1) * piece_size, degree)
                     for entry in range(row + piece * piece_size + thread, past, threads):
@@ -124,11 +132,11 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                                 shared.keys[slot] = empty
                     rank = np.int64(0)
                     if number > 0:
-                        rank = np.int64(cuda.atomic.add(shared.words, 0, number))
+                        rank = np.int64(cuda.atomic.add(shared.words, SUM, number))
                     cuda.syncthreads()
-                    if thread == 0 and shared.words[0] > 0:
+                    if thread == 0 and shared.words[SUM] > 0:
                         shared.begin[0] = cuda.atomic.add(
-                            work.found, hub, np.int64(shared.words[0])
+                            work.found, hub, np.int64(shared.words[SUM])
                         )
                     cuda.syncthreads()
                     if number > 0:
@@ -210,7 +218,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             )
             if thread == 0:
                 goal = goal_of(v, own, best, best_high, best_low, work.own[hub], state)
-                settle(place, v, goal, step, lists, state)
+                settle(place, v, goal, step, lists, shared, state)
                 work.found[hub] = 0
                 work.own[hub] = 0
             cuda.syncthreads()

@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
-from glp_rapids.communities.kernels.gpu_best import NOBODY
+from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
 from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.primitives import grid_barrier
 
 
 @functools.cache
 def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
-    """Make the functions of a class's steps: a goal, or -1, is written for each member.
+    """Make the function that writes a goal, or -1, for each member of a class.
 
-    The second and third are for hubs; the fourth lists hubs.
+    It returns the next barrier's turn, after which all blocks know how many go. Also the function
+    that lists hubs.
     """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
@@ -91,22 +93,23 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 start = begin + own_chunk * chunk
                 own_chunk += blocks
                 if thread == 0:
-                    shared.words[1] = 0
+                    shared.words[LISTED] = 0
                 cuda.syncthreads()
                 if thread < chunk and start + thread < end:
                     v = np.int64(lists.members[start + thread])
                     lists.goals[start + thread] = NOBODY
                     if wanted(v, state):
                         seen(v, state)
-                        listed = cuda.atomic.add(shared.words, 1, np.int32(1))
+                        listed = cuda.atomic.add(shared.words, LISTED, np.int32(1))
                         shared.listed[listed] = start + thread
                 cuda.syncthreads()
-                number = np.int64(shared.words[1])
+                number = np.int64(shared.words[LISTED])
                 if size == 0:
                     if thread < number:
                         place = shared.listed[thread]
                         v = np.int64(lists.members[place])
-                        settle(place, v, tiny_row(v, thread, shared, state), step, lists, state)
+                        goal = tiny_row(v, thread, shared, state)
+                        settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()
                     continue
                 for round_first in range(0, number, rows):
@@ -148,8 +151,31 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     if lane == 0 and v >= 0:
                         goal = goal_of(v, own, best, best_high, best_low, shared.own[which], state)
                         place = shared.listed[round_first + which]
-                        settle(place, v, goal, step, lists, state)
+                        settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()
                 cuda.syncthreads()
 
-    return evaluate, evaluate_pieces, evaluate_hubs, own_hubs
+    @cuda.jit(device=True)
+    def meet(step, shared, work, turn):
+        """Add up how many go, and wait for the other blocks; return the next turn."""
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0 and shared.words[GOING] > 0:
+            cuda.atomic.add(work.moved, step, np.int64(shared.words[GOING]))
+            shared.words[GOING] = 0
+        turn += 1
+        grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
+        return turn
+
+    @cuda.jit(device=True)
+    def decide(state, lists, offsets, group, step, shared, work, turn):
+        evaluate(state, lists, offsets, group, step, shared, work)
+        turn = meet(step, shared, work, turn)
+        if offsets[group * sizes + hubs] < offsets[(group + 1) * sizes]:
+            evaluate_pieces(state, lists, offsets, group, shared, work)
+            turn += 1
+            grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
+            evaluate_hubs(state, lists, offsets, group, step, shared, work)
+            turn = meet(step, shared, work, turn)
+        return turn
+
+    return decide, own_hubs
