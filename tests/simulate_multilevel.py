@@ -18,7 +18,9 @@ from glp_rapids.communities.kernels import (
     gpu_classes,
     gpu_merging,
     gpu_moving,
+    gpu_numbering,
     gpu_refining,
+    gpu_uniting,
 )
 from glp_rapids.graph.build import csr_of_pairs
 
@@ -28,6 +30,7 @@ gpu_classes.LARGEST, gpu_classes.LANES, gpu_classes.PIECE = (1, 2, 3, 4), (1, 1,
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
 gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
 gpu_merging.PIECE, gpu_merging.EACH = 4, 2
+gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.LANES = 4, 4, 2
 
 RUNS = (
     ("modularity", 1.0, True, 2), ("cpm", 0.3, False, 1), ("modularity", 2.5, True, 1)

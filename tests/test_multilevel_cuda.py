@@ -12,8 +12,8 @@ from cases import exhaustive
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
-KERNELS = {"move_vertices", "refine_parts", "add_totals", "add_rows", "count_slots",
-           "write_slots", "unite_inside", "find_roots"}  # fmt: skip
+KERNELS = {"move_vertices", "refine_parts", "number_labels", "add_rows", "write_slots",
+           "unite_inside", "find_roots"}  # fmt: skip
 
 
 def compiled(monkeypatch, capability, index_type, weighted):
@@ -26,6 +26,7 @@ def compiled(monkeypatch, capability, index_type, weighted):
     from numba.cuda import dispatcher
 
     from glp_rapids.communities.engines import gpu
+    from glp_rapids.communities.numbers import Numbered
     from glp_rapids.communities.objective import Network
     from glp_rapids.jit.cuda import compiling
 
@@ -49,7 +50,8 @@ def compiled(monkeypatch, capability, index_type, weighted):
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
     monkeypatch.setattr(gpu, "launch", compile_instead)
     monkeypatch.setattr(gpu, "launch_together", compile_instead)
-    monkeypatch.setattr(gpu, "multiprocessors", lambda: 1)
+    done = np.array([0, 0, 2, 1])  # of `Merging`
+    monkeypatch.setattr(gpu, "to_host", lambda words: done)
     indices = np.array([1, 0], index_type)
     weights = np.ones(2 * weighted, np.int64)
     words = np.arange(3, dtype=np.uint64)  # one more, where a part had no first vertex
@@ -58,7 +60,9 @@ def compiled(monkeypatch, capability, index_type, weighted):
     partition = engine.partition(np.arange(2))
     engine.move(partition, 0)
     engine.refine(partition, 0, 1)
-    engine.contract(np.arange(2), 2)
+    engine.numbered(partition.labels)
+    alone = Numbered(partition.labels, partition.labels)
+    engine.contract(alone, alone)
     engine.connected(partition.labels)
     return ptx
 

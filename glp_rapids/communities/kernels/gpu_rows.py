@@ -159,8 +159,10 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
     def meet(step, shared, work, turn):
         """Add up how many go, and wait for the other blocks; return the next turn."""
         cuda.syncthreads()
-        if cuda.threadIdx.x == 0 and shared.words[GOING] > 0:
-            cuda.atomic.add(work.moved, step, np.int64(shared.words[GOING]))
+        going = np.int64(shared.words[GOING])
+        cuda.syncthreads()  # a compiler may have all threads read, whatever only one does with it
+        if cuda.threadIdx.x == 0 and going > 0:
+            cuda.atomic.add(work.moved, step, going)
             shared.words[GOING] = 0
         turn += 1
         grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
