@@ -14,9 +14,9 @@ from typing import Any
 
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.communities.engines import engine_of
-from glp_rapids.communities.objective import Objective, crossing_weight
+from glp_rapids.communities.objective import MANY, Objective, crossing_weight, on_host
 from glp_rapids.communities.schedule import REFINING_SWEEPS
-from glp_rapids.device import array_module
+from glp_rapids.device import array_module, to_host
 
 Array = Any
 
@@ -107,8 +107,11 @@ def _iterate(
             tell(before.levels[-1])
         if last:
             break
-    volumes = sums_by_group(communities.numbers, network.volume, communities.first.size)
-    inside = objective.total - crossing_weight(network, communities.numbers)
+    numbers, first = communities
+    if network.size + network.indices.size < MANY:
+        network, numbers = on_host(network), to_host(numbers)
+    volumes = sums_by_group(numbers, network.volume, first.size)
+    inside = objective.total - crossing_weight(network, numbers)
     hierarchy, down = [], None
     for parts in (*parts_of, communities.numbers):
         down = parts if down is None else parts[down]

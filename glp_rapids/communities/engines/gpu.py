@@ -20,7 +20,7 @@ from glp_rapids.communities.kernels import (
 )
 from glp_rapids.communities.numbers import Numbered
 from glp_rapids.communities.objective import Network, loops_of
-from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS
+from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, classes_for
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.launch import launch, launch_together
@@ -223,7 +223,7 @@ class GpuEngine:
 
         Also the words that tell how it went: how many sweeps, and how many moved in each step.
         """
-        steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
+        size, steps, lists = self.network.size, sweeps * CLASSES, draws * gpu_classes.LISTS
         sizes = 1, 1, steps, lists, lists, 2 * draws * CLASSES
         cut = np.cumsum([0, *sizes]).tolist()
         words = self.xp.zeros(cut[-1], np.int64)
@@ -232,7 +232,9 @@ class GpuEngine:
         )
         hubs = self.xp.empty((2, self._hubs), np.int64)
         return (
-            gpu_classes.Lists(*self._members, counts, cursors, rooms, hubs[0], hubs[1]),
+            gpu_classes.Lists(
+                *self._members, counts, cursors, rooms, *hubs, np.int64(classes_for(size))
+            ),
             gpu_best.Work(arrived, moved, *self._tables),
             words[1 : 2 + steps],
         )

@@ -21,7 +21,7 @@ import numpy as np
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
-from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 from glp_rapids.jit.primitives import grid_barrier
 
 Array = Any
@@ -160,18 +160,17 @@ def build(weighted: bool, index_type: Any) -> Any:
             begins_of_block, work.arrived, np.int64(0),
         )  # fmt: skip
         for sweep in range(MOST_SWEEPS):
-            for group in range(CLASSES):
+            moved = np.int64(0)
+            for group in range(lists.classes):
                 step = np.int64(sweep * CLASSES + group)
                 turn = decide(state, lists, offsets, group, step, shared, work, turn)
-                if load_fresh(work.moved, step) > 0:
+                moved += work.moved[step]
+                if work.moved[step] > 0:
                     move_class(state, lists, offsets, group, step, shared)
                     turn += 1
                     grid_barrier(work.arrived, turn * blocks)
             if thread == 0 and block == 0:
                 swept[0] = sweep + 1
-            moved = np.int64(0)
-            for group in range(CLASSES):
-                moved += load_fresh(work.moved, np.int64(sweep * CLASSES + group))
             if FEW * moved <= vertices:
                 break
 

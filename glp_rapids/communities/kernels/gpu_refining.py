@@ -20,7 +20,7 @@ import numpy as np
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
 from glp_rapids.communities.schedule import CLASSES
-from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 from glp_rapids.jit.primitives import grid_barrier
 
 Array = Any
@@ -202,15 +202,15 @@ def build(weighted: bool, index_type: Any) -> Any:
                 begins_of_block, work.arrived, turn,
             )  # fmt: skip
             if sweep == 0:
-                for group in range(CLASSES):
+                for group in range(lists.classes):
                     weigh_class(state, lists, offsets, group, np.int64(0), shared)
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
             joined = np.int64(0)
-            for group in range(CLASSES):
+            for group in range(lists.classes):
                 step = np.int64(sweep * CLASSES + group)
                 turn = decide(state, lists, offsets, group, step, shared, work, turn)
-                joins = load_fresh(work.moved, step)
+                joins = work.moved[step]
                 if joins > 0:
                     join_class(state, lists, offsets, group, step + 1, shared)
                     turn += 1

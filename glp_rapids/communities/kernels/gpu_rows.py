@@ -79,6 +79,8 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             size = hubs - 1 - reverse
             begin = offsets[group * sizes + size]
             end = offsets[group * sizes + size + 1]
+            if begin == end:
+                continue
             lanes = size_lanes(size)
             rows = threads // lanes
             which, lane = thread // lanes, thread % lanes
