@@ -19,6 +19,7 @@ from glp_rapids.communities.kernels import (
     gpu_merging,
     gpu_moving,
     gpu_numbering,
+    gpu_pair_cache,
     gpu_refining,
     gpu_uniting,
 )
@@ -30,6 +31,7 @@ gpu_classes.LARGEST, gpu_classes.LANES, gpu_classes.PIECE = (1, 2, 3, 4), (1, 1,
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
 gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
 gpu_merging.PIECE, gpu_merging.EACH = 4, 2
+gpu_pair_cache.SLOTS = 4
 gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.LANES = 4, 4, 2
 
 RUNS = (

@@ -75,7 +75,7 @@ def _iterate(
     objective: Objective, engine: Any, options: Options, iteration: int, before: Found,
     tell: Callable[[dict], None] | None,
 ) -> Found:  # fmt: skip
-    numbers, first = engine.numbered(before.labels)
+    numbers, first = engine.counted(engine.numbered(before.labels))
     labels = first[numbers]
     parts_of: list[Array] = []
     while True:
@@ -84,16 +84,18 @@ def _iterate(
         # other classes on every level: two of one class that hinder each other do so only there
         seed = options.seed + (iteration << 48) + (len(parts_of) << 40)
         partition = engine.partition(labels)
-        moved = engine.move(partition, seed)
+        done = engine.move(partition, seed)
         parts = communities = engine.numbered(partition.labels)
         last = len(parts_of) + 1 == options.max_level
-        if not last:
-            if options.refine:
-                parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
-            last = parts.first.size == network.size
+        if options.refine and not last:
+            parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
+        # a GPU is waited for only now that all is on its way
+        moved, communities = engine.swept(done), engine.counted(communities)
+        parts = engine.counted(parts)
+        last = last or parts.first.size == network.size
         if last and options.refine:
             # a community that moves left in pieces gains by every cut
-            communities = engine.numbered(engine.connected(partition.labels))
+            communities = engine.counted(engine.numbered(engine.connected(partition.labels)))
         before.levels.append(
             {"iteration": iteration, "level": len(parts_of), "vertices": network.size,
              "communities": communities.first.size, "moved": moved}

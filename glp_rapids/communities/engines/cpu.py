@@ -92,9 +92,17 @@ class CpuEngine:
                 break
         return parts.labels
 
+    def swept(self, moved: list[int]) -> list[int]:
+        """Return what `move` did, which a GPU is waited for."""
+        return moved
+
     def numbered(self, labels: np.ndarray) -> Numbered:
         """Number communities, or parts, in the order of their first vertices."""
         return numbered(labels)
+
+    def counted(self, found: Numbered) -> Numbered:
+        """Return what `numbered` did, likewise."""
+        return found
 
     def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, np.ndarray]:
         """Return the network whose vertices are the parts, without loops; their communities."""

@@ -23,6 +23,7 @@ from glp_rapids.communities.objective import Network, loops_of
 from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, classes_for
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
+from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
@@ -121,8 +122,10 @@ class GpuEngine:
         self._index_type = network.indices.dtype.type
         self._weighted = network.weights.size > 0
         size = network.size
+        self._rows = bound((network.indptr, network.indices, network.weights))
+        self._vertices = bound((network.volume, network.words))
         self._blocks = (network.indices.size + size) // ITEMS_A_BLOCK + 1
-        self._members = xp.empty(size, self._index_type), xp.empty(size, self._index_type)
+        self._members = bound(tuple(xp.empty((2, size), self._index_type)))
         room = 0
         entries, largest = network.indices.size, gpu_classes.LARGEST[-1]
         if largest < entries <= FEW_ENTRIES:
@@ -133,11 +136,11 @@ class GpuEngine:
         self._hubs = room // (largest + (largest >> 1)) + 1
         pieces = room // gpu_classes.PIECE + self._hubs
         numbers = xp.zeros(2 * (room + self._hubs), np.int64)
-        self._tables = (
+        self._tables = bound((
             numbers[: self._hubs], numbers[self._hubs : 2 * self._hubs], numbers[2 * self._hubs :],
             xp.empty(room, self._index_type), xp.empty(pieces, np.int64),
             xp.empty(pieces, np.int64), xp.empty(pieces, np.uint64),
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def partition(self, labels: Array) -> Partition:
         """Return a partition whose labels are a copy, which `move` changes."""
@@ -145,17 +148,20 @@ class GpuEngine:
         labels = labels.astype(self._index_type)
         return Partition(labels, xp.zeros(size, np.int64), xp.zeros(size, np.int64))
 
-    def move(self, partition: Partition, seed: int) -> list[int]:
-        """Sweep until few vertices move; return how many did in each sweep."""
+    def move(self, partition: Partition, seed: int) -> Array:
+        """Sweep until few vertices move; return what `swept` reads."""
         network, xp = self.network, self.xp
         state = gpu_moving.Moving(
-            network.indptr, network.indices, network.weights, np.int64(network.unit),
-            network.volume, network.words, self._constant, *partition,
+            *self._rows, np.int64(network.unit), *self._vertices, self._constant, *partition,
             xp.ones(network.size, np.uint8), partition.labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, done = self._work(MOST_SWEEPS, 1)
         kernel = gpu_moving.build(self._weighted, self._index_type)
         launch_together(kernel, self._blocks, gpu_classes.THREADS, state, lists, work, done[:1])
+        return done
+
+    def swept(self, done: Array) -> list[int]:
+        """Wait for a move; return how many vertices moved in each sweep."""
         swept, *moved = to_host(done).tolist()
         return [sum(moved[sweep * CLASSES :][:CLASSES]) for sweep in range(swept)]
 
@@ -164,11 +170,10 @@ class GpuEngine:
         network, xp = self.network, self.xp
         labels = xp.arange(network.size, dtype=self._index_type)
         state = gpu_refining.Refining(
-            network.indptr, network.indices, network.weights, np.int64(network.unit),
-            network.volume, network.words, self._constant, partition.labels, partition.volumes,
-            labels, xp.empty(network.size, np.uint8), network.volume.copy(),
-            xp.zeros(network.size, np.int64), xp.zeros(network.size, np.int16),
-            labels.copy(), np.uint64(seed),
+            *self._rows, np.int64(network.unit), *self._vertices, self._constant,
+            partition.labels, partition.volumes, labels, xp.empty(network.size, np.uint8),
+            network.volume.copy(), xp.zeros(network.size, np.int64),
+            xp.zeros(network.size, np.int16), labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, _ = self._work(sweeps, sweeps)
         kernel = gpu_refining.build(self._weighted, self._index_type)
@@ -177,8 +182,8 @@ class GpuEngine:
         )
         return labels
 
-    def numbered(self, labels: Array) -> Numbered:
-        """Number communities, or parts, in the order of their first vertices."""
+    def numbered(self, labels: Array) -> gpu_numbering.Numbering:
+        """Number communities, or parts, in the order of their first vertices; for `counted`."""
         xp, size = self.xp, self.network.size
         labels = labels.astype(self._index_type, copy=False)
         scratch = xp.empty((3, size), labels.dtype)
@@ -188,7 +193,11 @@ class GpuEngine:
         )
         threads = gpu_numbering.THREADS
         launch_together(gpu_numbering.build(threads), self._blocks, threads, state)
-        number = int(state.done[gpu_numbering.NUMBER])
+        return state
+
+    def counted(self, state: gpu_numbering.Numbering) -> Numbered:
+        """Wait for numbers, and tell how many there are."""
+        _, number = to_host(state.done).tolist()
         return Numbered(state.numbers, state.firsts[:number])
 
     def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, Array]:

@@ -63,6 +63,8 @@ class Shared(NamedTuple):
     gains_high: Array
     gains_low: Array
     own: Array  # of each row: the weight to where it is
+    used: Array  # int16: of each row the slots in use
+    counts: Array  # int32: of each row how many
     # int32: a sum, how many are listed, and how many go. Shared memory adds 64 bits by reading and
     # trying, and such a read is one beside another thread's write.
     words: Array
@@ -96,6 +98,8 @@ def build_shared(weighted: bool, index_type: Any) -> Callable:
             cuda.shared.array(threads, np.int64),
             cuda.shared.array(threads, np.uint64),
             cuda.shared.array(threads, np.int64),
+            cuda.shared.array(slots, np.int16),
+            cuda.shared.array(threads, np.int32),
             cuda.shared.array(3, np.int32),
             cuda.shared.array(1, np.int64),
         )

@@ -122,16 +122,18 @@ def list_classes(
             cuda.atomic.add(lists.counts, round_ * LISTS + place, np.int64(local[place]))
     turn += 1
     grid_barrier(arrived, turn * blocks)
+    for place in range(thread, LISTS, THREADS):
+        begins[place] = lists.counts[round_ * LISTS + place]
+    cuda.syncthreads()
     if thread == 0:
-        total = np.int64(0)
+        total, hubs = np.int64(0), np.int64(0)
         for place in range(LISTS):
             offsets[place] = total
-            total += lists.counts[round_ * LISTS + place]
+            total += begins[place]
+            if place % SIZES == HUBS:
+                offsets[LISTS + 1 + place // SIZES] = hubs
+                hubs += begins[place]
         offsets[LISTS] = total
-        total = np.int64(0)
-        for group in range(CLASSES):
-            offsets[LISTS + 1 + group] = total
-            total += lists.counts[round_ * LISTS + group * SIZES + HUBS]
     begin = block * THREADS
     while begin < vertices:
         for place in range(thread, LISTS, THREADS):

@@ -24,6 +24,8 @@ from glp_rapids.communities.kernels.gpu_best import (
 )
 from glp_rapids.jit.cuda import cuda
 
+DENSE = 4  # a table of a hub is dense if one in so many slots is in use
+
 
 @functools.cache
 def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
@@ -110,10 +112,11 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                         if label < 0:
                             continue
                         weight = weight_at(entry, state)
-                        if not add(
+                        slot = add(
                             shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES,
                             index_type(label), weight,
-                        ):  # fmt: skip
+                        )  # fmt: skip
+                        if slot == gpu_tables.NO_ROOM:
                             taken = add_to_hub(base, room, label, weight, work)
                             if taken >= 0:
                                 number = cuda.atomic.add(work.found, hub, np.int64(1))
@@ -163,13 +166,22 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 own, hub = own_of(v, state), offsets[begins + group] + place - begin
                 degree = state.indptr[v + 1] - state.indptr[v]
                 base, number = lists.bases[hub], work.found[hub]
-                piece = first_piece(place, block, blocks)
+                room, piece = room_for(degree), first_piece(place, block, blocks)
+                # a table that is full enough is read from one end to the other
+                dense = DENSE * number > room
+                last = room if dense else number
+                items = piece_size + (piece_size >> 1) + 1 if dense else piece_size
                 while piece * piece_size < degree:
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
-                    past = min((piece + 1) * piece_size, number)
-                    for use in range(piece * piece_size + thread, past, threads):
-                        slot = 2 * (base + np.int64(work.used[base + use]))
-                        label, weight = work.table[slot] - 1, work.table[slot + 1] * state.unit
+                    past = min((piece + 1) * items, last)
+                    for item_of_piece in range(piece * items + thread, past, threads):
+                        slot = 2 * (base + item_of_piece)
+                        if not dense:
+                            slot = 2 * (base + np.int64(work.used[base + item_of_piece]))
+                        label = work.table[slot] - 1
+                        if label < 0:
+                            continue
+                        weight = work.table[slot + 1] * state.unit
                         work.table[slot] = 0
                         work.table[slot + 1] = 0
                         if label == apart(own):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.communities.kernels import gpu_scans
+from glp_rapids.communities.kernels import gpu_pair_cache, gpu_scans
 from glp_rapids.jit.cuda import cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import grid_barrier, lower_bound
 
@@ -71,7 +71,7 @@ def build_add(
     ``every``: those inside parts and those without weight, too. Else what the parts are as vertices
     is found as well. Launch: cooperative, any number of blocks. LANES threads have a row; rows that
     are too long are listed, and blocks have some of their pieces. Degrees: any. Shared memory:
-    4 KB.
+    4 KB, with ``every`` 20 KB. Registers: 48, with weights 52; none spilled here.
     """
     announce, base_of, ranked, own_range = gpu_scans.build(threads)
 
@@ -97,8 +97,12 @@ def build_add(
             if slot == slots:
                 slot = np.int64(0)
 
+    lay_out, add_to_cache, flush = gpu_pair_cache.build(
+        threads, gpu_pair_cache.SLOTS if every else 1, add
+    )
+
     @cuda.jit(device=True)
-    def add_row(rows, part, entry, past, step, merging):
+    def add_row(rows, part, entry, past, step, merging, cache):
         """Add entries; return the weight inside the part, and the number of such entries."""
         weight, inside, number = rows.unit, np.int64(0), np.int64(0)
         while entry < past:
@@ -108,7 +112,10 @@ def build_add(
             if other == part:
                 inside += weight
                 number += 1
-            elif every or weight > 0:
+            elif every:
+                if not add_to_cache(part, other, weight, merging.entries.size, cache):
+                    add(part, other, weight, merging)
+            elif weight > 0:
                 add(part, other, weight, merging)
             entry += step
         return inside, number
@@ -194,7 +201,7 @@ def build_add(
         return turn
 
     @cuda.jit(device=True)
-    def add_short_rows(rows, merging, sums):
+    def add_short_rows(rows, merging, sums, cache):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks, vertices = np.int64(cuda.gridDim.x), np.int64(rows.parts.size)
         at_once = np.int64(threads // lanes)
@@ -207,7 +214,7 @@ def build_add(
                 entry, end = rows.indptr[v] + thread % lanes, rows.indptr[v + 1]
                 if end - rows.indptr[v] <= longest:
                     part = rows.parts[v]
-                    inside, entries = add_row(rows, part, entry, end, lanes, merging)
+                    inside, entries = add_row(rows, part, entry, end, lanes, merging, cache)
                     if part == common:
                         own += inside
                         number += entries
@@ -217,7 +224,7 @@ def build_add(
                 add_own(common, own, number, merging, sums)
 
     @cuda.jit(device=True)
-    def add_long_rows(rows, merging, sums, chosen, count):
+    def add_long_rows(rows, merging, sums, chosen, count, cache):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks, number = np.int64(cuda.gridDim.x), load_fresh(merging.done, np.int64(LISTED))
         for start in range(0, number, threads):
@@ -238,7 +245,9 @@ def build_add(
                 own, inside_all = np.int64(0), np.int64(0)
                 while entry < end:
                     past = min(entry + piece_size, end)
-                    inside, entries = add_row(rows, part, entry + thread, past, threads, merging)
+                    inside, entries = add_row(
+                        rows, part, entry + thread, past, threads, merging, cache
+                    )
                     own += inside
                     inside_all += entries
                     entry += piece_size * blocks
@@ -251,6 +260,7 @@ def build_add(
         sums = cuda.shared.array(threads, np.int64)
         chosen = cuda.shared.array(threads, np.int64)
         count = cuda.shared.array(1, np.int32)
+        cache = lay_out()
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
         count_entries(rows, vertices, merging, sums)
@@ -258,8 +268,11 @@ def build_add(
             name_vertices(vertices, rows.parts)
         grid_barrier(merging.done, blocks)
         turn = lay_tables(merging, sums, np.int64(1))
-        add_short_rows(rows, merging, sums)
-        add_long_rows(rows, merging, sums, chosen, count)
+        add_short_rows(rows, merging, sums, cache)
+        add_long_rows(rows, merging, sums, chosen, count, cache)
+        if every:
+            cuda.syncthreads()
+            flush(cache, merging)
         turn += 1
         grid_barrier(merging.done, turn * blocks)
         room = merging.offsets[merging.entries.size]
@@ -283,7 +296,7 @@ def build_write(threads: int, each: int) -> Any:
     """Make the kernel that writes the slots in use one after the other, and where rows begin.
 
     Launch: as many blocks as `build_add` had, each for the slots that it counted there. Shared
-    memory: 10 KB.
+    memory: 10 KB. Registers: 39.
     """
     slots = threads * each
     _, base_of, ranked, own_range = gpu_scans.build(threads)

@@ -7,7 +7,7 @@ where its neighbour goes is asked of ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any; longer rows have
 more threads (`gpu_classes`), and wake their neighbours by whole blocks. Shared memory:
-28 KB, with weights 36 KB. Registers: 64, as four blocks a multiprocessor leave, with 300 bytes of a
+33 KB, with weights 41 KB. Registers: 64, as four blocks a multiprocessor leave, with 300 bytes of a
 thread spilled (119 and 138 without that bound).
 """
 

@@ -32,7 +32,7 @@ class Numbering(NamedTuple):
 def build(threads: int) -> Any:
     """Make the kernel.
 
-    Launch: cooperative, any number of blocks. Shared memory: 2 KB. Registers: 40.
+    Launch: cooperative, any number of blocks. Shared memory: 2 KB. Registers: 48.
     """
     announce, base, ranked, own_range = gpu_scans.build(threads)
 

@@ -6,7 +6,7 @@ from it to the rest of its community is brought up to date. Where its neighbours
 ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
-`gpu_moving`. Shared memory: 28 KB, with weights 36 KB. Registers: 64, with 500 bytes of a thread
+`gpu_moving`. Shared memory: 33 KB, with weights 41 KB. Registers: 64, with 500 bytes of a thread
 spilled (158 and 162 without that bound).
 """
 

@@ -121,23 +121,28 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     clear(thread, shared)
                     if lane == 0:
                         shared.own[which] = 0
+                        shared.counts[which] = 0
                     cuda.syncthreads()
                     if v >= 0:
                         own = own_of(v, state)
                         for entry in range(state.indptr[v] + lane, state.indptr[v + 1], lanes):
                             label = entry_label(v, own, entry, state)
                             if label >= 0:
-                                add(
+                                slot = add(
                                     shared.keys, shared.low, shared.high, first, slots, slots,
                                     index_type(label), weight_at(entry, state),
                                 )  # fmt: skip
+                                if slot >= 0:
+                                    number_before = cuda.atomic.add(
+                                        shared.counts, which, np.int32(1)
+                                    )
+                                    shared.used[first + number_before] = slot
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     if v >= 0:
-                        for place in range(first + lane, first + slots, lanes):
+                        for use in range(lane, np.int64(shared.counts[which]), lanes):
+                            place = first + np.int64(shared.used[first + use])
                             label = np.int64(shared.keys[place])
-                            if label < 0:
-                                continue
                             weight = amount(shared.low, shared.high, place) * state.unit
                             if label == apart(own):
                                 shared.own[which] = weight

@@ -18,10 +18,11 @@ def build(
 
     ``arrive`` is called once for each, with where it goes; ``along`` by several threads, each with
     the entries that it goes along: the first, the end and the step. Short rows have ``lanes``
-    threads, long ones a block, and hubs are cut into pieces.
+    threads, longer ones those that evaluate them, and hubs are cut into pieces.
     """
     threads, sizes, hubs = gpu_classes.THREADS, gpu_classes.SIZES, gpu_classes.HUBS
     piece_size, first_piece = gpu_classes.PIECE, gpu_classes.first_piece
+    lanes_of = gpu_classes.lanes_of
 
     @cuda.jit(device=True)
     def goal_at(lists, place):
@@ -30,26 +31,27 @@ def build(
         return np.int64(lists.goals[place])
 
     @cuda.jit(device=True)
-    def visit_row(state, v, goal, stamp, thread, step):
-        if thread == 0:
-            arrive(state, v, goal)
-        along(state, v, goal, stamp, state.indptr[v] + thread, state.indptr[v + 1], step)
-
-    @cuda.jit(device=True)
     def visit(state, lists, offsets, group, stamp, shared):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
-        begin, past = offsets[group * sizes], offsets[(group + 1) * sizes]
-        long, first_hub = offsets[group * sizes + hubs - 1], offsets[group * sizes + hubs]
-        row, rows = (block * threads + thread) // lanes, blocks * threads // lanes
-        for place in range(begin + row, long, rows):
-            goal = goal_at(lists, place)
-            if which == ALL or goal >= 0:
-                visit_row(state, np.int64(lists.members[place]), goal, stamp, thread % lanes, lanes)
-        for place in range(long + block, first_hub, blocks):
-            goal = goal_at(lists, place)
-            if which == ALL or goal >= 0:
-                visit_row(state, np.int64(lists.members[place]), goal, stamp, thread, threads)
+        first_hub, past = offsets[group * sizes + hubs], offsets[(group + 1) * sizes]
+        for length in range(3):
+            begin, end, of_row = offsets[group * sizes], offsets[group * sizes + hubs - 2], lanes
+            if length == 1:
+                begin, end, of_row = end, offsets[group * sizes + hubs - 1], lanes_of(hubs - 2)
+            if length == 2:
+                begin, end, of_row = offsets[group * sizes + hubs - 1], first_hub, threads
+            row, rows = (block * threads + thread) // of_row, blocks * threads // of_row
+            place = begin + row
+            while place < end:
+                goal = goal_at(lists, place)
+                if which == ALL or goal >= 0:
+                    v = np.int64(lists.members[place])
+                    if thread % of_row == 0:
+                        arrive(state, v, goal)
+                    entry = state.indptr[v] + thread % of_row
+                    along(state, v, goal, stamp, entry, state.indptr[v + 1], of_row)
+                place += rows
         for start in range(first_hub, past, threads):
             for item in range(own_hubs(state, lists, start, past, which, shared)):
                 place = shared.listed[item]
