@@ -65,7 +65,9 @@ def build(target: Target) -> ScheduleFunctions:
         before = np.int64(0)
         if sweep > 1:
             before = run.changed[np.uint64(sweep - 2 - schedule.forgotten)]
-        span, level = spans(schedule.classes, sweep, before, schedule.vertices), 0
+        span, level = spans(
+            schedule.classes, sweep, before, schedule.vertices, now[SWEEP.exploring] != 0
+        ), 0
         while plan.levels[level, SPAN] != span:
             level += 1
         now[SWEEP.first_row] = plan.levels[level, FIRST_ROW]
