@@ -92,11 +92,7 @@ def _gpu() -> type[Engine]:
     return GpuEngine
 
 
-ENGINES: dict[DeviceName, Callable[[], type[Engine]]] = {"cpu": _cpu}
-# Its kernels changed after they last ran on a GPU, where they found what a CPU finds. The line goes
-# to `ENGINES` when these have run there: tests/test_traversal_gpu.py, tests/sanitize_traversal.py
-# under memcheck and under racecheck.
-WAITING: dict[DeviceName, Callable[[], type[Engine]]] = {"gpu": _gpu}
+ENGINES: dict[DeviceName, Callable[[], type[Engine]]] = {"cpu": _cpu, "gpu": _gpu}
 
 
 def where_searched(graph: Graph, *methods: str) -> Graph:

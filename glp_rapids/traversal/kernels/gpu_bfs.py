@@ -33,7 +33,8 @@ from glp_rapids.jit.cuda import cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import grid_barrier
 from glp_rapids.traversal.kernels import gpu_frontier, gpu_levels
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Staging, Window
-from glp_rapids.traversal.kernels.gpu_levels import COUNTS, DENSE, FAR, NONE, UNKNOWN, WARP, Queue
+from glp_rapids.traversal.kernels.gpu_levels import DENSE, FAR, NONE, UNKNOWN, WARP
+from glp_rapids.traversal.kernels.gpu_queue import COUNTS, Queue
 
 
 class Words(NamedTuple):

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.traversal.kernels import gpu_frontier
+from glp_rapids.traversal.kernels import gpu_frontier, gpu_queue
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, row_in_window
+from glp_rapids.traversal.kernels.gpu_queue import LONGER, SHORT, STOP
 
 QUEUED = 256  # vertices in the queue of a block
 LONG = 64  # entries of a row that a whole block works on
@@ -19,8 +20,6 @@ DENSE = 8  # entries a vertex of a frontier that is small
 RARE = 16  # if no more than one in so many of the far pile came near, the step is doubled
 WARP = 32
 HOPS_ALONE = 1 << 10  # steps of one block between two barriers, when the others have nothing to do
-# What a block counts, of three steps in turn: short and long rows queued, and whether it must stop.
-SHORT, LONGER, STOP, COUNTS = 0, 3, 6, 9
 
 
 class Words(NamedTuple):
@@ -52,7 +51,7 @@ class Marks(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """In shared memory: two queues of a block, each first of short rows, then of long."""
+    """In shared memory: the queues of a block, see `gpu_queue`, and the distances."""
 
     vertex: Any
     start: Any
@@ -90,6 +89,7 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
     rows_of_block, load_window = functions.rows_of_block, functions.load_window
     ask_around = gpu_frontier.build_ask(asks)
     staged, full = gpu_frontier.STAGED, gpu_frontier.STAGED - threads
+    take_row = gpu_queue.build_take(QUEUED, LONG_QUEUED, LONG, LONGEST)
     room = QUEUED + LONG_QUEUED
 
     @cuda.jit(device=True)
@@ -142,23 +142,10 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
     @cuda.jit(device=True)
     def take(queue, counts, now, step, vertex, start, degree, label):
         """Put a vertex into a queue of the block; tell whether there was room."""
-        if degree <= LONG:
-            slot = cuda.atomic.add(counts, SHORT + step, np.int32(1))
-            if slot >= QUEUED:
-                return False
-        elif degree > LONGEST:
-            return False
-        else:
-            slot = cuda.atomic.add(counts, LONGER + step, np.int32(1))
-            if slot >= LONG_QUEUED:
-                return False
-            slot += QUEUED
-        slot += now * room
-        queue.vertex[slot] = vertex
-        queue.start[slot] = start
-        queue.degree[slot] = np.int32(degree)
-        queue.label[slot] = label
-        return True
+        slot = take_row(queue, counts, now, step, vertex, start, degree)
+        if slot >= 0:
+            queue.label[slot] = label
+        return slot >= 0
 
     @cuda.jit(device=True)
     def relax(

@@ -29,18 +29,17 @@ from glp_rapids.jit.primitives import grid_barrier
 from glp_rapids.traversal.kernels import gpu_frontier, gpu_piles
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Staging, Window
 from glp_rapids.traversal.kernels.gpu_piles import (
-    COUNTS,
     DENSE,
     HOPS_ALONE,
     NUMBER_OF_WORDS,
     RARE,
-    STOP,
     WARP,
     WORDS,
     Far,
     Marks,
     Queue,
 )
+from glp_rapids.traversal.kernels.gpu_queue import COUNTS, STOP
 
 __all__ = ["NUMBER_OF_WORDS", "WORDS", "Marks", "Pace", "build"]
 
