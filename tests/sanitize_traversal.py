@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from glp_rapids import as_graph
-from glp_rapids.traversal.engines import gpu
+from glp_rapids.traversal.engines import Lists, gpu, order_by_level
 from glp_rapids.traversal.engines.cpu import CpuEngine
 
 # As it is; blocks on their own, for few steps or alone; wide levels; from the other side.
@@ -36,6 +36,13 @@ def results(engine, starts):
     yield "sssp", engine.sssp(starts, 1 << 40, starts[:0], True)[:2]
     for distance, summary in engine.bfs_of_each(starts, 1 << 40, True):
         yield "together", (distance, summary)
+    level, deepest = engine.bfs(starts, 1 << 40, False)[::2]
+    order, first_row = order_by_level(level, deepest)
+    lists = Lists(order, *engine.rows_in_order(order), first_row)
+    yield "paths", (engine.count_paths(lists, starts, level),)
+    yield "relaxed", (distance := engine.relax(lists, starts, 1 << 40)[0],)
+    yield "before", (engine.predecessors(starts, distance),)
+    yield "dependencies", (engine.dependencies(starts, False),)
     yield "components", (engine.components(),)
     yield "rows", engine.rows_in_order(starts)
 

@@ -8,9 +8,9 @@ import pytest
 from graphs import GRAPHS, edges, path, power_law_pairs, random_pairs
 from pandas.testing import assert_frame_equal
 
-from glp_rapids import as_graph, bfs, layered_edges, sssp
-from glp_rapids.device import to_host
-from glp_rapids.traversal.engines import cpu, largest
+from glp_rapids import as_graph, betweenness_centrality, bfs, layered_edges, sssp
+from glp_rapids.device import LackOfMemory, to_host
+from glp_rapids.traversal.engines import Lists, cpu, largest, order_by_level
 
 pytestmark = pytest.mark.gpu
 
@@ -239,13 +239,55 @@ def test_a_star_of_many_targets_and_a_step_that_must_grow():
 
 
 def test_layers_are_as_on_a_cpu():
-    for given in LARGER.values():
-        host, device = (as_graph(**given, device=name) for name in ("cpu", "gpu"))
+    for number, given in enumerate(LARGER.values()):
+        dtype = (np.int64, np.float32, np.float64)[number % 3]
+        weights = (np.arange(len(given["graph"])) * 7 % 19).astype(dtype)
+        options = {**given, "graph": given["graph"].assign(weight=weights), "weight": "weight"}
+        host, device = (as_graph(**options, device=name) for name in ("cpu", "gpu"))
         start = host.external(np.array([3]))
         expected, found = layered_edges(host, start), layered_edges(device, start)
         assert_frame_equal(expected.edges(), found.edges())
         assert_frame_equal(expected.path_counts(), found.path_counts())
+        for cutoff in (None, 20):
+            assert_frame_equal(expected.sssp(cutoff=cutoff), found.sssp(cutoff=cutoff))
         assert found.about["device"] == "gpu"
+
+
+def test_streamed_layers_are_as_on_a_cpu():
+    from glp_rapids.traversal.engines import gpu_layers
+
+    for given in LARGER.values():
+        weights = np.arange(len(given["graph"])) * 7 % 19
+        options = {**given, "graph": given["graph"].assign(weight=weights), "weight": "weight"}
+        host, device = engines(options, "out", False)
+        starts = np.array([3, 5], np.int32)
+        level, deepest = host.bfs(starts, 1 << 40, False)[::2]
+        order, first_row = order_by_level(level, deepest)
+        lists = Lists(order, *host.rows_in_order(order), first_row)
+        longest = np.diff(lists.offsets).max()
+        paths, (distance, _) = host.count_paths(lists, starts, level), host.relax(lists, starts, 99)
+        for room in (2 * longest, max(2 * longest, 9000), lists.indices.size):
+            streamed = lists._replace(memory=int(4 * room + gpu_layers.OF_PATHS * level.size))
+            np.testing.assert_array_equal(
+                paths, to_host(device.count_paths(streamed, starts, level))
+            )
+            streamed = lists._replace(memory=int(12 * room + gpu_layers.OF_RELAXING * level.size))
+            found = to_host(device.relax(streamed, starts, 99)[0])
+            np.testing.assert_array_equal(distance, found)
+        short = lists._replace(memory=gpu_layers.OF_RELAXING * level.size)
+        with pytest.raises(LackOfMemory, match="too little for what there is by vertex"):
+            device.relax(short, starts, 99)
+
+
+@pytest.mark.parametrize("endpoints", [False, True])
+def test_betweenness_is_as_on_a_cpu(endpoints):
+    for given in [*(make() for make in GRAPHS.values()), *LARGER.values()]:
+        host, device = (as_graph(**given, device=name) for name in ("cpu", "gpu"))
+        if host.number_of_vertices:
+            k = min(host.number_of_vertices, 3)
+            both = [betweenness_centrality(one, k, endpoints=endpoints) for one in (host, device)]
+            assert_frame_equal(*both)
+            assert both[1].attrs["glp"]["device"] == "gpu"
 
 
 def test_searches_by_several_threads_are_as_by_one():

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from glp_rapids.device import array_module, to_host
+
 if TYPE_CHECKING:
     from glp_rapids.device import DeviceName
     from glp_rapids.graph.graph import Direction, Graph
@@ -36,6 +38,30 @@ class Found(NamedTuple):
 def largest(dtype: np.dtype) -> Any:
     """Return the largest value of a type: the distance of what is not reached, as in cuGraph."""
     return (np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)).max
+
+
+class Lists(NamedTuple):
+    """Edges by layers: the rows of vertices in ``order``, one after the other.
+
+    They begin at ``offsets``, and layers at ``first_row`` in ``order``: one more each. Where a
+    ``memory`` limit is given, in bytes, the lists lie in host memory and come in strips.
+    """
+
+    order: Array
+    offsets: Array
+    indices: Array
+    weights: Array | None
+    first_row: np.ndarray  # on the host
+    memory: int | None = None
+
+
+def order_by_level(level: Array, deepest: int) -> tuple[Array, np.ndarray]:
+    """Return the reached vertices by level and index, and where each level begins there."""
+    xp = array_module(level)
+    reached = xp.flatnonzero(level != largest(level.dtype))
+    order = reached[xp.argsort(level[reached], kind="stable")].astype(level.dtype)
+    layers = xp.arange(deepest + 2, dtype=level.dtype)
+    return order, to_host(xp.searchsorted(level[order], layers)).astype(np.int64)
 
 
 class Engine(Protocol):
@@ -67,6 +93,15 @@ class Engine(Protocol):
 
     def rows_in_order(self, order: Array) -> tuple[Array, Array, Array | None]:
         """Copy the rows of some vertices one after another: offsets, indices, weights."""
+
+    def count_paths(self, lists: Lists, starts: Array, level: Array) -> Array:
+        """Count the paths of fewest edges to every vertex, adding up in the order of the rows."""
+
+    def relax(self, lists: Lists, starts: Array, cutoff: int | float) -> tuple[Array, int]:
+        """Relax layer after layer until nothing changes; return how often all were gone through."""
+
+    def predecessors(self, starts: Array, distance: Array) -> Array:
+        """Find the predecessors of `sssp` for distances that are known; -1 is none."""
 
     def components(self) -> Array:
         """Number the components of the graph without directions by their smallest vertices."""

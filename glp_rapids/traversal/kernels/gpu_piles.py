@@ -19,6 +19,7 @@ LONGEST = 1 << 12  # entries of a row in the queue of a block
 DENSE = 8  # entries a vertex of a frontier that is small
 RARE = 16  # if no more than one in so many of the far pile came near, the step is doubled
 WARP = 32
+AHEAD = 4  # entries of a wide pile that a thread works on at once
 HOPS_ALONE = 1 << 10  # steps of one block between two barriers, when the others have nothing to do
 
 
@@ -88,7 +89,7 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
     append, flush = functions.append, functions.flush
     rows_of_block, load_window = functions.rows_of_block, functions.load_window
     ask_around = gpu_frontier.build_ask(asks)
-    staged, full = gpu_frontier.STAGED, gpu_frontier.STAGED - threads
+    staged, full = gpu_frontier.STAGED, gpu_frontier.STAGED - AHEAD * threads
     take_row = gpu_queue.build_take(QUEUED, LONG_QUEUED, LONG, LONGEST)
     room = QUEUED + LONG_QUEUED
 
@@ -230,11 +231,34 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
         flush(frontier, begin, words, WORDS.appended + (turn + 1) % 3, staging)
 
     @cuda.jit(device=True)
+    def look(indices, weights, window, labels, place):
+        """Return where an entry leads, and how far it is that way."""
+        here = row_in_window(window, threads, place)
+        entry = place + window.shift[here]
+        return indices[entry], labels[here] + weights[entry]
+
+    @cuda.jit(device=True)
+    def sort_in(
+        indptr, vertex, label, limit, frontier, begin, words, turn, pile, far_pile, marks, staging,
+        far, vertices,
+    ):  # fmt: skip
+        """Put a vertex that came nearer into the pile where it belongs."""
+        if label > limit:
+            put_far(vertex, label, far_pile, words, pile, marks, far, vertices)
+        else:
+            degree = indptr[vertex + 1] - indptr[vertex]
+            if degree > 0:
+                put_near(vertex, degree, frontier, begin, words, turn, marks, staging, False)
+
+    @cuda.jit(device=True)
     def expand(
         indptr, indices, weights, distance, limit, frontier, half, words, turn, pile, far_pile,
         marks, staging, far, window, labels, size, entries, pace,
     ):  # fmt: skip
-        """Work on a block's part of the entries of the near pile."""
+        """Work on a block's part of the entries of the near pile.
+
+        A thread asks for what it needs of AHEAD entries before it looks at any.
+        """
         thread, block, blocks = cuda.threadIdx.x, np.int64(cuda.blockIdx.x), cuda.gridDim.x
         vertices = np.int64(distance.size)
         begin, behind = half * vertices, (1 - half) * vertices
@@ -251,28 +275,51 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
             cuda.syncthreads()
             stop = min(last, window.offset[threads])
             while place < stop:
-                new = False
-                if place + thread < stop:
-                    here = row_in_window(window, threads, place + thread)
-                    entry = place + thread + window.shift[here]
-                    v = indices[entry]
-                    through = labels[here] + weights[entry]
-                    nearer = through < distance[v] and through <= pace.cutoff
-                    if nearer and through < cuda.atomic.min(distance, v, through):
-                        new = True
-                        degree = indptr[v + 1] - indptr[v]
-                        if through > limit:
-                            put_far(v, through, far_pile, words, pile, marks, far, vertices)
-                        elif degree > 0:
-                            put_near(
-                                v, degree, frontier, behind, words, turn, marks, staging, False
-                            )
-                waiting += cuda.syncthreads_count(np.int32(new))
+                mine, most = place + thread, stop - 1
+                a, to_a = look(indices, weights, window, labels, min(mine, most))
+                b, to_b = look(indices, weights, window, labels, min(mine + threads, most))
+                c, to_c = look(indices, weights, window, labels, min(mine + 2 * threads, most))
+                d, to_d = look(indices, weights, window, labels, min(mine + 3 * threads, most))
+                of_a, of_b, of_c, of_d = distance[a], distance[b], distance[c], distance[d]
+                near_a = mine < stop and to_a < of_a and to_a <= pace.cutoff
+                near_b = mine + threads < stop and to_b < of_b and to_b <= pace.cutoff
+                near_c = mine + 2 * threads < stop and to_c < of_c and to_c <= pace.cutoff
+                near_d = mine + 3 * threads < stop and to_d < of_d and to_d <= pace.cutoff
+                if near_a:
+                    near_a = to_a < cuda.atomic.min(distance, a, to_a)
+                if near_b:
+                    near_b = to_b < cuda.atomic.min(distance, b, to_b)
+                if near_c:
+                    near_c = to_c < cuda.atomic.min(distance, c, to_c)
+                if near_d:
+                    near_d = to_d < cuda.atomic.min(distance, d, to_d)
+                if near_a:
+                    sort_in(
+                        indptr, a, to_a, limit, frontier, behind, words, turn, pile, far_pile,
+                        marks, staging, far, vertices,
+                    )  # fmt: skip
+                if near_b:
+                    sort_in(
+                        indptr, b, to_b, limit, frontier, behind, words, turn, pile, far_pile,
+                        marks, staging, far, vertices,
+                    )  # fmt: skip
+                if near_c:
+                    sort_in(
+                        indptr, c, to_c, limit, frontier, behind, words, turn, pile, far_pile,
+                        marks, staging, far, vertices,
+                    )  # fmt: skip
+                if near_d:
+                    sort_in(
+                        indptr, d, to_d, limit, frontier, behind, words, turn, pile, far_pile,
+                        marks, staging, far, vertices,
+                    )  # fmt: skip
+                new = near_a or near_b or near_c or near_d
+                waiting += AHEAD * cuda.syncthreads_count(np.int32(new))
                 if waiting > full:
                     flush(frontier, behind, words, word, staging)
                     flush_far(far_pile, words, pile, far, vertices)
                     waiting = 0
-                place += threads
+                place += AHEAD * threads
             place = stop
             row += threads
             cuda.syncthreads()
