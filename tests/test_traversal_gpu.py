@@ -1,6 +1,7 @@
 """Searches on a GPU find what those on a CPU find, value for value."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -277,6 +278,36 @@ def test_streamed_layers_are_as_on_a_cpu():
         short = lists._replace(memory=gpu_layers.OF_RELAXING * level.size)
         with pytest.raises(LackOfMemory, match="too little for what there is by vertex"):
             device.relax(short, starts, 99)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_searches_of_lists_in_host_memory_are_as_on_a_cpu(direction):
+    for name in ("power law", "directed", "grid"):
+        given = LARGER[name]
+        weights = (np.arange(len(given["graph"])) * 7 % 19).astype(np.float64)
+        options = {**given, "graph": given["graph"].assign(weight=weights), "weight": "weight"}
+        graph = as_graph(**options, device="cpu")
+        rows = graph.rows(direction)
+        lists, n = rows.indices.nbytes + rows.weights.nbytes, graph.number_of_vertices
+        limit = max(lists + 16 * n, 72 * n)
+        start = graph.external(np.array([3, 5]))
+        how, there = {"direction": direction}, {"memory_limit": limit, "device": "gpu"}
+        for search in (bfs, sssp, partial(sssp, strategy="wolfpath")):
+            expected = search(graph, start, device="cpu", **how)
+            found = search(graph, start, **how, **there)
+            assert_frame_equal(expected, found)
+            assert found.attrs["glp"]["device"] == "gpu"
+        expected = layered_edges(graph, start, device="cpu", **how)
+        found = layered_edges(graph, start, **how, **there)
+        assert found._search.streams == limit
+        assert_frame_equal(expected.edges(), found.edges())
+        assert_frame_equal(expected.bfs(), found.bfs())
+        assert_frame_equal(expected.path_counts(), found.path_counts())
+        assert_frame_equal(expected.sssp(), found.sssp())
+        with pytest.raises(LackOfMemory, match=r"too little to search .* on the gpu"):
+            bfs(graph, start, memory_limit=1000, device="gpu", **how)
+        with pytest.raises(LackOfMemory, match=r"or pass graph.to\('cpu'\)"):
+            bfs(graph.to("gpu"), start, memory_limit=limit, device="gpu", **how)
 
 
 @pytest.mark.parametrize("endpoints", [False, True])

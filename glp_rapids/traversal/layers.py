@@ -18,8 +18,8 @@ from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import array_module, to_host
 from glp_rapids.frames.kinds import to_frame
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.traversal.engines import Found, Lists, order_by_level
-from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of
+from glp_rapids.traversal.engines import Found
+from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of, lists_of
 from glp_rapids.traversal.sssp import refuse_long_paths
 
 if TYPE_CHECKING:
@@ -43,7 +43,12 @@ class Layer(NamedTuple):
 
 @guarded
 def layered_edges(
-    graph: Any, start: Any, *, direction: Direction = "out", **edges: Unpack[EdgeOptions]
+    graph: Any,
+    start: Any,
+    *,
+    direction: Direction = "out",
+    memory_limit: int | str | None = None,
+    **edges: Unpack[EdgeOptions],
 ) -> LayeredEdges:
     """Store the edges of a graph by the distance of their sources from a start.
 
@@ -57,6 +62,11 @@ def layered_edges(
     direction : {"out", "in", "both"}
         Follow the edges of a directed graph, go against them, or do not mind their direction. With
         "both", a pair of edges (a, b) and (b, a) is two edges from a to b, and two from b to a.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "40GB", that the graph and its layers may take where they are. On a
+        GPU, layers of a graph from host memory that do not fit stay there, pinned, and are
+        streamed in their order by what works on them: as many of the first as fit stay on the GPU,
+        the others come once a pass. None: no limit.
     **edges
         How to read ``graph``; see `as_graph`. ``multigraph`` is "min" by default here.
 
@@ -73,12 +83,13 @@ def layered_edges(
         If ``start`` is empty or has an id that is no vertex.
     TypeError
         If an argument is of another type than described.
+    LackOfMemory
+        If ``memory_limit`` is below what there is by vertex.
 
     Notes
     -----
     A search, a sort of the vertices by distance, and a copy of the rows in that order: O(m + n log
-    n) time; 4 bytes an edge (12 with weights), and 12 a vertex. The layers are in host memory, also
-    those of a graph on a GPU.
+    n) time; 4 bytes an edge (12 with weights), and 12 a vertex, where the graph is.
 
     Examples
     --------
@@ -100,7 +111,7 @@ def layered_edges(
     [1.0, 1.0, 1.0, 1.0]
     """
     edges = {"multigraph": "min", **edges}
-    search = Search(graph, direction, edges, "bfs", "rows_in_order")
+    search = Search(graph, direction, edges, "bfs", "rows_in_order", memory_limit=memory_limit)
     starts = search.vertices(start, "start")
     found = search.engine.bfs(starts, 1 << 40, True)
     return LayeredEdges(search, direction, starts, found)
@@ -124,12 +135,12 @@ class LayeredEdges:
     def __init__(self, search: Search, direction: Direction, starts: Any, found: Found) -> None:
         self._search, self._starts, self._found = search, starts, found
         self._rows = search.graph.rows(direction)
-        order, first_row = order_by_level(found.distance, found.rounds)
-        rows = search.engine.rows_in_order(order)
-        self._lists = Lists(order, *rows, first_row)
+        self._lists = lists_of(search, found)
+        if search.streams is not None:  # what is beside the lists lies where they are
+            self._found = Found(to_host(found.distance), to_host(found.predecessor), found.rounds)
         facts = {"layers": self.number_of_layers, "edges": self.number_of_edges}
         self.about: dict[str, Any] = search.facts(
-            levels=found.rounds, reached=order.size, **facts
+            levels=found.rounds, reached=self._lists.order.size, **facts
         )
 
     @property

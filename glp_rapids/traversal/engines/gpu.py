@@ -64,11 +64,14 @@ class GpuEngine(LayerWork):
         self._graph, self._direction = weakref.ref(graph), direction
         self._opposite = OPPOSITE[direction]
         self._symmetric = not graph.directed or direction == "both"
-        rows = graph.rows(direction)
-        self._rows = CSR(rows.indptr, rows.indices, rows.weights)
+        self._rows = self._placed(graph.rows(direction))
         self._xp = array_module(self._rows.indptr)
         self._indices, self._none = self._some(self._rows.indices), self._xp.zeros(1, np.int32)
         self._rooms: list[gpu_frontier.Frontier] = []  # which nobody works in
+
+    def _placed(self, rows: CSR) -> CSR:
+        """Return rows as kernels read them."""
+        return CSR(rows.indptr, rows.indices, rows.weights)
 
     def _some(self, array: Array) -> Array:
         """Return an array, or one of a single element in the place of an empty one."""
