@@ -246,7 +246,7 @@ BAD = {
         sssp, {"graph": ROADS, "source": 1, "strategy": "wolf"}, ValueError, "strategy must be",
     ),
     "memory limit": (
-        bfs, {**ZERO, "memory_limit": 10, "device": "cpu"}, LackOfMemory, "is .* too little to sea",
+        bfs, {**ZERO, "memory_limit": 10}, LackOfMemory, "is .* too little to sea",
     ),
     "long integers": (
         sssp, {"graph": ROADS.assign(km=2**62), "source": 1, "weight": "km"}, ValueError,
