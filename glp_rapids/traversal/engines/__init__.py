@@ -59,7 +59,8 @@ def order_by_level(level: Array, deepest: int) -> tuple[Array, np.ndarray]:
     """Return the reached vertices by level and index, and where each level begins there."""
     xp = array_module(level)
     reached = xp.flatnonzero(level != largest(level.dtype))
-    order = reached[xp.argsort(level[reached], kind="stable")].astype(level.dtype)
+    keys = level[reached].astype(np.min_scalar_type(deepest))  # short ones are sorted sooner
+    order = reached[xp.argsort(keys, kind="stable")].astype(level.dtype)
     layers = xp.arange(deepest + 2, dtype=level.dtype)
     return order, to_host(xp.searchsorted(level[order], layers)).astype(np.int64)
 

@@ -231,11 +231,15 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
         flush(frontier, begin, words, WORDS.appended + (turn + 1) % 3, staging)
 
     @cuda.jit(device=True)
-    def look(indices, weights, window, labels, place):
+    def row_of_next(window, row, place):
+        """Return the row of an entry, given that of the one before; no row is empty."""
+        return row + 1 if window.offset[row + 1] <= place else row
+
+    @cuda.jit(device=True)
+    def look(indices, weights, window, labels, row, place):
         """Return where an entry leads, and how far it is that way."""
-        here = row_in_window(window, threads, place)
-        entry = place + window.shift[here]
-        return indices[entry], labels[here] + weights[entry]
+        entry = place + window.shift[row]
+        return indices[entry], labels[row] + weights[entry]
 
     @cuda.jit(device=True)
     def sort_in(
@@ -257,7 +261,8 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
     ):  # fmt: skip
         """Work on a block's part of the entries of the near pile.
 
-        A thread asks for what it needs of AHEAD entries before it looks at any.
+        A thread takes AHEAD entries in a row, so it seldom has to search for their row, and asks
+        for what it needs of all before it looks at any.
         """
         thread, block, blocks = cuda.threadIdx.x, np.int64(cuda.blockIdx.x), cuda.gridDim.x
         vertices = np.int64(distance.size)
@@ -275,16 +280,20 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
             cuda.syncthreads()
             stop = min(last, window.offset[threads])
             while place < stop:
-                mine, most = place + thread, stop - 1
-                a, to_a = look(indices, weights, window, labels, min(mine, most))
-                b, to_b = look(indices, weights, window, labels, min(mine + threads, most))
-                c, to_c = look(indices, weights, window, labels, min(mine + 2 * threads, most))
-                d, to_d = look(indices, weights, window, labels, min(mine + 3 * threads, most))
+                mine, most = place + AHEAD * thread, stop - 1
+                row_a = row_in_window(window, threads, min(mine, most))
+                row_b = row_of_next(window, row_a, min(mine + 1, most))
+                row_c = row_of_next(window, row_b, min(mine + 2, most))
+                row_d = row_of_next(window, row_c, min(mine + 3, most))
+                a, to_a = look(indices, weights, window, labels, row_a, min(mine, most))
+                b, to_b = look(indices, weights, window, labels, row_b, min(mine + 1, most))
+                c, to_c = look(indices, weights, window, labels, row_c, min(mine + 2, most))
+                d, to_d = look(indices, weights, window, labels, row_d, min(mine + 3, most))
                 of_a, of_b, of_c, of_d = distance[a], distance[b], distance[c], distance[d]
                 near_a = mine < stop and to_a < of_a and to_a <= pace.cutoff
-                near_b = mine + threads < stop and to_b < of_b and to_b <= pace.cutoff
-                near_c = mine + 2 * threads < stop and to_c < of_c and to_c <= pace.cutoff
-                near_d = mine + 3 * threads < stop and to_d < of_d and to_d <= pace.cutoff
+                near_b = mine + 1 < stop and to_b < of_b and to_b <= pace.cutoff
+                near_c = mine + 2 < stop and to_c < of_c and to_c <= pace.cutoff
+                near_d = mine + 3 < stop and to_d < of_d and to_d <= pace.cutoff
                 if near_a:
                     near_a = to_a < cuda.atomic.min(distance, a, to_a)
                 if near_b:

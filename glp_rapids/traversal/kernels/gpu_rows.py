@@ -15,12 +15,15 @@ from glp_rapids.jit.primitives import upper_bound
 from glp_rapids.traversal.kernels import gpu_frontier
 
 THREADS = 512
+WARP = 32
+RUN = 16  # entries that a thread copies in a row
 
 
 @functools.cache
 def build(threads: int) -> Any:
     """Make the kernel that copies values by entry; ``offsets``: where each row comes to lie."""
     window_rows = threads + 1
+    warp = min(WARP, threads)
     rows_of_block = gpu_frontier.build(threads).rows_of_block
 
     def copy_rows(indptr, values, order, offsets, copied):
@@ -40,8 +43,17 @@ def build(threads: int) -> Any:
                 offset[threads] = offsets[min(row + threads, rows)]
             cuda.syncthreads()
             stop = min(last, offset[threads])
-            for entry in range(place + thread, stop, threads):
-                copied[entry] = values[entry + shift[upper_bound(offset, 0, threads, entry) - 1]]
+            # a warp takes runs of entries: the next one's row is soon found behind the last one's
+            lane, run = thread % warp, warp * RUN
+            for some in range(place + thread // warp * run, stop, threads * RUN):
+                end = min(some + run, stop)
+                at = np.int64(0)
+                if some + lane < end:
+                    at = upper_bound(offset, 0, threads, some + lane) - 1
+                for entry in range(some + lane, end, warp):
+                    while offset[at + 1] <= entry:
+                        at += 1
+                    copied[entry] = values[entry + shift[at]]
             place = stop
             row += threads
             cuda.syncthreads()
