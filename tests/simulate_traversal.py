@@ -30,11 +30,12 @@ from glp_rapids.traversal.kernels import (
 
 # Every simulated thread is a thread of the host.
 gpu_frontier.THREADS = gpu_predecessors.THREADS = gpu_components.THREADS = 4
+gpu_rows.LONG = 3
 gpu_rows.THREADS = gpu_path_sums.THREADS = gpu_relax.THREADS = 4
 gpu_path_sums.WARP, gpu_path_sums.SHORT, gpu_path_sums.MEDIUM = 2, 1, 3
 gpu_layers.COMBINED = 6
 gpu_frontier.LANES = gpu_levels.WARP = gpu_predecessors.WARP = gpu_together.WARP = 2
-gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 20, 4
+gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
 gpu_levels.LONG, gpu_levels.LONG_QUEUED, gpu_levels.LONGEST, gpu_levels.QUEUED = 3, 2, 5, 4
 gpu_piles.LONG, gpu_piles.LONG_QUEUED, gpu_piles.LONGEST, gpu_piles.QUEUED = 3, 2, 5, 4
 gpu_plateaus.THREADS, gpu_plateaus.LANES = 4, 2
@@ -99,7 +100,7 @@ def of_layers(engine, graph, starts):
         lists = Lists(order, *rows, first_row, limits[0])
         yield f"paths {room}", (engine.count_paths(lists, starts, level),)
         for cutoff in (100, 3):
-            distance, _ = engine.relax(lists._replace(memory=limits[1]), starts, cutoff)
+            distance = engine.relax(lists._replace(memory=limits[1]), starts, cutoff).distance
             yield f"relaxed {room} {cutoff}", (distance, engine.predecessors(starts, distance))
     yield "dependencies", (engine.dependencies(starts, len(starts) > 1),)
 

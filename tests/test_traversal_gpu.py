@@ -266,15 +266,18 @@ def test_streamed_layers_are_as_on_a_cpu():
         order, first_row = order_by_level(level, deepest)
         lists = Lists(order, *host.rows_in_order(order), first_row)
         longest = np.diff(lists.offsets).max()
-        paths, (distance, _) = host.count_paths(lists, starts, level), host.relax(lists, starts, 99)
+        paths = host.count_paths(lists, starts, level)
+        distance = host.relax(lists, starts, 99).distance
         for room in (2 * longest, max(2 * longest, 9000), lists.indices.size):
             streamed = lists._replace(memory=int(4 * room + gpu_layers.OF_PATHS * level.size))
             np.testing.assert_array_equal(
                 paths, to_host(device.count_paths(streamed, starts, level))
             )
             streamed = lists._replace(memory=int(12 * room + gpu_layers.OF_RELAXING * level.size))
-            found = to_host(device.relax(streamed, starts, 99)[0])
-            np.testing.assert_array_equal(distance, found)
+            found = device.relax(streamed, starts, 99)
+            np.testing.assert_array_equal(distance, to_host(found.distance))
+            assert found.moved >= 12 * lists.indices.size
+            assert (found.streamed == 0) == (room == lists.indices.size)
         short = lists._replace(memory=gpu_layers.OF_RELAXING * level.size)
         with pytest.raises(LackOfMemory, match="too little for what there is by vertex"):
             device.relax(short, starts, 99)

@@ -213,7 +213,9 @@ class LayeredEdges:
         frame
             ``vertex, distance`` as of `sssp`, to the bit. ``.attrs["glp"]["sweeps"]`` says how
             often all layers were gone through: the paper's order of work takes few sweeps where
-            shortest paths have few edges more than they need, and many elsewhere.
+            shortest paths have few edges more than they need, and many elsewhere. Under a
+            ``memory_limit`` ``layers_streamed`` says how many layers did not stay on the GPU, and
+            ``bytes_over_bus`` what was copied; strips in which nothing changed are left out.
         """
         check_unreachable(unreachable)
         search = self._search.again()
@@ -221,9 +223,10 @@ class LayeredEdges:
             raise ValueError("the graph has no weights; distances in edges are those of bfs()")
         cutoff = cutoff_of(cutoff, self._lists.weights.dtype)
         refuse_long_paths(self._rows)
-        distance, sweeps = search.engine.relax(self._lists, self._starts, cutoff)
-        found = Found(distance, None, sweeps)
-        return search.result(found, unreachable, sweeps=sweeps)
+        done = search.engine.relax(self._lists, self._starts, cutoff)
+        found = Found(done.distance, None, done.sweeps)
+        facts = {"bytes_over_bus": done.moved, "layers_streamed": done.streamed}
+        return search.result(found, unreachable, sweeps=done.sweeps, **facts)
 
     def _read(self, first: int, last: int) -> Layer:
         """Read the edges of some layers that follow one another."""

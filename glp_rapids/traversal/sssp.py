@@ -154,10 +154,10 @@ def _by_layers(
     """Find distances in WolfPath's order of work."""
     engine = search.engine
     level = engine.bfs(starts, 1 << 40, False)
-    distance, sweeps = engine.relax(lists_of(search, level), starts, cutoff)
-    found = _up_to(Found(distance, None, sweeps), targets)
+    done = engine.relax(lists_of(search, level), starts, cutoff)
+    found = _up_to(Found(done.distance, None, done.sweeps), targets)
     before = engine.predecessors(starts, found.distance) if predecessors else None
-    return Found(found.distance, before, sweeps)
+    return found._replace(predecessor=before)
 
 
 def _up_to(found: Found, targets: Array) -> Found:

@@ -65,6 +65,19 @@ def order_by_level(level: Array, deepest: int) -> tuple[Array, np.ndarray]:
     return order, to_host(xp.searchsorted(level[order], layers)).astype(np.int64)
 
 
+class Relaxed(NamedTuple):
+    """What relaxing layer after layer found.
+
+    ``sweeps``: how often all were gone through; ``moved``: bytes that were copied for that;
+    ``streamed``: how many layers did not stay where they are worked on.
+    """
+
+    distance: Array
+    sweeps: int
+    moved: int = 0
+    streamed: int = 0
+
+
 class Engine(Protocol):
     """Searches in one graph in one direction."""
 
@@ -98,8 +111,8 @@ class Engine(Protocol):
     def count_paths(self, lists: Lists, starts: Array, level: Array) -> Array:
         """Count the paths of fewest edges to every vertex, adding up in the order of the rows."""
 
-    def relax(self, lists: Lists, starts: Array, cutoff: int | float) -> tuple[Array, int]:
-        """Relax layer after layer until nothing changes; return how often all were gone through."""
+    def relax(self, lists: Lists, starts: Array, cutoff: int | float) -> Relaxed:
+        """Relax layer after layer until nothing changes."""
 
     def predecessors(self, starts: Array, distance: Array) -> Array:
         """Find the predecessors of `sssp` for distances that are known; -1 is none."""

@@ -12,7 +12,7 @@ import numpy as np
 from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible
 from glp_rapids.jit.parallel import threads_available
-from glp_rapids.traversal.engines import OPPOSITE, Found, Lists, largest
+from glp_rapids.traversal.engines import OPPOSITE, Found, Lists, Relaxed, largest
 from glp_rapids.traversal.kernels import (
     cpu_bfs,
     cpu_brandes,
@@ -218,9 +218,7 @@ class CpuEngine:
         return paths
 
     @interruptible
-    def relax(
-        self, lists: Lists, starts: np.ndarray, cutoff: int | float
-    ) -> tuple[np.ndarray, int]:
+    def relax(self, lists: Lists, starts: np.ndarray, cutoff: int | float) -> Relaxed:
         """Relax layer after layer until nothing changes, on one thread."""
         weights = lists.weights
         unreached = weights.dtype.type(largest(weights.dtype))
@@ -230,7 +228,7 @@ class CpuEngine:
             cpu_layers.relax_all, lists.order, lists.offsets, lists.indices, weights, distance,
             unreached, weights.dtype.type(cutoff),
         )  # fmt: skip
-        return distance, sweeps
+        return Relaxed(distance, sweeps)
 
     @interruptible
     def components(self) -> np.ndarray:

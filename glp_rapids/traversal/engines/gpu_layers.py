@@ -12,7 +12,7 @@ from glp_rapids.device import to_host
 from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.interrupts import call, interruptible
 from glp_rapids.jit.launch import launch_together
-from glp_rapids.traversal.engines import OPPOSITE, Lists, largest, order_by_level
+from glp_rapids.traversal.engines import OPPOSITE, Lists, Relaxed, largest, order_by_level
 from glp_rapids.traversal.engines.strips import Strips
 from glp_rapids.traversal.kernels import cpu_layers, gpu_path_sums, gpu_relax
 
@@ -129,7 +129,7 @@ class LayerWork:
             total[start] += endpoints * (order.size - 1)
         return total
 
-    def relax(self, lists: Lists, starts: Array, cutoff: int | float) -> tuple[Array, int]:
+    def relax(self, lists: Lists, starts: Array, cutoff: int | float) -> Relaxed:
         """Relax layer after layer until nothing changes; strips that nothing fell in stay away."""
         xp, dtype, threads = self._xp, lists.weights.dtype, gpu_relax.THREADS
         unreached = dtype.type(largest(dtype))
@@ -158,4 +158,4 @@ class LayerWork:
                 waits = xp.zeros(order.size + 1, np.int32)
                 xp.cumsum(fallen[order] >= sweeps, dtype=np.int32, out=waits[1:])
                 wanted = np.flatnonzero(np.diff(to_host(waits[of_strips]))).tolist()
-        return distance, max(sweeps, 1)
+            return Relaxed(distance, max(sweeps, 1), strips.moved, strips.layers_streamed)

@@ -80,6 +80,14 @@ class Strips:
         """The bytes that were copied so far."""
         return 0 if self._buffer is None else self._buffer.moved
 
+    @property
+    def layers_streamed(self) -> int:
+        """How many layers do not stay on the device as a whole."""
+        if self._buffer is None:
+            return 0
+        behind = self._lists.first_row[1:]
+        return int((behind > self.first_row[self._stay]).sum())
+
     def combined(self, entries: int) -> np.ndarray:
         """Return where steps begin: layers, small ones that follow one another taken together."""
         first_row = self._lists.first_row

@@ -27,8 +27,8 @@ MOST_ENTRIES = 1 << ENTRY_BITS
 MOST_VERTICES = 1 << (63 - ENTRY_BITS)
 # In shared memory it has 32 bits, so vertices of more neighbours are appended one by one.
 STAGED_BITS = 20
-STAGED = 2047  # vertices
-LONGEST_STAGED = 1 << 9
+STAGED = 1023  # vertices
+LONGEST_STAGED = 1 << 10
 
 
 # Where vertices that are near have numbers that are near, as those of road networks, a search comes

@@ -10,16 +10,17 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.traversal.kernels import gpu_frontier, gpu_queue
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, row_in_window
-from glp_rapids.traversal.kernels.gpu_queue import LONGER, SHORT, STOP
+from glp_rapids.traversal.kernels.gpu_queue import COUNTS, LONGER, SHORT, STOP
 
-QUEUED = 256  # vertices in the queue of a block
+QUEUED = 480  # vertices in the queue of a block
 LONG = 64  # entries of a row that a whole block works on
 LONG_QUEUED = 32  # such rows
 LONGEST = 1 << 12  # entries of a row in the queue of a block
 DENSE = 8  # entries a vertex of a frontier that is small
 RARE = 16  # if no more than one in so many of the far pile came near, the step is doubled
 WARP = 32
-AHEAD = 4  # entries of a wide pile that a thread works on at once
+AHEAD = 2  # entries of a wide pile that a thread works on at once
+LISTED = COUNTS  # where the block counts what it has listed, behind what `gpu_queue` counts
 HOPS_ALONE = 1 << 10  # steps of one block between two barriers, when the others have nothing to do
 
 
@@ -89,7 +90,7 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
     append, flush = functions.append, functions.flush
     rows_of_block, load_window = functions.rows_of_block, functions.load_window
     ask_around = gpu_frontier.build_ask(asks)
-    staged, full = gpu_frontier.STAGED, gpu_frontier.STAGED - AHEAD * threads
+    staged, full = gpu_frontier.STAGED, gpu_frontier.STAGED - threads
     take_row = gpu_queue.build_take(QUEUED, LONG_QUEUED, LONG, LONGEST)
     room = QUEUED + LONG_QUEUED
 
@@ -231,13 +232,9 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
         flush(frontier, begin, words, WORDS.appended + (turn + 1) % 3, staging)
 
     @cuda.jit(device=True)
-    def row_of_next(window, row, place):
-        """Return the row of an entry, given that of the one before; no row is empty."""
-        return row + 1 if window.offset[row + 1] <= place else row
-
-    @cuda.jit(device=True)
-    def look(indices, weights, window, labels, row, place):
+    def look(indices, weights, window, labels, place):
         """Return where an entry leads, and how far it is that way."""
+        row = row_in_window(window, threads, place)
         entry = place + window.shift[row]
         return indices[entry], labels[row] + weights[entry]
 
@@ -255,14 +252,40 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
                 put_near(vertex, degree, frontier, begin, words, turn, marks, staging, False)
 
     @cuda.jit(device=True)
+    def sort_listed(
+        indptr, limit, frontier, begin, words, turn, pile, far_pile, marks, staging, far, vertices,
+        queue, counts, waiting,
+    ):  # fmt: skip
+        """Sort all that the block has listed into piles, and return how much is staged."""
+        number, thread = counts[LISTED], cuda.threadIdx.x
+        for some in range(0, number, threads):
+            there = some + thread < number
+            if there:
+                sort_in(
+                    indptr, queue.vertex[some + thread], queue.label[some + thread], limit,
+                    frontier, begin, words, turn, pile, far_pile, marks, staging, far, vertices,
+                )  # fmt: skip
+            waiting += cuda.syncthreads_count(np.int32(there))
+            if waiting > full:
+                flush(frontier, begin, words, WORDS.appended + (turn + 1) % 3, staging)
+                flush_far(far_pile, words, pile, far, vertices)
+                waiting = np.int64(0)
+        cuda.syncthreads()
+        if thread == 0:
+            counts[LISTED] = 0
+        cuda.syncthreads()
+        return waiting
+
+    @cuda.jit(device=True)
     def expand(
         indptr, indices, weights, distance, limit, frontier, half, words, turn, pile, far_pile,
-        marks, staging, far, window, labels, size, entries, pace,
+        marks, staging, far, window, labels, queue, counts, size, entries, pace,
     ):  # fmt: skip
         """Work on a block's part of the entries of the near pile.
 
-        A thread takes AHEAD entries in a row, so it seldom has to search for their row, and asks
-        for what it needs of all before it looks at any.
+        Few entries bring a vertex nearer, but hardly a warp has none, and to put it into a pile
+        takes several trips to memory. So the block lists them, where its queues are else, and sorts
+        them in when many are there.
         """
         thread, block, blocks = cuda.threadIdx.x, np.int64(cuda.blockIdx.x), cuda.gridDim.x
         vertices = np.int64(distance.size)
@@ -272,7 +295,7 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
         if place >= last:
             return
         row = rows_of_block(frontier.offset, begin, size, place)
-        waiting = np.int64(0)
+        waiting, listed = np.int64(0), np.int64(0)
         while place < last:
             u = load_window(indptr, frontier, begin, size, entries, row, window)
             if u >= 0:
@@ -280,58 +303,38 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
             cuda.syncthreads()
             stop = min(last, window.offset[threads])
             while place < stop:
-                mine, most = place + AHEAD * thread, stop - 1
-                row_a = row_in_window(window, threads, min(mine, most))
-                row_b = row_of_next(window, row_a, min(mine + 1, most))
-                row_c = row_of_next(window, row_b, min(mine + 2, most))
-                row_d = row_of_next(window, row_c, min(mine + 3, most))
-                a, to_a = look(indices, weights, window, labels, row_a, min(mine, most))
-                b, to_b = look(indices, weights, window, labels, row_b, min(mine + 1, most))
-                c, to_c = look(indices, weights, window, labels, row_c, min(mine + 2, most))
-                d, to_d = look(indices, weights, window, labels, row_d, min(mine + 3, most))
-                of_a, of_b, of_c, of_d = distance[a], distance[b], distance[c], distance[d]
+                mine, other = place + thread, place + threads + thread
+                a, to_a = look(indices, weights, window, labels, min(mine, stop - 1))
+                b, to_b = look(indices, weights, window, labels, min(other, stop - 1))
+                of_a, of_b = distance[a], distance[b]
                 near_a = mine < stop and to_a < of_a and to_a <= pace.cutoff
-                near_b = mine + 1 < stop and to_b < of_b and to_b <= pace.cutoff
-                near_c = mine + 2 < stop and to_c < of_c and to_c <= pace.cutoff
-                near_d = mine + 3 < stop and to_d < of_d and to_d <= pace.cutoff
+                near_b = other < stop and to_b < of_b and to_b <= pace.cutoff
+                # nobody waits for what was there: who lists a vertex twice puts it in once
                 if near_a:
-                    near_a = to_a < cuda.atomic.min(distance, a, to_a)
+                    cuda.atomic.min(distance, a, to_a)
+                    slot = cuda.atomic.add(counts, LISTED, np.int32(1))
+                    queue.vertex[slot] = a
+                    queue.label[slot] = to_a
                 if near_b:
-                    near_b = to_b < cuda.atomic.min(distance, b, to_b)
-                if near_c:
-                    near_c = to_c < cuda.atomic.min(distance, c, to_c)
-                if near_d:
-                    near_d = to_d < cuda.atomic.min(distance, d, to_d)
-                if near_a:
-                    sort_in(
-                        indptr, a, to_a, limit, frontier, behind, words, turn, pile, far_pile,
-                        marks, staging, far, vertices,
+                    cuda.atomic.min(distance, b, to_b)
+                    slot = cuda.atomic.add(counts, LISTED, np.int32(1))
+                    queue.vertex[slot] = b
+                    queue.label[slot] = to_b
+                listed += AHEAD * cuda.syncthreads_count(np.int32(near_a or near_b))
+                if listed > 2 * room - AHEAD * threads:
+                    waiting = sort_listed(
+                        indptr, limit, frontier, behind, words, turn, pile, far_pile, marks,
+                        staging, far, vertices, queue, counts, waiting,
                     )  # fmt: skip
-                if near_b:
-                    sort_in(
-                        indptr, b, to_b, limit, frontier, behind, words, turn, pile, far_pile,
-                        marks, staging, far, vertices,
-                    )  # fmt: skip
-                if near_c:
-                    sort_in(
-                        indptr, c, to_c, limit, frontier, behind, words, turn, pile, far_pile,
-                        marks, staging, far, vertices,
-                    )  # fmt: skip
-                if near_d:
-                    sort_in(
-                        indptr, d, to_d, limit, frontier, behind, words, turn, pile, far_pile,
-                        marks, staging, far, vertices,
-                    )  # fmt: skip
-                new = near_a or near_b or near_c or near_d
-                waiting += AHEAD * cuda.syncthreads_count(np.int32(new))
-                if waiting > full:
-                    flush(frontier, behind, words, word, staging)
-                    flush_far(far_pile, words, pile, far, vertices)
-                    waiting = 0
+                    listed = np.int64(0)
                 place += AHEAD * threads
             place = stop
             row += threads
             cuda.syncthreads()
+        sort_listed(
+            indptr, limit, frontier, behind, words, turn, pile, far_pile, marks, staging, far,
+            vertices, queue, counts, waiting,
+        )  # fmt: skip
         flush(frontier, behind, words, word, staging)
 
     @cuda.jit(device=True)

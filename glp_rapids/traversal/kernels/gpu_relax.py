@@ -72,8 +72,8 @@ def build(threads: int, dtype: Any) -> Any:
                         if here != unreached:
                             v = indices[entry - base]
                             through = here + weights[entry - base]
-                            nearer = through < distance[v] and through <= cutoff
-                            if nearer and through < cuda.atomic.min(distance, v, through):
+                            if through < distance[v] and through <= cutoff:
+                                cuda.atomic.min(distance, v, through)
                                 fallen[v] = turn
                 place = stop
                 row += threads
