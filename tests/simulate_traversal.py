@@ -30,10 +30,10 @@ from glp_rapids.traversal.kernels import (
 
 # Every simulated thread is a thread of the host.
 gpu_frontier.THREADS = gpu_predecessors.THREADS = gpu_components.THREADS = 4
-gpu_rows.LONG = 3
 gpu_rows.THREADS = gpu_path_sums.THREADS = gpu_relax.THREADS = 4
 gpu_path_sums.WARP, gpu_path_sums.SHORT, gpu_path_sums.MEDIUM = 2, 1, 3
 gpu_layers.COMBINED = 6
+gpu_layers.RELAXED_TYPES = tuple(map(np.dtype, ("int64", "float32", "float64")))
 gpu_frontier.LANES = gpu_levels.WARP = gpu_predecessors.WARP = gpu_together.WARP = 2
 gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
 gpu_levels.LONG, gpu_levels.LONG_QUEUED, gpu_levels.LONGEST, gpu_levels.QUEUED = 3, 2, 5, 4
@@ -94,13 +94,12 @@ def of_layers(engine, graph, starts):
     rows = engine.rows_in_order(order)
     longest, n = max(np.diff(rows[0]).max(), 1), graph.number_of_vertices
     for room in (0, 2 * longest, 5 * longest):
-        sizes = 4 * room, (4 + rows[2].itemsize) * room
-        beside = gpu_layers.OF_PATHS * n, gpu_layers.OF_RELAXING * n
-        limits = [int(sum(both)) if room else None for both in zip(sizes, beside, strict=True)]
-        lists = Lists(order, *rows, first_row, limits[0])
-        yield f"paths {room}", (engine.count_paths(lists, starts, level),)
+        limit = (4 + rows[2].itemsize) * room + gpu_layers.OF_RELAXING * n if room else None
+        lists = Lists(order, *rows, first_row, None if limit is None else int(limit))
+        if not room:
+            yield "paths", (engine.count_paths(lists, starts, level),)
         for cutoff in (100, 3):
-            distance = engine.relax(lists._replace(memory=limits[1]), starts, cutoff).distance
+            distance = engine.relax(lists, starts, cutoff).distance
             yield f"relaxed {room} {cutoff}", (distance, engine.predecessors(starts, distance))
     yield "dependencies", (engine.dependencies(starts, len(starts) > 1),)
 

@@ -266,13 +266,8 @@ def test_streamed_layers_are_as_on_a_cpu():
         order, first_row = order_by_level(level, deepest)
         lists = Lists(order, *host.rows_in_order(order), first_row)
         longest = np.diff(lists.offsets).max()
-        paths = host.count_paths(lists, starts, level)
         distance = host.relax(lists, starts, 99).distance
         for room in (2 * longest, max(2 * longest, 9000), lists.indices.size):
-            streamed = lists._replace(memory=int(4 * room + gpu_layers.OF_PATHS * level.size))
-            np.testing.assert_array_equal(
-                paths, to_host(device.count_paths(streamed, starts, level))
-            )
             streamed = lists._replace(memory=int(12 * room + gpu_layers.OF_RELAXING * level.size))
             found = device.relax(streamed, starts, 99)
             np.testing.assert_array_equal(distance, to_host(found.distance))
@@ -284,10 +279,10 @@ def test_streamed_layers_are_as_on_a_cpu():
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_searches_of_lists_in_host_memory_are_as_on_a_cpu(direction):
+def test_searches_of_what_does_not_fit_are_as_on_a_cpu(direction):
     for name in ("power law", "directed", "grid"):
         given = LARGER[name]
-        weights = (np.arange(len(given["graph"])) * 7 % 19).astype(np.float64)
+        weights = np.arange(len(given["graph"])) * 7 % 19
         options = {**given, "graph": given["graph"].assign(weight=weights), "weight": "weight"}
         graph = as_graph(**options, device="cpu")
         rows = graph.rows(direction)
@@ -299,7 +294,6 @@ def test_searches_of_lists_in_host_memory_are_as_on_a_cpu(direction):
             expected = search(graph, start, device="cpu", **how)
             found = search(graph, start, **how, **there)
             assert_frame_equal(expected, found)
-            assert found.attrs["glp"]["device"] == "gpu"
         expected = layered_edges(graph, start, device="cpu", **how)
         found = layered_edges(graph, start, **how, **there)
         assert found._search.streams == limit
@@ -308,7 +302,7 @@ def test_searches_of_lists_in_host_memory_are_as_on_a_cpu(direction):
         assert_frame_equal(expected.path_counts(), found.path_counts())
         assert_frame_equal(expected.sssp(), found.sssp())
         with pytest.raises(LackOfMemory, match=r"too little to search .* on the gpu"):
-            bfs(graph, start, memory_limit=1000, device="gpu", **how)
+            layered_edges(graph, start, memory_limit=1000, device="gpu", **how)
         with pytest.raises(LackOfMemory, match=r"or pass graph.to\('cpu'\)"):
             bfs(graph.to("gpu"), start, memory_limit=limit, device="gpu", **how)
 

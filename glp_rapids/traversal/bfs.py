@@ -46,9 +46,8 @@ def bfs(
         How vertices come out that were not reached: with the largest value that ``distance`` can
         hold, as in cuGraph, so that ``cugraph.filter_unreachable`` works; with a null; not at all.
     memory_limit : int or str, optional
-        Bytes, or a text such as "40GB", that the graph and the search may take where they are. On a
-        GPU, a graph from host memory that does not fit stays there: its neighbour lists are pinned,
-        and rows are read over the bus when the search comes to them. None: no limit.
+        Bytes, or a text such as "40GB", that the graph and the search may take where they are. One
+        from host memory that does not fit the GPU is searched where it is. None: no limit.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -71,7 +70,7 @@ def bfs(
     TypeError
         If an argument is of another type than described.
     LackOfMemory
-        If ``memory_limit`` is below what even a graph whose lists lie elsewhere takes.
+        If the graph does not fit ``memory_limit`` where it is.
 
     Notes
     -----

@@ -63,10 +63,10 @@ def layered_edges(
         Follow the edges of a directed graph, go against them, or do not mind their direction. With
         "both", a pair of edges (a, b) and (b, a) is two edges from a to b, and two from b to a.
     memory_limit : int or str, optional
-        Bytes, or a text such as "40GB", that the graph and its layers may take where they are. On a
-        GPU, layers of a graph from host memory that do not fit stay there, pinned, and are
-        streamed in their order by what works on them: as many of the first as fit stay on the GPU,
-        the others come once a pass. None: no limit.
+        Bytes, or a text such as "40GB", that the graph, or what works on its layers, may take. A
+        graph from host memory that does not fit the GPU is searched there; its layers stay there,
+        pinned, and `LayeredEdges.sssp` streams them in their order: as many of the first as fit
+        stay on the GPU, the others come once a pass. None: no limit.
     **edges
         How to read ``graph``; see `as_graph`. ``multigraph`` is "min" by default here.
 
@@ -213,7 +213,8 @@ class LayeredEdges:
         frame
             ``vertex, distance`` as of `sssp`, to the bit. ``.attrs["glp"]["sweeps"]`` says how
             often all layers were gone through: the paper's order of work takes few sweeps where
-            shortest paths have few edges more than they need, and many elsewhere. Under a
+            shortest paths have few edges more than they need, and many elsewhere. On a GPU they
+            are relaxed there if weights are integers, else on the host. Under a
             ``memory_limit`` ``layers_streamed`` says how many layers did not stay on the GPU, and
             ``bytes_over_bus`` what was copied; strips in which nothing changed are left out.
         """

@@ -1,4 +1,4 @@
-"""Where a graph is searched under a limit of memory: where it was asked for, as far as it fits."""
+"""Where a graph is searched under a limit of memory: where it was asked for, or on the host."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction
     from glp_rapids.traversal.engines import Engine
 
-# Bytes a vertex that a search takes beside neighbour lists, offsets and result included.
-BESIDE_LISTS = {"bfs": 48, "sssp": 72, "rows_in_order": 48}
+BYTES_A_VERTEX = 72  # that a search takes beside neighbour lists, offsets and result included
 
 
 class Place(NamedTuple):
-    """A graph, the engine that searches it, and the limit if its lists lie in host memory."""
+    """A graph, its engine, and the limit if a GPU gets its layers from the host."""
 
     graph: Graph
     engine: Engine
@@ -34,7 +33,7 @@ def place_within(
     Raises
     ------
     LackOfMemory
-        There is none: not even what there is a vertex fits, or the lists cannot be pinned.
+        There is none.
     """
     device = choose(edges.get("device"))
     stays = isinstance(graph, Graph) and graph.device == "gpu" and device == "gpu"
@@ -42,20 +41,21 @@ def place_within(
     rows = made.rows(direction)
     parts = (rows.indices, rows.weights)
     lists = sum(part.nbytes for part in parts if part is not None)
-    beside = made.number_of_vertices * max(BESIDE_LISTS.get(method, 0) for method in methods)
+    beside = made.number_of_vertices * BYTES_A_VERTEX
     if lists + beside <= limit:
         here = where_searched(made.to(device), *methods)
         return Place(here, engine_for(here, direction), None)
-    pinnable = device == "gpu" and not stays and beside <= limit
-    if pinnable:
-        from glp_rapids.traversal.engines.gpu_pinned import PinnedGpuEngine
+    if device == "gpu" and not stays:
+        if "rows_in_order" not in methods:
+            return Place(made, engine_for(made, direction), None)
+        if beside <= limit:
+            from glp_rapids.traversal.engines.gpu_pinned import PinnedLayersEngine
 
-        if PinnedGpuEngine.serves(made):
-            make = partial(PinnedGpuEngine, made, direction)
-            engine = made.keep(("pinned traversal engine", direction), make)
+            make = partial(PinnedLayersEngine, made, direction)
+            engine = made.keep(("pinned layers engine", direction), make)
             return Place(made, engine, limit)
     needed = beside if device == "gpu" and not stays else lists + beside
-    mend = ", or pass graph.to('cpu'), whose lists are read from there" if stays else ""
+    mend = ", or pass graph.to('cpu')" if stays else ""
     raise LackOfMemory(
         f"graph: memory_limit={limit:,} bytes is {needed - limit:,} too little to search "
         f"{made.number_of_vertices:,} vertices and {made.number_of_edges:,} entries on the "

@@ -70,9 +70,9 @@ def sssp(
         The order of work; the result is the same. "wolfpath" relaxes the edges layer by layer, of
         all kinds, until nothing changes: see `LayeredEdges.sssp`.
     memory_limit : int or str, optional
-        Bytes, or a text such as "40GB", that the graph and the search may take where they are. On a
-        GPU, a graph from host memory that does not fit stays there: its neighbour lists are pinned,
-        and rows are read over the bus when the search comes to them. None: no limit.
+        Bytes, or a text such as "40GB", that the graph and the search may take where they are. One
+        from host memory that does not fit the GPU stays there and is searched there; with
+        ``strategy="wolfpath"`` its layers are streamed to the GPU. None: no limit.
     **edges
         ``destination``, ``directed``, ``vertices``, ``device`` and ``multigraph`` (here "min" by
         default) as in `as_graph`.
@@ -98,7 +98,7 @@ def sssp(
     TypeError
         If an argument is of another type than described.
     LackOfMemory
-        If ``memory_limit`` is below what even a graph whose lists lie elsewhere takes.
+        If the graph does not fit ``memory_limit`` where it is.
 
     Notes
     -----
@@ -125,7 +125,7 @@ def sssp(
     check_choice("strategy", strategy, STRATEGIES, "'near-far' or 'wolfpath'")
     cutoff_of(cutoff, np.dtype(np.float64))
     edges = {"multigraph": "min", **edges, "weight": weight}
-    methods = ("bfs", "sssp") if strategy == "near-far" else ("bfs", "sssp", "relax")
+    methods = ("bfs", "sssp") if strategy == "near-far" else ("bfs", "sssp", "rows_in_order")
     search = Search(graph, direction, edges, *methods, memory_limit=memory_limit)
     starts = search.vertices(source, "source")
     ends = starts[:0] if targets is None else search.vertices(targets, "targets")

@@ -26,9 +26,12 @@ Array = Any
 LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
 COMBINED = 1 << 17  # entries of layers that are relaxed together
 BLOCKS_A_MULTIPROCESSOR = 4
-# Bytes a vertex beside the lists: order, offsets, level and paths; order, offsets, distance, when
-# it fell last, and what is made to tell which strips are to come.
-OF_PATHS, OF_RELAXING = 24, 40
+# Bytes a vertex beside the lists: order, offsets, distance, when it fell last, and what is made to
+# tell which strips are to come.
+OF_RELAXING = 40
+# Of weights whose layers a GPU relaxes: others wait until that has run on one and agreed, and are
+# relaxed on the host.
+RELAXED_TYPES = (np.dtype(np.int64),)
 
 
 class LayerWork:
@@ -44,37 +47,19 @@ class LayerWork:
     def count_paths(self, lists: Lists, starts: Array, level: Array) -> Array:
         """Count the paths of fewest edges to every vertex.
 
-        Undirected, the edges back in a vertex's own row are those that lead to it, so layers that
-        are streamed come once. Directed layers in host memory are counted there.
+        Undirected, the edges back in a vertex's own row are those that lead to it.
         """
         xp = self._xp
-        if lists.memory is not None and not self._symmetric:
-            paths = np.zeros(level.size)
-            paths[to_host(starts)] = 1.0
-            lists = map(to_host, lists[:3])
-            interruptible(call)(cpu_layers.count_paths, *lists, to_host(level), paths)
-            return paths
         paths, unused = xp.zeros(level.size), xp.zeros(1)
-        paths[xp.asarray(starts)] = 1.0
-        level, order = xp.asarray(level), xp.asarray(lists.order)
+        paths[starts] = 1.0
         levels = lists.first_row[1:]
-        if not self._symmetric:
-            rows = self._graph().rows(OPPOSITE[self._direction])
-            bounds = xp.asarray(levels)
-            self._sum(
-                True, True, rows.indptr, 0, rows.indices, order, bounds, (0, levels.size - 1),
-                level, paths, unused,
-            )  # fmt: skip
-            return paths
-        with Strips(lists._replace(weights=None), xp, OF_PATHS * level.size) as strips:
-            bounds = np.union1d(levels, strips.first_row[strips.first_row > levels[0]])
-            offsets, on_device = xp.asarray(lists.offsets), xp.asarray(bounds)
-            parts = np.searchsorted(bounds, strips.first_row)
-            for strip, base in strips.each(range(strips.number)):
-                self._sum(
-                    True, False, offsets, base, strips.indices, order, on_device,
-                    parts[strip : strip + 2].tolist(), level, paths, unused,
-                )  # fmt: skip
+        rows = self._rows if self._symmetric else self._graph().rows(OPPOSITE[self._direction])
+        by_vertex = not self._symmetric
+        of_rows = (rows.indptr, rows.indices) if by_vertex else (lists.offsets, lists.indices)
+        self._sum(
+            True, by_vertex, of_rows[0], 0, of_rows[1], lists.order, xp.asarray(levels),
+            (0, levels.size - 1), level, paths, unused,
+        )  # fmt: skip
         return paths
 
     def _sum(
@@ -88,14 +73,11 @@ class LayerWork:
         kernel = gpu_path_sums.build(threads, counts, by_vertex)
         parts = list(pairwise([*range(levels[0], levels[1], LEVELS_A_LAUNCH), levels[1]]))
         for first, last in parts if counts else reversed(parts):
-            self._launch_together(
+            _launch_together(
                 kernel, threads, offsets, np.int64(base), indices, order, bounds,
                 np.int64(first), np.int64(last), level, paths, dependency,
                 self._xp.zeros(1, np.int64),
             )  # fmt: skip
-
-    def _launch_together(self, kernel: Any, threads: int, *arguments: Any) -> None:
-        launch_together(kernel, multiprocessors() * BLOCKS_A_MULTIPROCESSOR, threads, *arguments)
 
     def dependencies(self, sources: Array, endpoints: bool) -> Array:
         """Add up the dependencies of each source on every vertex, one source after the other."""
@@ -130,32 +112,50 @@ class LayerWork:
         return total
 
     def relax(self, lists: Lists, starts: Array, cutoff: int | float) -> Relaxed:
-        """Relax layer after layer until nothing changes; strips that nothing fell in stay away."""
-        xp, dtype, threads = self._xp, lists.weights.dtype, gpu_relax.THREADS
+        """Relax layer after layer until nothing changes."""
+        xp, vertices, dtype = self._xp, self._rows.number_of_vertices, lists.weights.dtype
+        if dtype in RELAXED_TYPES:
+            return relax(xp, lists, vertices, starts, cutoff)
         unreached = dtype.type(largest(dtype))
-        vertices = self._rows.number_of_vertices
-        distance = xp.full(vertices, unreached, dtype)
-        fallen = xp.full(vertices, -1, np.int32)
-        starts = xp.asarray(starts)
-        distance[starts], fallen[starts] = 0, 0
-        order, offsets = xp.asarray(lists.order), xp.asarray(lists.offsets)
-        kernel, sweeps = gpu_relax.build(threads, dtype.type), 0
-        with Strips(lists, xp, OF_RELAXING * vertices) as strips:
-            bounds = strips.combined(COMBINED)
-            parts, on_device = np.searchsorted(bounds, strips.first_row), xp.asarray(bounds)
-            of_strips, wanted = xp.asarray(strips.first_row), list(range(strips.number))
-            while wanted:
-                sweeps += 1
-                for strip, base in strips.each(wanted):
-                    first, last = parts[strip : strip + 2].tolist()
-                    for begin in range(first, last, LEVELS_A_LAUNCH):
-                        self._launch_together(
-                            kernel, threads, offsets, np.int64(base), strips.indices,
-                            strips.weights, order, on_device, np.int64(begin),
-                            np.int64(min(begin + LEVELS_A_LAUNCH, last)), distance, unreached,
-                            dtype.type(cutoff), fallen, np.int32(sweeps), xp.zeros(1, np.int64),
-                        )  # fmt: skip
-                waits = xp.zeros(order.size + 1, np.int32)
-                xp.cumsum(fallen[order] >= sweeps, dtype=np.int32, out=waits[1:])
-                wanted = np.flatnonzero(np.diff(to_host(waits[of_strips]))).tolist()
-            return Relaxed(distance, max(sweeps, 1), strips.moved, strips.layers_streamed)
+        distance = np.full(vertices, unreached)
+        distance[to_host(starts)] = 0
+        sweeps = interruptible(call)(
+            cpu_layers.relax_all, *map(to_host, lists[:4]), distance, unreached,
+            dtype.type(cutoff),
+        )  # fmt: skip
+        return Relaxed(xp.asarray(distance), sweeps)
+
+
+def _launch_together(kernel: Any, threads: int, *arguments: Any) -> None:
+    launch_together(kernel, multiprocessors() * BLOCKS_A_MULTIPROCESSOR, threads, *arguments)
+
+
+def relax(xp: Any, lists: Lists, vertices: int, starts: Array, cutoff: int | float) -> Relaxed:
+    """Relax layer after layer until nothing changes; strips that nothing fell in stay away."""
+    dtype, threads = lists.weights.dtype, gpu_relax.THREADS
+    unreached = dtype.type(largest(dtype))
+    distance = xp.full(vertices, unreached, dtype)
+    fallen = xp.full(vertices, -1, np.int32)
+    starts = xp.asarray(starts)
+    distance[starts], fallen[starts] = 0, 0
+    order, offsets = xp.asarray(lists.order), xp.asarray(lists.offsets)
+    kernel, sweeps = gpu_relax.build(threads, dtype.type), 0
+    with Strips(lists, xp, OF_RELAXING * vertices) as strips:
+        bounds = strips.combined(COMBINED)
+        parts, on_device = np.searchsorted(bounds, strips.first_row), xp.asarray(bounds)
+        of_strips, wanted = xp.asarray(strips.first_row), list(range(strips.number))
+        while wanted:
+            sweeps += 1
+            for strip, base in strips.each(wanted):
+                first, last = parts[strip : strip + 2].tolist()
+                for begin in range(first, last, LEVELS_A_LAUNCH):
+                    _launch_together(
+                        kernel, threads, offsets, np.int64(base), strips.indices,
+                        strips.weights, order, on_device, np.int64(begin),
+                        np.int64(min(begin + LEVELS_A_LAUNCH, last)), distance, unreached,
+                        dtype.type(cutoff), fallen, np.int32(sweeps), xp.zeros(1, np.int64),
+                    )  # fmt: skip
+            waits = xp.zeros(order.size + 1, np.int32)
+            xp.cumsum(fallen[order] >= sweeps, dtype=np.int32, out=waits[1:])
+            wanted = np.flatnonzero(np.diff(to_host(waits[of_strips]))).tolist()
+        return Relaxed(distance, max(sweeps, 1), strips.moved, strips.layers_streamed)

@@ -1,8 +1,7 @@
-"""Searches on a GPU in a graph whose neighbour lists stay in host memory.
+"""Layers of a graph in host memory that a GPU works on, as far as they do not fit there.
 
-They are pinned there, and kernels read a row when they come to it, over the bus: a breadth-first
-search reads every row once, for `sssp` as often as a vertex is worked on. Nothing is searched from
-the other side, which would read rows again, and predecessors take one pass over all lists in order.
+The graph is searched on the host. Its layers are pinned there, and come to the GPU in strips when
+they are relaxed.
 """
 
 from __future__ import annotations
@@ -11,45 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.device import LackOfMemory, module_on, to_host
-from glp_rapids.graph.rows import CSR
+from glp_rapids.device import module_on, to_host
 from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.outofcore import pinned
-from glp_rapids.traversal.engines.gpu import GpuEngine
+from glp_rapids.traversal.engines import Lists, Relaxed
+from glp_rapids.traversal.engines.cpu import CpuEngine
+from glp_rapids.traversal.engines.gpu_layers import RELAXED_TYPES, relax
 
 if TYPE_CHECKING:
-    from glp_rapids.graph.graph import Graph
-
-Array = Any
+    from glp_rapids.graph.graph import Direction, Graph
 
 
-class PinnedGpuEngine(GpuEngine):
-    """Searches in one graph in one direction, whose lists a GPU reads from host memory."""
+class PinnedLayersEngine:
+    """Searches on the host, and relaxes layers on a GPU."""
 
-    @staticmethod
-    def serves(graph: Graph) -> bool:
-        """Tell whether a graph on the host can be searched from a GPU."""
-        return GpuEngine.serves(graph)
+    def __init__(self, graph: Graph, direction: Direction) -> None:
+        self._host, self._rows = CpuEngine(graph, direction), graph.rows(direction)
+        self.bfs, self.sssp = self._host.bfs, self._host.sssp
 
-    def _placed(self, rows: CSR) -> CSR:
-        xp = module_on("gpu")
-        self._lists = [_pinned(part) for part in (rows.indices, rows.weights) if part is not None]
-        if not all(part.pinned for part in self._lists):
-            raise LackOfMemory(
-                "graph: its lists do not fit memory_limit, and the system lets nobody pin so much "
-                "host memory (ulimit -l?), from where a GPU would read them; use device='cpu'"
-            )
-        size = rows.indices.size
-        parts = [part.on_device(xp)[:size] for part in self._lists]
-        return CSR(xp.asarray(rows.indptr), parts[0], parts[1] if len(parts) > 1 else None)
-
-    def _reverse(self) -> CSR | None:
-        return None
-
-    def rows_in_order(self, order: Array) -> tuple[Array, Array, Array | None]:
-        """Copy the rows of some vertices one after another, in pinned memory of the host."""
-        rows = self._graph().rows(self._direction)
-        offsets, _, place = rows_of_vertices(rows, to_host(order))
+    def rows_in_order(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Copy the rows of some vertices one after another, into pinned memory."""
+        offsets, _, place = rows_of_vertices(self._rows, order)
 
         def copied(values: np.ndarray | None) -> np.ndarray | None:
             if values is None:
@@ -58,11 +39,20 @@ class PinnedGpuEngine(GpuEngine):
             np.take(values, place, out=room)
             return room
 
-        return offsets, copied(rows.indices), copied(rows.weights)
+        return offsets, copied(self._rows.indices), copied(self._rows.weights)
 
+    def count_paths(self, lists: Lists, starts: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """Count the paths of fewest edges to every vertex, on the host."""
+        return self._host.count_paths(lists, starts, level)
 
-def _pinned(values: np.ndarray) -> pinned.HostArray:
-    """Copy an array into pinned memory, if there is some."""
-    room = pinned.empty(values.size, values.dtype)
-    room.array[: values.size] = values
-    return room
+    def relax(self, lists: Lists, starts: np.ndarray, cutoff: int | float) -> Relaxed:
+        """Relax layer after layer until nothing changes."""
+        if lists.weights.dtype not in RELAXED_TYPES:
+            return self._host.relax(lists, starts, cutoff)
+        xp = module_on("gpu")
+        found = relax(xp, lists, self._rows.number_of_vertices, starts, cutoff)
+        return found._replace(distance=to_host(found.distance))
+
+    def predecessors(self, starts: np.ndarray, distance: Any) -> np.ndarray:
+        """Find the predecessors of `sssp` for distances that are known, on the host."""
+        return self._host.predecessors(starts, distance)

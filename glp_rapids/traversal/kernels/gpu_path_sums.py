@@ -70,7 +70,7 @@ def build(threads: int, counts: bool, by_vertex: bool) -> Any:
                 terms[first + i + 4], terms[first + i + 5], terms[first + i + 6],
                 terms[first + i + 7],
             )  # fmt: skip
-            total = ((((((((total + a) + b) + c) + d) + e) + f) + g) + h)
+            total = (((((((total + a) + b) + c) + d) + e) + f) + g) + h
             i += at_once
         while i < number:
             total += terms[first + i]

@@ -8,20 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.traversal.kernels import gpu_frontier, gpu_queue
+from glp_rapids.traversal.kernels import gpu_frontier
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, row_in_window
-from glp_rapids.traversal.kernels.gpu_queue import COUNTS, LONGER, SHORT, STOP
 
-QUEUED = 480  # vertices in the queue of a block
+QUEUED = 256  # vertices in the queue of a block
 LONG = 64  # entries of a row that a whole block works on
 LONG_QUEUED = 32  # such rows
 LONGEST = 1 << 12  # entries of a row in the queue of a block
 DENSE = 8  # entries a vertex of a frontier that is small
 RARE = 16  # if no more than one in so many of the far pile came near, the step is doubled
 WARP = 32
-AHEAD = 2  # entries of a wide pile that a thread works on at once
-LISTED = COUNTS  # where the block counts what it has listed, behind what `gpu_queue` counts
 HOPS_ALONE = 1 << 10  # steps of one block between two barriers, when the others have nothing to do
+# What a block counts, of three steps in turn: short and long rows queued, and whether it must stop.
+SHORT, LONGER, STOP, COUNTS = 0, 3, 6, 9
 
 
 class Words(NamedTuple):
@@ -53,7 +52,7 @@ class Marks(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """In shared memory: the queues of a block, see `gpu_queue`, and the distances."""
+    """In shared memory: two queues of a block, each first of short rows, then of long."""
 
     vertex: Any
     start: Any
@@ -91,7 +90,6 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
     rows_of_block, load_window = functions.rows_of_block, functions.load_window
     ask_around = gpu_frontier.build_ask(asks)
     staged, full = gpu_frontier.STAGED, gpu_frontier.STAGED - threads
-    take_row = gpu_queue.build_take(QUEUED, LONG_QUEUED, LONG, LONGEST)
     room = QUEUED + LONG_QUEUED
 
     @cuda.jit(device=True)
@@ -144,10 +142,23 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
     @cuda.jit(device=True)
     def take(queue, counts, now, step, vertex, start, degree, label):
         """Put a vertex into a queue of the block; tell whether there was room."""
-        slot = take_row(queue, counts, now, step, vertex, start, degree)
-        if slot >= 0:
-            queue.label[slot] = label
-        return slot >= 0
+        if degree <= LONG:
+            slot = cuda.atomic.add(counts, SHORT + step, np.int32(1))
+            if slot >= QUEUED:
+                return False
+        elif degree > LONGEST:
+            return False
+        else:
+            slot = cuda.atomic.add(counts, LONGER + step, np.int32(1))
+            if slot >= LONG_QUEUED:
+                return False
+            slot += QUEUED
+        slot += now * room
+        queue.vertex[slot] = vertex
+        queue.start[slot] = start
+        queue.degree[slot] = np.int32(degree)
+        queue.label[slot] = label
+        return True
 
     @cuda.jit(device=True)
     def relax(
@@ -232,61 +243,11 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
         flush(frontier, begin, words, WORDS.appended + (turn + 1) % 3, staging)
 
     @cuda.jit(device=True)
-    def look(indices, weights, window, labels, place):
-        """Return where an entry leads, and how far it is that way."""
-        row = row_in_window(window, threads, place)
-        entry = place + window.shift[row]
-        return indices[entry], labels[row] + weights[entry]
-
-    @cuda.jit(device=True)
-    def sort_in(
-        indptr, vertex, label, limit, frontier, begin, words, turn, pile, far_pile, marks, staging,
-        far, vertices,
-    ):  # fmt: skip
-        """Put a vertex that came nearer into the pile where it belongs."""
-        if label > limit:
-            put_far(vertex, label, far_pile, words, pile, marks, far, vertices)
-        else:
-            degree = indptr[vertex + 1] - indptr[vertex]
-            if degree > 0:
-                put_near(vertex, degree, frontier, begin, words, turn, marks, staging, False)
-
-    @cuda.jit(device=True)
-    def sort_listed(
-        indptr, limit, frontier, begin, words, turn, pile, far_pile, marks, staging, far, vertices,
-        queue, counts, waiting,
-    ):  # fmt: skip
-        """Sort all that the block has listed into piles, and return how much is staged."""
-        number, thread = counts[LISTED], cuda.threadIdx.x
-        for some in range(0, number, threads):
-            there = some + thread < number
-            if there:
-                sort_in(
-                    indptr, queue.vertex[some + thread], queue.label[some + thread], limit,
-                    frontier, begin, words, turn, pile, far_pile, marks, staging, far, vertices,
-                )  # fmt: skip
-            waiting += cuda.syncthreads_count(np.int32(there))
-            if waiting > full:
-                flush(frontier, begin, words, WORDS.appended + (turn + 1) % 3, staging)
-                flush_far(far_pile, words, pile, far, vertices)
-                waiting = np.int64(0)
-        cuda.syncthreads()
-        if thread == 0:
-            counts[LISTED] = 0
-        cuda.syncthreads()
-        return waiting
-
-    @cuda.jit(device=True)
     def expand(
         indptr, indices, weights, distance, limit, frontier, half, words, turn, pile, far_pile,
-        marks, staging, far, window, labels, queue, counts, size, entries, pace,
+        marks, staging, far, window, labels, size, entries, pace,
     ):  # fmt: skip
-        """Work on a block's part of the entries of the near pile.
-
-        Few entries bring a vertex nearer, but hardly a warp has none, and to put it into a pile
-        takes several trips to memory. So the block lists them, where its queues are else, and sorts
-        them in when many are there.
-        """
+        """Work on a block's part of the entries of the near pile."""
         thread, block, blocks = cuda.threadIdx.x, np.int64(cuda.blockIdx.x), cuda.gridDim.x
         vertices = np.int64(distance.size)
         begin, behind = half * vertices, (1 - half) * vertices
@@ -295,7 +256,7 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
         if place >= last:
             return
         row = rows_of_block(frontier.offset, begin, size, place)
-        waiting, listed = np.int64(0), np.int64(0)
+        waiting = np.int64(0)
         while place < last:
             u = load_window(indptr, frontier, begin, size, entries, row, window)
             if u >= 0:
@@ -303,38 +264,31 @@ def build(threads: int, lanes: int, asks: bool) -> Steps:
             cuda.syncthreads()
             stop = min(last, window.offset[threads])
             while place < stop:
-                mine, other = place + thread, place + threads + thread
-                a, to_a = look(indices, weights, window, labels, min(mine, stop - 1))
-                b, to_b = look(indices, weights, window, labels, min(other, stop - 1))
-                of_a, of_b = distance[a], distance[b]
-                near_a = mine < stop and to_a < of_a and to_a <= pace.cutoff
-                near_b = other < stop and to_b < of_b and to_b <= pace.cutoff
-                # nobody waits for what was there: who lists a vertex twice puts it in once
-                if near_a:
-                    cuda.atomic.min(distance, a, to_a)
-                    slot = cuda.atomic.add(counts, LISTED, np.int32(1))
-                    queue.vertex[slot] = a
-                    queue.label[slot] = to_a
-                if near_b:
-                    cuda.atomic.min(distance, b, to_b)
-                    slot = cuda.atomic.add(counts, LISTED, np.int32(1))
-                    queue.vertex[slot] = b
-                    queue.label[slot] = to_b
-                listed += AHEAD * cuda.syncthreads_count(np.int32(near_a or near_b))
-                if listed > 2 * room - AHEAD * threads:
-                    waiting = sort_listed(
-                        indptr, limit, frontier, behind, words, turn, pile, far_pile, marks,
-                        staging, far, vertices, queue, counts, waiting,
-                    )  # fmt: skip
-                    listed = np.int64(0)
-                place += AHEAD * threads
+                new = False
+                if place + thread < stop:
+                    here = row_in_window(window, threads, place + thread)
+                    entry = place + thread + window.shift[here]
+                    v = indices[entry]
+                    through = labels[here] + weights[entry]
+                    nearer = through < distance[v] and through <= pace.cutoff
+                    if nearer and through < cuda.atomic.min(distance, v, through):
+                        new = True
+                        degree = indptr[v + 1] - indptr[v]
+                        if through > limit:
+                            put_far(v, through, far_pile, words, pile, marks, far, vertices)
+                        elif degree > 0:
+                            put_near(
+                                v, degree, frontier, behind, words, turn, marks, staging, False
+                            )
+                waiting += cuda.syncthreads_count(np.int32(new))
+                if waiting > full:
+                    flush(frontier, behind, words, word, staging)
+                    flush_far(far_pile, words, pile, far, vertices)
+                    waiting = 0
+                place += threads
             place = stop
             row += threads
             cuda.syncthreads()
-        sort_listed(
-            indptr, limit, frontier, behind, words, turn, pile, far_pile, marks, staging, far,
-            vertices, queue, counts, waiting,
-        )  # fmt: skip
         flush(frontier, behind, words, word, staging)
 
     @cuda.jit(device=True)

@@ -29,17 +29,18 @@ from glp_rapids.jit.primitives import grid_barrier
 from glp_rapids.traversal.kernels import gpu_frontier, gpu_piles
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Staging, Window
 from glp_rapids.traversal.kernels.gpu_piles import (
+    COUNTS,
     DENSE,
     HOPS_ALONE,
     NUMBER_OF_WORDS,
     RARE,
+    STOP,
     WARP,
     WORDS,
     Far,
     Marks,
     Queue,
 )
-from glp_rapids.traversal.kernels.gpu_queue import STOP
 
 __all__ = ["NUMBER_OF_WORDS", "WORDS", "Marks", "Pace", "build"]
 
@@ -68,7 +69,6 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
     go_on, expand, split = steps.go_on, steps.expand, steps.split
     staged, window_rows = gpu_frontier.STAGED, threads + 1
     queued, long = gpu_piles.QUEUED, gpu_piles.LONG
-    counted = gpu_piles.LISTED + 1
     two_rooms = 2 * (queued + gpu_piles.LONG_QUEUED)
 
     def search_near_far(
@@ -100,7 +100,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             lowest=cuda.shared.array(1, dtype),
             moved=cuda.shared.array(1, np.int32),
         )
-        counts = cuda.shared.array(counted, np.int32)
+        counts = cuda.shared.array(COUNTS, np.int32)
         cuda.cg.this_grid()
         thread, block = cuda.threadIdx.x, np.int64(cuda.blockIdx.x)
         blocks, vertices = np.int64(cuda.gridDim.x), np.int64(distance.size)
@@ -142,7 +142,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             if first:
                 words[WORDS.appended + (turn + 2) % 3] = 0
                 words[WORDS.stuck + (turn + 2) % 3] = 0
-            for i in range(thread, counted, threads):
+            for i in range(thread, COUNTS, threads):
                 counts[i] = 0
             cuda.syncthreads()
             written = pile  # the far pile that this turn adds to
@@ -228,8 +228,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             else:
                 expand(
                     indptr, indices, weights, distance, limit, frontier, half, words, turn,
-                    written, far_pile, marks, staging, far, window, labels, queue,
-                    counts, size, entries, pace,
+                    written, far_pile, marks, staging, far, window, labels, size, entries, pace,
                 )  # fmt: skip
             cuda.syncthreads()
             flush_far(far_pile, words, written, far, vertices)
