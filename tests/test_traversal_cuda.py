@@ -104,7 +104,7 @@ def test_kernels_compile(compiled, capability, weights):
     assert not any("fma.rn" in code for code in found.values())
 
 
-@pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 19))])
+@pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 27))])
 def test_the_simulator_gives_the_results_of_a_cpu(ways, compared):
     script = Path(__file__).with_name("simulate_traversal.py")
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
