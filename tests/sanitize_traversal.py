@@ -3,15 +3,17 @@
     compute-sanitizer --tool memcheck --report-api-errors no \\
         --kernel-name kernel_substring=locals python tests/sanitize_traversal.py
 
-and the same with ``--tool racecheck``. What comes out is compared with a CPU.
+and the same with ``--tool racecheck``. What comes out is compared with a CPU. Names of ways behind
+it: only these.
 """
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 
 from glp_rapids import as_graph
-from glp_rapids.traversal.engines import gpu
+from glp_rapids.traversal.engines import Lists, gpu, order_by_level
 from glp_rapids.traversal.engines.cpu import CpuEngine
 
 # As it is; blocks on their own, for few steps or alone; wide levels; from the other side.
@@ -36,6 +38,13 @@ def results(engine, starts):
     yield "sssp", engine.sssp(starts, 1 << 40, starts[:0], True)[:2]
     for distance, summary in engine.bfs_of_each(starts, 1 << 40, True):
         yield "together", (distance, summary)
+    level, deepest = engine.bfs(starts, 1 << 40, False)[::2]
+    order, first_row = order_by_level(level, deepest)
+    lists = Lists(order, *engine.rows_in_order(order), first_row)
+    yield "paths", (engine.count_paths(lists, starts, level),)
+    yield "relaxed", (distance := engine.relax(lists, starts, 1 << 40)[0],)
+    yield "before", (engine.predecessors(starts, distance),)
+    yield "dependencies", (engine.dependencies(starts, False),)
     yield "components", (engine.components(),)
     yield "rows", engine.rows_in_order(starts)
 
@@ -51,6 +60,8 @@ def main():
     for kind, one in (("undirected", on_gpu), ("directed", directed)):
         expected = list(results(CpuEngine(one.to("cpu"), "out"), starts.get()))
         for way, values in WAYS.items():
+            if sys.argv[1:] and way not in sys.argv[1:]:
+                continue
             before = {name: getattr(gpu, name) for name in values}
             for name, value in values.items():
                 setattr(gpu, name, value)

@@ -13,22 +13,27 @@ from graphs import edges, path, random_pairs
 from numba.core import config
 
 from glp_rapids import as_graph
-from glp_rapids.traversal.engines import gpu
+from glp_rapids.traversal.engines import Lists, gpu, gpu_layers, order_by_level
 from glp_rapids.traversal.engines.cpu import CpuEngine
 from glp_rapids.traversal.kernels import (
     gpu_components,
     gpu_frontier,
-    gpu_layers,
     gpu_levels,
+    gpu_path_sums,
     gpu_piles,
     gpu_plateaus,
     gpu_predecessors,
+    gpu_relax,
+    gpu_rows,
     gpu_together,
 )
 
 # Every simulated thread is a thread of the host.
 gpu_frontier.THREADS = gpu_predecessors.THREADS = gpu_components.THREADS = 4
-gpu_layers.THREADS = 4
+gpu_rows.THREADS = gpu_path_sums.THREADS = gpu_relax.THREADS = 4
+gpu_path_sums.WARP, gpu_path_sums.SHORT, gpu_path_sums.MEDIUM = 2, 1, 3
+gpu_layers.COMBINED = 6
+gpu_layers.RELAXED_TYPES = tuple(map(np.dtype, ("int64", "float32", "float64")))
 gpu_frontier.LANES = gpu_levels.WARP = gpu_predecessors.WARP = gpu_together.WARP = 2
 gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
 gpu_levels.LONG, gpu_levels.LONG_QUEUED, gpu_levels.LONGEST, gpu_levels.QUEUED = 3, 2, 5, 4
@@ -77,8 +82,26 @@ def results(engine, graph, starts):
         for cutoff, ends in limits if way == "queue" else limits[:1]:
             found = engine(graph, "out").sssp(starts, cutoff, ends, True)
             yield f"sssp {way} {cutoff} {ends}", found[:2]
+    yield from of_layers(engine(graph, "out"), graph, starts)
     yield "components", (engine(graph, "out").components(),)
     yield "rows", engine(graph, "out").rows_in_order(starts)
+
+
+def of_layers(engine, graph, starts):
+    """Work on layers: all there, or streamed in strips of two sizes."""
+    level, deepest = engine.bfs(starts, 1 << 40, False)[::2]
+    order, first_row = order_by_level(level, deepest)
+    rows = engine.rows_in_order(order)
+    longest, n = max(np.diff(rows[0]).max(), 1), graph.number_of_vertices
+    for room in (0, 2 * longest, 5 * longest):
+        limit = (4 + rows[2].itemsize) * room + gpu_layers.OF_RELAXING * n if room else None
+        lists = Lists(order, *rows, first_row, None if limit is None else int(limit))
+        if not room:
+            yield "paths", (engine.count_paths(lists, starts, level),)
+        for cutoff in (100, 3):
+            distance = engine.relax(lists, starts, cutoff).distance
+            yield f"relaxed {room} {cutoff}", (distance, engine.predecessors(starts, distance))
+    yield "dependencies", (engine.dependencies(starts, len(starts) > 1),)
 
 
 def main():

@@ -441,6 +441,14 @@ def test_traversal_is_measured_beside_scipy_and_networkit():
     ]
 
 
+def test_layers_are_measured_beside_near_far(device):
+    options = ["--graphs", "road-20", "--repeats", "1", "--device", device]
+    (_, [row]), *limited = tables_of("layers", *options).items()
+    assert row["equal"]
+    assert row["layers"] > row["passes"] > 0
+    assert len(limited) == (device == "gpu")
+
+
 @pytest.mark.parametrize("flags", [[], ["--strings", "--ids"]])
 def test_a_window_stays_full(flags, device):
     options = ["--rows", "2000", "--repeats", "1", "--device", device]

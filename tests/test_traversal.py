@@ -73,6 +73,9 @@ def check(given, direction, starts, *, weighted, cutoff=None):
         assert result.attrs["glp"]["levels"] == far
     without = call(graph, ids, direction=direction, return_predecessors=False, **limit)
     assert_frame_equal(without, result[list(without)])
+    if weighted:
+        ways = {"strategy": "wolfpath", "memory_limit": "1GB"}
+        assert_frame_equal(sssp(graph, ids, direction=direction, **ways, **limit), result)
     return result
 
 

@@ -17,6 +17,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 KERNELS = {
     "search_levels", "search_near_far", "search_together", "pull_predecessors",
     "push_predecessors", "spread", "join_first", "join_all", "find_roots", "copy_rows",
+    "sum_levels", "relax_layers",
 }  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def compiled(monkeypatch):
     from numba.cuda import dispatcher
 
     from glp_rapids.jit.cuda import compiling
-    from glp_rapids.traversal.engines import gpu
+    from glp_rapids.traversal.engines import Lists, gpu, gpu_layers, order_by_level
 
     over = {
         module.NUMBER_OF_WORDS: module.WORDS.over
@@ -58,8 +59,10 @@ def compiled(monkeypatch):
         current = SimpleNamespace(compute_capability=capability)
         monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
         monkeypatch.setattr(gpu, "launch", compile_instead)
-        monkeypatch.setattr(gpu, "launch_together", compile_instead)
-        monkeypatch.setattr(gpu, "multiprocessors", lambda: 1)
+        for module in (gpu, gpu_layers):
+            monkeypatch.setattr(module, "launch_together", compile_instead)
+            monkeypatch.setattr(module, "multiprocessors", lambda: 1)
+        monkeypatch.setattr(gpu_layers, "RELAXED_TYPES", (np.dtype(weights),))
         ring = np.arange(40)
         frame = ring, (ring + 1) % 40, np.ones(40, weights)
         graph = as_graph(frame, directed=True, device="cpu")
@@ -75,6 +78,15 @@ def compiled(monkeypatch):
         engine._together(starts, 5, True)
         engine.components()
         engine.rows_in_order(starts)
+        on_ring = np.arange(40, dtype=np.int32)
+        order, first_row = order_by_level(on_ring, 39)
+        lists = Lists(order, graph.indptr, graph.indices, graph.weights, first_row)
+        engine.count_paths(lists, starts, on_ring)
+        engine._sum(
+            False, True, graph.indptr, 0, graph.indices, order, first_row, (0, 40), on_ring,
+            np.ones(40), np.ones(40),
+        )  # fmt: skip
+        engine.relax(lists, starts, 5)
         return found
 
     return run
@@ -92,7 +104,7 @@ def test_kernels_compile(compiled, capability, weights):
     assert not any("fma.rn" in code for code in found.values())
 
 
-@pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 19))])
+@pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 27))])
 def test_the_simulator_gives_the_results_of_a_cpu(ways, compared):
     script = Path(__file__).with_name("simulate_traversal.py")
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}

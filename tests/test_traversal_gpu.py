@@ -1,6 +1,7 @@
 """Searches on a GPU find what those on a CPU find, value for value."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,9 @@ import pytest
 from graphs import GRAPHS, edges, path, power_law_pairs, random_pairs
 from pandas.testing import assert_frame_equal
 
-from glp_rapids import as_graph, bfs, layered_edges, sssp
-from glp_rapids.device import to_host
-from glp_rapids.traversal import engines as tables
-from glp_rapids.traversal.engines import cpu, largest
+from glp_rapids import as_graph, betweenness_centrality, bfs, layered_edges, sssp
+from glp_rapids.device import LackOfMemory, to_host
+from glp_rapids.traversal.engines import Lists, cpu, largest, order_by_level
 
 pytestmark = pytest.mark.gpu
 
@@ -28,13 +28,6 @@ LARGER = {
         + [(i, i + 200) for i in range(39_800) if i % 5]
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def engine_of_the_gpu(monkeypatch):
-    """The engine that waits for these tests."""
-    for device, engine in tables.WAITING.items():
-        monkeypatch.setitem(tables.ENGINES, device, engine)
 
 
 def engines(given, direction, transposed):
@@ -219,8 +212,9 @@ def test_real_graphs_are_as_on_a_cpu(directed, data):
         expected = host.bfs(starts, 1 << 40, True)
         assert_same(expected, device.bfs(cupy.asarray(starts), 1 << 40, True))
         if "weight" in one:
-            expected = host.sssp(starts, 1e300, starts[:0], True)
-            found = device.sssp(cupy.asarray(starts), 1e300, cupy.asarray(starts[:0]), True)
+            most = largest(np.dtype(np.int64))
+            expected = host.sssp(starts, most, starts[:0], True)
+            found = device.sssp(cupy.asarray(starts), most, cupy.asarray(starts[:0]), True)
             assert_same(expected[:2], found[:2])
 
 
@@ -246,13 +240,82 @@ def test_a_star_of_many_targets_and_a_step_that_must_grow():
 
 
 def test_layers_are_as_on_a_cpu():
-    for given in LARGER.values():
-        host, device = (as_graph(**given, device=name) for name in ("cpu", "gpu"))
+    for number, given in enumerate(LARGER.values()):
+        dtype = (np.int64, np.float32, np.float64)[number % 3]
+        weights = (np.arange(len(given["graph"])) * 7 % 19).astype(dtype)
+        options = {**given, "graph": given["graph"].assign(weight=weights), "weight": "weight"}
+        host, device = (as_graph(**options, device=name) for name in ("cpu", "gpu"))
         start = host.external(np.array([3]))
         expected, found = layered_edges(host, start), layered_edges(device, start)
         assert_frame_equal(expected.edges(), found.edges())
         assert_frame_equal(expected.path_counts(), found.path_counts())
+        for cutoff in (None, 20):
+            assert_frame_equal(expected.sssp(cutoff=cutoff), found.sssp(cutoff=cutoff))
         assert found.about["device"] == "gpu"
+
+
+def test_streamed_layers_are_as_on_a_cpu():
+    from glp_rapids.traversal.engines import gpu_layers
+
+    for given in LARGER.values():
+        weights = np.arange(len(given["graph"])) * 7 % 19
+        options = {**given, "graph": given["graph"].assign(weight=weights), "weight": "weight"}
+        host, device = engines(options, "out", False)
+        starts = np.array([3, 5], np.int32)
+        level, deepest = host.bfs(starts, 1 << 40, False)[::2]
+        order, first_row = order_by_level(level, deepest)
+        lists = Lists(order, *host.rows_in_order(order), first_row)
+        longest = np.diff(lists.offsets).max()
+        distance = host.relax(lists, starts, 99).distance
+        for room in (2 * longest, max(2 * longest, 9000), lists.indices.size):
+            streamed = lists._replace(memory=int(12 * room + gpu_layers.OF_RELAXING * level.size))
+            found = device.relax(streamed, starts, 99)
+            np.testing.assert_array_equal(distance, to_host(found.distance))
+            assert found.moved >= 12 * lists.indices.size
+            assert (found.streamed == 0) == (room == lists.indices.size)
+        short = lists._replace(memory=gpu_layers.OF_RELAXING * level.size)
+        with pytest.raises(LackOfMemory, match="too little for what there is by vertex"):
+            device.relax(short, starts, 99)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_searches_of_what_does_not_fit_are_as_on_a_cpu(direction):
+    for name in ("power law", "directed", "grid"):
+        given = LARGER[name]
+        weights = np.arange(len(given["graph"])) * 7 % 19
+        options = {**given, "graph": given["graph"].assign(weight=weights), "weight": "weight"}
+        graph = as_graph(**options, device="cpu")
+        rows = graph.rows(direction)
+        lists, n = rows.indices.nbytes + rows.weights.nbytes, graph.number_of_vertices
+        limit = max(lists + 16 * n, 72 * n)
+        start = graph.external(np.array([3, 5]))
+        how, there = {"direction": direction}, {"memory_limit": limit, "device": "gpu"}
+        for search in (bfs, sssp, partial(sssp, strategy="wolfpath")):
+            expected = search(graph, start, device="cpu", **how)
+            found = search(graph, start, **how, **there)
+            assert_frame_equal(expected, found)
+        expected = layered_edges(graph, start, device="cpu", **how)
+        found = layered_edges(graph, start, **how, **there)
+        assert found._search.streams == limit
+        assert_frame_equal(expected.edges(), found.edges())
+        assert_frame_equal(expected.bfs(), found.bfs())
+        assert_frame_equal(expected.path_counts(), found.path_counts())
+        assert_frame_equal(expected.sssp(), found.sssp())
+        with pytest.raises(LackOfMemory, match=r"too little to search .* on the gpu"):
+            layered_edges(graph, start, memory_limit=1000, device="gpu", **how)
+        with pytest.raises(LackOfMemory, match=r"or pass graph.to\('cpu'\)"):
+            bfs(graph.to("gpu"), start, memory_limit=limit, device="gpu", **how)
+
+
+@pytest.mark.parametrize("endpoints", [False, True])
+def test_betweenness_is_as_on_a_cpu(endpoints):
+    for given in [*(make() for make in GRAPHS.values()), *LARGER.values()]:
+        host, device = (as_graph(**given, device=name) for name in ("cpu", "gpu"))
+        if host.number_of_vertices:
+            k = min(host.number_of_vertices, 3)
+            both = [betweenness_centrality(one, k, endpoints=endpoints) for one in (host, device)]
+            assert_frame_equal(*both)
+            assert both[1].attrs["glp"]["device"] == "gpu"
 
 
 def test_searches_by_several_threads_are_as_by_one():

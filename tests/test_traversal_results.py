@@ -242,6 +242,12 @@ BAD = {
     "nan weight": (
         sssp, {"graph": ROADS.assign(w=np.nan), "source": 1, "weight": "w"}, ValueError, "NaN",
     ),
+    "strategy": (
+        sssp, {"graph": ROADS, "source": 1, "strategy": "wolf"}, ValueError, "strategy must be",
+    ),
+    "memory limit": (
+        bfs, {**ZERO, "memory_limit": 10}, LackOfMemory, "is .* too little to sea",
+    ),
     "long integers": (
         sssp, {"graph": ROADS.assign(km=2**62), "source": 1, "weight": "km"}, ValueError,
         "weight: .*add up to more than int64",

@@ -29,6 +29,7 @@ BENCHES = {
     "monitor": "fraud alerts tick by tick: seconds by stage, names that last, time to an alert",
     "window": "a sliding window of transactions: batches, the graph after them, all anew",
     "traversal": "breadth-first search and shortest paths, SciPy and NetworKit beside them",
+    "layers": "WolfPath's layers: passes, in memory and streamed under a limit of memory",
     "compressed": "bits an entry, encoding, and propagation on compressed graphs beside plain ones",
     "large": "a graph of billions of edges, compressed and run on one GPU; what fits there",
     "beyond-memory": "runs under a limit of memory: ways, seconds, predicted and measured peaks",

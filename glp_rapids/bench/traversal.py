@@ -6,7 +6,8 @@ whole call, from graph to frame, with predecessors; SciPy's breadth-first search
 predecessors, no distances; NetworKit's give distances (``storePaths=False``). Weights of shortest
 paths are integers from 1 to 255, a hash of the two ends. "many" is one `multi_source_bfs` from 64
 vertices, with ``summary``: nobody beside us has that. "layers" makes the `layered_edges`. SciPy and
-NetworKit run on the host; cuGraph, if it is installed, on the GPU of a graph that is there.
+NetworKit run on the host; cuGraph, if it is installed, on the GPU of a graph that is there, and its
+breadth-first search also from both sides, which its Python functions switch off ("both sides").
 
 "fresh" is the first call on a graph of which nothing is kept. On a GPU with an engine of its own,
 "here" is the engine's part of a call, without what becomes of its arrays: if the caller's frames
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> Tables:
         weighted = with_whole_weights(graph)
         here = dict(makers)
         if makers and graph.device == "gpu" and importlib.util.find_spec("cugraph"):
-            here["cuGraph"] = _cugraph
+            here |= {"cuGraph": _cugraph, "both sides": _pylibcugraph}
         peers = {peer: make(weighted) for peer, make in here.items()}
         starts = draw_starts(graph, max(options.repeats, 1) + 1)
         title = f"Traversal, graph on the {graph.device}, {threads} threads, ms"
@@ -119,7 +120,7 @@ def _ours(weighted: Graph) -> dict[str, Search]:
 
 def _searches(weighted: Graph) -> dict[str, Search]:
     """Return the engine's parts of the calls, for a graph on a GPU."""
-    from glp_rapids.traversal.engines import engine_for
+    from glp_rapids.traversal.engines import engine_for, order_by_level
 
     graph = replace(weighted, weights=None, _derived={})
     plain, with_weights = engine_for(graph, "out"), engine_for(weighted, "out")
@@ -129,18 +130,53 @@ def _searches(weighted: Graph) -> dict[str, Search]:
     def index(*starts: int) -> Any:
         return xp.asarray(np.array(starts, graph.index_dtype))
 
+    def layers(start: int) -> Any:
+        found = plain.bfs(index(start), 1 << 40, True)
+        order, _ = order_by_level(found.distance, found.rounds)
+        return plain.rows_in_order(order)
+
     def from_many(start: int) -> Any:
         chosen = np.random.default_rng(start).choice(known, min(MANY, known.size), replace=False)
         return list(plain.bfs_of_each(index(*np.sort(chosen)), 1 << 40, False))
 
     return {
         "bfs": lambda start: plain.bfs(index(start), 1 << 40, True),
+        "layers": layers,
         "sssp": lambda start: with_weights.sssp(index(start), most, index(), True),
         "many": from_many,
     }
 
 
 def _cugraph(graph: Graph) -> dict[str, Search]:
+    import cugraph
+
+    plain, weighted = _cugraphs(graph)
+    return {
+        "bfs": lambda start: cugraph.bfs(plain, int(start)),
+        "sssp": lambda start: cugraph.sssp(weighted, int(start)),
+    }
+
+
+def _pylibcugraph(graph: Graph) -> dict[str, Search]:
+    """Search by cuGraph's lower library, which can also go from both sides."""
+    import cudf
+    import pylibcugraph
+
+    plain, handle = _cugraphs(graph)[0], pylibcugraph.ResourceHandle()
+
+    def search(start: int) -> Any:
+        sources = cudf.Series([start], dtype=graph.index_dtype)
+        return pylibcugraph.bfs(
+            handle, plain._plc_graph, sources, direction_optimizing=True,
+            depth_limit=graph.number_of_vertices, compute_predecessors=True,
+            do_expensive_check=False,
+        )  # fmt: skip
+
+    return {"bfs": search}
+
+
+def _cugraphs(graph: Graph) -> tuple[Any, Any]:
+    """Return the graph as cuGraph's, without weights and with them."""
     import cudf
     import cugraph
 
@@ -152,10 +188,7 @@ def _cugraph(graph: Graph) -> dict[str, Search]:
     plain, weighted = cugraph.Graph(), cugraph.Graph()
     plain.from_cudf_edgelist(ends, source="src", destination="dst")
     weighted.from_cudf_edgelist(ends, source="src", destination="dst", weight="weight")
-    return {
-        "bfs": lambda start: cugraph.bfs(plain, int(start)),
-        "sssp": lambda start: cugraph.sssp(weighted, int(start)),
-    }
+    return plain, weighted
 
 
 def _scipy(graph: Graph) -> dict[str, Search]:
@@ -192,7 +225,7 @@ def _row(
     starts: list[int],
 ) -> dict[str, Any]:  # fmt: skip
     sides = {"ours": _ours(weighted)[what]}
-    if graph.device == "gpu" and "gpu" in ENGINES and what != "layers":
+    if graph.device == "gpu" and "gpu" in ENGINES:
         sides["here"] = _searches(weighted)[what]
     sides |= {peer: calls[what] for peer, calls in peers.items() if what in calls}
     times: dict[str, list[float]] = {side: [] for side in sides}

@@ -24,7 +24,7 @@ class IdColumn:
     values: Column
     family: str  # "integer", "string", "datetime64[ns]", ...: what compares with what
     dtype: Any  # as the caller had it; None where no cast is needed
-    _kept: dict[Kind, Any] = field(default_factory=dict, repr=False)
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -42,7 +42,9 @@ class IdColumn:
     @property
     def ends(self) -> tuple[int, int]:
         """The first and the last of integers, of which there must be some."""
-        return tuple(int(end) for end in to_host(self.values[[0, -1]]))
+        if "ends" not in self._kept:  # a look at a GPU takes longer than a small search there
+            self._kept["ends"] = tuple(int(end) for end in to_host(self.values[[0, -1]]))
+        return self._kept["ends"]
 
     def at(self, index: Array) -> Column:
         """The ids at ``index``, which lies where they live."""
@@ -51,6 +53,11 @@ class IdColumn:
 
     def search(self, asked: Array) -> Array:
         """Find integers among the ids, if these are integers: positions, -1 where not there."""
+        if len(self) and self.ends == (0, len(self) - 1):  # each id is its index
+            inside = within(asked, *self.ends)
+            index = array_module(asked).where(inside, asked, 0).astype(np.int64)
+            index[~inside] = -1
+            return to_device(index, self.device)
         return _search(self.values, asked)
 
     def take(self, index: Array | None, kind: Kind) -> Any:
@@ -67,6 +74,8 @@ class IdColumn:
             return False
         if self.dtype is not None and not pd.api.types.is_signed_integer_dtype(self.dtype):
             return False
+        if not len(self) or not self.ends[0] <= -1 <= self.ends[1]:
+            return True
         return int(self.search(np.array([-1]))[0]) < 0
 
     def with_marks(self, index: Array, kind: Kind) -> Any:

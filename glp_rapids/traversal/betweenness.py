@@ -71,9 +71,8 @@ def betweenness_centrality(
     -----
     Brandes, "A faster algorithm for betweenness centrality", Journal of Mathematical Sociology 25
     (2001): O(n + m) a source, and 28 bytes a vertex and thread. Sums are made in one order, so the
-    result does not depend on threads. A directed graph needs its transpose, which it keeps. A graph
-    on a GPU is brought to the host, and the result handed back as a frame of its kind
-    (``.attrs["glp"]["device"]`` says "cpu").
+    result does not depend on threads. A directed graph needs its transpose, which it keeps. On
+    a GPU one source is worked on after the other, in three launches.
 
     Examples
     --------

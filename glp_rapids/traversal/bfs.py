@@ -24,6 +24,7 @@ def bfs(
     return_predecessors: bool = True,
     direction: Direction = "out",
     unreachable: Unreachable = "max",
+    memory_limit: int | str | None = None,
     **edges: Unpack[EdgeOptions],
 ) -> Frame:
     """Find how many edges every vertex is from a start, or from the nearest of several.
@@ -44,6 +45,9 @@ def bfs(
     unreachable : {"max", "null", "drop"}
         How vertices come out that were not reached: with the largest value that ``distance`` can
         hold, as in cuGraph, so that ``cugraph.filter_unreachable`` works; with a null; not at all.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "40GB", that the graph and the search may take where they are. One
+        from host memory that does not fit the GPU is searched where it is. None: no limit.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -65,13 +69,16 @@ def bfs(
         If ``start`` is empty or has an id that is no vertex, or ``depth_limit`` is negative.
     TypeError
         If an argument is of another type than described.
+    LackOfMemory
+        If the graph does not fit ``memory_limit`` where it is.
 
     Notes
     -----
-    O(n + m) time; 28 bytes a vertex beside the graph. Wide levels are searched from the other side
-    (Beamer, Asanovic and Patterson, SC 2012); for ``direction="out"`` on a directed graph that
-    needs its transpose, and is done only if the graph has it from an earlier call. A graph on a GPU
-    is brought to the host, searched there, and the result handed back as a frame of its kind.
+    O(n + m) time; 28 bytes a vertex beside the graph, 40 on a GPU. Wide levels are searched from
+    the other side (Beamer, Asanovic and Patterson, SC 2012); for ``direction="out"`` on a directed
+    graph that needs its transpose, and is done only if the graph has it from an earlier call. On a
+    GPU all levels are one launch; a graph there of 2**29 vertices or 2**33 entries or more is
+    searched on the host.
 
     Examples
     --------
@@ -90,6 +97,6 @@ def bfs(
     depth = depth_of(depth_limit)
     check_truth(return_predecessors=return_predecessors)
     check_unreachable(unreachable)
-    search = Search(graph, direction, edges, "bfs")
+    search = Search(graph, direction, edges, "bfs", memory_limit=memory_limit)
     found = search.engine.bfs(search.vertices(start, "start"), depth, bool(return_predecessors))
     return search.result(found, unreachable, levels=found.rounds)

@@ -38,8 +38,7 @@ def weakly_connected_components(graph: Any, **edges: Unpack[EdgeOptions]) -> Fra
     Notes
     -----
     Union-find with path halving: O(n + m) but for a factor that is below 5 in practice, 8 bytes a
-    vertex. A graph on a GPU is brought to the host, and the result handed back as a frame of its
-    kind.
+    vertex.
 
     Examples
     --------

@@ -15,12 +15,11 @@ import pandas as pd
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_ids
-from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.device import array_module, to_host
 from glp_rapids.frames.kinds import to_frame
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.jit.interrupts import call, interruptible
-from glp_rapids.traversal.engines import Found, largest
-from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of
+from glp_rapids.traversal.engines import Found
+from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of, lists_of
 from glp_rapids.traversal.sssp import refuse_long_paths
 
 if TYPE_CHECKING:
@@ -44,7 +43,12 @@ class Layer(NamedTuple):
 
 @guarded
 def layered_edges(
-    graph: Any, start: Any, *, direction: Direction = "out", **edges: Unpack[EdgeOptions]
+    graph: Any,
+    start: Any,
+    *,
+    direction: Direction = "out",
+    memory_limit: int | str | None = None,
+    **edges: Unpack[EdgeOptions],
 ) -> LayeredEdges:
     """Store the edges of a graph by the distance of their sources from a start.
 
@@ -58,6 +62,11 @@ def layered_edges(
     direction : {"out", "in", "both"}
         Follow the edges of a directed graph, go against them, or do not mind their direction. With
         "both", a pair of edges (a, b) and (b, a) is two edges from a to b, and two from b to a.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "40GB", that the graph, or what works on its layers, may take. A
+        graph from host memory that does not fit the GPU is searched there; its layers stay there,
+        pinned, and `LayeredEdges.sssp` streams them in their order: as many of the first as fit
+        stay on the GPU, the others come once a pass. None: no limit.
     **edges
         How to read ``graph``; see `as_graph`. ``multigraph`` is "min" by default here.
 
@@ -74,12 +83,13 @@ def layered_edges(
         If ``start`` is empty or has an id that is no vertex.
     TypeError
         If an argument is of another type than described.
+    LackOfMemory
+        If ``memory_limit`` is below what there is by vertex.
 
     Notes
     -----
     A search, a sort of the vertices by distance, and a copy of the rows in that order: O(m + n log
-    n) time; 4 bytes an edge (12 with weights), and 12 a vertex. The layers are in host memory, also
-    those of a graph on a GPU.
+    n) time; 4 bytes an edge (12 with weights), and 12 a vertex, where the graph is.
 
     Examples
     --------
@@ -101,7 +111,7 @@ def layered_edges(
     [1.0, 1.0, 1.0, 1.0]
     """
     edges = {"multigraph": "min", **edges}
-    search = Search(graph, direction, edges, "bfs", "rows_in_order")
+    search = Search(graph, direction, edges, "bfs", "rows_in_order", memory_limit=memory_limit)
     starts = search.vertices(start, "start")
     found = search.engine.bfs(starts, 1 << 40, True)
     return LayeredEdges(search, direction, starts, found)
@@ -125,17 +135,12 @@ class LayeredEdges:
     def __init__(self, search: Search, direction: Direction, starts: Any, found: Found) -> None:
         self._search, self._starts, self._found = search, starts, found
         self._rows = search.graph.rows(direction)
-        level = found.distance
-        xp = array_module(level)
-        reached = xp.flatnonzero(level != largest(level.dtype))
-        self._order = reached[xp.argsort(level[reached], kind="stable")].astype(level.dtype)
-        self._offsets, self._indices, self._weights = search.engine.rows_in_order(self._order)
-        layers = xp.arange(found.rounds + 2, dtype=level.dtype)
-        ends = xp.searchsorted(level[self._order], layers)
-        self._first_vertex = to_host(ends)  # of each layer in the order, and behind the last
+        self._lists = lists_of(search, found)
+        if search.streams is not None:  # what is beside the lists lies where they are
+            self._found = Found(to_host(found.distance), to_host(found.predecessor), found.rounds)
         facts = {"layers": self.number_of_layers, "edges": self.number_of_edges}
         self.about: dict[str, Any] = search.facts(
-            levels=found.rounds, reached=int(reached.size), **facts
+            levels=found.rounds, reached=self._lists.order.size, **facts
         )
 
     @property
@@ -146,7 +151,7 @@ class LayeredEdges:
     @property
     def number_of_edges(self) -> int:
         """The number of edges in all layers."""
-        return self._indices.size
+        return self._lists.indices.size
 
     def __repr__(self) -> str:
         return f"LayeredEdges({self.number_of_layers} layers, {self.number_of_edges} edges)"
@@ -177,8 +182,8 @@ class LayeredEdges:
             "layer": level[all_of_them.source],
             "kind": pd.Series(kind),
         }
-        if self._weights is not None:
-            columns["weight"] = self._weights
+        if self._lists.weights is not None:
+            columns["weight"] = self._lists.weights
         return to_frame(columns, graph.vertices.kind)
 
     def bfs(self, *, unreachable: Unreachable = "max") -> Frame:
@@ -196,15 +201,9 @@ class LayeredEdges:
             none. With several starts, paths from all that are nearest. With ``direction="both"``
             a pair of edges (a, b) and (b, a) is two ways from a to b.
         """
-        from glp_rapids.traversal.kernels import cpu_layers
-
-        level = to_host(self._found.distance)
-        paths = np.zeros(level.size)
-        paths[to_host(self._starts)] = 1.0
-        layers = map(to_host, (self._order, self._offsets, self._indices))
-        interruptible(call)(cpu_layers.count_paths, *layers, level, paths)
-        graph = self._search.graph
-        return graph.frame({"paths": to_device(paths, graph.device)})
+        search = self._search
+        paths = search.engine.count_paths(self._lists, self._starts, self._found.distance)
+        return search.graph.frame({"paths": paths})
 
     def sssp(self, *, cutoff: float | None = None, unreachable: Unreachable = "max") -> Frame:
         """Find lengths of shortest paths by relaxing layer after layer until nothing changes.
@@ -214,35 +213,30 @@ class LayeredEdges:
         frame
             ``vertex, distance`` as of `sssp`, to the bit. ``.attrs["glp"]["sweeps"]`` says how
             often all layers were gone through: the paper's order of work takes few sweeps where
-            shortest paths have few edges more than they need, and many elsewhere.
+            shortest paths have few edges more than they need, and many elsewhere. On a GPU they
+            are relaxed there if weights are integers, else on the host. Under a
+            ``memory_limit`` ``layers_streamed`` says how many layers did not stay on the GPU, and
+            ``bytes_over_bus`` what was copied; strips in which nothing changed are left out.
         """
         check_unreachable(unreachable)
         search = self._search.again()
-        if self._weights is None:
+        if self._lists.weights is None:
             raise ValueError("the graph has no weights; distances in edges are those of bfs()")
-        cutoff = cutoff_of(cutoff, self._weights.dtype)
+        cutoff = cutoff_of(cutoff, self._lists.weights.dtype)
         refuse_long_paths(self._rows)
-        from glp_rapids.traversal.kernels import cpu_layers
-
-        unreached = self._weights.dtype.type(largest(self._weights.dtype))
-        distance = np.full(self._found.distance.size, unreached)
-        distance[to_host(self._starts)] = 0
-        layers = map(to_host, (self._order, self._offsets, self._indices, self._weights))
-        sweeps = interruptible(call)(
-            cpu_layers.relax_all, *layers, distance, unreached,
-            self._weights.dtype.type(cutoff),
-        )  # fmt: skip
-        found = Found(to_device(distance, search.graph.device), None, sweeps)
-        return search.result(found, unreachable, sweeps=sweeps)
+        done = search.engine.relax(self._lists, self._starts, cutoff)
+        found = Found(done.distance, None, done.sweeps)
+        facts = {"bytes_over_bus": done.moved, "layers_streamed": done.streamed}
+        return search.result(found, unreachable, sweeps=done.sweeps, **facts)
 
     def _read(self, first: int, last: int) -> Layer:
         """Read the edges of some layers that follow one another."""
-        begin, end = self._first_vertex[[first, last]]
-        offsets = self._offsets[begin : end + 1]
+        begin, end = self._lists.first_row[[first, last]]
+        offsets = self._lists.offsets[begin : end + 1]
         part = slice(int(offsets[0]), int(offsets[-1]))
         row = segment_ids(offsets - offsets[0], np.int64)
-        source, destination = self._order[begin:end][row], self._indices[part]
+        source, destination = self._lists.order[begin:end][row], self._lists.indices[part]
         level = self._found.distance
         kind = array_module(level).sign(level[destination] - level[source])
-        weights = None if self._weights is None else self._weights[part]
+        weights = None if self._lists.weights is None else self._lists.weights[part]
         return Layer(first, source, destination, kind, weights)

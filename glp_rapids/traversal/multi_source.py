@@ -71,8 +71,8 @@ def multi_source_bfs(
     64 sources at a time read an edge once for all whose searches are there (Then et al., VLDB
     2014); where few ever meet, as on a road network, each searches alone. 32 bytes a vertex,
     and unless ``summary`` is set about 36 bytes a vertex and source beside the result, so ask for
-    few sources at a time, or for the summary, where the graph is large. A graph on a GPU is brought
-    to the host, searched there, and the result handed back as a frame of its kind.
+    few sources at a time, or for the summary, where the graph is large. On a GPU all
+    levels of 64 sources are one launch.
 
     Examples
     --------

@@ -17,10 +17,18 @@ from glp_rapids.common.checks import (
     is_sequence,
     shown,
 )
-from glp_rapids.device import array_module, memory_in_use
+from glp_rapids.common.sizes import as_bytes
+from glp_rapids.device import array_module, memory_in_use, to_host
 from glp_rapids.frames.kinds import null_where, set_attributes
 from glp_rapids.ingest.read import as_graph
-from glp_rapids.traversal.engines import engine_for, largest, where_searched
+from glp_rapids.traversal.engines import (
+    Lists,
+    engine_for,
+    largest,
+    order_by_level,
+    where_searched,
+)
+from glp_rapids.traversal.limits import place_within
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -38,13 +46,23 @@ class Search:
     """One call: the graph where it is searched, its engine, and the frame that comes out."""
 
     def __init__(
-        self, graph: Any, direction: Direction, edges: EdgeOptions | dict, *methods: str
-    ) -> None:
+        self, graph: Any, direction: Direction, edges: EdgeOptions | dict, *methods: str,
+        memory_limit: int | str | None = None,
+    ) -> None:  # fmt: skip
         """``methods``: what will be asked of the engine."""
         check_choice("direction", direction, ("out", "in", "both"), "'out', 'in' or 'both'")
-        self.graph: Graph = where_searched(as_graph(graph, **edges), *methods)
-        self._begin = time.perf_counter()
-        self.engine = engine_for(self.graph, direction)
+        limit = as_bytes("memory_limit", memory_limit)
+        self.graph: Graph
+        self.streams: int | None = None  # the limit, if lists lie in host memory for a GPU
+        if limit is None:
+            self.graph = where_searched(as_graph(graph, **edges), *methods)
+            self._begin = time.perf_counter()
+            self.engine = engine_for(self.graph, direction)
+        else:
+            place = place_within(graph, direction, dict(edges), methods, limit)
+            self.graph, self.engine, self.streams = place
+            self._begin = time.perf_counter()
+        self.device = self.graph.device if self.streams is None else "gpu"
 
     def again(self) -> Search:
         """Begin another call on the same graph, whose time counts from now."""
@@ -62,6 +80,9 @@ class Search:
     def result(self, found: Found, unreachable: Unreachable, **facts: Any) -> Frame:
         """Make the frame ``vertex, distance, predecessor``."""
         distance, predecessor, vertex = found.distance, found.predecessor, None
+        if self.streams is not None:
+            distance = to_host(distance)
+            predecessor = None if predecessor is None else to_host(predecessor)
         silent = distance == largest(distance.dtype)
         xp = array_module(distance)
         reached = distance.size - int(silent.sum())
@@ -83,12 +104,20 @@ class Search:
 
     def facts(self, **facts: Any) -> dict[str, Any]:
         """Return facts, and those that all calls have in common."""
-        device = self.graph.device
         return facts | {
-            "device": device,
+            "device": self.device,
             "seconds": time.perf_counter() - self._begin,
-            "peak_memory": memory_in_use(device),
+            "peak_memory": memory_in_use(self.device),
         }
+
+
+def lists_of(search: Search, level: Found) -> Lists:
+    """Store the edges by the distance of their sources."""
+    order, first_row = order_by_level(level.distance, level.rounds)
+    rows = search.engine.rows_in_order(order)
+    if search.streams is not None:
+        order = to_host(order)
+    return Lists(order, *rows, first_row, search.streams)
 
 
 def as_ids(vertices: VertexIds, ids: Any) -> Any:

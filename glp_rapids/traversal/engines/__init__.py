@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from glp_rapids.device import array_module, to_host
+
 if TYPE_CHECKING:
     from glp_rapids.device import DeviceName
     from glp_rapids.graph.graph import Direction, Graph
@@ -36,6 +38,44 @@ class Found(NamedTuple):
 def largest(dtype: np.dtype) -> Any:
     """Return the largest value of a type: the distance of what is not reached, as in cuGraph."""
     return (np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)).max
+
+
+class Lists(NamedTuple):
+    """Edges by layers: the rows of vertices in ``order``, one after the other.
+
+    They begin at ``offsets``, and layers at ``first_row`` in ``order``: one more each. Where a
+    ``memory`` limit is given, in bytes, the lists lie in host memory and come in strips.
+    """
+
+    order: Array
+    offsets: Array
+    indices: Array
+    weights: Array | None
+    first_row: np.ndarray  # on the host
+    memory: int | None = None
+
+
+def order_by_level(level: Array, deepest: int) -> tuple[Array, np.ndarray]:
+    """Return the reached vertices by level and index, and where each level begins there."""
+    xp = array_module(level)
+    reached = xp.flatnonzero(level != largest(level.dtype))
+    keys = level[reached].astype(np.min_scalar_type(deepest))  # short ones are sorted sooner
+    order = reached[xp.argsort(keys, kind="stable")].astype(level.dtype)
+    layers = xp.arange(deepest + 2, dtype=level.dtype)
+    return order, to_host(xp.searchsorted(level[order], layers)).astype(np.int64)
+
+
+class Relaxed(NamedTuple):
+    """What relaxing layer after layer found.
+
+    ``sweeps``: how often all were gone through; ``moved``: bytes that were copied for that;
+    ``streamed``: how many layers did not stay where they are worked on.
+    """
+
+    distance: Array
+    sweeps: int
+    moved: int = 0
+    streamed: int = 0
 
 
 class Engine(Protocol):
@@ -68,6 +108,15 @@ class Engine(Protocol):
     def rows_in_order(self, order: Array) -> tuple[Array, Array, Array | None]:
         """Copy the rows of some vertices one after another: offsets, indices, weights."""
 
+    def count_paths(self, lists: Lists, starts: Array, level: Array) -> Array:
+        """Count the paths of fewest edges to every vertex, adding up in the order of the rows."""
+
+    def relax(self, lists: Lists, starts: Array, cutoff: int | float) -> Relaxed:
+        """Relax layer after layer until nothing changes."""
+
+    def predecessors(self, starts: Array, distance: Array) -> Array:
+        """Find the predecessors of `sssp` for distances that are known; -1 is none."""
+
     def components(self) -> Array:
         """Number the components of the graph without directions by their smallest vertices."""
 
@@ -92,11 +141,7 @@ def _gpu() -> type[Engine]:
     return GpuEngine
 
 
-ENGINES: dict[DeviceName, Callable[[], type[Engine]]] = {"cpu": _cpu}
-# Its kernels changed after they last ran on a GPU, where they found what a CPU finds. The line goes
-# to `ENGINES` when these have run there: tests/test_traversal_gpu.py, tests/sanitize_traversal.py
-# under memcheck and under racecheck.
-WAITING: dict[DeviceName, Callable[[], type[Engine]]] = {"gpu": _gpu}
+ENGINES: dict[DeviceName, Callable[[], type[Engine]]] = {"cpu": _cpu, "gpu": _gpu}
 
 
 def where_searched(graph: Graph, *methods: str) -> Graph:

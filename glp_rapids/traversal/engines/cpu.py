@@ -12,11 +12,12 @@ import numpy as np
 from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible
 from glp_rapids.jit.parallel import threads_available
-from glp_rapids.traversal.engines import OPPOSITE, Found, largest
+from glp_rapids.traversal.engines import OPPOSITE, Found, Lists, Relaxed, largest
 from glp_rapids.traversal.kernels import (
     cpu_bfs,
     cpu_brandes,
     cpu_components,
+    cpu_layers,
     cpu_sssp,
     cpu_together,
 )
@@ -147,11 +148,30 @@ class CpuEngine:
                 predecessor[beyond] = nobody
         if not predecessors:
             return Found(distance, None, rounds)
+        return Found(distance, self._joined(starts, distance, predecessor), rounds)
+
+    @interruptible
+    def predecessors(self, starts: np.ndarray, distance: np.ndarray) -> np.ndarray:
+        """Find the predecessors of `sssp` for distances that are known, on one thread."""
+        nobody = np.iinfo(self._indices.dtype).max
+        predecessor = np.full(distance.size, nobody, self._indices.dtype)
         call(
-            cpu_sssp.join_plateaus, *graph, distance, of_type(unreached), predecessor,
-            self._indices.dtype.type(nobody), starts,
+            cpu_sssp.find_nearer, self._indptr, self._indices, self._weights, distance,
+            largest(distance.dtype), predecessor,
         )  # fmt: skip
-        return Found(distance, predecessor.view(self._index_dtype), rounds)
+        return self._joined(starts, distance, predecessor)
+
+    def _joined(
+        self, starts: np.ndarray, distance: np.ndarray, predecessor: np.ndarray
+    ) -> np.ndarray:
+        """Add the predecessors on plateaus."""
+        nobody = self._indices.dtype.type(np.iinfo(self._indices.dtype).max)
+        unreached = distance.dtype.type(largest(distance.dtype))
+        call(
+            cpu_sssp.join_plateaus, self._indptr, self._indices, self._weights, distance,
+            unreached, predecessor, nobody, starts,
+        )  # fmt: skip
+        return predecessor.view(self._index_dtype)
 
     def bfs_of_each(
         self, starts: np.ndarray, depth: int, distances: bool
@@ -188,6 +208,27 @@ class CpuEngine:
         offsets, _, place = rows_of_vertices(rows, order)
         weights = None if rows.weights is None else rows.weights[place]
         return offsets, rows.indices[place], weights
+
+    @interruptible
+    def count_paths(self, lists: Lists, starts: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """Count the paths of fewest edges to every vertex, on one thread."""
+        paths = np.zeros(level.size)
+        paths[starts] = 1.0
+        call(cpu_layers.count_paths, lists.order, lists.offsets, lists.indices, level, paths)
+        return paths
+
+    @interruptible
+    def relax(self, lists: Lists, starts: np.ndarray, cutoff: int | float) -> Relaxed:
+        """Relax layer after layer until nothing changes, on one thread."""
+        weights = lists.weights
+        unreached = weights.dtype.type(largest(weights.dtype))
+        distance = np.full(self._indptr.size - 1, unreached)
+        distance[starts] = 0
+        sweeps = call(
+            cpu_layers.relax_all, lists.order, lists.offsets, lists.indices, weights, distance,
+            unreached, weights.dtype.type(cutoff),
+        )  # fmt: skip
+        return Relaxed(distance, sweeps)
 
     @interruptible
     def components(self) -> np.ndarray:

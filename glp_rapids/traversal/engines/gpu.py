@@ -18,14 +18,15 @@ from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.traversal.engines import OPPOSITE, Found, largest
+from glp_rapids.traversal.engines.gpu_layers import LayerWork
 from glp_rapids.traversal.kernels import (
     gpu_bfs,
     gpu_components,
     gpu_frontier,
-    gpu_layers,
     gpu_levels,
     gpu_plateaus,
     gpu_predecessors,
+    gpu_rows,
     gpu_sssp,
     gpu_together,
 )
@@ -45,7 +46,7 @@ PULL_TOGETHER = 8  # see `gpu_together.Pace`
 MOST_TARGETS = 1 << 10  # that every block looks at; with more of them nothing ends early
 
 
-class GpuEngine:
+class GpuEngine(LayerWork):
     """Searches in one graph in one direction; several threads may call one engine at once."""
 
     @staticmethod
@@ -60,13 +61,17 @@ class GpuEngine:
     def __init__(self, graph: Graph, direction: Direction) -> None:
         # The graph keeps the engine: were it held here, both would stay until garbage is collected,
         # and the GPU's memory with them.
-        self._graph, self._opposite = weakref.ref(graph), OPPOSITE[direction]
+        self._graph, self._direction = weakref.ref(graph), direction
+        self._opposite = OPPOSITE[direction]
         self._symmetric = not graph.directed or direction == "both"
-        rows = graph.rows(direction)
-        self._rows = CSR(rows.indptr, rows.indices, rows.weights)
+        self._rows = self._placed(graph.rows(direction))
         self._xp = array_module(self._rows.indptr)
-        self._indices = self._some(self._rows.indices)
+        self._indices, self._none = self._some(self._rows.indices), self._xp.zeros(1, np.int32)
         self._rooms: list[gpu_frontier.Frontier] = []  # which nobody works in
+
+    def _placed(self, rows: CSR) -> CSR:
+        """Return rows as kernels read them."""
+        return CSR(rows.indptr, rows.indices, rows.weights)
 
     def _some(self, array: Array) -> Array:
         """Return an array, or one of a single element in the place of an empty one."""
@@ -98,9 +103,10 @@ class GpuEngine:
         """Find distances in edges, all levels in one launch."""
         # asked once: another thread may make the transpose in between
         reverse = self._reverse()
+        starts = self._xp.asarray(starts)
         distance, before, words = self._distances(starts, depth, predecessors, reverse)
-        if predecessors:
-            before = self._predecessors(starts, distance, None, reverse, before)
+        if predecessors and reverse is None:
+            before = self._predecessors(starts, distance, None, None)
         return Found(distance, before if predecessors else None, int(words[gpu_bfs.WORDS.most]))
 
     def _distances(
@@ -108,14 +114,16 @@ class GpuEngine:
     ) -> tuple[Array, Array, np.ndarray]:
         xp, rows = self._xp, self._rows
         where, vertices = gpu_bfs.WORDS, rows.number_of_vertices
-        starts = xp.asarray(starts)
         distance = xp.empty(vertices, np.int32)
         before = xp.empty(vertices if predecessors and reverse is not None else 0, np.int32)
-        words = np.zeros(gpu_bfs.NUMBER_OF_WORDS, np.int64)
+        words = np.zeros(gpu_bfs.NUMBER_OF_WORDS + 2, np.int64)
         words[where.level], words[where.left], words[where.listed] = -1, rows.indices.size, 1
         words[where.penalty], words[where.lost : where.lost + 3] = PENALTY, gpu_levels.NONE
-        words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
+        words = xp.asarray(words)  # with what else has to be 0 at first: one copy
+        words, barrier, alone = words[:-2], words[-2:-1], words[-1:]
+        missing = words[where.missing : where.missing + 1]
         into = rows if reverse is None else reverse
+        into_indices = self._some(into.indices)
         search = gpu_bfs.build(gpu_frontier.THREADS, gpu_frontier.LANES, gpu_frontier.ASKS_AHEAD)
         pace = gpu_bfs.Pace(
             depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), hops=np.int64(HOPS),
@@ -127,38 +135,54 @@ class GpuEngine:
                 launch_together(
                     search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
                     gpu_frontier.THREADS, rows.indptr, self._indices, into.indptr,
-                    self._some(into.indices), starts, distance, before, room, words, barrier, pace,
+                    into_indices, starts, distance, before, room, words, barrier, pace,
                 )  # fmt: skip
+                if before.size:
+                    # before it is known whether anything is missing, which it seldom is: none is
+                    # until the search is over, and to be told takes as long as many a level
+                    self._pull(into, None, distance, before, missing, alone)
                 found = to_host(words)
                 if found[where.over]:
                     return distance, before, found
                 barrier.fill(0)
 
-    def _predecessors(
-        self, starts: Array, distance: Array, weights: Array | None, reverse: CSR | None,
-        known: Array | None = None,
-    ) -> Array:  # fmt: skip
-        """Find all nearer neighbours on shortest paths; on plateaus those over the fewest edges.
+    def _pull(
+        self, into: CSR, weights: Array | None, distance: Array, before: Array,
+        missing: Array | None, alone: Array,
+    ) -> None:  # fmt: skip
+        """Look for predecessors in the rows of edges into vertices.
 
-        Where a predecessor is ``known`` it is not negative.
+        All of them, unless it is told where to look how many are ``missing``.
         """
-        xp, threads = self._xp, gpu_predecessors.THREADS
+        threads, none = gpu_predecessors.THREADS, self._none
         edges = gpu_predecessors.UNWEIGHTED if weights is None else gpu_predecessors.WEIGHTED
-        far = distance.dtype.type(largest(distance.dtype))
-        none = xp.zeros(1, np.int32)
+        launch(
+            gpu_predecessors.build_pull(threads, edges), -(-distance.size // threads), threads,
+            into.indptr, self._some(into.indices), none if weights is None else weights, distance,
+            none, distance.dtype.type(largest(distance.dtype)), before, missing is not None,
+            alone if missing is None else missing, alone,
+        )  # fmt: skip
+
+    def predecessors(self, starts: Array, distance: Array) -> Array:
+        """Find the predecessors of `sssp` for distances that are known."""
+        weights = self._some(self._rows.weights)
+        return self._predecessors(self._xp.asarray(starts), distance, weights, self._reverse())
+
+    def _predecessors(
+        self, starts: Array, distance: Array, weights: Array | None, reverse: CSR | None
+    ) -> Array:
+        """Find all nearer neighbours on shortest paths; on plateaus those over the fewest edges."""
+        xp = self._xp
         if reverse is None:
-            before = self._pushed(distance, weights, none, edges)
+            edges = gpu_predecessors.UNWEIGHTED if weights is None else gpu_predecessors.WEIGHTED
+            before = self._pushed(distance, weights, self._none, edges)
             before[before == gpu_predecessors.NOBODY] = -1
+            far = distance.dtype.type(largest(distance.dtype))
             alone = 0 if weights is None else int(((before < 0) & (distance != far)).sum())
         else:
-            before = xp.empty(distance.size, np.int32) if known is None else known
-            number = xp.zeros(1, np.int64)
-            given = none if weights is None else self._some(reverse.weights)
-            launch(
-                gpu_predecessors.build_pull(threads, edges), -(-distance.size // threads), threads,
-                reverse.indptr, self._some(reverse.indices), given, distance, none, far, before,
-                known is not None, number,
-            )  # fmt: skip
+            before, number = xp.empty(distance.size, np.int32), xp.zeros(1, np.int64)
+            given = None if weights is None else self._some(reverse.weights)
+            self._pull(reverse, given, distance, before, None, number)
             alone = 0 if weights is None else int(number[0])
         if alone > starts.size:
             self._join_plateaus(starts, distance, weights, before)
@@ -286,7 +310,7 @@ class GpuEngine:
         """Copy the rows of some vertices one after another: offsets, indices, weights."""
         xp, rows = self._xp, self._rows
         offsets = segment_offsets(rows.indptr[order + 1] - rows.indptr[order])
-        entries, threads = int(offsets[-1]), gpu_layers.THREADS
+        entries, threads = int(offsets[-1]), gpu_rows.THREADS
 
         def copied(values: Array | None) -> Array | None:
             if values is None:
@@ -294,7 +318,7 @@ class GpuEngine:
             result = xp.empty(entries, values.dtype)
             if entries:
                 launch(
-                    gpu_layers.build(threads), multiprocessors() * 4, threads, rows.indptr, values,
+                    gpu_rows.build(threads), multiprocessors() * 4, threads, rows.indptr, values,
                     order, offsets, result,
                 )  # fmt: skip
             return result

@@ -152,6 +152,23 @@ def near_far(
 
 
 @jit
+def find_nearer(indptr, indices, weights, distance, unreached, predecessor, stop):
+    """Find, of the neighbours on a shortest path that are nearer than a vertex, the smallest."""
+    for v in range(distance.size):
+        u = U64(v)
+        here = distance[u]
+        if here == unreached:
+            continue
+        if v & LOOK == 0 and stop[0] != 0:
+            return
+        for p in range(indptr[u], indptr[u + ONE]):
+            other = U64(indices[U64(p)])
+            there = distance[other]
+            if here < there and here + weights[U64(p)] == there and u < predecessor[other]:
+                predecessor[other] = u
+
+
+@jit
 def join_plateaus(indptr, indices, weights, distance, unreached, predecessor, nobody, starts, stop):
     """Find predecessors where no neighbour is nearer: over the fewest edges that add nothing.
 

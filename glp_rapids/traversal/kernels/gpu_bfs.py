@@ -16,7 +16,7 @@ and Patterson, "Direction-optimizing breadth-first search", SC 2012): every vert
 distance looks for a neighbour in the frontier, and the first in its row is its predecessor.
 
 Wide levels, and those of one block alone, find the smallest predecessors by atomic minima on the
-way. Where several blocks go on by themselves they are left to `gpu_predecessors`.
+way. Where several blocks go on by themselves they are left to `gpu_predecessors`, and counted.
 
 Launch: cooperative, BLOCKS_A_MULTIPROCESSOR blocks of THREADS a multiprocessor. Degrees: any.
 Shared memory: 31 KB. Registers: 64, and 96 bytes of local memory a thread.
@@ -33,7 +33,8 @@ from glp_rapids.jit.cuda import cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import grid_barrier
 from glp_rapids.traversal.kernels import gpu_frontier, gpu_levels
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Staging, Window
-from glp_rapids.traversal.kernels.gpu_levels import COUNTS, DENSE, FAR, NONE, UNKNOWN, WARP, Queue
+from glp_rapids.traversal.kernels.gpu_levels import DENSE, FAR, NONE, UNKNOWN, WARP
+from glp_rapids.traversal.kernels.gpu_queue import COUNTS, Queue
 
 
 class Words(NamedTuple):
@@ -50,6 +51,7 @@ class Words(NamedTuple):
     over: int  # whether the search is
     most: int  # the largest distance
     reached: int  # vertices
+    missing: int  # of these, how many have a predecessor that is still to be found
     barriers: int
     arrived: int  # at barriers
     appended: int  # three: vertices and entries that a round appended
@@ -57,8 +59,8 @@ class Words(NamedTuple):
     hopped: int  # three: levels that one block did alone
 
 
-WORDS = Words(*range(13), 13, 16, 19)
-NUMBER_OF_WORDS = 22
+WORDS = Words(*range(14), 14, 17, 20)
+NUMBER_OF_WORDS = 23
 
 
 class Pace(NamedTuple):
@@ -104,11 +106,11 @@ def build(threads: int, lanes: int, asks: bool) -> Any:
             frontier.offset[reserved >> ENTRY_BITS] = reserved & ENTRIES
 
     @cuda.jit(device=True)
-    def sum_up(distance, words, totals):
-        """Find the largest distance, and how many there are."""
+    def sum_up(distance, predecessor, words, totals):
+        """Find the largest distance, and how many there are; of predecessors who has none."""
         thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
-        number, most = np.int32(0), np.int32(0)
-        if cuda.threadIdx.x < 2:
+        number, most, missing = np.int32(0), np.int32(0), np.int32(0)
+        if cuda.threadIdx.x < 3:
             totals[cuda.threadIdx.x] = 0
         cuda.syncthreads()
         for v in range(thread, distance.size, np.int64(cuda.gridDim.x) * threads):
@@ -116,13 +118,22 @@ def build(threads: int, lanes: int, asks: bool) -> Any:
             if here != FAR:
                 number += 1
                 most = max(most, here)
+            if predecessor.size > 0 and predecessor[v] == UNKNOWN:
+                if here == FAR or here == 0:
+                    predecessor[v] = -1
+                else:
+                    missing += 1
         if number > 0:
             cuda.atomic.add(totals, 0, number)
             cuda.atomic.max(totals, 1, most)
+        if missing > 0:
+            cuda.atomic.add(totals, 2, missing)
         cuda.syncthreads()
         if cuda.threadIdx.x == 0 and totals[0] > 0:
             cuda.atomic.add(words, WORDS.reached, np.int64(totals[0]))
             cuda.atomic.max(words, WORDS.most, np.int64(totals[1]))
+        if cuda.threadIdx.x == 0 and totals[2] > 0:
+            cuda.atomic.add(words, WORDS.missing, np.int64(totals[2]))
 
     def search_levels(
         indptr, indices, in_indptr, in_indices, starts, distance, predecessor, frontier, words,
@@ -246,7 +257,7 @@ def build(threads: int, lanes: int, asks: bool) -> Any:
         if over:
             barriers += 1
             grid_barrier(arrived, barriers * blocks)
-            sum_up(distance, words, totals)
+            sum_up(distance, predecessor, words, totals)
 
     bounds = threads, gpu_frontier.BLOCKS_A_MULTIPROCESSOR
     return kernel(search_levels, f"{threads} {lanes} {queued} {long} {asks}", launch_bounds=bounds)

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.traversal.kernels import gpu_frontier
+from glp_rapids.traversal.kernels import gpu_frontier, gpu_queue
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, row_in_window
+from glp_rapids.traversal.kernels.gpu_queue import COUNTS, LONGER, SHORT, STOP
 
 FAR = np.int32((1 << 31) - 1)
 UNKNOWN = FAR  # a predecessor that is still to be found
@@ -24,16 +25,6 @@ LONGEST = 1 << 12  # entries of a row in the queue of a block
 DENSE = 8  # entries a vertex of a frontier that is small
 SCANNED = 8  # entries of a row that one thread looks at, when vertices look for the frontier
 WARP = 32
-# What a block counts, of three steps in turn: short and long rows queued, and whether it must stop.
-SHORT, LONGER, STOP, COUNTS = 0, 3, 6, 9
-
-
-class Queue(NamedTuple):
-    """In shared memory: two queues of a block, each first of short rows, then of long."""
-
-    vertex: Any
-    start: Any
-    degree: Any
 
 
 class Ways(NamedTuple):
@@ -52,30 +43,11 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
     append, flush = functions.append, functions.flush
     rows_of_block, load_window = functions.rows_of_block, functions.load_window
     ask_around = gpu_frontier.build_ask(asks)
+    take = gpu_queue.build_take(QUEUED, LONG_QUEUED, LONG, LONGEST)
     room = QUEUED + LONG_QUEUED
     full = gpu_frontier.STAGED - threads
     warps = max(threads // WARP, 1)
     warp = min(WARP, threads)
-
-    @cuda.jit(device=True)
-    def take(queue, counts, now, turn, vertex, start, degree):
-        """Put a vertex into a queue of the block; tell whether there was room."""
-        if degree <= LONG:
-            slot = cuda.atomic.add(counts, SHORT + turn, np.int32(1))
-            if slot >= QUEUED:
-                return False
-        elif degree > LONGEST:
-            return False
-        else:
-            slot = cuda.atomic.add(counts, LONGER + turn, np.int32(1))
-            if slot >= LONG_QUEUED:
-                return False
-            slot += QUEUED
-        slot += now * room
-        queue.vertex[slot] = vertex
-        queue.start[slot] = start
-        queue.degree[slot] = np.int32(degree)
-        return True
 
     @cuda.jit(device=True)
     def lower(
@@ -92,7 +64,7 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
         if known > ahead:
             degree = end - start
             ask_around(indptr, indices, v, start)
-            if degree > 0 and not take(queue, counts, next_queue, turn, v, start, degree):
+            if degree > 0 and take(queue, counts, next_queue, turn, v, start, degree) < 0:
                 counts[STOP + turn] = 1
                 if goes_on:
                     cuda.atomic.min(words, lost, np.int64(ahead))
@@ -118,7 +90,7 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
             if distance[v] == level:
                 start = indptr[v]
                 # the way was chosen so that there is room
-                if not take(queue, counts, 0, 0, v, start, indptr[v + 1] - start):
+                if take(queue, counts, 0, 0, v, start, indptr[v + 1] - start) < 0:
                     counts[STOP] = 1
                     cuda.atomic.min(words, lost, np.int64(level))
         cuda.syncthreads()

@@ -56,20 +56,22 @@ EDGES = _one_nearer, _nearer, _one_before
 def build_pull(threads: int, edges: int) -> Any:
     """Make the kernel that looks for the predecessor in the row of the edges into a vertex.
 
-    If some are ``known``, ``predecessor`` holds them, and elsewhere NOBODY. ``alone`` counts
-    vertices that were reached and have none, the starts among them.
+    If some are ``known``, ``predecessor`` holds them, and elsewhere NOBODY, so often as ``missing``
+    says. ``alone`` counts vertices that were reached and have none, the starts among them.
     """
     is_before = EDGES[edges]
     warp, warps = min(WARP, threads), max(threads // WARP, 1)
 
     def pull_predecessors(
-        indptr, indices, weights, distance, hop, far, predecessor, known, alone
+        indptr, indices, weights, distance, hop, far, predecessor, known, missing, alone
     ):  # fmt: skip
         vertex = cuda.shared.array(threads, np.int32)
         best = cuda.shared.array(threads, np.int32)
         counts = cuda.shared.array(3, np.int32)
         long = cuda.shared.array(threads, np.int32)
         thread = cuda.threadIdx.x
+        if known and missing[0] == 0:
+            return
         if thread < 3:
             counts[thread] = 0
         cuda.syncthreads()
