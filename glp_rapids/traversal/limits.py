@@ -41,6 +41,8 @@ def place_within(
     rows = made.rows(direction)
     parts = (rows.indices, rows.weights)
     lists = sum(part.nbytes for part in parts if part is not None)
+    if "rows_in_order" in methods:
+        lists *= 2  # layers hold them once more, in the order of the search
     beside = made.number_of_vertices * BYTES_A_VERTEX
     if lists + beside <= limit:
         here = where_searched(made.to(device), *methods)
