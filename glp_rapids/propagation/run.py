@@ -133,7 +133,11 @@ def _run(
             active = first_active(start, rule, workload, options)
         workload = replace(workload, marks=marks, active=active)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
-    if way != budget.ways[0]:
+    if options.devices is not None:
+        from glp_rapids.propagation.engines.partitioned import engine_on
+
+        engine_class = engine_on(options.devices)
+    elif way != budget.ways[0]:
         engine_class, _ = engine_of(graph.device, way, options.strategy)
     schedule = Schedule(options, number_of_vertices)
 
