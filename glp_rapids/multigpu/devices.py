@@ -46,6 +46,11 @@ def devices_of(devices: Any) -> Devices | None:
             raise ValueError(f"devices must be numbers of GPUs, in 0..{there - 1}, not {device}")
     if len(set(devices)) < len(devices):
         raise ValueError(f"devices must name each GPU once, not {devices}")
+    if len(devices) > 1:
+        from glp_rapids.multigpu.nccl import nccl_problem
+
+        if problem := nccl_problem():
+            raise ValueError(f"devices={devices}, but these GPUs cannot exchange labels: {problem}")
     return tuple(int(device) for device in devices)
 
 

@@ -156,13 +156,13 @@ def as_ranks(works: Sequence[Callable[[], Any]], abort: Callable[[BaseException]
     that a rank had of its own; a Ctrl-C stops all of them, too.
     """
     results: list[Any] = [None] * len(works)
-    errors: list[BaseException | None] = [None] * len(works)
+    errors: list[BaseException] = []  # in the order in which they came
 
     def do(rank: int) -> None:
         try:
             results[rank] = works[rank]()
         except BaseException as error:  # whatever it is, the others would wait for this rank
-            errors[rank] = error
+            errors.append(error)
             abort(error)
 
     threads = [
@@ -180,8 +180,7 @@ def as_ranks(works: Sequence[Callable[[], Any]], abort: Callable[[BaseException]
         for thread in threads:
             thread.join()
         raise
-    failed = [error for error in errors if error is not None]
-    own = [error for error in failed if not isinstance(error, RankFailed)]
-    for error in own or failed:
+    own = [error for error in errors if not isinstance(error, RankFailed)]
+    for error in own or errors:
         raise error
     return results
