@@ -49,10 +49,9 @@ class PartitionedGpuEngine(PartitionedEngine):
         return current_gpu(self._devices[rank])
 
     def _engine(self, rank: int) -> Any:
-        here = self._devices[rank] == self._home
-        fields = self._fields if here else {
-            name: _copied(value) for name, value in self._fields.items()
-        }  # fmt: skip
+        fields = self._fields
+        if self._devices[rank] != self._home or rank != self._devices.index(self._home):
+            fields = {name: _copied(value) for name, value in fields.items()}
         if self._kept[rank] is None:
             self._kept[rank] = self._parts(rank)
         rows, readers, id_words, kept = self._kept[rank]

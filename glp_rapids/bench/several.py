@@ -1,0 +1,84 @@
+"""One device beside several that share a graph: milliseconds, bytes sent, time spent waiting.
+
+Two runs of every graph: with the defaults, and synchronous sweeps that leave nothing out. "MB sent"
+is what all ranks sent to one another, "waiting" the share of the run that the rank with the most of
+it spent until others came. "same": labels and changes of every sweep. The parts are made, and
+kernels compiled, by a run before.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+from tqdm import tqdm
+
+from glp_rapids.bench import memory, subjects, timing
+from glp_rapids.bench.large_graph import large_graph
+from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.device import choose
+from glp_rapids.graph.graph import Graph
+from glp_rapids.multigpu.devices import Devices, devices_of, kind_of
+
+GRAPHS = "kron-22-16", "kron-24-16", "large-27"
+LARGE = "large-"  # and 2**BITS vertices, as for bench large
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    about = "as for bench gpu, or large-BITS as for bench large"
+    subjects.add_options(parser, GRAPHS, repeats=3, device=False, about=about)
+    parser.add_argument("--devices", nargs="+", default=("0", "1"), metavar="N",
+                        help="numbers of GPUs (default 0 1), or a cpu for each rank")  # fmt: skip
+    parser.add_argument("--sweeps", type=int, default=3, help="synchronous ones (default 3)")
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Return a table with two rows a graph."""
+    named = [one if one == "cpu" else int(one) for one in options.devices]
+    devices = devices_of(named)
+    rows: Rows = []
+    for name in tqdm(options.graphs, desc="several", leave=False, disable=None):
+        if choose(kind_of(devices)) == "gpu":
+            memory.free_memory()
+        rows += _rows(name, _graph(name, devices), devices, options)
+    return {f"One device beside {len(devices)}: {', '.join(map(str, devices))}": rows}
+
+
+def _graph(name: str, devices: Devices) -> Graph:
+    if name.startswith(LARGE):
+        return large_graph(int(name.removeprefix(LARGE)), 0, kind_of(devices))
+    return subjects.load(name, kind_of(devices))
+
+
+def _rows(name: str, graph: Graph, devices: Devices, options: argparse.Namespace) -> Rows:
+    modes = {
+        "defaults": {},
+        f"{options.sweeps} synchronous": subjects.synchronous(options.sweeps, skip_inactive=False),
+    }
+    rows, repeats = [], max(options.repeats, 1)
+    for mode, settings in modes.items():
+        one = timing.timed(partial(_propagated, graph, settings), repeats, graph.device)
+        many = timing.timed(
+            partial(_propagated, graph, {**settings, "devices": devices}), repeats, graph.device
+        )
+        reports = [timed.found.attrs["glp"] for timed in (one, many)]
+        changed = [report["changed"] for report in reports]
+        ranks = reports[1]["ranks"]
+        waiting = max(rank["seconds_waiting"] for rank in ranks)
+        rows.append({
+            "graph": name, "entries": graph.number_of_edges, "run": mode, "sweeps": one.sweeps,
+            "one ms": one.run_ms, "several ms": many.run_ms, "times": one.run_ms / many.run_ms,
+            "MB sent": sum(rank["bytes_sent"] for rank in ranks) / 1e6,
+            "waiting": waiting / reports[1]["seconds"],
+            "same": subjects.same_labels(one.found, many.found) and changed[0] == changed[1],
+        })  # fmt: skip
+        del one, many
+    return rows
+
+
+def _propagated(graph: Graph, settings: dict[str, Any]) -> Any:
+    from glp_rapids import label_propagation
+
+    return label_propagation(graph, **settings)
