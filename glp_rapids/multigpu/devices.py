@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glp_rapids.common.checks import is_integer, is_sequence, shown
-from glp_rapids.device import DeviceName, choose
+from glp_rapids.device import DeviceName, gpu_available
 
 Devices = tuple[int | str, ...]
 
@@ -37,7 +37,11 @@ def devices_of(devices: Any) -> Devices | None:
         return tuple(devices)
     if "cpu" in devices:
         raise ValueError(f"devices must all be GPUs or all be 'cpu', not {shown(devices)}")
-    choose("gpu")  # raises where there is none
+    if not gpu_available():
+        raise ValueError(
+            f"devices={devices}: no GPU can be used here (glp-rapids doctor says why); take 'cpu' "
+            "for each rank on the host, or leave devices=None"
+        )
     import cupy
 
     there = cupy.cuda.runtime.getDeviceCount()

@@ -169,16 +169,17 @@ def as_ranks(works: Sequence[Callable[[], Any]], abort: Callable[[BaseException]
         threading.Thread(target=do, args=(rank,), name=f"rank {rank}", daemon=True)
         for rank in range(len(works))
     ]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         for thread in threads:
             while thread.is_alive():
                 thread.join(0.05)  # signals are looked at in between
     except BaseException as error:
         abort(error)
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         raise
     own = [error for error in errors if not isinstance(error, RankFailed)]
     for error in own or errors:
