@@ -15,6 +15,7 @@ from test_memory_limit import EVERY, SELECTED, assert_same, directions, large
 
 import glp_rapids
 from glp_rapids import as_graph, compress, label_propagation
+from glp_rapids.cli import main
 from glp_rapids.device import gpu_available
 from glp_rapids.multigpu.exchange import RankFailed, as_ranks, exchanges
 from glp_rapids.multigpu.partition import ranges_of, readers_in_range, rows_of_range
@@ -256,3 +257,12 @@ def test_bad_devices():
     if not gpu_available():
         with pytest.raises(ValueError, match="no GPU can be used"):
             label_propagation(graph, devices=[0, 1])
+
+
+def test_the_command_line(tmp_path, capsys):
+    graphs.GRAPHS["two cliques"]()["graph"].to_csv(tmp_path / "edges.csv", index=False)
+    printed = []
+    for how in (["--device", "cpu"], ["--devices", "cpu", "cpu"]):
+        assert main(["label-propagation", str(tmp_path / "edges.csv"), *how]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""
