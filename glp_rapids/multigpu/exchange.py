@@ -49,8 +49,8 @@ class Exchange(Protocol):
     ) -> list[Array]:
         """Return arrays with those of all ranks one after the other.
 
-        ``arrays`` of a rank have one length. ``into``: makes the room for so many elements of each;
-        None: there is none yet.
+        ``arrays`` of a rank have one length. ``into``: makes the room for so many elements of each,
+        or more, of which the first are written; None: there is none yet.
         """
 
     def alltoall(self, parts: Sequence[Array]) -> list[Array]:
@@ -64,6 +64,24 @@ class Exchange(Protocol):
 
     def abort(self, error: BaseException) -> None:
         """Let all ranks fail, for the sake of an error of this one."""
+
+
+def joined(
+    given: Sequence[Sequence[np.ndarray]], into: Callable[[int], Sequence[np.ndarray]] | None
+) -> list[np.ndarray]:
+    """Join the parts of each array, in the room that there is."""
+    if into is None:
+        return [np.concatenate(parts) for parts in given]
+    size = sum(part.size for part in given[0])
+    rooms = [room[:size] for room in into(size)]
+    return [np.concatenate(parts, out=room) for parts, room in zip(given, rooms, strict=True)]
+
+
+def bytes_of(part: Any) -> int:
+    """Return the bytes of an array, or of a frame or column of pandas."""
+    if hasattr(part, "nbytes"):
+        return int(part.nbytes)
+    return int(np.sum(part.memory_usage(index=False)))
 
 
 class Meeting:
@@ -121,16 +139,11 @@ class ThreadExchange:
         told = self.tell(tuple(arrays))
         self.bytes += (self.ranks - 1) * sum(array.nbytes for array in arrays)
         given = list(zip(*told, strict=True))
-        if into is None:
-            return [np.concatenate(parts) for parts in given]
-        size = sum(part.size for part in given[0])
-        return [
-            np.concatenate(parts, out=room) for parts, room in zip(given, into(size), strict=True)
-        ]
+        return joined(given, into)
 
     def alltoall(self, parts: Sequence[Array]) -> list[Array]:
         told = self.tell(list(parts))
-        self.bytes += sum(part.nbytes for to, part in enumerate(parts) if to != self.rank)
+        self.bytes += sum(bytes_of(part) for to, part in enumerate(parts) if to != self.rank)
         return [given[self.rank] for given in told]
 
     def sum(self, number: int) -> int:

@@ -7,7 +7,7 @@ that fails aborts them, so that no kernel of NCCL spins on, and the next run mak
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from glp_rapids.jit import forks
 from glp_rapids.multigpu.exchange import Meeting, ThreadExchange
@@ -27,6 +27,13 @@ def nccl_problem() -> str | None:
     if not getattr(nccl, "available", True):
         return "CuPy finds no NCCL (pip install nvidia-nccl-cu13, or -cu12)"
     return None
+
+
+class Words(NamedTuple):
+    """What is sent, or the room for what comes: an address on the GPU."""
+
+    place: int
+    bytes: int
 
 
 class NcclMeeting(Meeting):
@@ -59,60 +66,57 @@ class NcclExchange(ThreadExchange):
         import cupy
 
         sizes = self.tell(arrays[0].size)
-        ends = [sum(sizes[: rank + 1]) for rank in range(self.ranks)]
+        total = sum(sizes)
         if into is None:
-            rooms = [cupy.empty(ends[-1], array.dtype) for array in arrays]
+            rooms = [cupy.empty(total, array.dtype) for array in arrays]
         else:
-            rooms = list(into(ends[-1]))
-        pairs = []
+            rooms = list(into(total))
+        messages = []
         for array, room in zip(arrays, rooms, strict=True):
-            parts = [room[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-            pairs.append(([array] * self.ranks, parts))
-            _copy(array, parts[self.rank])
-        self._send(pairs)
+            sent, place = Words(array.data.ptr, array.nbytes), room.data.ptr
+            for rank, size in enumerate(sizes):
+                messages.append((rank, sent, Words(place, size * array.itemsize)))
+                place += size * array.itemsize
+        if total:
+            self._send(messages)
         self.bytes += (self.ranks - 1) * sum(array.nbytes for array in arrays)
-        return rooms
+        return [room[:total] for room in rooms] if into is None else rooms
 
     def alltoall(self, parts: Sequence[Array]) -> list[Array]:
         import cupy
 
         sizes = [told[self.rank] for told in self.tell([part.size for part in parts])]
         rooms = [cupy.empty(size, parts[0].dtype) for size in sizes]
-        _copy(parts[self.rank], rooms[self.rank])
-        self._send([(list(parts), rooms)])
+        self._send([
+            (rank, Words(part.data.ptr, part.nbytes), Words(room.data.ptr, room.nbytes))
+            for rank, (part, room) in enumerate(zip(parts, rooms, strict=True))
+        ])  # fmt: skip
         self.bytes += sum(part.nbytes for to, part in enumerate(parts) if to != self.rank)
         return rooms
 
-    def _send(self, pairs: list[tuple[list[Array], list[Array]]]) -> None:
-        """Send an array to each rank and receive one from each; its own is there already."""
+    def _send(self, messages: list[tuple[int, Words, Words]]) -> None:
+        """Send something to each rank and receive something from it; what is its own is copied."""
+        from cupy.cuda import get_current_stream, nccl, runtime
+
+        stream = get_current_stream().ptr
+        for rank, sent, room in messages:
+            if rank == self.rank and sent.bytes:
+                runtime.memcpyAsync(
+                    room.place, sent.place, sent.bytes, runtime.memcpyDeviceToDevice, stream
+                )
         if self.ranks == 1:
             return
-        import cupy
-        from cupy.cuda import nccl
-
-        stream = cupy.cuda.get_current_stream().ptr
         nccl.groupStart()
         try:
-            for given, rooms in pairs:
-                for peer in range(self.ranks):
-                    sent, room = given[peer], rooms[peer]
-                    if peer == self.rank:
-                        continue
-                    if sent.size:
-                        self._communicator.send(
-                            sent.data.ptr, sent.nbytes, nccl.NCCL_INT8, peer, stream
-                        )
-                    if room.size:
-                        self._communicator.recv(
-                            room.data.ptr, room.nbytes, nccl.NCCL_INT8, peer, stream
-                        )
+            for rank, sent, room in messages:
+                if rank == self.rank:
+                    continue
+                if sent.bytes:
+                    self._communicator.send(sent.place, sent.bytes, nccl.NCCL_INT8, rank, stream)
+                if room.bytes:
+                    self._communicator.recv(room.place, room.bytes, nccl.NCCL_INT8, rank, stream)
         finally:
             nccl.groupEnd()
-
-
-def _copy(array: Array, room: Array) -> None:
-    if array.size:
-        room.data.copy_from_device_async(array.data, array.nbytes)
 
 
 def _communicators(devices: tuple[int, ...]) -> list[Any]:

@@ -33,6 +33,9 @@ class PartitionedGpuEngine(PartitionedEngine):
     ):  # fmt: skip
         self._home = gpu_of(workload.rows.indptr)
         settle()  # what the caller's stream has begun is what the ranks read
+        for device in devices:  # Numba lists the GPUs when the first is asked for, in one thread
+            with current_gpu(device):
+                pass
         key = "parts", devices, workload.skip, workload.classes
         self._kept = workload.kept.get(key)
         if self._kept is None:

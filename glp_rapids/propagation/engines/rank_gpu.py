@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.device import to_host
+from glp_rapids.jit import forks
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
-from glp_rapids.jit.launch import launch_together
+from glp_rapids.jit.launch import prepared_together
 from glp_rapids.multigpu.exchange import Exchange
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import workspace
@@ -27,6 +28,7 @@ from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
 _built: dict[tuple, tuple] = {}
+_building = forks.Lock()
 
 
 class GpuRankEngine(PersistentEngine):
@@ -47,11 +49,12 @@ class GpuRankEngine(PersistentEngine):
     def _kernels(self) -> tuple:
         compiled, index_type = self._compiled, self._workload.rows.index_dtype.type
         key = compiled.digest, index_type, shared_memory.TABLE_SLOTS, reduces_lanes()
-        if key not in _built:
-            _built[key] = (
-                *partitioned.build(compiled, index_type, gpu_target()),
-                votes.build(compiled, index_type, gpu_target()),
-            )
+        with _building:  # kernels of one program are compiled once, for all ranks
+            if key not in _built:
+                _built[key] = (
+                    *partitioned.build(compiled, index_type, gpu_target()),
+                    votes.build(compiled, index_type, gpu_target()),
+                )
         return _built[key]
 
     def _long_lists(self, plan: Plan) -> int:
@@ -95,27 +98,35 @@ class GpuRankEngine(PersistentEngine):
     def _sweep(self, schedule: Schedule) -> None:
         rule, (how, before) = schedule.rule(), self._begin(schedule, 1)
         come = 0
+        self._prepare(how)
         for number in range(-(-self._workload.classes // rule.span)):
-            self._launch(how, come, number, False)
-            come = self._exchanged()
-        self._launch(how, come, -1, True)
+            self._launch(come, number, False)
+            come = self._exchanged(how)
+        self._launch(come, -1, True)
         self._record(schedule, before)
         told = self._exchange.tell((schedule.changed[-1], self._failure))
         agree([changed for changed, _ in told])
         self._failure = min(failure for _, failure in told)
 
-    def _launch(self, how: LaunchSchedule, come: int, number: int, last: bool) -> None:
-        """Launch a step: apply what has come, evaluate a class."""
+    def _prepare(self, how: LaunchSchedule) -> None:
+        """Get the launches of a sweep ready, which differ in their steps alone."""
         made = self._workspace
-        self._clear(made.words[: workspace.CONTROL])
-        self._clear(self._box.number)
         blocks = -(-made.plan.entries_a_group // (2 * THREADS))
-        launch_together(
-            self._propagate, max(blocks, multiprocessors()), THREADS,
+        arguments = (
             made.plan_arrays, made.tables, made.hubs, made.pieces, made.run, made.rows,
             made.readers, made.lists, self._bound, how, self._numbers, self._bound_box,
-            Step(np.int64(come), np.int64(number), last),
         )  # fmt: skip
+        step = Step(np.int64(0), np.int64(0), False)
+        self._start_step = prepared_together(
+            self._propagate, max(blocks, multiprocessors()), THREADS, arguments, step
+        )
+        self._counters = made.words[: workspace.CONTROL]
+
+    def _launch(self, come: int, number: int, last: bool) -> None:
+        """Launch a step: apply what has come, evaluate a class."""
+        self._clear(self._counters)
+        self._clear(self._box.number)
+        self._start_step(Step(np.int64(come), np.int64(number), last))
 
     def _clear(self, words: Any) -> None:
         if self._xp is np:
@@ -123,15 +134,21 @@ class GpuRankEngine(PersistentEngine):
         else:
             words.data.memset_async(0, words.nbytes)
 
-    def _exchanged(self) -> int:
+    def _exchanged(self, how: LaunchSchedule) -> int:
         """Exchange the winners of a class; return how many have come from all ranks."""
-        box, names = self._box, ("vertices", "labels", "scores")[: 2 + self._keeps_score]
+        box, kinds = self._box, 2 + self._keeps_score
         number = int(to_host(box.number)[0])
-        out = [getattr(box, name)[:number] for name in names]
+        out = [array[:number] for array in (box.vertices, box.labels, box.scores)[:kinds]]
+        come = 0
 
         def into(size: int) -> list[Any]:
+            nonlocal come
+            come = size
             if size > self._room:
                 self._box = self._with_room(self._box, 2 * size)
-            return [getattr(self._box, f"come_{name}")[:size] for name in names]
+                self._prepare(how)
+            box = self._box
+            return [box.come_vertices, box.come_labels, box.come_scores][:kinds]
 
-        return self._exchange.allgather(out, into)[0].size
+        self._exchange.allgather(out, into)
+        return come
