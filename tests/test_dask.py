@@ -104,13 +104,16 @@ def test_a_worker_that_dies_ends_the_run(client):
     killed = []
 
     def kill():
-        time.sleep(1.5)
+        while "_rank_of_run" not in str(client.processing()):
+            time.sleep(0.02)
         os.kill(next(iter(victims.values())), signal.SIGKILL)
         killed.append(time.monotonic())
 
-    threading.Thread(target=kill).start()
+    killer = threading.Thread(target=kill)
+    killer.start()
     with pytest.raises(WorkerLost, match="of 2 workers died"):
-        label_propagation(edges, max_iter=100_000, tol=0.0, retain=False)
+        label_propagation(edges, max_iter=3_000, tol=0.0, retain=False)
+    killer.join()
     assert time.monotonic() - killed[0] < 30
     client.wait_for_workers(2)
     frame = large_frame(2_000)
