@@ -124,6 +124,7 @@ def _on_cluster(
         if not workers:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
         client.register_plugin(ExchangePlugin())
+        edges = edges[_columns(edges, names)]
         parts = client.compute(_dealt(edges.to_delayed(), workers, client))
         given = [parts[rank :: len(workers)] for rank in range(len(workers))]
         ranks = [
@@ -155,6 +156,14 @@ def _dealt(parts: list, workers: list[str], client: Any) -> list:
         ):  # fmt: skip
             dealt.append(dask.delayed(_itself)(part))
     return dealt
+
+
+def _columns(edges: Any, names: dict) -> list[str]:
+    """List the columns that are read, of those that are there."""
+    wanted: list[str] = []
+    for name in names.values():
+        wanted += [] if name is None else [name] if isinstance(name, str) else list(name)
+    return [name for name in edges.columns if name in wanted]
 
 
 def _itself(part: Any) -> Any:
@@ -218,13 +227,12 @@ def _rank_of_run(
 
     exchange = DaskExchange(run, rank, workers)
     try:
-        frame = pd.concat(parts, ignore_index=True) if parts else meta
-        parts.clear()
         how = readers.Options(
             names["source"], names["destination"], names["weight"], directed, None
         )
-        part = shuffle.part_of(exchange, frame, how, multigraph, options.direction)
-        del frame
+        frames = [part for part in parts if len(part)] or [meta]
+        parts.clear()
+        part = shuffle.part_of(exchange, frames, how, multigraph, options.direction)
         outcome = run_part(exchange, part, Classic(), options, threads_available())
         partition = renumbered(outcome.labels)[part.first : part.last]
         found = pd.DataFrame({**part.vertices.take(None), "partition": partition})

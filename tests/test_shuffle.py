@@ -30,12 +30,13 @@ def on_ranks(frames, given, **options):
     def work(end):
         options_of_run = Options(**options)
         multigraph = given.get("multigraph", "merge")
-        part = part_of(end, frames[end.rank], how, multigraph, options_of_run.direction)
+        part = part_of(end, list(frames[end.rank]), how, multigraph, options_of_run.direction)
         labels, report = run_part(end, part, Classic(), options_of_run, 1)
         partition = renumbered(labels)[part.first : part.last]
         found = pd.DataFrame({**part.vertices.take(None), "partition": partition})
         return found, part, report
 
+    frames = [frame if isinstance(frame, list) else [frame] for frame in frames]
     ends = exchanges(len(frames))
     made = as_ranks([lambda end=end: work(end) for end in ends], ends[0].abort)
     found, parts, reports = zip(*made, strict=True)
@@ -50,7 +51,8 @@ def test_any_graph(ranks):
         whole = as_graph(frame, **given, device="cpu")
         for direction in ("in", "out") if whole.directed else ("in",):
             expected = label_propagation(whole, direction=direction, device="cpu")
-            frames = [frame.iloc[rank::ranks] for rank in range(ranks)]
+            frames = [[frame.iloc[rank :: 2 * ranks], frame.iloc[rank + ranks :: 2 * ranks]]
+                      for rank in range(ranks)]  # fmt: skip
             found, parts, reports = on_ranks(frames, given, direction=direction)
             pd.testing.assert_frame_equal(found, expected, check_dtype=False)
             assert {tuple(report["changed"]) for report in reports} == {

@@ -21,6 +21,7 @@ from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest import readers
 from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.ingest.weights import checked_weights
+from glp_rapids.jit.interrupts import parts as chunks_of
 from glp_rapids.multigpu.exchange import Exchange
 
 SAMPLES = 256  # ids that a rank names for each range there will be
@@ -37,18 +38,26 @@ class Part(NamedTuple):
 
 
 def part_of(
-    exchange: Exchange, frame: pd.DataFrame, options: readers.Options, multigraph: build.Multigraph,
-    direction: str,
+    exchange: Exchange, frames: list[pd.DataFrame], options: readers.Options,
+    multigraph: build.Multigraph, direction: str,
 ) -> Part:  # fmt: skip
     """Make this rank's part of the graph whose edges are those in the frames of all ranks.
 
-    Row v holds the neighbours whose labels v reads, by ``direction``: "in" or "out".
+    ``frames``: one at least, maybe without a row; they are taken out. Row v holds the neighbours
+    whose labels v reads, by ``direction``: "in" or "out".
     """
-    edges = readers.read(frame, options)
-    labels = [edges.source_labels, edges.destination_labels]
-    ends = [edges.source, edges.destination]
-    (source, destination), known = rank_ids(ends, labels, "pandas", "cpu")
-    weights = None if edges.weight is None else checked_weights(edges.weight, edges.weight_label)
+    edges = [readers.read(frame, options) for frame in frames]
+    frames.clear()
+    labels = [edges[0].source_labels, edges[0].destination_labels]
+    ends = [end for one in edges for end in (one.source, one.destination)]
+    codes, known = rank_ids(ends, labels * len(edges), "pandas", "cpu")
+    weights = None
+    if edges[0].weight is not None:
+        weights = [checked_weights(one.weight, one.weight_label) for one in edges]
+        weights = np.concatenate(weights)
+    del edges, ends
+    source, destination = np.concatenate(codes[::2]), np.concatenate(codes[1::2])
+    del codes
     counts = np.bincount(source, minlength=len(known))
     counts += np.bincount(destination, minlength=len(known))
     ids = pd.DataFrame(known.take(None, "id"))
@@ -63,12 +72,12 @@ def part_of(
     answers = exchange.alltoall([(first + codes.astype(np.int64)).astype(dtype) for codes in found])
     index = np.concatenate(answers)
     ends = index[source], index[destination]
-    pairs = _rows_of(*ends, weights, options.directed, direction)
-    del source, destination, index, ends, answers, asked, parts, found, ids
-    pairs = _sent_to_owners(exchange, pairs, bounds)
-    arrays = build.csr_of_pairs(
-        pairs[0], pairs[1], pairs[2], number, symmetric=False, multigraph=multigraph
-    )
+    del source, destination, index, answers, asked, parts, found, ids
+    pairs = list(_rows_of(*ends, weights, options.directed, direction))
+    del ends, weights
+    _send_to_owners(exchange, pairs, bounds)
+    arrays = build.csr_of_pairs(*pairs, number, symmetric=False, multigraph=multigraph)
+    del pairs
     return Part(CSR(*arrays), first, last, own, _words(exchange, own, number))
 
 
@@ -127,22 +136,20 @@ def _rows_of(
     return rows, neighbours, weights
 
 
-def _sent_to_owners(
-    exchange: Exchange, pairs: tuple, bounds: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Send each entry to the rank that owns its row; return those that have come."""
-    owner = np.searchsorted(bounds[1:], pairs[0], side="right").astype(np.int32)
-    order = np.argsort(owner, kind="stable")
-    cuts = np.searchsorted(owner[order], np.arange(exchange.ranks + 1))
-    came = []
-    for values in pairs:
+def _send_to_owners(exchange: Exchange, pairs: list, bounds: np.ndarray) -> None:
+    """Send each entry to the rank that owns its row; those that have come take their place."""
+    owner = np.empty(pairs[0].size, np.int16)
+    for first, last in chunks_of(owner.size):
+        owner[first:last] = np.searchsorted(bounds[1:], pairs[0][first:last], side="right")
+    for place, values in enumerate(pairs):
         if values is None:
-            came.append(None)
             continue
-        sorted_values = values[order]
-        parts = [sorted_values[low:high] for low, high in pairwise(cuts.tolist())]
-        came.append(np.concatenate(exchange.alltoall(parts)))
-    return tuple(came)
+        pairs[place] = None  # so that it goes once it is cut
+        parts = [values[owner == rank] for rank in range(exchange.ranks)]
+        del values
+        parts = exchange.alltoall(parts)
+        pairs[place] = np.concatenate(parts)
+        del parts
 
 
 def _words(exchange: Exchange, own: VertexIds, number: int) -> IdWords:
