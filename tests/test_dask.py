@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -9,6 +11,7 @@ import graphs
 import numpy as np
 import pandas as pd
 import pytest
+import test_readme
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
@@ -95,6 +98,24 @@ def test_two_runs_at_once_take_turns(client):
     for one in found:
         assert_same(one, expected)
     assert len(found) == 2
+
+
+@pytest.mark.exhaustive
+def test_the_block_of_the_readme_runs(tmp_path):
+    (block,) = [block for block in test_readme.blocks("python") if "LocalCluster" in block]
+    (tmp_path / "payments").mkdir()
+    frame = large_frame(500).rename(columns={"src": "payer", "dst": "payee"})
+    for part in range(2):
+        frame[part::2].to_parquet(tmp_path / "payments" / f"{part}.parquet")
+    (tmp_path / "readme.py").write_text(block)
+    done = subprocess.run(
+        [sys.executable, "readme.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = pd.read_parquet(tmp_path / "communities").reset_index(drop=True)
+    ends = {"source": "payer", "destination": "payee"}
+    expected = glp_rapids.label_propagation(frame, **ends, device="cpu")
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
 @pytest.mark.exhaustive
