@@ -4,7 +4,7 @@
 """
 
 from glp_rapids.multigpu import exchange
-from glp_rapids.propagation import options
+from glp_rapids.propagation import engines, options
 from glp_rapids.propagation.engines import partitioned_gpu
 
 
@@ -20,7 +20,7 @@ class SharingExchange(exchange.ThreadExchange):
         size = sum(part.size for part in given[0])
         rooms = [cupy.empty(size, a.dtype) for a in arrays] if into is None else into(size)
         for room, parts in zip(rooms, given, strict=True):
-            room[...] = cupy.concatenate(parts)
+            room[:size] = cupy.concatenate(parts)
         self.bytes += (self.ranks - 1) * sum(array.nbytes for array in arrays)
         return list(rooms)
 
@@ -30,5 +30,6 @@ def patched(monkeypatch):
         meeting = exchange.Meeting(len(engine._devices))
         return [SharingExchange(meeting, rank) for rank in range(meeting.ranks)]
 
+    monkeypatch.setitem(engines.SHARED, "gpu", engines.SHARED_WAITING["gpu"])
     monkeypatch.setattr(options, "devices_of", lambda devices: devices and tuple(devices))
     monkeypatch.setattr(partitioned_gpu.PartitionedGpuEngine, "_connected", connected)

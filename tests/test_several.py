@@ -1,6 +1,7 @@
 """Several ranks share a graph: the labels, and the changes of every sweep, are those of one."""
 
 import _thread
+import json
 import threading
 import time
 from itertools import pairwise
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 from test_memory_limit import EVERY, assert_same, directions, large
 
 import glp_rapids
-from glp_rapids import as_graph, compress, label_propagation
+from glp_rapids import as_graph, bench, compress, label_propagation
 from glp_rapids.cli import main
 from glp_rapids.device import gpu_available
 from glp_rapids.multigpu.exchange import RankFailed, as_ranks, exchanges
 from glp_rapids.multigpu.partition import ranges_of, readers_in_range, rows_of_range
+from glp_rapids.propagation import engines
 from glp_rapids.propagation.engines import rank_cpu
 
 FEW = ["only isolated", "power law", "directed weighted", "several columns"]
@@ -258,6 +260,16 @@ def test_bad_devices():
     if not gpu_available():
         with pytest.raises(ValueError, match="no GPU can be used"):
             label_propagation(graph, devices=[0, 1])
+    with pytest.raises(ValueError, match="GPUs do not share a graph yet"):
+        engines.refuse_waiting((0, 1))
+
+
+def test_the_bench_compares_with_one_device(capsys):
+    bench.main(["several", "--graphs", "large-7", "--devices", "cpu", "cpu", "--json"])
+    ((title, rows),) = json.loads(capsys.readouterr().out).items()
+    assert title == "One device beside 2: cpu, cpu"
+    assert [row["run"] for row in rows] == ["defaults", "3 synchronous"]
+    assert all(row["same"] and row["MB sent"] > 0 for row in rows)
 
 
 def test_the_command_line(tmp_path, capsys):

@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     run.add_argument(
         "--devices", nargs="+", metavar="N",
-        help="numbers of GPUs that share the graph, as 0 1, or a cpu for each rank on the host",
+        help="a cpu for each rank on the host that shares the graph, or numbers of GPUs",
     )  # fmt: skip
     edge_files.add_device_and_output(run)
 

@@ -55,9 +55,7 @@ def run_part(
         workload = replace(workload, readers=CSR(indptr, indices, None))
     schedule = Schedule(options, number)
     if not schedule.over:
-        engine = CpuRankEngine(
-            workload, compiled, fields, exchange, part.first, part.last, threads
-        )
+        engine = CpuRankEngine(workload, compiled, fields, exchange, part.first, part.last, threads)
         engine.start()
         engine.advance(schedule, options.max_iter)
     changed = schedule.changed

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.parallel import threads_available
-from glp_rapids.multigpu.devices import kind_of
 from glp_rapids.multigpu.exchange import Exchange, as_ranks, exchanges
 from glp_rapids.multigpu.partition import ranges_of, readers_in_range, rows_of_range
 from glp_rapids.propagation.compile_program import Compiled
@@ -120,13 +119,3 @@ class PartitionedEngine:
 
         works = [partial(in_scope, rank) for rank in range(len(self._devices))]
         return as_ranks(works, self._exchanges[0].abort)
-
-
-def engine_on(devices: tuple[int | str, ...]) -> Callable[..., PartitionedEngine]:
-    """Return what makes the engine of a run on such devices."""
-    engine = PartitionedEngine
-    if kind_of(devices) == "gpu":
-        from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine
-
-        engine = PartitionedGpuEngine
-    return partial(engine, devices=devices)

@@ -58,8 +58,12 @@ class PartitionedGpuEngine(PartitionedEngine):
         if self._kept[rank] is None:
             self._kept[rank] = self._parts(rank)
         rows, readers, id_words, kept = self._kept[rank]
-        workload = replace(self._workload, rows=rows, readers=readers, id_words=id_words, kept=kept)
-        return GpuRankEngine(workload, self._compiled, fields, self._exchanges[rank])
+        workload = replace(
+            self._workload, rows=rows, readers=readers, id_words=id_words, kept=kept,
+            active=_copied(self._workload.active),
+        )  # fmt: skip
+        first, last = self._bounds[rank : rank + 2]
+        return GpuRankEngine(workload, self._compiled, fields, self._exchanges[rank], first, last)
 
     def _parts(self, rank: int) -> tuple[Any, ...]:
         import cupy

@@ -96,9 +96,7 @@ class CpuRankEngine(CpuArrays, SteppedEngine):
         vertices, starts = self._vertices[first:last], self._starts[first : last + 1]
         arrays = self._winners, self._old, self._counts
         self._run(EVALUATE, rule, vertices, starts, self._skips(rule), *arrays)
-        self._found = strips.close_up(
-            hash_votes.CHUNK, vertices.size, self._counts, *self._winners
-        )
+        self._found = strips.close_up(hash_votes.CHUNK, vertices.size, self._counts, *self._winners)
 
     def update(self, rule: Rule, number: int) -> None:
         """Exchange the winners of a class, update all of them, and wake who reads them here."""

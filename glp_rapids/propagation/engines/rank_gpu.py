@@ -35,9 +35,10 @@ class GpuRankEngine(PersistentEngine):
     """The engine of one rank; ``workload`` has the rows of its range, on the current GPU."""
 
     def __init__(
-        self, workload: Workload, compiled: Compiled, fields: dict[str, Any], exchange: Exchange
-    ):
-        self._exchange = exchange
+        self, workload: Workload, compiled: Compiled, fields: dict[str, Any], exchange: Exchange,
+        first: int, last: int,
+    ):  # fmt: skip
+        self._exchange, self._range = exchange, (first, last)
         super().__init__(workload, compiled, fields)
         self._box = self._new_box()
 
@@ -107,6 +108,11 @@ class GpuRankEngine(PersistentEngine):
         told = self._exchange.tell((schedule.changed[-1], self._failure))
         agree([changed for changed, _ in told])
         self._failure = min(failure for _, failure in told)
+
+    def pending(self) -> Any:
+        """Return the vertices of this rank that are not known to be settled; None: nobody asked."""
+        found, (first, last) = super().pending(), self._range
+        return None if found is None else found[(found >= first) & (found < last)]
 
     def _prepare(self, how: LaunchSchedule) -> None:
         """Get the launches of a sweep ready, which differ in their steps alone."""

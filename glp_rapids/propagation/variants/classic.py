@@ -117,12 +117,12 @@ def label_propagation(
         A GPU has "plain" and, for graphs in host memory, "streamed plain"; for compressed graphs
         it has "packed".
     devices : list, optional
-        Numbers of GPUs, as ``[0, 1]``, that share the graph: each evaluates a range of the
-        vertices, and after every class they exchange what changed. The result is the same. Each
-        holds the lists of its range, who of it reads each vertex, and the labels and the state of
-        all. With "cpu" for each rank, as ``["cpu"] * 3``, threads of the host do so: that shows
-        what is exchanged, and gains nothing. None: one device. Compressed graphs, ``memory_limit``
-        and streams are for one device so far.
+        Of ranks that share the graph: each evaluates a range of the vertices, and after every class
+        they exchange what changed. The result is the same. Each holds the lists of its range, who
+        of it reads each vertex, and the labels and the state of all. "cpu" for each rank, as
+        ``["cpu"] * 3``, stands for threads of the host: that shows what is exchanged, and gains
+        nothing. Numbers of GPUs, as ``[0, 1]``, are refused so far: their engine waits for tests.
+        None: one device. Compressed graphs, ``memory_limit`` and streams are for one device.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
