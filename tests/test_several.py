@@ -265,7 +265,7 @@ def test_bad_devices():
 
 
 def test_the_bench_compares_with_one_device(capsys):
-    bench.main(["several", "--graphs", "large-7", "--devices", "cpu", "cpu", "--json"])
+    bench.main(["several", "--graphs", "large-8", "--devices", "cpu", "cpu", "--json"])
     ((title, rows),) = json.loads(capsys.readouterr().out).items()
     assert title == "One device beside 2: cpu, cpu"
     assert [row["run"] for row in rows] == ["defaults", "3 synchronous"]
