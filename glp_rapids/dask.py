@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # What a run of one process takes that one of several workers does not, so far.
 REFUSED = ("device", "devices", "memory_limit", "way", "strategy", "vertices", "progress")
 LOOK = 0.2  # seconds after which the driver looks whether all workers are there
+GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
 
 
 class WorkerLost(RuntimeError):
@@ -182,17 +183,29 @@ def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
     while not all(rank.done() for rank in ranks):
         if any(rank.status in ("error", "cancelled", "lost") for rank in ranks):
             break
-        if lost := set(workers) - _workers(client):
-            raise WorkerLost(
-                f"{', '.join(sorted(lost))} of {len(workers)} workers died or left the cluster "
-                "during label propagation; the others have stopped: call it again, on those that "
-                "are left"
-            )
+        _refuse_lost(client, workers)
         time.sleep(LOOK)
     errors = [rank.exception() for rank in ranks if rank.status == "error"]
-    own = [error for error in errors if not isinstance(error, RankFailed)]
-    for error in own or errors:
-        raise error
+    for error in errors:
+        if not isinstance(error, RankFailed):
+            raise error
+    if errors:  # a rank may miss another one before the scheduler does
+        for _ in range(round(GRACE / LOOK)):
+            _refuse_lost(client, workers)
+            time.sleep(LOOK)
+        raise errors[0]
+    if not all(rank.status == "finished" for rank in ranks):
+        _refuse_lost(client, workers)
+        raise RuntimeError(f"ranks ended as {[rank.status for rank in ranks]}; call it again")
+
+
+def _refuse_lost(client: Any, workers: list[str]) -> None:
+    """Raise if a worker is gone."""
+    if lost := set(workers) - _workers(client):
+        raise WorkerLost(
+            f"{', '.join(sorted(lost))} of {len(workers)} workers died or left the cluster during "
+            "label propagation; the others have stopped: call it again, on those that are left"
+        )
 
 
 def _stop(client: Any, ranks: list, run: str, workers: list[str], error: BaseException) -> None:
