@@ -20,17 +20,13 @@ def on_host(found):
     return frame
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 @pytest.mark.parametrize("which", ["classic", "connected", "squared"])
 @pytest.mark.parametrize(
     ("weighted", "directed"), [(False, False), (True, False), (False, True), (True, True)]
 )
-def test_few_are_evaluated_where_few_changed(which, weighted, directed, packed, monkeypatch):
+def test_few_are_evaluated_where_few_changed(which, weighted, directed, monkeypatch):
     monkeypatch.setattr(pending, "OF_ALL", 2)
     before, after, touched = cpu.few_edges_changed(3, weighted, directed)
-    if packed:  # where nobody is new
-        after = compress(before)
-        before = compress(before)
     function, options = cpu.FUNCTIONS[which], {"tol": 0.0, "tie_break": "hash", "max_iter": 9}
     cold = function(before.to("gpu"), max_iter=3, explore=3)
     assert cold.attrs["glp"]["pending"] is None
@@ -85,6 +81,15 @@ def test_who_is_left_out_would_not_have_changed(history, warm):
                 graph.to("gpu"), touched=[name(v) for v in touched], **options
             )
             cpu.assert_same_run(on_host(found), expected)
+
+
+def test_on_compressed_lists_everybody_is_evaluated():
+    before, after, touched = cpu.few_edges_changed(4)
+    found = label_propagation(before)
+    options = {"initial": found, "touched": touched, "tol": 0.0}
+    packed = label_propagation(compress(after).to("gpu"), **options)
+    cpu.assert_same_run(on_host(packed), label_propagation(after, **options))
+    assert packed.attrs["glp"]["evaluated"] == after.number_of_vertices
 
 
 def test_lists_that_are_streamed_note_nothing():

@@ -242,10 +242,7 @@ def first_active(
         return None
     parts = [start.touched, vertices_of(graph.vertices, words, graph.id_words), start.new]
     if start.new.size:
-        around = _readers_of(workload.readers, start.new)
-        if around is None:
-            return None
-        parts.append(around)
+        parts.append(_readers_of(workload.readers, start.new))
     xp = module_on(graph.device)
     wanted = xp.zeros(number, bool)
     for part in parts:
@@ -255,12 +252,10 @@ def first_active(
 
 
 def _readers_of(readers: Rows, vertices: np.ndarray) -> Any:
-    """Return the entries of some rows; None: of compressed ones on a GPU nobody reads a few."""
+    """Return the entries of some rows, which are plain on a GPU."""
     if readers.device == "cpu":
         from glp_rapids.propagation.engines.cpu_streamed import neighbours_of
 
         return neighbours_of(readers, vertices)
-    if readers.scheme is not None:
-        return None
     _, _, places = rows_of_vertices(readers, to_device(vertices, readers.device))
     return readers.indices[places]
