@@ -76,8 +76,8 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
     """Make ``propagate_part``, and ``start`` for the first labels.
 
     Launch of ``propagate_part``: blocks of 256, as many as the device holds at once (three a
-    multiprocessor), together. Shared memory: 43 KB. Registers: 80, like `persistent`, of whose
-    parts it is made. Any degree; see `dispatch` for who serves it.
+    multiprocessor), together. Shared memory: 43 KB. Registers: 80 at the most, which these bounds
+    leave; it is made of the parts of `persistent`. Any degree; see `dispatch` for who serves it.
 
     Launch of ``start``: a thread a vertex. No shared memory.
     """
