@@ -91,9 +91,10 @@ def _partitioned_gpu() -> Build:
 SHARED: dict[str, Callable[[], Build]] = {"cpu": _partitioned}
 
 # Not to be used yet: on two H200 classic, synchronous and seeded runs and two programs agreed with
-# a CPU, over NCCL; but the update of a class, which its kernel is made of, is another one since,
-# and layers and speakers were not compiled in time. To come up there test_several_gpu.py must
-# agree on two GPUs, and tests/sanitize_several.py must be clean.
+# a CPU, over NCCL; but the rules of the schedule and of warm starts that its kernel takes are
+# others since, layers and speakers were not compiled there in time, and no sanitizer has seen it.
+# To come up there test_several_gpu.py must agree on two GPUs, and tests/sanitize_several.py must
+# be clean.
 SHARED_WAITING: dict[str, Callable[[], Build]] = {"gpu": _partitioned_gpu}
 
 

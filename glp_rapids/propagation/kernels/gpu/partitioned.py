@@ -29,7 +29,6 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     ENDS,
     FIRST_CHUNKS,
     HUBS,
-    MOST_TOGETHER,
     RANGES,
     UPDATED_TOGETHER,
 )
@@ -99,7 +98,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
     word_type, clear = table.word_type, table.clear
     slots, high_slots, two_groups = table.slots, table.high_slots, 2 * COLUMNS
     sweep_slots = len(SWEEP)
-    shortest, most = RANGES - 1, MOST_TOGETHER[RANGES - 1]
+    shortest, together = RANGES - 1, UPDATED_TOGETHER[RANGES - 1]
 
     @cuda.jit(device=True)
     def describe(groups, row, number):
@@ -108,11 +107,6 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
             groups[row + HUBS + kind] = 0
             groups[row + ENDS + kind] = 0
             groups[row + FIRST_CHUNKS + kind] = 0
-            groups[row + UPDATED_TOGETHER + kind] = 1
-        lanes = np.int64(cuda.gridDim.x) * THREADS
-        together = min((number + lanes - 1) // lanes * LANES, most)
-        together = max(together, np.int64(LANES))
-        groups[row + UPDATED_TOGETHER + shortest] = together
         groups[row + ENDS + shortest] = number
         groups[row + FIRST_CHUNKS + RANGES] = (number + together - 1) // together
 
