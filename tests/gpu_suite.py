@@ -26,6 +26,7 @@ PARTS = {
     ],
     "strategies": ["strategies", "real_graphs"],
     "streamed": ["streamed_gpu"],
+    "several": ["several_gpu"],
     "compressed": [
         "compressed_audit", "compressed_cuda", "compressed_entropy", "compressed_file",
         "compressed_graph", "compressed_ids", "compressed_propagation_gpu", "compressed_real",

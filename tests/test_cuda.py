@@ -185,3 +185,35 @@ def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, index
     assert set(names) <= {"propagate_strips", "start", "census"}
     assert_target(ptx, capability)
     assert not any("fma.rn" in code for code in ptx.values())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("run", "weighted", "capability"),
+    [("classic", False, CAPABILITIES[0]), ("program", True, CAPABILITIES[-1])],
+)
+def test_the_kernel_of_a_rank_compiles(monkeypatch, run, weighted, capability):
+    from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.multigpu.exchange import exchanges
+    from glp_rapids.propagation.engines import gpu, rank_gpu
+
+    def engine(workload, compiled, fields):
+        number = workload.rows.number_of_vertices
+        return rank_gpu.GpuRankEngine(workload, compiled, fields, *exchanges(1), 0, number)
+
+    with cuda_offline.compiling(monkeypatch, capability) as ptx:
+        together = gpu.launch_together
+        monkeypatch.setattr(rank_gpu, "bound", lambda array: array)
+        monkeypatch.setattr(rank_gpu, "multiprocessors", lambda: 1)
+        monkeypatch.setattr(rank_gpu, "_built", {})
+        monkeypatch.setattr(
+            rank_gpu, "prepared_together",
+            lambda kernel, wanted, threads, given, last: lambda last: together(
+                kernel, wanted, threads, *given, last
+            ),
+        )  # fmt: skip
+        monkeypatch.setattr(engines, "engine_of", lambda *_: (engine, gpu_target()))
+        RUNS[run](edges(weighted))
+    assert [name for name, _ in ptx] == ["propagate_part"]
+    assert_target(ptx, capability)
+    assert not any("fma.rn" in code for code in ptx.values())

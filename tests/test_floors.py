@@ -20,7 +20,7 @@ FLOORS = (
     ("propagation", "cohesion", "traversal"),
     ("diversity", "metrics"),
     ("communities",),
-    ("compression", "datasets", "fraud", "networkx", "plot"),
+    ("compression", "dask", "datasets", "fraud", "networkx", "plot"),
     ("bench",),
     ("cli",),
 )

@@ -32,6 +32,7 @@ BENCHES = {
     "layers": "WolfPath's layers: passes, in memory and streamed under a limit of memory",
     "compressed": "bits an entry, encoding, and propagation on compressed graphs beside plain ones",
     "large": "a graph of billions of edges, compressed and run on one GPU; what fits there",
+    "several": "one device beside several that share a graph: time, bytes sent, time waiting",
     "beyond-memory": "runs under a limit of memory: ways, seconds, predicted and measured peaks",
     "tradeoff": "time against modularity over classes and explore, also as a picture",
 }

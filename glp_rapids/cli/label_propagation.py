@@ -11,6 +11,7 @@ from glp_rapids.cli import edge_files
 from glp_rapids.common.sizes import bytes_in_words
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import files
+from glp_rapids.multigpu.devices import devices_of, kind_of
 from glp_rapids.propagation.ways import WAYS
 
 EPILOG = """\
@@ -54,6 +55,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--way", choices=("auto", *WAYS), default="auto",
         help="how neighbour lists are held; auto (default): the fastest that fits",
     )  # fmt: skip
+    run.add_argument(
+        "--devices", nargs="+", metavar="N",
+        help="a cpu for each rank on the host that shares the graph, or numbers of GPUs",
+    )  # fmt: skip
     edge_files.add_device_and_output(run)
 
 
@@ -62,6 +67,10 @@ def run(options: argparse.Namespace) -> None:
     if options.gamma is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
     edge_files.check_outputs(options)
+    if options.devices is not None:
+        named = [int(one) if one.isdecimal() else one for one in options.devices]
+        options.devices = devices_of(named)
+        options.device = options.device or kind_of(options.devices)
     if options.initial is not None:
         options.initial = files.read_table(options.initial, ["vertex"])
     where = choose(options.device)
@@ -84,7 +93,8 @@ def _propagate(graph: Any, options: argparse.Namespace, device: DeviceName) -> A
     from glp_rapids import label_propagation, layered_label_propagation, speaker_listener
 
     shared = {"seed": options.seed, "device": device, "progress": sys.stderr.isatty(),
-              "memory_limit": options.memory_limit, "way": options.way}  # fmt: skip
+              "memory_limit": options.memory_limit, "way": options.way,
+              "devices": options.devices}  # fmt: skip
     if options.initial is not None:
         shared["initial"] = options.initial
     if options.variant == "layered":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,10 +47,43 @@ def launch_together(kernel: Any, wanted: int, threads: int, *arguments: Any) -> 
         return
     arguments = bound(arguments)
     loaded = _loaded(kernel, arguments)
+    most = _most_together(loaded, threads)
+    _start(loaded, max(1, min(int(wanted), most)), threads, arguments)
+
+
+def _most_together(loaded: Loaded, threads: int) -> int:
+    """Return how many blocks of so many threads the current GPU holds at once."""
     most = loaded.together.get(threads)
     if most is None:
         most = loaded.together[threads] = loaded.compiled.max_cooperative_grid_blocks(threads)
-    _start(loaded, max(1, min(int(wanted), most)), threads, arguments)
+    return most
+
+
+def prepared_together(
+    kernel: Any, wanted: int, threads: int, arguments: tuple, last: Any
+) -> Callable[[Any], None]:
+    """Return what launches as `launch_together` does, given the last argument, again and again.
+
+    Of all others types and words are looked up once, which takes longer than a launch: a kernel
+    has some eighty. ``last``: one of its kind. The GPU that is current must be the same each time.
+    """
+    if SIMULATED:
+        return lambda last: kernel[1, threads](*arguments, last)
+    arguments = bound((*arguments, last))
+    loaded = _loaded(kernel, arguments)
+    blocks = max(1, min(int(wanted), _most_together(loaded, threads)))
+    config = _config(blocks, threads, loaded.compiled.cooperative)
+    words: list[Any] = []
+    _flatten(arguments[:-1], words)
+
+    def again(last: Any) -> None:
+        from numba.cuda import dispatcher
+
+        further: list[Any] = []
+        _flatten((last,), further)
+        dispatcher.launch(_current_stream(), config, loaded.function, *words, *further)
+
+    return again
 
 
 def _start(loaded: Loaded, blocks: int, threads: int, arguments: tuple) -> None:

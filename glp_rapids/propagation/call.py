@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from glp_rapids.device import choose, free_on_gpu, gpu_of, release
 from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.multigpu.devices import kind_of
 from glp_rapids.propagation.memory import LITTLE, bytes_of_csr, gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
 
@@ -36,6 +37,8 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
         known = ", ".join(sorted(SweepOptions.__annotations__))
         raise TypeError(f"unknown option {unknown[0]!r}; there are {known}")
     run_options = Options(**{**defaults, **others})
+    if run_options.devices is not None:
+        return _for_devices(graph, edges, run_options), run_options
     if run_options.memory_limit is not None:
         run_options.check_limit(choose(edges.get("device")))
     if not _may_stream(graph, choose(edges.get("device")), run_options):
@@ -60,6 +63,26 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     if run_options.way == "auto" and limit is not None and needed <= limit and _fits(needed):
         return made.to("gpu"), run_options
     return made, streaming
+
+
+def _for_devices(graph: Any, edges: dict[str, Any], options: Options) -> BaseGraph:
+    """Return the graph of a call whose devices hold parts of it."""
+    from glp_rapids.ingest.read import as_any_graph
+    from glp_rapids.propagation.engines import refuse_waiting
+
+    refuse_waiting(options.devices)
+    kind = kind_of(options.devices)
+    if (given := edges.get("device")) not in (None, kind):
+        raise ValueError(
+            f"device={given!r} is none of devices={list(options.devices)}; leave device out"
+        )
+    made = as_any_graph(graph, **{**edges, "device": kind})
+    if made.scheme:
+        raise ValueError(
+            "devices: the lists of a compressed graph are not cut for several devices so far; pass "
+            "graph.to_graph(), or leave devices out"
+        )
+    return made
 
 
 def _may_stream(graph: Any, device: str, options: Options) -> bool:

@@ -167,7 +167,7 @@ def estimate_memory(
     if bits_per_entry is not None and not (is_number(bits_per_entry) and 0 < bits_per_entry <= 64):
         raise ValueError(f"bits_per_entry must be in (0, 64], not {shown(bits_per_entry)}")
     edges = {name: options.pop(name) for name in EdgeOptions.__annotations__ if name in options}
-    known = {*SweepOptions.__annotations__, "program"} - {"memory_limit", "way"}
+    known = {*SweepOptions.__annotations__, "program"} - {"memory_limit", "way", "devices"}
     if unknown := sorted(options.keys() - known):
         raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(sorted(known))}")
     if "program" in options and algorithm != "propagate":

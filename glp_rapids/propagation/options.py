@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -18,6 +18,7 @@ from glp_rapids.common.checks import (
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import DeviceName, memory_total
 from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.multigpu.devices import devices_of
 
 Update = Literal["semi", "sync"]
 TieBreak = Literal["min", "max", "hash"]
@@ -44,6 +45,7 @@ class SweepOptions(EdgeOptions, total=False):
     strategy: Strategy
     memory_limit: int | str | None
     way: WayName
+    devices: Sequence[int | str] | None
     progress: bool | Callable[[dict], None]
 
 
@@ -68,6 +70,7 @@ class Options:
     strategy: Strategy = "auto"
     memory_limit: int | None = None  # bytes; a text such as "40GB" becomes those
     way: WayName = "auto"
+    devices: Sequence[int | str] | None = None  # each holds a part of the graph; None: one has all
     progress: bool | Callable[[dict], None] = False
     stops: bool = True  # by its own criterion, before max_iter
     merges: bool = True  # neighbouring classes once little changes
@@ -91,6 +94,24 @@ class Options:
             raise TypeError(f"tol must be a number or None, not {shown(self.tol)}")
         check_share("tol", self.tol, "a share of the vertices in [0, 1]")
         check_progress(self.progress)
+        object.__setattr__(self, "devices", devices_of(self.devices))
+        if self.devices is not None:
+            self._check_devices()
+
+    def _check_devices(self) -> None:
+        """Raise if an option is for runs on one device."""
+        others = {"memory_limit": None, "strategy": "auto"}
+        for name, default in others.items():
+            if (given := getattr(self, name)) != default:
+                raise ValueError(
+                    f"{name}={given!r} is for a run on one device; leave it out, or devices="
+                )
+        if self.way not in ("auto", "plain"):
+            raise ValueError(
+                f"way must be 'auto' or 'plain' with devices=, which hold the lists, not "
+                f"{self.way!r}"
+            )
+        object.__setattr__(self, "way", "plain")
 
     def check_limit(self, device: DeviceName) -> None:
         """Raise if the limit is more than the device has."""

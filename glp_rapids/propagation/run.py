@@ -86,7 +86,7 @@ def _run(
     begin = time.perf_counter()
     # Numba, CUDA and pandas wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compile_program import compile_program
-    from glp_rapids.propagation.engines import ENGINES, engine_of
+    from glp_rapids.propagation.engines import ENGINES, engine_of, engine_on
     from glp_rapids.propagation.pending import pending_text, rule_of
     from glp_rapids.propagation.warm_start import first_active
 
@@ -135,7 +135,9 @@ def _run(
             active = first_active(start, rule, workload, options)
         workload = replace(workload, marks=marks, active=active)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
-    if way != budget.ways[0]:
+    if options.devices is not None:
+        engine_class = engine_on(options.devices)
+    elif way != budget.ways[0]:
         engine_class, _ = engine_of(graph.device, way, options.strategy)
     schedule = Schedule(options, number_of_vertices)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from glp_rapids.multigpu.devices import Devices, kind_of
 from glp_rapids.propagation.ways import WAYS
 
 Build = Callable[..., Any]  # what makes an engine of a workload, a compiled program and the state
@@ -72,6 +73,43 @@ ENGINES: dict[tuple[str, str], dict[str, Callable[[], Build]]] = {
     ("gpu", "streamed plain"): {"auto": _gpu_streamed},
     ("gpu", "packed"): {"auto": _gpu_compressed, "decode": _decode_first},
 }
+
+
+def _partitioned() -> Build:
+    from glp_rapids.propagation.engines.partitioned import PartitionedEngine
+
+    return PartitionedEngine
+
+
+def _partitioned_gpu() -> Build:
+    from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine
+
+    return PartitionedGpuEngine
+
+
+# What lets several devices of a kind share a graph.
+SHARED: dict[str, Callable[[], Build]] = {"cpu": _partitioned}
+
+# Not to be used yet: on two H200 classic, synchronous and seeded runs and two programs agreed with
+# a CPU, over NCCL; but the rules of the schedule and of warm starts that its kernel takes are
+# others since, layers and speakers were not compiled there in time, and no sanitizer has seen it.
+# To come up there test_several_gpu.py must agree on two GPUs, and tests/sanitize_several.py must
+# be clean.
+SHARED_WAITING: dict[str, Callable[[], Build]] = {"gpu": _partitioned_gpu}
+
+
+def refuse_waiting(devices: Devices) -> None:
+    """Raise if devices of this kind cannot share a graph."""
+    if kind_of(devices) not in SHARED:
+        raise ValueError(
+            f"devices={list(devices)}: GPUs do not share a graph yet (their engine waits for tests "
+            "on two of them); leave devices out, or take 'cpu' for each rank on the host"
+        )
+
+
+def engine_on(devices: Devices) -> Build:
+    """Return what makes the engine of a run on several devices."""
+    return partial(SHARED[kind_of(devices)](), devices=devices)
 
 
 def engine_of(device: str, way: str, strategy: str = "auto") -> tuple[Build, Any]:

@@ -103,7 +103,7 @@ class StreamedCpuEngine(CpuArrays, SteppedEngine):
         listed = self._active
         if not self._whole:
             listed = self._winning
-            _fill_chunks(self._counts, listed)
+            fill_chunks(self._counts, listed)
         winners = Strip(self._selected[:listed], self._strip_starts[: listed + 1])
         skips, readers = self._skips(rule), self._form.in_place(self._workload.readers)
         entries, in_place = self._starts[self._active], skips and readers is not None
@@ -235,7 +235,7 @@ def neighbours_of(rows: Rows, vertices: np.ndarray) -> np.ndarray:
     return neighbours
 
 
-def _fill_chunks(counts: np.ndarray, size: int) -> None:
+def fill_chunks(counts: np.ndarray, size: int) -> None:
     """Write how many of ``size`` winners that follow one another are in each chunk."""
     full, rest = divmod(size, hash_votes.CHUNK)
     counts[:full] = hash_votes.CHUNK

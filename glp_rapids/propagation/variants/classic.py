@@ -116,6 +116,13 @@ def label_propagation(
         none. A way that is asked for converts the graph, on a CPU; the other form is kept on it.
         A GPU has "plain" and, for graphs in host memory, "streamed plain"; for compressed graphs
         it has "packed".
+    devices : list, optional
+        Of ranks that share the graph: each evaluates a range of the vertices, and after every class
+        they exchange what changed. The result is the same. Each holds the lists of its range, who
+        of it reads each vertex, and the labels and the state of all. "cpu" for each rank, as
+        ``["cpu"] * 3``, stands for threads of the host: that shows what is exchanged, and gains
+        nothing. Numbers of GPUs, as ``[0, 1]``, are refused so far: their engine waits for tests.
+        None: one device. Compressed graphs, ``memory_limit`` and streams are for one device.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
@@ -135,7 +142,9 @@ def label_propagation(
         lists were read compressed; and of lists streamed to a GPU: ``peak`` (bytes that arrays took
         there; None under another allocator than CuPy's), ``bytes_over_bus``, ``share_cached`` (of
         the lists, that stayed there) and ``pinned`` (False: the system let nobody pin so much host
-        memory, so copies are staged by the driver, and nobody is skipped).
+        memory, so copies are staged by the driver, and nobody is skipped); of several ``devices``
+        ``ranks``: for each its ``device``, ``vertices``, ``bytes_sent`` to others and
+        ``seconds_waiting`` for them.
 
     Raises
     ------

@@ -141,7 +141,7 @@ def seeded_label_propagation(
     **options
         ``update`` (default "sync", by which ``hop`` is the distance from the nearest seed),
         ``classes``, ``tie_break``, ``retain``, ``direction``, ``seed``, ``memory_limit``,
-        ``way``, ``progress`` as in `label_propagation`.
+        ``way``, ``devices``, ``progress`` as in `label_propagation`.
 
     Returns
     -------

@@ -80,7 +80,7 @@ def speaker_listener(
         How many sweeps are made; there is no earlier end.
     **options
         ``classes``, ``update``, ``direction``, ``seed``, ``memory_limit``, ``way``,
-        ``progress`` as in `label_propagation`.
+        ``devices``, ``progress`` as in `label_propagation`.
 
     Returns
     -------

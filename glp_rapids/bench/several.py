@@ -1,0 +1,103 @@
+"""One device beside several that share a graph: milliseconds, bytes sent, time spent waiting.
+
+Two runs of every graph: with the defaults, and synchronous sweeps that leave nothing out. "MB sent"
+is what all ranks sent to one another, "waiting" the share of the run that the rank with the most of
+it spent until others came. "same": labels and changes of every sweep. The parts are made, and
+kernels compiled, by a run before.
+
+GPUs are refused so far (`engines.SHARED_WAITING`). When they ran, two H200 took 391 ms beside 595
+of one with the defaults on large-28 (4.5 G entries), and 193 beside 274 for 3 synchronous sweeps;
+kron-24-16, 67 beside 28: a step of a class cost 0.3 to 0.5 ms, mostly of the host.
+
+At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
+of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,
+to each other rank. 32 ranks on a CPU (``--devices`` and 32 times cpu) sent 124.7 MB on com-dblp:
+31 * 8 bytes * 1.59 changes a vertex. On four graphs there were 1.2 to 1.6 changes a vertex in a
+run, most of them in the first sweep. So of 2 G vertices 24 GB come to each GPU: half a second at
+50 GB/s, which a network card for each GPU is taken to give. Evaluation: one H200 does a run on 4.5
+G entries in 0.6 s (large-28), so 2 G entries take 0.27 s. Every rank applies all changes, 18 G a
+second measured: 0.17 s, whatever the number of GPUs. Some 150 steps at 0.5 ms, measured with two,
+are 0.08 s; with 127 others each will take several times as long. Together 1 to 1.5 s.
+
+Labels stop being replicable there: a rank takes 32 bytes a vertex (a label, two offsets of lists,
+slack, winners) and 32 more while it plans, of which 2 G vertices fill an H200 beside the lists.
+Beyond, and beyond 2**31 vertices, where indices take 8 bytes, ranks would have to keep the labels
+of their own and of their neighbours only; that is not built.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+from tqdm import tqdm
+
+from glp_rapids.bench import memory, subjects, timing
+from glp_rapids.bench.large_graph import large_graph
+from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.device import choose
+from glp_rapids.graph.graph import Graph
+from glp_rapids.multigpu.devices import Devices, devices_of, kind_of
+
+GRAPHS = "com-dblp", "large-16"
+LARGE = "large-"  # and 2**BITS vertices, as for bench large
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    about = "as for bench gpu, or large-BITS as for bench large"
+    subjects.add_options(parser, GRAPHS, repeats=3, device=False, about=about)
+    parser.add_argument("--devices", nargs="+", default=("cpu", "cpu"), metavar="N",
+                        help="a cpu for each rank (default: two), or numbers of GPUs")  # fmt: skip
+    parser.add_argument("--sweeps", type=int, default=3, help="synchronous ones (default 3)")
+
+
+def run(options: argparse.Namespace) -> Tables:
+    """Return a table with two rows a graph."""
+    named = [one if one == "cpu" else int(one) for one in options.devices]
+    devices = devices_of(named)
+    rows: Rows = []
+    for name in tqdm(options.graphs, desc="several", leave=False, disable=None):
+        if choose(kind_of(devices)) == "gpu":
+            memory.free_memory()
+        rows += _rows(name, _graph(name, devices), devices, options)
+    return {f"One device beside {len(devices)}: {', '.join(map(str, devices))}": rows}
+
+
+def _graph(name: str, devices: Devices) -> Graph:
+    if name.startswith(LARGE):
+        return large_graph(int(name.removeprefix(LARGE)), 0, kind_of(devices))
+    return subjects.load(name, kind_of(devices))
+
+
+def _rows(name: str, graph: Graph, devices: Devices, options: argparse.Namespace) -> Rows:
+    modes = {
+        "defaults": {},
+        f"{options.sweeps} synchronous": subjects.synchronous(options.sweeps, skip_inactive=False),
+    }
+    rows, repeats = [], max(options.repeats, 1)
+    for mode, settings in modes.items():
+        one = timing.timed(partial(_propagated, graph, settings), repeats, graph.device)
+        many = timing.timed(
+            partial(_propagated, graph, {**settings, "devices": devices}), repeats, graph.device
+        )
+        reports = [timed.found.attrs["glp"] for timed in (one, many)]
+        changed = [report["changed"] for report in reports]
+        ranks = reports[1]["ranks"]
+        waiting = max(rank["seconds_waiting"] for rank in ranks)
+        rows.append({
+            "graph": name, "entries": graph.number_of_edges, "run": mode, "sweeps": one.sweeps,
+            "one ms": one.run_ms, "several ms": many.run_ms, "times": one.run_ms / many.run_ms,
+            "MB sent": sum(rank["bytes_sent"] for rank in ranks) / 1e6,
+            "waiting": waiting / reports[1]["seconds"],
+            "same": subjects.same_labels(one.found, many.found) and changed[0] == changed[1],
+        })  # fmt: skip
+        del one, many
+    return rows
+
+
+def _propagated(graph: Graph, settings: dict[str, Any]) -> Any:
+    from glp_rapids import label_propagation
+
+    return label_propagation(graph, **settings)

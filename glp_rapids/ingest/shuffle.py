@@ -1,0 +1,171 @@
+"""A graph made by several ranks, each of which has some of the edges: none ever has all of them.
+
+Ids are ranked by a range shuffle: each rank owns a range of the sorted ids, chosen by samples so
+that all own about as many ends of edges. It ranks those it is sent, and answers with their indices;
+then each edge goes to the rank that owns its row. Vertices are numbered as in one process.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.graph import build
+from glp_rapids.graph.id_words import IdWords, id_words
+from glp_rapids.graph.rows import CSR
+from glp_rapids.graph.sort_gpu import index_dtype
+from glp_rapids.graph.vertex_ids import VertexIds
+from glp_rapids.ingest import readers
+from glp_rapids.ingest.rank import rank_ids
+from glp_rapids.ingest.weights import checked_weights
+from glp_rapids.jit.interrupts import parts as chunks_of
+from glp_rapids.multigpu.exchange import Exchange
+
+SAMPLES = 256  # ids that a rank names for each range there will be
+
+
+class Part(NamedTuple):
+    """What a rank has of a graph."""
+
+    rows: CSR  # as many as vertices; only those of its range have entries
+    first: int  # vertex of its range
+    last: int  # the one behind it
+    vertices: VertexIds  # the ids of its range
+    words: IdWords  # of all vertices
+
+
+def part_of(
+    exchange: Exchange, frames: list[pd.DataFrame], options: readers.Options,
+    multigraph: build.Multigraph, direction: str,
+) -> Part:  # fmt: skip
+    """Make this rank's part of the graph whose edges are those in the frames of all ranks.
+
+    ``frames``: one at least, maybe without a row; they are taken out. Row v holds the neighbours
+    whose labels v reads, by ``direction``: "in" or "out".
+    """
+    edges = [readers.read(frame, options) for frame in frames]
+    frames.clear()
+    labels = [edges[0].source_labels, edges[0].destination_labels]
+    ends = [end for one in edges for end in (one.source, one.destination)]
+    codes, known = rank_ids(ends, labels * len(edges), "pandas", "cpu")
+    weights = None
+    if edges[0].weight is not None:
+        weights = [checked_weights(one.weight, one.weight_label) for one in edges]
+        weights = np.concatenate(weights)
+    del edges, ends
+    source, destination = np.concatenate(codes[::2]), np.concatenate(codes[1::2])
+    del codes
+    counts = np.bincount(source, minlength=len(known))
+    counts += np.bincount(destination, minlength=len(known))
+    ids = pd.DataFrame(known.take(None, "id"))
+    cuts = _cuts(exchange, ids, counts, labels[0])
+    asked = exchange.alltoall([ids[low:high] for low, high in pairwise([0, *cuts, len(ids)])])
+    parts = [_columns(one) for one in asked]
+    found, own = rank_ids(parts, [_labels(parts[0], labels[0])] * len(parts), "pandas", "cpu")
+    sizes = exchange.tell(len(own))
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    number, (first, last) = int(bounds[-1]), bounds[exchange.rank : exchange.rank + 2].tolist()
+    dtype = index_dtype(number)
+    answers = exchange.alltoall([(first + codes.astype(np.int64)).astype(dtype) for codes in found])
+    index = np.concatenate(answers)
+    ends = index[source], index[destination]
+    del source, destination, index, answers, asked, parts, found, ids
+    pairs = list(_rows_of(*ends, weights, options.directed, direction))
+    del ends, weights
+    _send_to_owners(exchange, pairs, bounds)
+    arrays = build.csr_of_pairs(*pairs, number, symmetric=False, multigraph=multigraph)
+    del pairs
+    return Part(CSR(*arrays), first, last, own, _words(exchange, own, number))
+
+
+def _columns(frame: pd.DataFrame) -> list[pd.Series]:
+    return [frame[name] for name in frame]
+
+
+def _labels(columns: list, labels: tuple[str, ...]) -> list[str]:
+    return [labels[min(place, len(labels) - 1)] for place in range(len(columns))]
+
+
+def _cuts(
+    exchange: Exchange, ids: pd.DataFrame, counts: np.ndarray, labels: tuple[str, ...]
+) -> list[int]:
+    """Return where the ranges of the ranks begin among this one's sorted ids, but for the first."""
+    ranks = exchange.ranks
+    running = np.cumsum(counts)
+    total = int(running[-1]) if running.size else 0
+    places = np.searchsorted(running, np.arange(SAMPLES * ranks) * total // (SAMPLES * ranks),
+                             side="right")  # fmt: skip
+    sample = ids.iloc[places if total else []]
+    told = exchange.tell((total, sample))
+    samples = [_columns(frame) for _, frame in told]
+    codes, distinct = rank_ids(samples, [_labels(samples[0], labels)] * ranks, "pandas", "cpu")
+    # a sample stands for as many ends as its rank has, divided by how many it named
+    weights = np.concatenate([
+        np.full(one.size, rank_total // max(one.size, 1) + 1)
+        for one, (rank_total, _) in zip(codes, told, strict=True)
+    ])  # fmt: skip
+    share = np.bincount(np.concatenate(codes), weights=weights, minlength=len(distinct))
+    share = np.cumsum(share)
+    if not share.size:
+        return [0] * (ranks - 1)
+    wanted = share[-1] * np.arange(1, ranks) / ranks
+    splitters = distinct.take(np.searchsorted(share, wanted), "id")
+    splitters = [pd.Series(one) for one in splitters.values()]
+    together, _ = rank_ids(
+        [splitters, _columns(ids)], [_labels(splitters, labels)] * 2, "pandas", "cpu"
+    )
+    return np.searchsorted(together[1], together[0]).tolist()
+
+
+def _rows_of(
+    source: np.ndarray, destination: np.ndarray, weights: np.ndarray | None, directed: bool,
+    direction: str,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:  # fmt: skip
+    """Return row, neighbour and weight of the entries that edges make."""
+    if directed:
+        pair = (destination, source) if direction == "in" else (source, destination)
+        return *pair, weights
+    proper = source != destination
+    rows = np.concatenate([source, destination[proper]])
+    neighbours = np.concatenate([destination, source[proper]])
+    if weights is not None:
+        weights = np.concatenate([weights, weights[proper]])
+    return rows, neighbours, weights
+
+
+def _send_to_owners(exchange: Exchange, pairs: list, bounds: np.ndarray) -> None:
+    """Send each entry to the rank that owns its row; those that have come take their place."""
+    owner = np.empty(pairs[0].size, np.int16)
+    for first, last in chunks_of(owner.size):
+        owner[first:last] = np.searchsorted(bounds[1:], pairs[0][first:last], side="right")
+    for place, values in enumerate(pairs):
+        if values is None:
+            continue
+        pairs[place] = None  # so that it goes once it is cut
+        parts = [values[owner == rank] for rank in range(exchange.ranks)]
+        del values
+        parts = exchange.alltoall(parts)
+        pairs[place] = np.concatenate(parts)
+        del parts
+
+
+def _words(exchange: Exchange, own: VertexIds, number: int) -> IdWords:
+    """Return the words of all vertices: those that the graph of one process would have."""
+    (column, *more) = own.columns
+    integer = not more and (not len(own) or column.family == "integer")
+    ends = exchange.tell(column.ends if integer and len(own) else (integer, len(own)))
+    sizes = [end for end in ends if not (end[0] is True and end[1] == 0)]
+    if all(not isinstance(low, bool) for low, _ in sizes) and sizes:
+        low, high = min(low for low, _ in sizes), max(high for _, high in sizes)
+        if high - low == number - 1:
+            return IdWords.range(low, "cpu")
+    words = np.empty(0, np.int64)
+    if len(own):
+        words = id_words(own, "cpu").of(np.arange(len(own))).astype(np.int64, copy=False)
+    (words,) = exchange.allgather([words])
+    if words.size == 1:  # one word counts as none
+        return IdWords.range(int(words[0]), "cpu")
+    return IdWords(np.int64(0), words)

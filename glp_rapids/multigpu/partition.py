@@ -1,0 +1,55 @@
+"""A graph cut for ranks: each has the rows of a range of vertices, and who of these reads whom.
+
+Rows keep their numbers, and so do neighbours: of the vertices elsewhere a rank has empty rows. So
+whatever works on the rows of a graph works on those of a rank. Ranges are balanced by entries.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import array_module, to_host
+from glp_rapids.graph.rows import CSR
+
+AT_ONCE = 1 << 27  # entries that are looked at together: a GPU takes some milliseconds for so many
+A_VERTEX = 4  # entries that a vertex costs besides its own, about
+
+
+def ranges_of(indptr: Any, ranks: int) -> list[int]:
+    """Return where the ranges of so many ranks begin, and the end of the last.
+
+    A range may be empty: where there are more ranks than vertices, or a hub is worth several.
+    """
+    xp, number = array_module(indptr), indptr.size - 1
+    costs = indptr + A_VERTEX * xp.arange(number + 1, dtype=np.int64)
+    total = int(costs[-1])
+    wanted = xp.asarray([total * rank // ranks for rank in range(1, ranks)], dtype=np.int64)
+    cuts = to_host(xp.searchsorted(costs, wanted)).tolist()
+    return [0, *cuts, number]
+
+
+def rows_of_range(rows: CSR, first: int, last: int) -> CSR:
+    """Return rows of which those outside the range are empty; entries are views."""
+    begin, end = int(rows.indptr[first]), int(rows.indptr[last])
+    indptr = array_module(rows.indptr).clip(rows.indptr, begin, end) - begin
+    weights = None if rows.weights is None else rows.weights[begin:end]
+    return CSR(indptr, rows.indices[begin:end], weights)
+
+
+def readers_in_range(readers: CSR, first: int, last: int) -> CSR:
+    """Return who of a range reads each vertex: of all rows the entries in the range, copied."""
+    if (first, last) == (0, readers.number_of_vertices):
+        return CSR(readers.indptr, readers.indices, None)
+    xp = array_module(readers.indptr)
+    indptr = xp.zeros_like(readers.indptr)
+    parts = []
+    for begin, end, rows in readers.chunks(AT_ONCE):
+        inside = (rows.indices >= first) & (rows.indices < last)
+        parts.append(rows.indices[inside])
+        counted = xp.zeros(inside.size + 1, np.int64)
+        xp.cumsum(inside, dtype=np.int64, out=counted[1:])
+        indptr[begin + 1 : end + 1] = xp.diff(counted[rows.indptr])
+    indices = xp.concatenate(parts) if parts else readers.indices[:0]
+    return CSR(xp.cumsum(indptr), indices, None)

@@ -1,0 +1,106 @@
+"""One run on several GPUs of this process: a thread a GPU, which exchange winners by NCCL.
+
+Each GPU gets its rows once a graph, which are kept there for the next run: those of the graph's own
+GPU are the graph's. Beside them each keeps who of its vertices reads each vertex: 4 bytes for every
+entry of its rows, and 8 a vertex.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+from glp_rapids.device import gpu_of, settle
+from glp_rapids.graph.id_words import IdWords
+from glp_rapids.graph.rows import CSR
+from glp_rapids.jit.cuda import current_gpu
+from glp_rapids.multigpu.exchange import Exchange
+from glp_rapids.multigpu.nccl import NcclExchange, NcclMeeting, in_turn
+from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.partitioned import PartitionedEngine
+from glp_rapids.propagation.engines.rank_gpu import GpuRankEngine
+from glp_rapids.propagation.schedule import Schedule
+from glp_rapids.propagation.workload import Workload
+
+
+class PartitionedGpuEngine(PartitionedEngine):
+    """Run one program on one graph with several GPUs of this process."""
+
+    def __init__(
+        self, workload: Workload, compiled: Compiled, fields: dict[str, Any],
+        devices: tuple[int | str, ...],
+    ):  # fmt: skip
+        self._home = gpu_of(workload.rows.indptr)
+        settle()  # what the caller's stream has begun is what the ranks read
+        for device in devices:  # Numba lists the GPUs when the first is asked for, in one thread
+            with current_gpu(device):
+                pass
+        key = "parts", devices, workload.skip, workload.classes
+        self._kept = workload.kept.get(key)
+        if self._kept is None:
+            workload.kept.clear()
+            self._kept = workload.kept[key] = [None] * len(devices)
+        with in_turn:
+            super().__init__(workload, compiled, fields, devices)
+
+    def _connected(self) -> list[Exchange]:
+        meeting = NcclMeeting(self._devices)
+        return [NcclExchange(meeting, rank) for rank in range(len(self._devices))]
+
+    def _scope(self, rank: int) -> contextlib.AbstractContextManager:
+        return current_gpu(self._devices[rank])
+
+    def _engine(self, rank: int) -> Any:
+        fields = self._fields
+        if self._devices[rank] != self._home or rank != self._devices.index(self._home):
+            fields = {name: _copied(value) for name, value in fields.items()}
+        if self._kept[rank] is None:
+            self._kept[rank] = self._parts(rank)
+        rows, readers, id_words, kept = self._kept[rank]
+        workload = replace(
+            self._workload, rows=rows, readers=readers, id_words=id_words, kept=kept,
+            active=_copied(self._workload.active),
+        )  # fmt: skip
+        first, last = self._bounds[rank : rank + 2]
+        return GpuRankEngine(workload, self._compiled, fields, self._exchanges[rank], first, last)
+
+    def _parts(self, rank: int) -> tuple[Any, ...]:
+        import cupy
+
+        words = self._workload.id_words
+        with current_gpu(self._home):
+            rows, readers = super()._parts(rank)
+            cupy.cuda.get_current_stream().synchronize()
+        if self._devices[rank] != self._home:
+            same = readers is rows
+            rows = CSR(*map(_copied, (rows.indptr, rows.indices, rows.weights)))
+            readers = rows if same else CSR(*map(_copied, (readers.indptr, readers.indices, None)))
+            words = IdWords(words.first, _copied(words.words))
+        return rows, readers, words, {}
+
+    def advance(self, schedule: Schedule, sweeps: int) -> None:
+        """Do up to so many sweeps, and record how many labels each changed."""
+        with in_turn:
+            super().advance(schedule, sweeps)
+        if self._home in self._devices or not (schedule.over or self.failure()):
+            return
+        for name, value in self._fields.items():  # the graph is on a GPU that took no part
+            if getattr(value, "ndim", 0):
+                value[...] = _copied(self._engines[0].fields[name])
+
+    def start(self) -> None:
+        """Write the first label of every vertex, on every GPU."""
+        with in_turn:
+            super().start()
+
+
+def _copied(value: Any) -> Any:
+    """Copy an array to the current GPU from any; another value is itself."""
+    if not getattr(value, "ndim", 0):
+        return value
+    import cupy
+
+    copy = cupy.array(value)
+    cupy.cuda.get_current_stream().synchronize()
+    return copy

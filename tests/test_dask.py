@@ -1,0 +1,142 @@
+"""Label propagation on a Dask cluster: the labels of one process, and a clear end if one dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import graphs
+import numpy as np
+import pandas as pd
+import pytest
+import test_readme
+
+pytest.importorskip("distributed", reason="dask.distributed is not installed")
+
+import dask.dataframe as dd
+from distributed import Client, LocalCluster
+
+import glp_rapids.dask
+from glp_rapids.dask import WorkerLost, label_propagation
+
+# dask's own: of ports in use, of large frames in a graph of tasks, of loops that close
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of a cluster with two processes."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def large_frame(rows=20_000):
+    draws = np.random.default_rng(0).random((rows, 2))
+    return pd.DataFrame((rows / 7 * draws**2).astype(np.int64), columns=["src", "dst"])
+
+
+def assert_same(found, expected):
+    parts = [part.compute() for part in found.to_delayed()]
+    together = pd.concat(parts, ignore_index=True)
+    pd.testing.assert_frame_equal(together, expected, check_dtype=False)
+    for part in parts:
+        assert part.attrs["glp"]["changed"] == expected.attrs["glp"]["changed"]
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_the_labels_of_one_process(client, partitions):
+    frame = large_frame()
+    expected = glp_rapids.label_propagation(frame, device="cpu")
+    found = label_propagation(dd.from_pandas(frame, npartitions=partitions), client=client)
+    assert found.npartitions == 2
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("name", ["strings", "several columns", "directed weighted", "empty"])
+def test_ids_of_any_kind(client, name):
+    given = graphs.GRAPHS[name]()
+    frame = given.pop("graph")
+    expected = glp_rapids.label_propagation(frame, **given, device="cpu")
+    found = label_propagation(dd.from_pandas(frame, npartitions=2), **given)
+    assert_same(found, expected)
+
+
+def test_what_is_wrong_is_said(client):
+    frame = large_frame(300).astype({"src": "Int64"})
+    frame.loc[3, "src"] = None
+    with pytest.raises(ValueError, match="holds 1 null"):
+        label_propagation(dd.from_pandas(frame, npartitions=2))
+    edges = dd.from_pandas(large_frame(300), npartitions=2)
+    with pytest.raises(TypeError, match="must be a dask frame of pandas"):
+        label_propagation(frame)
+    with pytest.raises(TypeError, match="has no option 'memory_limit'"):
+        label_propagation(edges, memory_limit=1 << 30)
+    with pytest.raises(ValueError, match="direction='both' is for one process"):
+        label_propagation(edges, directed=True, direction="both")
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as none:  # noqa: SIM117
+        with Client(none, set_as_default=False) as nobody, pytest.raises(ValueError, match="no w"):
+            label_propagation(edges, client=nobody)
+
+
+def test_two_runs_at_once_take_turns(client):
+    edges = dd.from_pandas(large_frame(2_000), npartitions=3)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(label_propagation(edges, client=client)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = glp_rapids.label_propagation(large_frame(2_000), device="cpu")
+    for one in found:
+        assert_same(one, expected)
+    assert len(found) == 2
+
+
+@pytest.mark.exhaustive
+def test_the_block_of_the_readme_runs(tmp_path):
+    (block,) = [block for block in test_readme.blocks("python") if "LocalCluster" in block]
+    (tmp_path / "payments").mkdir()
+    frame = large_frame(500).rename(columns={"src": "payer", "dst": "payee"})
+    for part in range(2):
+        frame[part::2].to_parquet(tmp_path / "payments" / f"{part}.parquet")
+    (tmp_path / "readme.py").write_text(block)
+    done = subprocess.run(
+        [sys.executable, "readme.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = pd.read_parquet(tmp_path / "communities").reset_index(drop=True)
+    ends = {"source": "payer", "destination": "payee"}
+    expected = glp_rapids.label_propagation(frame, **ends, device="cpu")
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+@pytest.mark.exhaustive
+def test_a_worker_that_dies_ends_the_run(client):
+    edges = dd.from_pandas(large_frame(400_000), npartitions=4)
+    victims = client.run(os.getpid)
+    killed = []
+
+    def kill():
+        while "_rank_of_run" not in str(client.processing()):
+            time.sleep(0.02)
+        os.kill(next(iter(victims.values())), signal.SIGKILL)
+        killed.append(time.monotonic())
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(WorkerLost, match="of 2 workers died"):
+        label_propagation(edges, max_iter=3_000, tol=0.0, retain=False)
+    killer.join()
+    assert time.monotonic() - killed[0] < 30
+    client.wait_for_workers(2)
+    frame = large_frame(2_000)
+    expected = glp_rapids.label_propagation(frame, device="cpu")
+    assert_same(label_propagation(dd.from_pandas(frame, npartitions=2)), expected)

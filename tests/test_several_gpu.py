@@ -1,0 +1,81 @@
+"""Several GPUs share a graph, or ranks share a GPU: labels and changes are those of a CPU."""
+
+import graphs
+import numpy as np
+import one_gpu
+import pytest
+from cases import some
+from test_memory_limit import EVERY, SELECTED, assert_same, directions, large
+
+from glp_rapids import as_graph, label_propagation
+from glp_rapids.device import gpu_available
+from glp_rapids.propagation import engines
+
+pytestmark = pytest.mark.gpu
+
+
+def gpus():
+    if not gpu_available():
+        return 0
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceCount()
+
+
+@pytest.fixture(autouse=True)
+def no_longer_waiting(monkeypatch):
+    """The engine of GPUs, which is not in the table yet."""
+    monkeypatch.setitem(engines.SHARED, "gpu", engines.SHARED_WAITING["gpu"])
+
+
+needs_two = pytest.mark.skipif(gpus() < 2, reason="there are no two GPUs")
+
+
+def compared(program, graph, devices):
+    for direction in directions(graph):
+        expected = EVERY[program](graph, direction=direction, device="cpu")
+        found = EVERY[program](graph.to("gpu"), direction=direction, devices=devices)
+        if program == "ordering":
+            assert found.equals(expected)
+        else:
+            assert_same(found, expected)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("program", some(EVERY, "classic", "seeded", "wavering"))
+def test_ranks_that_share_a_gpu(program, ranks, monkeypatch):
+    one_gpu.patched(monkeypatch)
+    for name in SELECTED:
+        compared(program, as_graph(**graphs.GRAPHS[name](), device="cpu"), [0] * ranks)
+    compared(program, large(2_000, 60_000, weighted=True), [0] * ranks)
+
+
+@needs_two
+@pytest.mark.parametrize("devices", [[0, 1], [1, 0], [1]])
+@pytest.mark.parametrize("program", some(EVERY, "classic", "counting"))
+def test_two_gpus(program, devices):
+    for name in SELECTED:
+        compared(program, as_graph(**graphs.GRAPHS[name](), device="cpu"), devices)
+    compared(program, large(2_000, 60_000), devices)
+
+
+@needs_two
+def test_runs_one_after_the_other_share_what_is_kept():
+    graph = large(5_000, 100_000).to("gpu")
+    expected = label_propagation(graph, device="gpu")
+    for options in ({}, {"seed": 3}, {"update": "sync", "max_iter": 4}, {}):
+        expected = label_propagation(graph, **options)
+        found = label_propagation(graph, devices=[0, 1], **options)
+        assert_same(found, expected)
+    again = label_propagation(graph, devices=[0, 1], initial=expected, touched=np.arange(9))
+    assert_same(again, label_propagation(graph, initial=expected, touched=np.arange(9)))
+
+
+def test_bad_gpus():
+    graph = graphs.GRAPHS["two cliques"]()
+    with pytest.raises(ValueError, match=r"must name each GPU once, not \[0, 0\]"):
+        label_propagation(**graph, devices=[0, 0])
+    with pytest.raises(ValueError, match=r"in 0\.\.\d+, not 99"):
+        label_propagation(**graph, devices=[0, 99])
+    with pytest.raises(ValueError, match="device='cpu' is none of devices="):
+        label_propagation(**graph, devices=[0], device="cpu")
