@@ -4,11 +4,14 @@ import argparse
 import json
 import re
 from functools import partial
+from itertools import chain, product
+from types import SimpleNamespace
 
 import graphs
 import numpy as np
 import pandas as pd
 import pytest
+from cases import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import PROGRAMS
@@ -25,8 +28,10 @@ from test_memory_limit import (
 
 from glp_rapids import Graph, as_graph, bench, compress, label_propagation
 from glp_rapids.device import memory_free
+from glp_rapids.jit.cuda import DeviceArray
 from glp_rapids.propagation import call, memory, ways
 from glp_rapids.propagation.engines import gpu_streamed
+from glp_rapids.propagation.gpu_memory import bytes_on_gpu
 from glp_rapids.propagation.memory import budget_of, bytes_of_csr, gpu_bytes_of
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.variants.classic import Classic
@@ -36,44 +41,71 @@ STREAMED = {"device": "gpu", "way": "streamed plain"}
 # Every strip is copied as a whole, or fetched row by row, or what the census says; or classes are.
 CHOICES = {"copied": 0.0, "fetched": np.inf, "chosen": gpu_streamed.SPARSE, "classes": np.inf}
 
+# A kernel is compiled, for some 20 seconds, for each program, each type of weights, and for readers
+# apart from rows. An item compiles one, and runs it on all graphs for which it is made.
+WEIGHTED = {
+    "integers": ["multi-edges kept", "integer weights"],
+    "doubles": ["weighted", "zero weights", "uneven weights"],
+    "floats": ["float32 weights"],
+    "directed": ["directed", "directed reciprocal", "directed star"],
+    "directed doubles": ["directed weighted"],
+    "directed integers": ["directed kept"],
+}
+UNIT = [name for name in graphs.GRAPHS if name not in {*chain(*WEIGHTED.values())}]
+BY_KERNEL = {"unit": UNIT, **WEIGHTED}
+OF_KERNEL = {"classic": ("classic", "synchronous"), "layered": ("layered", "ordering")}
+# Every program, every kind of kernel: whose votes have weights, who wakes whom, is all they share.
+OF_PROGRAMS = [
+    *[("counting", "unit"), ("counting", "directed doubles"), ("layered", "unit")],
+    *[("speakers", "directed"), ("seeded", "doubles"), ("wavering", "directed")],
+]
 
-@pytest.fixture(params=CHOICES)
-def short_strips(request, monkeypatch):
+
+def in_strips_of_a_row(choice, patch):
     """Let a strip hold the longest row and no more."""
-    monkeypatch.setattr(gpu_streamed, "MOST", 1)
-    monkeypatch.setattr(gpu_streamed, "LEAST", 1)
-    if request.param != "classes":
-        monkeypatch.setattr(gpu_streamed, "MOST_OF_CLASS", 1)
-    monkeypatch.setattr(gpu_streamed, "SPARSE", CHOICES[request.param])
-    return request.param
+    patch.setattr(gpu_streamed, "MOST", 1)
+    patch.setattr(gpu_streamed, "LEAST", 1)
+    if choice != "classes":
+        patch.setattr(gpu_streamed, "MOST_OF_CLASS", 1)
+    patch.setattr(gpu_streamed, "SPARSE", CHOICES[choice])
+
+
+def assert_streamed_alike(program, name, directions):
+    graph, run = as_graph(**graphs.GRAPHS[name](), device="cpu"), EVERY[program]
+    for direction in directions(graph):
+        expected = run(graph, direction=direction, device="cpu")
+        for choice in CHOICES:
+            print(program, name, direction, choice)
+            with pytest.MonkeyPatch.context() as patch:
+                in_strips_of_a_row(choice, patch)
+                found = run(graph, direction=direction, **STREAMED)
+            assert_same(found, expected)
+            if program != "ordering":
+                report = reported(found)
+                assert (report["way"], report["device"]) == ("streamed plain", "gpu")
 
 
 # ---------------------------------------------------------------- the same answer
 
 
 @needs_gpu
-@pytest.mark.parametrize("name", graphs.GRAPHS)
-def test_any_graph_in_strips_of_a_row(short_strips, name):
-    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
-    for direction in directions(graph):
-        expected = label_propagation(graph, direction=direction, device="cpu")
-        found = label_propagation(graph, direction=direction, **STREAMED)
-        assert_same(found, expected)
-        report = found.attrs["glp"]
-        assert (report["way"], report["device"]) == ("streamed plain", "gpu")
+@pytest.mark.parametrize("kernel", BY_KERNEL)
+def test_any_graph_in_strips_of_a_row(kernel):
+    for name in BY_KERNEL[kernel]:
+        for program in OF_KERNEL["classic"]:
+            assert_streamed_alike(program, name, directions)
 
 
 @needs_gpu
-@pytest.mark.parametrize("program", EVERY)
-@pytest.mark.parametrize("name", SELECTED)
-def test_any_program_in_strips_of_a_row(short_strips, name, program):
-    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
-    for direction in directions(graph):
-        expected = EVERY[program](graph, direction=direction, device="cpu")
-        found = EVERY[program](graph, direction=direction, **STREAMED)
-        assert_same(found, expected)
-        if program != "ordering":
-            assert reported(found)["way"] == "streamed plain"
+@pytest.mark.parametrize(
+    ("program", "kernel"),
+    some(product(["layered", "speakers", "seeded", "counting", "wavering"],
+                 ["unit", "doubles", "directed", "directed doubles"]), *OF_PROGRAMS),
+)  # fmt: skip
+def test_any_program_in_strips_of_a_row(program, kernel):
+    for name in [name for name in BY_KERNEL[kernel] if name in SELECTED]:
+        for same in OF_KERNEL.get(program, (program,)):
+            assert_streamed_alike(same, name, lambda graph: directions(graph)[:2])
 
 
 @needs_gpu
@@ -94,11 +126,15 @@ def test_drawn_graphs(edges, seed, update, draw):
 
 
 @needs_gpu
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(("weighted", "directed"), [(False, False), (True, True)])
+@pytest.mark.parametrize(
+    ("program", "weighted", "directed"),
+    some(product(PROGRAMS, [False, True], [False, True]),
+         ("classic", False, False), ("counting", True, True), ("layered", False, False),
+         ("speakers", False, True), ("seeded", True, False)),
+)  # fmt: skip
 def test_a_limit_holds(program, weighted, directed, monkeypatch):
-    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 14)
-    monkeypatch.setattr(gpu_streamed, "LEAST", 1 << 12)
+    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 17)
+    monkeypatch.setattr(gpu_streamed, "LEAST", 1 << 15)
     graph = large(40_000, 1_000_000, weighted=weighted, directed=directed)
     run = PROGRAMS[program]
     expected = run(bare(graph), device="cpu")
@@ -301,6 +337,37 @@ def test_what_others_hold_counts(monkeypatch, free, limited):
         assert (made is graph) == (free == 0)
     elif free is None:  # another allocator: only an error tells
         assert call._fits(1 << 60)
+
+
+class OnDevice(np.ndarray):
+    """An array that says where its memory is, as CuPy's do."""
+
+    @property
+    def data(self):
+        whole = self if self.base is None or not isinstance(self.base, OnDevice) else self.base
+        return SimpleNamespace(mem=SimpleNamespace(ptr=whole.ctypes.data, size=whole.nbytes))
+
+
+def test_what_an_earlier_call_left_on_the_gpu_is_free_for_the_next(monkeypatch):
+    graph = large()
+    indptr, indices, workspace = (
+        np.zeros(size, np.uint8).view(OnDevice) for size in (30_000, 900_000, 70_000)
+    )
+    moved = Graph(indptr, indices, None, False, graph.vertices)
+    moved._derived["kept"] = {"run": (workspace[:5], DeviceArray.__new__(DeviceArray))}
+    bound = moved._derived["kept"]["run"][1]
+    bound.array, bound.kind, bound.words, bound._numba_type_ = workspace[5:], "", (), None
+    graph._derived["gpu"] = moved
+    assert bytes_on_gpu(moved) == 1_000_000
+    monkeypatch.setattr(call, "LITTLE", 0)
+    monkeypatch.setattr(call, "choose", lambda device: "gpu")
+    monkeypatch.setattr(Graph, "to", lambda graph, device: graph if device == "cpu" else moved)
+    for limit in ({}, {"memory_limit": "1GB"}):
+        for enough in (0, 1):
+            free = gpu_bytes_of(graph) - 1_000_001 + enough
+            monkeypatch.setattr(call, "free_on_gpu", lambda free=free: free)
+            monkeypatch.setattr(Options, "check_limit", lambda *_: None)
+            assert (call.prepare(graph, limit)[1].streams_to is None) == bool(enough)
 
 
 def test_a_limit_is_what_is_free_at_the_most(monkeypatch):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from glp_rapids.device import choose, free_on_gpu, gpu_of, release
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.propagation.memory import LITTLE, bytes_of_csr, gpu_bytes_of
+from glp_rapids.propagation.gpu_memory import bytes_on_gpu
+from glp_rapids.propagation.memory import LITTLE, gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
 
 if TYPE_CHECKING:
@@ -43,21 +44,22 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     streaming = replace(run_options, streams_to="gpu")
     limit = run_options.memory_limit
     if run_options.way == "auto" and limit is None:
-        if isinstance(graph, BaseGraph) and not _fits(gpu_bytes_of(graph)):
+        if isinstance(graph, BaseGraph) and not _fits(gpu_bytes_of(graph) - _there(graph)):
             return as_any_graph(graph, **{**edges, "device": "cpu"}), streaming
         try:
             made = as_any_graph(graph, **edges)
         except MemoryError:  # to build it there takes more than to run on it
             release()
         else:
-            if made.scheme or _fits(gpu_bytes_of(made) - bytes_of_csr(made)):
+            if made.scheme or _fits(gpu_bytes_of(made) - bytes_on_gpu(made)):
                 return made, run_options
             return made.to("cpu"), streaming
     made = as_any_graph(graph, **{**edges, "device": "cpu"})
     if made.scheme:
         return made.to("gpu"), run_options
     needed = gpu_bytes_of(made)
-    if run_options.way == "auto" and limit is not None and needed <= limit and _fits(needed):
+    fits = limit is not None and needed <= limit and _fits(needed - _there(made))
+    if run_options.way == "auto" and fits:
         return made.to("gpu"), run_options
     return made, streaming
 
@@ -77,6 +79,11 @@ def _fits(needed: int) -> bool:
         return True
     free = free_on_gpu()
     return free is None or needed <= free
+
+
+def _there(graph: BaseGraph) -> int:
+    """Count what a graph in host memory has on the GPU, from an earlier call."""
+    return bytes_on_gpu(graph._derived.get("gpu"))
 
 
 def _is_on_gpu(graph: Any) -> bool:

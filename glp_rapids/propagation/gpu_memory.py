@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -29,6 +29,28 @@ def gpu_bytes_of(graph: BaseGraph) -> int:
     wide = 0 if graph.scheme else bytes_an_entry(graph)
     packed = graph.nbytes if graph.scheme else None
     return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
+
+
+def bytes_on_gpu(held: Any) -> int:
+    """Add up the device memory that something holds, what is kept with it included."""
+    sizes: dict[int, int] = {}
+    seen, left = set(), [held]
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        memory = getattr(getattr(one, "data", None), "mem", None)
+        if memory is not None:  # an array, or a view of one
+            sizes[memory.ptr] = memory.size
+        elif isinstance(one, dict):
+            left += one.values()
+        elif isinstance(one, tuple | list):
+            left += one
+        elif type(one).__module__.startswith("glp_rapids."):
+            names = (*getattr(one, "__dict__", ()), *getattr(one, "__slots__", ()))
+            left += [getattr(one, name) for name in names]
+    return sum(sizes.values())
 
 
 def gpu_streamed_bytes(
