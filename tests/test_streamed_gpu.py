@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain, product
 from types import SimpleNamespace
@@ -26,12 +27,14 @@ from test_memory_limit import (
     reported,
 )
 
-from glp_rapids import Graph, as_graph, bench, compress, label_propagation
+from glp_rapids import Graph, as_graph, bench, compress, estimate_memory, label_propagation
 from glp_rapids.device import memory_free
-from glp_rapids.jit.cuda import DeviceArray
+from glp_rapids.jit.cuda import DeviceArray, gpu_target
 from glp_rapids.propagation import call, memory, ways
-from glp_rapids.propagation.engines import gpu_streamed
+from glp_rapids.propagation import run as run_of_programs
+from glp_rapids.propagation.engines import gpu, gpu_streamed
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu
+from glp_rapids.propagation.kernels.gpu import votes, warp_reductions
 from glp_rapids.propagation.memory import budget_of, bytes_of_csr, gpu_bytes_of
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.variants.classic import Classic
@@ -337,6 +340,54 @@ def test_what_others_hold_counts(monkeypatch, free, limited):
         assert (made is graph) == (free == 0)
     elif free is None:  # another allocator: only an error tells
         assert call._fits(1 << 60)
+
+
+class Planned(Exception):
+    """An engine is made, and would begin."""
+
+
+def planned(monkeypatch, graph, program, options):
+    """Give what an engine on a GPU says that a run will take, and whether rows are hubs there."""
+
+    def start(engine):
+        raise Planned(engine._predicted, int(engine._workspace.plan.number_of_hubs))
+
+    def kernels(engine):
+        index_type = engine._workload.rows.index_dtype.type
+        return None, None, votes.build(engine._compiled, index_type, gpu_target())
+
+    monkeypatch.setattr(warp_reductions.instructions, "reduces_lanes", lambda: True)
+    for module in (gpu, gpu_streamed):
+        monkeypatch.setattr(module, "multiprocessors", lambda: 132)
+        monkeypatch.setattr(module, "bound", lambda array: array)
+    monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "_kernels", kernels)
+    monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "start", start)
+    monkeypatch.setattr(run_of_programs, "module_on", lambda device: np)
+    monkeypatch.setattr(run_of_programs, "to_device", lambda array, device: array)
+    monkeypatch.setattr(run_of_programs, "watched", lambda device: nullcontext())
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: None)
+    with pytest.raises(Planned) as found:
+        run_of_programs.run(graph, program, options)
+    predicted, hubs = found.value.args
+    item = graph.index_dtype.itemsize
+    state = graph.number_of_vertices * (item + program._bytes_a_vertex(graph.index_dtype))
+    return state + predicted, hubs
+
+
+@pytest.mark.parametrize("share", [0, 30, 90, 200])
+def test_an_estimate_is_what_an_engine_says(monkeypatch, share):
+    step = 1 if share == 90 else 7  # ids without a gap, or whose words are kept
+    edges = step * np.array(graphs.power_law_pairs(30_000, 1_000_000, 3)).T
+    weights = (np.ones(edges.shape[1]),) if share == 30 else ()
+    graph = as_graph((*edges, *weights), vertices=step * np.arange(30_000), device="cpu")
+    limit = 30_000 * 45 + 1_000_000 + bytes_of_csr(graph) * share // 100
+    estimates = estimate_memory(graph, device="gpu", memory_limit=limit, bits_per_entry=8)
+    estimated = estimates.set_index("way")["device_bytes"]["streamed plain"]
+    options = Options(streams_to="gpu", memory_limit=limit)
+    predicted, hubs = planned(monkeypatch, graph, Classic(), options)
+    assert hubs
+    assert predicted <= limit
+    assert abs(estimated - predicted) <= 0.05 * predicted, (estimated, predicted)
 
 
 class OnDevice(np.ndarray):

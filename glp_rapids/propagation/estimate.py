@@ -32,6 +32,7 @@ from glp_rapids.propagation.variants.layered import Layered
 from glp_rapids.propagation.variants.seeded import Seeded
 from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
 from glp_rapids.propagation.ways import WAYS
+from glp_rapids.propagation.workload import hashes
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -153,7 +154,7 @@ def estimate_memory(
                   way  device_bytes   fits
     0           plain  152390000000  False
     1          packed   83800000000   True
-    2  streamed plain  122090000000   True
+    2  streamed plain  122090103296   True
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         known = ", ".join(map(repr, ALGORITHMS))
@@ -231,7 +232,6 @@ def _on_cpu(
     both = subject.directed and options.direction == "both"
     entries = subject.number_of_edges * (2 if both else 1)
     state = _state(subject, graph, program)
-    hashes = classes > 1 or options.explore > 0 or options.tie_break == "hash"
     rows = []
     for name, way in WAYS.items():
         if both and way.form == "compressed":
@@ -247,7 +247,7 @@ def _on_cpu(
         )  # fmt: skip
         here = _graph_bytes(given, graph, mapped)
         lists = here + _made_bytes(given, options, apart)
-        if hashes:
+        if hashes(options):
             lists += subject.packed_words if given.scheme else subject.words
         largest = partial(subject.largest_class, classes)
         size, fits, _ = measured.total_of(name, sizes, largest, lists, state, limit)
@@ -291,12 +291,14 @@ def _on_gpu(
     both = subject.directed and options.direction == "both"
     readers = traits.skip_inactive and options.skip_inactive
     classes = options.classes if options.update == "semi" else 1
+    entries = subject.number_of_edges * (2 if both else 1)
+    # what is hashed is copied there, the ids themselves where that is what is hashed
+    words = subject.packed_words if hashes(options) else 0
     size, fits = gpu_memory.gpu_streamed_bytes(
-        subject, _state(subject, graph, program),
-        subject.words if classes > 1 or options.explore > 0 or options.tie_break == "hash" else 0,
-        traits, subject.directed and not both and readers, limit,
+        subject, _state(subject, graph, program) + words, traits, classes, readers,
+        subject.directed and not both and readers, entries, limit,
     )  # fmt: skip
     host = 0 if mapped else measured.bytes_of_csr(subject)
-    host += subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
+    host += entries * gpu_memory.bytes_an_entry(subject)
     rows.append(("streamed plain", "gpu", size, host, fits))
     return rows

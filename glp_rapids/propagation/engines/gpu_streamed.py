@@ -28,6 +28,7 @@ from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips, workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
 from glp_rapids.propagation.engines.strips import LINE, Layout
+from glp_rapids.propagation.gpu_memory import SMALL
 from glp_rapids.propagation.kernels.gpu import shared_memory, streamed, votes
 from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule, Rows
 from glp_rapids.propagation.kernels.gpu.census import BLOCKS_A_STRIP
@@ -52,8 +53,6 @@ AT_ONCE = 4  # sweeps of one launch, before another census
 # Of several strips a class, all but the last are read over the bus for rows of changed vertices.
 # From one in so many changes on it takes longer than to read everything in the next sweep.
 FEW = 16
-# Bytes of arrays of a few elements.
-SMALL = 1 << 16
 A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
 
 _built: dict[tuple, tuple] = {}
@@ -145,16 +144,17 @@ class StreamedGpuEngine(PersistentEngine):
             # offsets and words; then as much as words to sort them, or the lists
             planning = 16 * number + max(8 * number, listed) + SMALL
             planning += _bytes_of_words(workload.id_words.words)
+
+        def taken_by(found: strips.Strips) -> int:
+            return fixed + found.place.size * A_ROW + found.room * an_entry
+
         stays, a_strip = self._sizes_of_strips(fixed, an_entry)
-        while True:
-            self._strips = found = strips.cut(layout, stays, a_strip)
-            taken = fixed + found.place.size * A_ROW + found.room * an_entry
-            self._predicted = max(taken, planning)
-            if workload.memory is None or self._predicted <= workload.memory:
-                return
-            if not stays:
-                break
-            stays //= 2  # rows are not cut: strips may be longer than they should by one each
+        memory = workload.memory if workload.caches else None
+        self._strips = found = strips.fitted(layout, stays, a_strip, taken_by, memory)
+        taken = taken_by(found)
+        self._predicted = max(taken, planning)
+        if workload.memory is None or self._predicted <= workload.memory:
+            return
         parts = {
             "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
             f"two strips of the longest row, {longest:,} entries": found.room * an_entry,

@@ -7,6 +7,7 @@ are, follows from its limit of memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
 from glp_rapids.propagation.kernels.gpu.plan import HUBS, Limits, Listed, Plan
 from glp_rapids.propagation.schedule import spans_of
 
+ROUNDS, LITTLE = 6, 256  # what is left of the memory is filled in so many, to such a share of it
 LINE = 32  # entries: a strip begins in its slot where it does in such a line on the host
 
 
@@ -172,6 +174,38 @@ def cut(layout: Layout, stays: int, longest: int) -> Strips:
     slot = -(-slot // LINE) * LINE
     slots = resident, resident + slot
     return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, 1))
+
+
+def fitted(
+    layout: Layout, stays: int, longest: int, taken_by: Callable[[Strips], int],
+    memory: int | None,
+) -> Strips:  # fmt: skip
+    """Cut so that ``stays`` entries stay, or as many as fit ``memory``; None: that asks nobody.
+
+    Rows are not cut: strips may be longer than they should by one each. And the more stays, the
+    less room the slots take.
+    """
+    found = cut(layout, stays, longest)
+    if memory is None:
+        return found
+    while stays and taken_by(found) > memory:
+        stays //= 2
+        found = cut(layout, stays, longest)
+    an_entry = sum(
+        host.array.itemsize for host in (layout.entries, layout.weights) if host is not None
+    )
+    too_much = int(layout.starts[-1])
+    for _ in range(ROUNDS):
+        left = (memory - taken_by(found)) // an_entry - layout.begins.shape[0] * LINE
+        after = min(stays + left, (stays + too_much) // 2)
+        if (after - stays) * an_entry <= memory // LITTLE or not (found.place < 0).any():
+            break
+        more = cut(layout, after, longest)
+        if taken_by(more) > memory:
+            too_much = after
+        else:
+            stays, found = after, more
+    return found
 
 
 def _copied(array: np.ndarray, xp: Any) -> Any:
