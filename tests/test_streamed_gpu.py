@@ -12,7 +12,7 @@ import graphs
 import numpy as np
 import pandas as pd
 import pytest
-from cases import some
+from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import PROGRAMS
@@ -32,20 +32,30 @@ from glp_rapids.device import memory_free
 from glp_rapids.jit.cuda import DeviceArray, gpu_target
 from glp_rapids.propagation import call, memory, ways
 from glp_rapids.propagation import run as run_of_programs
-from glp_rapids.propagation.engines import gpu, gpu_streamed
+from glp_rapids.propagation.engines import (
+    gpu,
+    gpu_streamed,
+    gpu_streamed_packed,
+    packed_strips,
+)
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu
-from glp_rapids.propagation.kernels.gpu import votes, warp_reductions
+from glp_rapids.propagation.kernels.gpu import packed_numbers, votes, warp_reductions
 from glp_rapids.propagation.memory import budget_of, bytes_of_csr, gpu_bytes_of
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.variants.classic import Classic
 
-needs_gpu = pytest.mark.gpu
+
+def needs_gpu(test):
+    """Mark a test that compiles no kernel but that of plain votes; one process runs all these."""
+    return pytest.mark.xdist_group("classic unit")(pytest.mark.gpu(test))
+
+
 STREAMED = {"device": "gpu", "way": "streamed plain"}
 # Every strip is copied as a whole, or fetched row by row, or what the census says; or classes are.
 CHOICES = {"copied": 0.0, "fetched": np.inf, "chosen": gpu_streamed.SPARSE, "classes": np.inf}
 
 # A kernel is compiled, for some 20 seconds, for each program, each type of weights, and for readers
-# apart from rows. An item compiles one, and runs it on all graphs for which it is made.
+# apart from rows. Items say which they compile, so that with `--dist loadgroup` one process does.
 WEIGHTED = {
     "integers": ["multi-edges kept", "integer weights"],
     "doubles": ["weighted", "zero weights", "uneven weights"],
@@ -58,10 +68,24 @@ UNIT = [name for name in graphs.GRAPHS if name not in {*chain(*WEIGHTED.values()
 BY_KERNEL = {"unit": UNIT, **WEIGHTED}
 OF_KERNEL = {"classic": ("classic", "synchronous"), "layered": ("layered", "ordering")}
 # Every program, every kind of kernel: whose votes have weights, who wakes whom, is all they share.
-OF_PROGRAMS = [
+KEPT = [
+    *[("classic", "unit"), ("classic", "doubles"), ("classic", "directed"), ("classic", "floats")],
     *[("counting", "unit"), ("counting", "directed doubles"), ("layered", "unit")],
     *[("speakers", "directed"), ("seeded", "doubles"), ("wavering", "directed")],
 ]
+
+
+def by_kernel(names, programs):
+    """Cases of programs and kernels, of which some come by default."""
+    cases = [("classic", kernel) for kernel in BY_KERNEL if "classic" in programs]
+    others = ["unit", "doubles", "directed", "directed doubles"]
+    cases += product([program for program in programs if program != "classic"], others)
+    params = []
+    for case in cases:
+        marks = [pytest.mark.gpu, pytest.mark.xdist_group(" ".join(case))]
+        marks += [] if case in KEPT else [pytest.mark.exhaustive]
+        params.append(pytest.param(*case, marks=marks))
+    return pytest.mark.parametrize(names, params)
 
 
 def in_strips_of_a_row(choice, patch):
@@ -73,48 +97,89 @@ def in_strips_of_a_row(choice, patch):
     patch.setattr(gpu_streamed, "SPARSE", CHOICES[choice])
 
 
-def assert_streamed_alike(program, name, directions):
+def assert_streamed_alike(program, name, directions, packed=None):
     graph, run = as_graph(**graphs.GRAPHS[name](), device="cpu"), EVERY[program]
+    given, way = graph, "streamed plain"
+    if packed is not None:
+        order = np.arange(graph.number_of_vertices)[::-1] if packed else None
+        given = compress(graph, "packed", order=order, segment=128, device="cpu")
+        way = "streamed packed"
     for direction in directions(graph):
         expected = run(graph, direction=direction, device="cpu")
         for choice in CHOICES:
             print(program, name, direction, choice)
             with pytest.MonkeyPatch.context() as patch:
                 in_strips_of_a_row(choice, patch)
-                found = run(graph, direction=direction, **STREAMED)
+                found = run(given, direction=direction, device="gpu", way=way)
             assert_same(found, expected)
             if program != "ordering":
                 report = reported(found)
-                assert (report["way"], report["device"]) == ("streamed plain", "gpu")
+                assert (report["way"], report["device"]) == (way, "gpu")
 
 
 # ---------------------------------------------------------------- the same answer
 
 
-@needs_gpu
-@pytest.mark.parametrize("kernel", BY_KERNEL)
-def test_any_graph_in_strips_of_a_row(kernel):
-    for name in BY_KERNEL[kernel]:
-        for program in OF_KERNEL["classic"]:
-            assert_streamed_alike(program, name, directions)
-
-
-@needs_gpu
-@pytest.mark.parametrize(
-    ("program", "kernel"),
-    some(product(["layered", "speakers", "seeded", "counting", "wavering"],
-                 ["unit", "doubles", "directed", "directed doubles"]), *OF_PROGRAMS),
-)  # fmt: skip
-def test_any_program_in_strips_of_a_row(program, kernel):
-    for name in [name for name in BY_KERNEL[kernel] if name in SELECTED]:
+@by_kernel("program, kernel", ["classic", "layered", "speakers", "seeded", "counting", "wavering"])
+def test_any_program_on_any_graph_in_strips_of_a_row(program, kernel):
+    names, both = BY_KERNEL[kernel], slice(None)
+    if program != "classic":
+        names, both = [name for name in names if name in SELECTED], slice(2)
+    for name in names:
         for same in OF_KERNEL.get(program, (program,)):
-            assert_streamed_alike(same, name, lambda graph: directions(graph)[:2])
+            assert_streamed_alike(same, name, lambda graph: directions(graph)[both])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("program", "ordered"),
+    [
+        pytest.param("classic", False, marks=pytest.mark.xdist_group("packed")),
+        pytest.param("counting", True, marks=pytest.mark.xdist_group("packed counting")),
+        *exhaustive(("classic", True), ("layered", False), ("speakers", True)),
+    ],
+)
+def test_packed_lists_in_strips_of_a_row(program, ordered):
+    names = UNIT if program == "classic" else [name for name in UNIT if name in SELECTED]
+    for name in names:
+        for same in OF_KERNEL.get(program, (program,)):
+            assert_streamed_alike(same, name, directions, packed=ordered)
+    if program == "classic":  # who is woken is not streamed: all are evaluated
+        for name in BY_KERNEL["directed"]:
+            assert_streamed_alike(program, name, lambda graph: ("in", "out"), packed=ordered)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_packed_lists_are_laid_out_bit_for_bit(ordered):
+    graph = large(3_000, 60_000)
+    order = np.random.default_rng(1).permutation(3_000) if ordered else None
+    rows = compress(graph, "packed", order=order, segment=128, device="cpu").rows("out")
+    laid_out = packed_strips.laid_out(rows, 4, graph.id_words(), ([0, 32, 128], [2, 1, 0]), np)
+    bits, moved = (
+        np.unpackbits(words.view(np.uint8), bitorder="little")
+        for words in (rows.lists.words, laid_out.entries.array)
+    )
+    ends = np.append(rows.lists.offsets[1:], rows.lists.stream_bits)
+    assert np.array_equal(np.sort(laid_out.vertices), np.flatnonzero(graph.degree))
+    assert laid_out.number_of_entries == graph.number_of_edges
+    for position, vertex in enumerate(laid_out.vertices.tolist()):
+        place = vertex if rows.order is None else int(rows.place[vertex])
+        start = 32 * int(laid_out.starts[position])
+        listed = bits[int(rows.lists.offsets[place]) : ends[place]]
+        (degree,) = packed_numbers.behind_degrees(rows.lists.tables, graph.degree[[vertex]], np)
+        listed = listed[degree:]
+        assert np.array_equal(moved[start : start + listed.size], listed)
+        assert 32 * int(laid_out.starts[position + 1]) - start < listed.size + 32
 
 
 @needs_gpu
+@pytest.mark.parametrize("weighted", [False, *exhaustive(True)])
 @settings(max_examples=10)
 @given(graphs.edge_frames(), st.integers(0, 9), st.sampled_from(["semi", "sync"]), st.data())
-def test_drawn_graphs(edges, seed, update, draw):
+def test_drawn_graphs(weighted, edges, seed, update, draw):
+    if not weighted:  # each type of weights has a kernel of its own, and so have directed graphs
+        edges = {**edges, "directed": False, "multigraph": "merge"}
+        edges.pop("weight", None)
     graph = as_graph(**edges, device="cpu")
     options = {"seed": seed, "update": update, "skip_inactive": draw.draw(st.booleans())}
     with pytest.MonkeyPatch.context() as patch:
@@ -128,16 +193,13 @@ def test_drawn_graphs(edges, seed, update, draw):
 # ---------------------------------------------------------------- the limit
 
 
-@needs_gpu
-@pytest.mark.parametrize(
-    ("program", "weighted", "directed"),
-    some(product(PROGRAMS, [False, True], [False, True]),
-         ("classic", False, False), ("counting", True, True), ("layered", False, False),
-         ("speakers", False, True), ("seeded", True, False)),
-)  # fmt: skip
-def test_a_limit_holds(program, weighted, directed, monkeypatch):
+@by_kernel("program, kernel", PROGRAMS)
+def test_a_limit_holds(program, kernel, monkeypatch):
     monkeypatch.setattr(gpu_streamed, "MOST", 1 << 17)
     monkeypatch.setattr(gpu_streamed, "LEAST", 1 << 15)
+    weighted, directed = kernel.endswith("doubles"), kernel.startswith("directed")
+    if kernel.endswith(("floats", "integers")):
+        pytest.skip("of weights the type is all that differs")
     graph = large(40_000, 1_000_000, weighted=weighted, directed=directed)
     run = PROGRAMS[program]
     expected = run(bare(graph), device="cpu")
@@ -255,7 +317,7 @@ def test_what_is_on_the_gpu_is_not_streamed():
         label_propagation(graph, **STREAMED)
     limit = gpu_bytes_of(graph) + (1 << 20)
     assert label_propagation(graph, memory_limit=limit).attrs["glp"]["way"] == "plain"
-    with pytest.raises(ValueError, match="streamed on the CPU only"):
+    with pytest.raises(ValueError, match="a plain graph has no packed lists"):
         label_propagation(graph, way="streamed packed")
     assert memory_free("gpu") > 0
     packed = compress(large(), device="gpu")
@@ -321,7 +383,11 @@ def test_who_is_built_in_host_memory():
         assert not call._may_stream(on_gpu(graph), "gpu", options)
         assert not call._may_stream((graph.indices, on_gpu(graph)), "gpu", options)
     assert not call._may_stream(graph, "gpu", Options(strategy="sort"))
-    assert not call._may_stream(compress(graph, device="cpu"), "gpu", limited)
+    packed = compress(graph, "packed", segment=128, device="cpu")
+    assert call._may_stream(packed, "gpu", limited)
+    assert not call._may_stream(packed, "gpu", Options(way="streamed plain"))
+    assert not call._may_stream(graph, "gpu", Options(way="streamed packed"))
+    assert not call._may_stream(compress(graph, "cgr", device="cpu"), "gpu", limited)
 
 
 @pytest.mark.parametrize("limited", [False, True])
@@ -359,6 +425,7 @@ def planned(monkeypatch, graph, program, options):
     monkeypatch.setattr(warp_reductions.instructions, "reduces_lanes", lambda: True)
     for module in (gpu, gpu_streamed):
         monkeypatch.setattr(module, "multiprocessors", lambda: 132)
+    for module in (gpu, gpu_streamed, gpu_streamed_packed):
         monkeypatch.setattr(module, "bound", lambda array: array)
     monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "_kernels", kernels)
     monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "start", start)
@@ -374,15 +441,23 @@ def planned(monkeypatch, graph, program, options):
     return state + predicted, hubs
 
 
-@pytest.mark.parametrize("share", [0, 30, 90, 200])
-def test_an_estimate_is_what_an_engine_says(monkeypatch, share):
+@pytest.mark.parametrize(
+    ("share", "way"),
+    [*product([0, 30, 90, 200], ["streamed plain"]), (10, "streamed packed")],
+)
+def test_an_estimate_is_what_an_engine_says(monkeypatch, share, way):
     step = 1 if share == 90 else 7  # ids without a gap, or whose words are kept
     edges = step * np.array(graphs.power_law_pairs(30_000, 1_000_000, 3)).T
     weights = (np.ones(edges.shape[1]),) if share == 30 else ()
     graph = as_graph((*edges, *weights), vertices=step * np.arange(30_000), device="cpu")
     limit = 30_000 * 45 + 1_000_000 + bytes_of_csr(graph) * share // 100
-    estimates = estimate_memory(graph, device="gpu", memory_limit=limit, bits_per_entry=8)
-    estimated = estimates.set_index("way")["device_bytes"]["streamed plain"]
+    bits = None
+    if way == "streamed packed":
+        graph = compress(graph, "packed", segment=128, device="cpu")
+    else:
+        bits = 8
+    estimates = estimate_memory(graph, device="gpu", memory_limit=limit, bits_per_entry=bits)
+    estimated = estimates.set_index("way")["device_bytes"][way]
     options = Options(streams_to="gpu", memory_limit=limit)
     predicted, hubs = planned(monkeypatch, graph, Classic(), options)
     assert hubs

@@ -12,6 +12,7 @@ from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu
 from glp_rapids.propagation.memory import LITTLE, gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
+from glp_rapids.propagation.ways import STREAMED_TO_GPU
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -51,11 +52,12 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
         except MemoryError:  # to build it there takes more than to run on it
             release()
         else:
-            if made.scheme or _fits(gpu_bytes_of(made) - bytes_on_gpu(made)):
+            fits = _fits(gpu_bytes_of(made) - bytes_on_gpu(made))
+            if fits or not _streams(made, run_options):
                 return made, run_options
             return made.to("cpu"), streaming
     made = as_any_graph(graph, **{**edges, "device": "cpu"})
-    if made.scheme:
+    if not _streams(made, run_options):
         return made.to("gpu"), run_options
     needed = gpu_bytes_of(made)
     fits = limit is not None and needed <= limit and _fits(needed - _there(made))
@@ -68,9 +70,24 @@ def _may_stream(graph: Any, device: str, options: Options) -> bool:
     """Tell whether lists of a graph may have to be streamed from host memory to a GPU."""
     from glp_rapids.graph.graph import BaseGraph
 
-    if device != "gpu" or (isinstance(graph, BaseGraph) and graph.scheme) or _is_on_gpu(graph):
+    if device != "gpu" or _is_on_gpu(graph):
         return False
-    return options.way == "streamed plain" or (options.way, options.strategy) == ("auto", "auto")
+    if isinstance(graph, BaseGraph) and not _streams(graph, options):
+        return False
+    asked = options.way in STREAMED_TO_GPU.values()
+    return asked or (options.way, options.strategy) == ("auto", "auto")
+
+
+def _streams(graph: BaseGraph, options: Options) -> bool:
+    """Tell whether a GPU can be sent the lists of a graph strip by strip, in the form they have."""
+    if not graph.scheme:
+        return options.way != "streamed packed"
+    if options.way == "streamed plain" or (graph.directed and options.direction == "both"):
+        return False
+    # Numba waits for the first run: `import glp_rapids` stays light.
+    from glp_rapids.propagation.engines.gpu_compressed import reads_parts
+
+    return reads_parts(graph.rows("out"), unit_votes=False)
 
 
 def _fits(needed: int) -> bool:

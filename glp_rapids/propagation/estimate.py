@@ -31,7 +31,7 @@ from glp_rapids.propagation.variants.classic import Classic
 from glp_rapids.propagation.variants.layered import Layered
 from glp_rapids.propagation.variants.seeded import Seeded
 from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
-from glp_rapids.propagation.ways import WAYS
+from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
 from glp_rapids.propagation.workload import hashes
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def estimate_memory(
     frame
         A row for each device and way: ``way``, ``device``, ``device_bytes`` (on a GPU),
         ``host_bytes``, ``fits`` (null where nobody knows what is free, as on a GPU that is not
-        there). "plain" and "packed" are of a graph that is given so, "streamed plain" on a GPU of
+        there). "plain" and "packed" are of a graph that is given so, what is streamed to a GPU of
         one in host memory, where it and its copy in the order of the strips are. What is streamed
         takes what the limit leaves, up to a useful size; where it does not fit, or nobody knows,
         the numbers are the least.
@@ -151,10 +151,11 @@ def estimate_memory(
     >>> taobao = (1_010_000_000, 23_200_000_000)  # a hundred days of it; GLP, TKDE 2024
     >>> found = estimate_memory(taobao, device="gpu", memory_limit="150GB", bits_per_entry=8)
     >>> found[["way", "device_bytes", "fits"]]
-                  way  device_bytes   fits
-    0           plain  152390000000  False
-    1          packed   83800000000   True
-    2  streamed plain  122090103296   True
+                   way  device_bytes   fits
+    0            plain  152390000000  False
+    1           packed   83800000000   True
+    2   streamed plain  122090103296   True
+    3  streamed packed   54510103296   True
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         known = ", ".join(map(repr, ALGORITHMS))
@@ -291,14 +292,21 @@ def _on_gpu(
     both = subject.directed and options.direction == "both"
     readers = traits.skip_inactive and options.skip_inactive
     classes = options.classes if options.update == "semi" else 1
-    entries = subject.number_of_edges * (2 if both else 1)
     # what is hashed is copied there, the ids themselves where that is what is hashed
-    words = subject.packed_words if hashes(options) else 0
-    size, fits = gpu_memory.gpu_streamed_bytes(
-        subject, _state(subject, graph, program) + words, traits, classes, readers,
-        subject.directed and not both and readers, entries, limit,
-    )  # fmt: skip
-    host = 0 if mapped else measured.bytes_of_csr(subject)
-    host += entries * gpu_memory.bytes_an_entry(subject)
-    rows.append(("streamed plain", "gpu", size, host, fits))
+    state = _state(subject, graph, program) + (subject.packed_words if hashes(options) else 0)
+    for name in STREAMED_TO_GPU.values():
+        packed = WAYS[name].form == "compressed"
+        if packed and (both or subject.weights is not None):
+            continue
+        skip = readers and not (packed and subject.directed)
+        size, fits = gpu_memory.gpu_streamed_bytes(
+            subject, state, traits, classes, skip, skip and subject.directed and not both, both,
+            packed, limit,
+        )  # fmt: skip
+        lists = subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
+        host = 0 if mapped else measured.bytes_of_csr(subject)
+        if packed:
+            lists = subject.packed_bytes + 2 * subject.listed
+            host = 0 if mapped else subject.packed_bytes
+        rows.append((name, "gpu", size, host + lists, fits))
     return rows

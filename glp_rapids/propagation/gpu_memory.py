@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 # On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
 GPU_PLAIN, GPU_PACKED = 59, 60
-# Bytes a vertex on a GPU that lists are streamed to: while the order of the rows is made (offsets,
-# a word a vertex, and as much to sort them, or the lists), and in a run, beside labels and state,
-# hashed ids and tables of hubs.
-GPU_PLANNING, GPU_STREAMED = 32, 25
+# Bytes a vertex on a GPU that lists are streamed to, while the order of the rows is made: offsets,
+# a word a vertex, and as much to sort them, or the lists.
+GPU_PLANNING = 32
 SMALL = 1 << 16  # bytes of arrays of a few elements
 MULTIPROCESSORS = 132  # of a GPU: they decide little, which rows are hubs of a large graph
 
@@ -64,19 +63,25 @@ def bytes_on_gpu(held: Any) -> int:
 
 def gpu_streamed_bytes(
     subject: Subject, state: int, traits: Traits, classes: int, skip: bool, apart: bool,
-    entries: int, limit: int | None,
+    both: bool, packed: bool, limit: int | None,
 ) -> tuple[int, bool | None]:  # fmt: skip
-    """Estimate the peak on a GPU that plain lists are streamed to; tell whether it fits.
+    """Estimate the peak on a GPU that lists are streamed to; tell whether it fits.
 
     ``state``: labels and state, and what is hashed in the place of ids; ``skip``: who is not woken
-    is left out; ``apart``: readers have offsets of their own there.
+    is left out; ``apart``: readers have offsets of their own there; ``both``: rows of both
+    directions; ``packed``: lists are.
     """
-    vertices, an_entry = subject.number_of_vertices, bytes_an_entry(subject)
+    vertices, entries = subject.number_of_vertices, subject.number_of_edges * (2 if both else 1)
+    lists, longest = (
+        number * bytes_an_entry(subject) for number in (entries, subject.longest_row)
+    )
+    if packed:  # each list from a word on
+        longest = subject.longest_row * subject.packed_bytes // max(entries, 1) + 4
+        lists = subject.packed_bytes + 2 * subject.listed
     fixed = state + _streamed_arrays(subject, traits, classes, skip, entries)
     fixed += 8 * vertices * apart
-    least = fixed + 2 * subject.longest_row * an_entry
-    least = max(least, state + GPU_PLANNING * vertices)
-    whole = max(least, fixed + entries * an_entry)
+    least = max(fixed + 2 * longest, state + GPU_PLANNING * vertices)
+    whole = max(least, fixed + lists)
     if limit is None or limit < least:
         return least, None if limit is None else False
     return min(limit, whole), True

@@ -41,8 +41,8 @@ TRIED = {
     ("gpu", "plain"): ("plain",),
     ("gpu", "compressed"): ("packed",),
 }
-# What a graph in host memory can go on a GPU that it is streamed to.
-STREAMED_TO_GPU = ("streamed plain",)
+# What a graph in host memory can go on a GPU that it is streamed to, by the form of its rows.
+STREAMED_TO_GPU = {"plain": "streamed plain", "compressed": "streamed packed"}
 ASKED_FOR = {("cpu", "plain"): ("packed", "streamed packed"), ("cpu", "compressed"): ("plain",)}
 
 
@@ -62,7 +62,7 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
     device, way = graph.device, options.way
     both = graph.directed and options.direction == "both"
     form = "compressed" if graph.scheme and not both else "plain"
-    tried = TRIED[device, form] if options.streams_to is None else STREAMED_TO_GPU
+    tried = TRIED[device, form] if options.streams_to is None else (STREAMED_TO_GPU[form],)
     if way == "auto":
         return tried
     possible = (*tried, *ASKED_FOR.get((device, form), ()))
@@ -72,11 +72,11 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
         return (way,)
     choices = " or ".join(map(repr, possible))
     if device == "gpu" and WAYS[way].streamed:
-        reason = "packed lists are streamed on the CPU only so far; give device='cpu'"
-        if WAYS[way].form == "plain":
-            reason = "lists come from host memory; the graph is on the GPU, so pass graph.to('cpu')"
-            if form == "compressed":
-                reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
+        reason = "lists come from host memory; the graph is on the GPU, so pass graph.to('cpu')"
+        if WAYS[way].form == "plain" and form == "compressed":
+            reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
+        elif WAYS[way].form == "compressed" and form == "plain":
+            reason = "a plain graph has no packed lists: pass glp_rapids.compress(graph.to('cpu'))"
         raise ValueError(f"way={way!r} is not for this graph on a GPU: {reason}, or take {choices}")
     if both and WAYS[way].form == "compressed":
         reason = "direction='both' may name a neighbour twice, which no compressed list can"

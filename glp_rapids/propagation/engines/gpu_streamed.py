@@ -30,7 +30,7 @@ from glp_rapids.propagation.engines.gpu import PersistentEngine
 from glp_rapids.propagation.engines.strips import LINE, Layout
 from glp_rapids.propagation.gpu_memory import SMALL
 from glp_rapids.propagation.kernels.gpu import shared_memory, streamed, votes
-from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule, Rows
+from glp_rapids.propagation.kernels.gpu.arguments import Decoding, LaunchSchedule, Rows
 from glp_rapids.propagation.kernels.gpu.census import BLOCKS_A_STRIP
 from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, Limits, Plan, bins
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
@@ -61,6 +61,10 @@ _built: dict[tuple, tuple] = {}
 class StreamedGpuEngine(PersistentEngine):
     """Run one program on one graph in host memory with a GPU."""
 
+    _decoding: Decoding | None = None  # lists are plain
+    _beyond = 0  # entries behind the last ones that a kernel may look at
+    _laid_out = staticmethod(strips.laid_out)
+
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._device = device_of(fields["labels"])
         words = to_device(workload.id_words.words, self._device)
@@ -81,10 +85,12 @@ class StreamedGpuEngine(PersistentEngine):
         index_type = rows.index_dtype.type
         key = (
             compiled.digest, index_type, weights, self._apart, shared_memory.TABLE_SLOTS,
-            reduces_lanes(),
+            reduces_lanes(), self._decoding,
         )  # fmt: skip
         if key not in _built:
-            made = streamed.build(compiled, index_type, gpu_target(), weights, self._apart)
+            made = streamed.build(
+                compiled, index_type, gpu_target(), weights, self._apart, self._decoding
+            )
             _built[key] = *made, votes.build(compiled, index_type, gpu_target())
         propagate, start, self._census, functions = _built[key]
         return propagate, start, functions
@@ -100,7 +106,7 @@ class StreamedGpuEngine(PersistentEngine):
         if self._planned:
             kept = None  # pinned memory is scarce: first let go, then make
             workload.kept.pop("strips", None)
-            kept = key, strips.laid_out(rows, classes, workload.id_words, binned, xp)
+            kept = key, self._laid_out(rows, classes, workload.id_words, binned, xp)
             workload.kept["strips"] = kept
         self._layout: Layout = kept[1]
         self._reader_lists = None
@@ -122,10 +128,8 @@ class StreamedGpuEngine(PersistentEngine):
     def _cut(self, limits: Limits) -> None:
         """Cut the lists into strips, by what is left of the memory."""
         layout, workload = self._layout, self._workload
-        rows, number = workload.rows, workload.graph.number_of_vertices
-        an_entry = rows.index_dtype.itemsize
-        an_entry += 0 if rows.weights is None else rows.weights.dtype.itemsize
-        longest = layout.longest_row
+        number = workload.graph.number_of_vertices
+        an_entry, longest = layout.bytes_an_entry, layout.longest_row
         hubs, functions = layout.hubs(limits), self._functions
         sizes = workspace.PlanSizes(
             hubs.table_slots, hubs.hubs, hubs.arrays["of_piece"].shape[0], layout.vertices.size
@@ -157,7 +161,7 @@ class StreamedGpuEngine(PersistentEngine):
             return
         parts = {
             "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
-            f"two strips of the longest row, {longest:,} entries": found.room * an_entry,
+            f"two strips of the longest row, {longest * an_entry:,} bytes": found.room * an_entry,
         }
         raise TooLittleMemory(self._predicted - workload.memory, parts)
 
@@ -184,6 +188,7 @@ class StreamedGpuEngine(PersistentEngine):
             place=bound(to_device(found.place, self._device)),
             slots=bound(to_device(np.array(found.slots, np.int64), self._device)),
             moved=bound(self._moved),
+            packed=self._how_read(),
         )
         if self._apart:
             indptr, indices = none, xp.zeros(1, layout.entries.array.dtype)
@@ -196,6 +201,10 @@ class StreamedGpuEngine(PersistentEngine):
                 bound(plan.starts), bound(plan.degrees), entries, np.int64(0), lists.moved, False
             )
         return None, readers, lists
+
+    def _how_read(self) -> tuple:
+        """Give what tells how lists are decoded: nothing of plain ones."""
+        return (np.int64(0),)
 
     def _on_device(self, host: pinned.HostArray) -> Any:
         if host.pinned:
@@ -215,7 +224,7 @@ class StreamedGpuEngine(PersistentEngine):
     def _make_buffer(self) -> None:
         """Make the buffer: of what stays on the device, and two slots."""
         xp, layout, found = self._xp, self._layout, self._strips
-        indices = xp.empty(found.room, layout.entries.array.dtype)
+        indices = xp.empty(found.room + self._beyond, layout.entries.array.dtype)
         pairs, weights = [(layout.entries, indices)], xp.zeros(1, np.int64)
         if layout.weights is not None:
             weights = xp.empty(found.room, layout.weights.array.dtype)
@@ -362,9 +371,7 @@ class StreamedGpuEngine(PersistentEngine):
 
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says besides: bytes over the bus, and what stayed."""
-        an_entry = self._layout.entries.array.itemsize
-        if self._layout.weights is not None:
-            an_entry += self._layout.weights.array.itemsize
+        an_entry = self._layout.bytes_an_entry
         moved = 0 if self._transfers is None else self._transfers.moved
         resident = int(np.diff(self._strips.entries)[self._strips.place >= 0].sum())
         return {

@@ -51,6 +51,23 @@ class Layout:
         """The positions where classes begin, and the end of the last."""
         return np.append(self.begins[:, HUBS], self.ends[-1, -1])
 
+    @property
+    def number_of_entries(self) -> int:
+        """Of all rows."""
+        return int(self.starts[-1])
+
+    @property
+    def bytes_an_entry(self) -> int:
+        """Of what is copied of an entry."""
+        hosts = (self.entries, self.weights)
+        return sum(host.array.itemsize for host in hosts if host is not None)
+
+    def plan_starts(self, degrees: Any, xp: Any) -> Any:
+        """Say where each row begins, on the device."""
+        starts = xp.zeros(degrees.size, np.int64)
+        xp.cumsum(degrees[:-1], dtype=np.int64, out=starts[1:])
+        return starts
+
     def hubs(self, limits: Limits) -> hub_pieces.HubPieces:
         """Cut the hubs of whole classes into pieces: no strips take more room for them."""
         begins, ends = self.begins[:, HUBS], self.ends[:, HUBS]
@@ -114,7 +131,7 @@ def laid_out(
     )
     del starts
     (begins,), (ends,) = plan.range_ends(ends, [1], classes)
-    vertices, degrees = (_pinned(array, device) for array in (vertices, degrees))
+    vertices, degrees = (pinned_copy(array, device) for array in (vertices, degrees))
     starts = np.zeros(vertices.size + 1, np.int64)
     np.cumsum(degrees, out=starts[1:])
     copies = []
@@ -130,7 +147,7 @@ def laid_out(
     return Layout(vertices, degrees, starts, longest, begins, ends, *copies)
 
 
-def _pinned(array: Any, device: Any) -> np.ndarray:
+def pinned_copy(array: Any, device: Any) -> np.ndarray:
     """Bring an array to the host, into pinned memory if there is some."""
     host = pinned.empty(array.size, array.dtype, device).array[: array.size]
     host[:] = to_host(array)
@@ -191,9 +208,7 @@ def fitted(
     while stays and taken_by(found) > memory:
         stays //= 2
         found = cut(layout, stays, longest)
-    an_entry = sum(
-        host.array.itemsize for host in (layout.entries, layout.weights) if host is not None
-    )
+    an_entry = layout.bytes_an_entry
     too_much = int(layout.starts[-1])
     for _ in range(ROUNDS):
         left = (memory - taken_by(found)) // an_entry - layout.begins.shape[0] * LINE
@@ -208,7 +223,7 @@ def fitted(
     return found
 
 
-def _copied(array: np.ndarray, xp: Any) -> Any:
+def copied(array: np.ndarray, xp: Any) -> Any:
     """Copy a pinned array to the device, at the full speed of the bus."""
     if xp is np:
         return array
@@ -227,11 +242,9 @@ def plan_of(layout: Layout, strips: Strips, classes: int, limits: Limits, xp: An
     levels = [
         (span, 0, classes * strips.a_class, span * strips.a_class) for span in spans_of(classes)
     ]
-    vertices, degrees = (_copied(array, xp) for array in (layout.vertices, layout.degrees))
-    starts = xp.zeros(vertices.size, np.int64)
-    xp.cumsum(degrees[:-1], dtype=np.int64, out=starts[1:])
-    listed = Listed(vertices, starts, degrees, [begins], [ends])
-    entries = -(-int(layout.starts[-1]) // classes)
+    vertices, degrees = (copied(array, xp) for array in (layout.vertices, layout.degrees))
+    listed = Listed(vertices, layout.plan_starts(degrees, xp), degrees, [begins], [ends])
+    entries = -(-layout.number_of_entries // classes)
     return plan.assembled(listed, np.array(levels), limits, entries, strips.a_class)
 
 
