@@ -69,9 +69,9 @@ BY_KERNEL = {"unit": UNIT, **WEIGHTED}
 OF_KERNEL = {"classic": ("classic", "synchronous"), "layered": ("layered", "ordering")}
 # Every program, every kind of kernel: whose votes have weights, who wakes whom, is all they share.
 KEPT = [
-    *[("classic", "unit"), ("classic", "doubles"), ("classic", "directed"), ("classic", "floats")],
-    *[("counting", "unit"), ("counting", "directed doubles"), ("layered", "unit")],
+    *[("classic", "unit"), ("classic", "doubles"), ("classic", "directed"), ("layered", "unit")],
     *[("speakers", "directed"), ("seeded", "doubles"), ("wavering", "directed")],
+    ("counting", "directed doubles"),
 ]
 
 

@@ -53,6 +53,7 @@ AT_ONCE = 4  # sweeps of one launch, before another census
 # Of several strips a class, all but the last are read over the bus for rows of changed vertices.
 # From one in so many changes on it takes longer than to read everything in the next sweep.
 FEW = 16
+VOLUMES = 24  # bytes a vertex while labels that are said are counted
 A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
 
 _built: dict[tuple, tuple] = {}
@@ -61,6 +62,7 @@ _built: dict[tuple, tuple] = {}
 class StreamedGpuEngine(PersistentEngine):
     """Run one program on one graph in host memory with a GPU."""
 
+    _looks_at_names = False
     _decoding: Decoding | None = None  # lists are plain
     _beyond = 0  # entries behind the last ones that a kernel may look at
     _laid_out = staticmethod(strips.laid_out)
@@ -144,10 +146,12 @@ class StreamedGpuEngine(PersistentEngine):
         fixed += hubs.arrays["of_piece"].nbytes + SMALL + _bytes_of_words(workload.id_words.words)
         fixed += 8 * (number + 1) if self._apart and workload.skip else 0
         planning = 0
+        if "volume" in self._fields and not traits.default_pick:
+            planning = fixed + VOLUMES * number  # while they are counted, before there is a buffer
         if self._planned:
             # offsets and words; then as much as words to sort them, or the lists
-            planning = 16 * number + max(8 * number, listed) + SMALL
-            planning += _bytes_of_words(workload.id_words.words)
+            order = 16 * number + max(8 * number, listed) + SMALL
+            planning = max(planning, order + _bytes_of_words(workload.id_words.words))
 
         def taken_by(found: strips.Strips) -> int:
             return fixed + found.place.size * A_ROW + found.room * an_entry
