@@ -27,12 +27,12 @@ from glp_rapids.outofcore.double_buffer import SLOTS, DoubleBuffer
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips, workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
-from glp_rapids.propagation.engines.strips import LINE, Layout
+from glp_rapids.propagation.engines.strips import A_ROW, LINE, Layout
 from glp_rapids.propagation.gpu_memory import SMALL
 from glp_rapids.propagation.kernels.gpu import shared_memory, streamed, votes
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding, LaunchSchedule, Rows
 from glp_rapids.propagation.kernels.gpu.census import BLOCKS_A_STRIP
-from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, Limits, Plan, bins
+from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, bins
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.kernels.gpu.streamed import (
     ReadersApart,
@@ -54,7 +54,6 @@ AT_ONCE = 4  # sweeps of one launch, before another census
 # From one in so many changes on it takes longer than to read everything in the next sweep.
 FEW = 16
 VOLUMES = 24  # bytes a vertex while labels that are said are counted
-A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
 
 _built: dict[tuple, tuple] = {}
 
@@ -129,45 +128,43 @@ class StreamedGpuEngine(PersistentEngine):
 
     def _cut(self, limits: Limits) -> None:
         """Cut the lists into strips, by what is left of the memory."""
-        layout, workload = self._layout, self._workload
-        number = workload.graph.number_of_vertices
+        layout, workload, traits = self._layout, self._workload, self._compiled.traits
+        number, memory = workload.graph.number_of_vertices, workload.memory
         an_entry, longest = layout.bytes_an_entry, layout.longest_row
-        hubs, functions = layout.hubs(limits), self._functions
-        sizes = workspace.PlanSizes(
-            hubs.table_slots, hubs.hubs, hubs.arrays["of_piece"].shape[0], layout.vertices.size
-        )
-        traits = self._compiled.traits
-        fixed = workspace.bytes_of(
-            sizes, functions, functions.growing and traits.default_update,
-            not traits.default_update, number if workload.skip else 1, 0, 0,
-        )  # fmt: skip
-        listed = layout.vertices.nbytes + layout.degrees.nbytes + layout.starts.nbytes
-        fixed += listed
-        fixed += hubs.arrays["of_piece"].nbytes + SMALL + _bytes_of_words(workload.id_words.words)
-        fixed += 8 * (number + 1) if self._apart and workload.skip else 0
-        planning = 0
-        if "volume" in self._fields and not traits.default_pick:
-            planning = fixed + VOLUMES * number  # while they are counted, before there is a buffer
-        if self._planned:
-            # offsets and words; then as much as words to sort them, or the lists
-            order = 16 * number + max(8 * number, listed) + SMALL
-            planning = max(planning, order + _bytes_of_words(workload.id_words.words))
+        words = SMALL + _bytes_of_words(workload.id_words.words)
+        others = words + (8 * (number + 1) if self._apart and workload.skip else 0)
+        slack = number if workload.skip else 1
+
+        def beside(found: strips.Strips | None) -> int:
+            arrays = limits, found, self._functions, traits, slack
+            return others + layout.bytes_of_arrays(*arrays)
 
         def taken_by(found: strips.Strips) -> int:
-            return fixed + found.place.size * A_ROW + found.room * an_entry
+            return beside(found) + found.room * an_entry
 
-        stays, a_strip = self._sizes_of_strips(fixed, an_entry)
-        memory = workload.memory if workload.caches else None
-        self._strips = found = strips.fitted(layout, stays, a_strip, taken_by, memory)
-        taken = taken_by(found)
+        # Hubs of a class take the larger tables: what strips are then may be larger for that.
+        found = None
+        for _ in range(2):
+            sizes = self._sizes_of_strips(beside(found), an_entry)
+            cut = strips.fitted(layout, *sizes, taken_by, memory if workload.caches else None)
+            if found is None or memory is None or taken_by(cut) <= memory:
+                found = cut
+        self._strips, taken = found, taken_by(found)
+        planning = 0
+        if "volume" in self._fields and not traits.default_pick:
+            planning = beside(found) + VOLUMES * number  # while they are counted, without a buffer
+        if self._planned:
+            # offsets and words; then as much as words to sort them, or the lists
+            order = 16 * number + max(8 * number, layout.bytes_listed)
+            planning = max(planning, order + words)
         self._predicted = max(taken, planning)
-        if workload.memory is None or self._predicted <= workload.memory:
+        if memory is None or self._predicted <= memory:
             return
         parts = {
             "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
             f"two strips of the longest row, {longest * an_entry:,} bytes": found.room * an_entry,
         }
-        raise TooLittleMemory(self._predicted - workload.memory, parts)
+        raise TooLittleMemory(self._predicted - memory, parts)
 
     def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
         """Return how many entries stay on the device, and how many a strip has."""

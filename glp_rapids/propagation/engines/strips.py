@@ -19,12 +19,16 @@ from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.double_buffer import SLOTS
+from glp_rapids.propagation.engines.workspace import PlanSizes, bytes_of
 from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
-from glp_rapids.propagation.kernels.gpu.plan import HUBS, Limits, Listed, Plan
+from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, Limits, Listed, Plan
+from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
+from glp_rapids.propagation.program import Traits
 from glp_rapids.propagation.schedule import spans_of
 
 ROUNDS, LITTLE = 6, 256  # what is left of the memory is filled in so many, to such a share of it
+A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
 LINE = 32  # entries: a strip begins in its slot where it does in such a line on the host
 
 
@@ -68,13 +72,35 @@ class Layout:
         xp.cumsum(degrees[:-1], dtype=np.int64, out=starts[1:])
         return starts
 
-    def hubs(self, limits: Limits) -> hub_pieces.HubPieces:
-        """Cut the hubs of whole classes into pieces: no strips take more room for them."""
-        begins, ends = self.begins[:, HUBS], self.ends[:, HUBS]
-        return hub_pieces.cut(
-            self.degrees, [begins], [ends], limits.slots, limits.handed_over
-        )  # fmt: skip
+    def ranges_of(self, found: Strips | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return where ranges of degrees begin and end, in strips, or else in whole classes."""
+        if found is None:
+            return self.begins, self.ends
+        of_class = np.arange(found.place.size) // found.a_class
+        first, last = found.positions[:-1, None], found.positions[1:, None]
+        begins, ends = (np.clip(bound[of_class], first, last) for bound in (self.begins, self.ends))
+        return begins, ends
 
+    def bytes_of_arrays(
+        self, limits: Limits, found: Strips | None, functions: VoteFunctions, traits: Traits,
+        slack: int,
+    ) -> int:  # fmt: skip
+        """Add up what the engine makes beside lists: of strips, or if every class were one."""
+        begins, ends = (bound[:, HUBS] for bound in self.ranges_of(found))
+        hubs = hub_pieces.cut(self.degrees, [begins], [ends], limits.slots, limits.handed_over)
+        pieces = hubs.arrays["of_piece"]
+        sizes = PlanSizes(hubs.table_slots, hubs.hubs, pieces.shape[0], self.vertices.size)
+        made = bytes_of(
+            sizes, functions, functions.growing and traits.default_update,
+            not traits.default_update, slack, 0, 0,
+        )  # fmt: skip
+        rows = 0 if found is None else found.place.size * A_ROW
+        return made + pieces.nbytes + rows + self.bytes_listed
+
+    @property
+    def bytes_listed(self) -> int:
+        """Of vertices in their order, and where their rows are."""
+        return self.vertices.nbytes + self.degrees.nbytes + self.starts.nbytes
 
     def sizes_of_strips(
         self, room: int | None, caches: bool, a_row: int, most: int, most_of_class: int, least: int
@@ -235,10 +261,7 @@ def copied(array: np.ndarray, xp: Any) -> Any:
 
 def plan_of(layout: Layout, strips: Strips, classes: int, limits: Limits, xp: Any) -> Plan:
     """Make the plan whose groups are the strips; its arrays go to the device."""
-    of_class = np.arange(strips.place.size) // strips.a_class
-    first, last = strips.positions[:-1, None], strips.positions[1:, None]
-    begins = np.clip(layout.begins[of_class], first, last)
-    ends = np.clip(layout.ends[of_class], first, last)
+    begins, ends = layout.ranges_of(strips)
     levels = [
         (span, 0, classes * strips.a_class, span * strips.a_class) for span in spans_of(classes)
     ]
