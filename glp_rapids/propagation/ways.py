@@ -3,7 +3,8 @@
 On a CPU streamed lists stay where they lie, in memory or in a mapped file, and cost nothing but a
 buffer. So a plain graph is never packed there unless it is asked for: the packed lists would come
 on top of the plain ones, which the caller holds. On a GPU there is one way for each form of lists
-that are there; plain ones in host memory are streamed where the limit of memory is too low.
+that are there; those in host memory are streamed, plain or packed as they are, where the limit of
+memory is too low.
 """
 
 from __future__ import annotations
