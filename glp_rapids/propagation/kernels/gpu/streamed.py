@@ -124,7 +124,8 @@ def build(
 
     Launch of ``propagate_strips``: blocks of 256, as many as the device holds at once (three a
     multiprocessor), together. Shared memory: 43 KB, 48 for packed lists. Registers: 80, and 512
-    bytes of local memory a thread (classic, for 9.0). Any degree; see `dispatch` for who serves it.
+    bytes of local memory a thread, 584 for packed lists (classic, for 9.0). Any degree; see
+    `dispatch` for who serves it.
     """
     packed = decoding is not None
     functions = votes.build(compiled, index_type, target)
