@@ -187,13 +187,9 @@ def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, index
     assert not any("fma.rn" in code for code in ptx.values())
 
 
-# Unit votes with 64 bits; in an order of its own, by functions of a user's.
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("run", "ordered"), [("classic", False), ("program", True)])
-def test_the_streamed_kernels_compile_for_packed_lists(monkeypatch, run, ordered):
-    graph = edges(weighted=False)
-    order = np.arange(graph.number_of_vertices)[::-1] if ordered else None
-    graph = glp_rapids.compress(graph, "packed", order=order, device="cpu")
-    monkeypatch.setitem(RUNS, run, partial(RUNS[run], way="streamed packed"))
-    ptx = compile_run(monkeypatch, run, graph, (9, 0), strategies=["auto"])
+def test_the_streamed_kernels_compile_for_packed_lists(monkeypatch):
+    graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
+    monkeypatch.setitem(RUNS, "classic", partial(RUNS["classic"], way="streamed packed"))
+    ptx = compile_run(monkeypatch, "classic", graph, (9, 0), strategies=["auto"])
     assert [name for name, _ in ptx].count("propagate_strips") == 1

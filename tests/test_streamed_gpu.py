@@ -97,12 +97,11 @@ def in_strips_of_a_row(choice, patch):
     patch.setattr(gpu_streamed, "SPARSE", CHOICES[choice])
 
 
-def assert_streamed_alike(program, name, directions, packed=None):
+def assert_streamed_alike(program, name, directions, packed=False):
     graph, run = as_graph(**graphs.GRAPHS[name](), device="cpu"), EVERY[program]
     given, way = graph, "streamed plain"
-    if packed is not None:
-        order = np.arange(graph.number_of_vertices)[::-1] if packed else None
-        given = compress(graph, "packed", order=order, segment=128, device="cpu")
+    if packed:
+        given = compress(graph, "packed", segment=128, device="cpu")
         way = "streamed packed"
     for direction in directions(graph):
         expected = run(graph, direction=direction, device="cpu")
@@ -131,22 +130,20 @@ def test_any_program_on_any_graph_in_strips_of_a_row(program, kernel):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(
-    ("program", "ordered"),
-    [
-        pytest.param("classic", False, marks=pytest.mark.xdist_group("packed")),
-        pytest.param("counting", True, marks=pytest.mark.xdist_group("packed counting")),
-        *exhaustive(("classic", True), ("layered", False), ("speakers", True)),
-    ],
-)
-def test_packed_lists_in_strips_of_a_row(program, ordered):
-    names = UNIT if program == "classic" else [name for name in UNIT if name in SELECTED]
-    for name in names:
-        for same in OF_KERNEL.get(program, (program,)):
-            assert_streamed_alike(same, name, directions, packed=ordered)
-    if program == "classic":  # who is woken is not streamed: all are evaluated
-        for name in BY_KERNEL["directed"]:
-            assert_streamed_alike(program, name, lambda graph: ("in", "out"), packed=ordered)
+@pytest.mark.xdist_group("packed")
+def test_packed_lists_in_strips_of_a_row():
+    for name in UNIT:
+        for same in OF_KERNEL["classic"]:
+            assert_streamed_alike(same, name, directions, packed=True)
+
+
+@needs_gpu
+def test_packed_lists_that_have_not_run_on_a_gpu_are_not_streamed():
+    graph, way = large(), {"device": "gpu", "way": "streamed packed"}
+    packed = compress(graph, "packed", segment=128, device="cpu")
+    for program in ("layered", "speakers", "counting"):
+        with pytest.raises(MemoryError, match="only by label_propagation"):
+            EVERY[program](packed, **way)
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -387,7 +384,13 @@ def test_who_is_built_in_host_memory():
     assert call._may_stream(packed, "gpu", limited)
     assert not call._may_stream(packed, "gpu", Options(way="streamed plain"))
     assert not call._may_stream(graph, "gpu", Options(way="streamed packed"))
-    assert not call._may_stream(compress(graph, "cgr", device="cpu"), "gpu", limited)
+    for other in (
+        compress(graph, "cgr", device="cpu"),
+        compress(graph, "packed", order="degree", device="cpu"),
+        compress(large(directed=True), "packed", device="cpu"),
+        compress(large(weighted=True), "packed", device="cpu"),
+    ):
+        assert not call._may_stream(other, "gpu", limited)
 
 
 @pytest.mark.parametrize("limited", [False, True])

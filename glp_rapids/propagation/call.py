@@ -82,12 +82,12 @@ def _streams(graph: BaseGraph, options: Options) -> bool:
     """Tell whether a GPU can be sent the lists of a graph strip by strip, in the form they have."""
     if not graph.scheme:
         return options.way != "streamed packed"
-    if options.way == "streamed plain" or (graph.directed and options.direction == "both"):
+    if options.way == "streamed plain":
         return False
     # Numba waits for the first run: `import glp_rapids` stays light.
-    from glp_rapids.propagation.engines.gpu_compressed import reads_parts
+    from glp_rapids.propagation.engines.gpu_compressed import streams_packed
 
-    return reads_parts(graph.rows("out"), unit_votes=False)
+    return streams_packed(graph)
 
 
 def _fits(needed: int) -> bool:

@@ -296,13 +296,13 @@ def _on_gpu(
     state = _state(subject, graph, program) + (subject.packed_words if hashes(options) else 0)
     for name in STREAMED_TO_GPU.values():
         packed = WAYS[name].form == "compressed"
-        if packed and (both or subject.weights is not None):
+        usual = traits.plain and traits.growing_scores and subject.order is None
+        if packed and (subject.directed or subject.weights is not None or not usual):
             continue
-        skip = readers and not (packed and subject.directed)
+        apart = readers and subject.directed and not both
         size, fits = gpu_memory.gpu_streamed_bytes(
-            subject, state, traits, classes, skip, skip and subject.directed and not both, both,
-            packed, limit,
-        )  # fmt: skip
+            subject, state, traits, classes, readers, apart, both, packed, limit
+        )
         lists = subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
         host = 0 if mapped else measured.bytes_of_csr(subject)
         if packed:

@@ -9,7 +9,7 @@ is evaluated. If those of a class are too many for half of it, the class is cut 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from glp_rapids.propagation.kernels.gpu.plan import (
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES
 from glp_rapids.propagation.workload import Workload
 
+if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
+
 # Of decoded rows, those of two groups: for each vertex, and at least. It leaves room, in 60 bytes a
 # vertex, for all else that a run takes beside the lists.
 BYTES_A_VERTEX, LEAST_BYTES = 20, 1 << 23
@@ -57,6 +60,13 @@ def reads_parts(rows: CompressedCSR, unit_votes: bool) -> bool:
         # both with 64 bits take more shared memory than there is
         and (rows.index_dtype.itemsize == 4 or unit_votes)
     )
+
+
+def streams_packed(graph: CompressedGraph) -> bool:
+    """Tell whether packed lists of a graph can be streamed, see `gpu_streamed_packed`."""
+    rows = graph.rows("out")
+    narrow = rows.index_dtype.itemsize == 4
+    return not graph.directed and rows.order is None and narrow and reads_parts(rows, True)
 
 
 def decoding_of(rows: CompressedCSR, fused: bool, bufferless: bool) -> Decoding:

@@ -2,9 +2,9 @@
 
 All is as with plain lists, see `gpu_streamed`, but that a strip is a stretch of words, in which a
 list takes a fifth to a half of what it does plain. A warp decodes lists where it counts them, see
-`read_packed`; so this is for lists under "packed" without weights, in parts of 128.
-
-In a directed graph all vertices are evaluated in every sweep: lists of readers are not streamed.
+`read_packed`; so this is for lists under "packed" without weights, in parts of 128. It is for plain
+votes in undirected graphs whose lists are in the order of the ids, for that is what has run on a
+GPU and agreed: other programs, directed graphs and orders wait for that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from glp_rapids.device import LackOfMemory, to_device
 from glp_rapids.jit.cuda import bound
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import packed_strips
-from glp_rapids.propagation.engines.gpu_compressed import decoding_of, reads_parts
+from glp_rapids.propagation.engines.gpu_compressed import decoding_of, streams_packed
 from glp_rapids.propagation.engines.gpu_streamed import FEW, StreamedGpuEngine
 from glp_rapids.propagation.kernels.gpu import read_packed
 from glp_rapids.propagation.kernels.gpu.arguments import CompressedLists
@@ -33,19 +33,13 @@ class StreamedPackedGpuEngine(StreamedGpuEngine):
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         rows = workload.rows
-        if not reads_parts(rows, compiled.traits.unit_votes):
+        traits = compiled.traits
+        if not (streams_packed(workload.graph) and traits.plain and traits.growing_scores):
             raise LackOfMemory(
-                "graph: lists that are compressed so, or with weights, are not streamed to a GPU; "
-                "pass graph.to_graph(), whose plain lists are, or give device='cpu'"
+                "graph: its packed lists do not fit the GPU, and are streamed to it only by "
+                "label_propagation, without weights, directions and an order of their own; pass "
+                "graph.to_graph(), whose plain lists are, or give device='cpu'"
             )
-        if workload.readers is not rows:
-            if not compiled.traits.plain:
-                raise LackOfMemory(
-                    "graph: packed lists of who is woken by a directed graph's vertices are not "
-                    "streamed to a GPU; give skip_inactive=False, or pass graph.to_graph()"
-                )
-            # Who is skipped could not change: to evaluate everybody gives the same.
-            workload = replace(workload, skip=False, readers=rows)
         # no row is in order, so none can be searched
         workload = replace(workload, once=False)
         self._decoding = decoding_of(rows, fused=True, bufferless=True)
@@ -65,16 +59,11 @@ class StreamedPackedGpuEngine(StreamedGpuEngine):
         """Give what tells how lists are read; the words come with the buffer."""
         xp, rows = self._xp, self._workload.rows
         none = bound(xp.zeros(1, self._layout.starts.dtype))
-        place, order = (none, none)
-        if rows.order is not None:
-            place, order = (
-                bound(to_device(array, self._device)) for array in (rows.place, rows.order)
-            )
         return CompressedLists(
             words=bound(xp.zeros(1, self._layout.entries.array.dtype)),
             tables=bound(to_device(rows.lists.tables, self._device)),
-            settings=rows.lists.settings, place=place, order=order,
-            offsets=none, position=none, part=none, group_parts=none, first_weight=none,
+            settings=rows.lists.settings, place=none, order=none, offsets=none,
+            position=none, part=none, group_parts=none, first_weight=none,
             weights=none, values=none,
         )  # fmt: skip
 
