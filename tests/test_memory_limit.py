@@ -537,8 +537,8 @@ def test_lists_on_a_gpu_are_not_streamed_to_it():
     for way, scheme, words in (
         ("streamed plain", None, r"pass graph\.to\('cpu'\), or take 'plain'"),
         ("streamed plain", "packed", r"pass graph\.to_graph\(\), or take 'packed'"),
-        ("streamed packed", None, r"pass glp_rapids.compress\(graph.to\('cpu'\)\)"),
-        ("streamed packed", "packed", r"the graph is on the GPU, so pass graph\.to\('cpu'\)"),
+        ("streamed packed", None, r"on the CPU only so far; give device='cpu'"),
+        ("streamed packed", "packed", r"on the CPU only so far; give device='cpu'"),
     ):
         with pytest.raises(ValueError, match=words):
             budget_of(of_a_gpu(scheme=scheme), Classic(), Options(way=way))

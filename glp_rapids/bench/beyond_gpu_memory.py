@@ -23,7 +23,7 @@ from glp_rapids.bench.table import Tables
 from glp_rapids.device import LackOfMemory
 from glp_rapids.graph.graph import Graph
 from glp_rapids.propagation.gpu_memory import gpu_bytes_of
-from glp_rapids.propagation.ways import WAYS
+from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
 
 BUS = 55e9  # bytes a second of one H200, measured for copies of 16 MB and more
 SWEEPS = 6  # one less is timed
@@ -39,7 +39,7 @@ def tables(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
     }
     host = replace(graph.to("cpu"), _derived={})
     rows = []
-    for way in ("streamed plain", "streamed packed"):
+    for way in STREAMED_TO_GPU.values():
         if way not in options.ways:
             continue
         given = host

@@ -178,7 +178,7 @@ class Budget:
         mend = "raise memory_limit" if given else "free some"
         if device == "gpu":
             mend += ", compress the graph (glp_rapids.compress), or use host memory (device='cpu')"
-            if graph.device == "gpu" and graph.scheme in (None, "packed"):
+            if graph.device == "gpu" and not graph.scheme:
                 mend += ", or let its lists be streamed from there (pass graph.to('cpu'))"
         elif memory_taken(*graph.rows("out").arrays()):
             mend += ", let the graph lie in a mapped file (CompressedGraph.open), which takes none"

@@ -3,8 +3,7 @@
 On a CPU streamed lists stay where they lie, in memory or in a mapped file, and cost nothing but a
 buffer. So a plain graph is never packed there unless it is asked for: the packed lists would come
 on top of the plain ones, which the caller holds. On a GPU there is one way for each form of lists
-that are there; those in host memory are streamed, plain or packed as they are, where the limit of
-memory is too low.
+that are there; plain ones in host memory are streamed where the limit of memory is too low.
 """
 
 from __future__ import annotations
@@ -43,7 +42,9 @@ TRIED = {
     ("gpu", "compressed"): ("packed",),
 }
 # What a graph in host memory can go on a GPU that it is streamed to, by the form of its rows.
-STREAMED_TO_GPU = {"plain": "streamed plain", "compressed": "streamed packed"}
+# Packed lists wait ("compressed": "streamed packed"): their engine agreed on a GPU with an update
+# of classes that is now another one.
+STREAMED_TO_GPU = {"plain": "streamed plain"}
 ASKED_FOR = {("cpu", "plain"): ("packed", "streamed packed"), ("cpu", "compressed"): ("plain",)}
 
 
@@ -73,11 +74,11 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
         return (way,)
     choices = " or ".join(map(repr, possible))
     if device == "gpu" and WAYS[way].streamed:
-        reason = "lists come from host memory; the graph is on the GPU, so pass graph.to('cpu')"
-        if WAYS[way].form == "plain" and form == "compressed":
-            reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
-        elif WAYS[way].form == "compressed" and form == "plain":
-            reason = "a plain graph has no packed lists: pass glp_rapids.compress(graph.to('cpu'))"
+        reason = "packed lists are streamed on the CPU only so far; give device='cpu'"
+        if WAYS[way].form == "plain":
+            reason = "lists come from host memory; the graph is on the GPU, so pass graph.to('cpu')"
+            if form == "compressed":
+                reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
         raise ValueError(f"way={way!r} is not for this graph on a GPU: {reason}, or take {choices}")
     if both and WAYS[way].form == "compressed":
         reason = "direction='both' may name a neighbour twice, which no compressed list can"

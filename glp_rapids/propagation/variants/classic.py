@@ -114,9 +114,8 @@ def label_propagation(
         "streamed plain", or, for a `CompressedGraph`, of "packed" and "streamed packed": on a CPU
         streaming costs no memory but the buffer, so packing what the caller holds plain would save
         none. A way that is asked for converts the graph, on a CPU; the other form is kept on it.
-        A GPU has "plain", for compressed graphs "packed", and for graphs in host memory what is
-        streamed in the form that they have; of compressed ones undirected ones under "packed"
-        without weights and an ``order``.
+        A GPU has "plain" and, for graphs in host memory, "streamed plain"; for compressed graphs
+        it has "packed".
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 

@@ -24,7 +24,9 @@ from glp_rapids.propagation.kernels.gpu.decode_buffer import (
     build_list_of,
     build_sink_of,
 )
-from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
+from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, THREADS
+from glp_rapids.propagation.kernels.gpu.update import Activation
+from glp_rapids.propagation.kernels.gpu.votes import ALL
 
 WORD = 32  # bits
 
@@ -45,7 +47,7 @@ class PackedReaders(NamedTuple):
     counts: Any  # whether they are read over the bus
 
 
-def build_activate(decoding: Decoding, target: Target) -> Any:
+def build_activate(decoding: Decoding, target: Target) -> Activation:
     """Make what activates the readers of vertices that changed."""
     sink_of, list_of = build_sink_of(decoding.ordered), build_list_of(decoding.ordered)
     functions = unordered.build(
@@ -76,11 +78,11 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
         return True
 
     @cuda.jit(device=True)
-    def activate_parts(slack, readers, position):
-        """Activate who is in a list of several parts; all threads of a block call this."""
+    def activate_parts(slack, readers, position, first, step):
+        """Activate who is in a list of several parts, by every step-th of them."""
         place, degree, bit = begin(readers, position)
         segment = readers.settings.segment
-        part = np.int64(cuda.threadIdx.x)
+        part = first
         while part * segment < degree:
             read_part(
                 readers.words, readers.tables,
@@ -88,21 +90,37 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
                 min(segment, degree - part * segment), readers.settings,
                 sink_of(slack, readers), ZERO,
             )  # fmt: skip
-            part += THREADS
+            part += step
 
     @cuda.jit(device=True)
-    def activate_readers(run, readers, shared, position, differs):
-        """Activate who reads the label of a position's vertex, if that differs; a block calls."""
-        slack, queue = run.slack, shared.readers
-        if cuda.threadIdx.x == 0:
-            queue.number[0] = 0
-        cuda.syncthreads()
-        if differs and not activate_list(slack, readers, position):
+    def tell(run, readers, shared, position, differs):
+        """Activate who reads the label of a position's vertex, if that differs."""
+        queue = shared.readers
+        left = differs and not activate_list(run.slack, readers, position)
+        if left:
             place = cuda.atomic.add(queue.number, 0, np.int32(1))
-            queue.first[place] = np.int64(position)
+            if place < THREADS:
+                queue.first[place] = np.int64(position)
+                left = False
+        cuda.syncwarp()
+        by_warp = cuda.ballot_sync(ALL, left)
+        while by_warp != 0:
+            source = np.int32(cuda.ffs(by_warp) - 1)
+            by_warp &= np.uint32(by_warp - np.uint32(1))
+            activate_parts(
+                run.slack, readers, np.int64(cuda.shfl_sync(ALL, position, source)),
+                np.int64(cuda.laneid), np.int64(LANES),
+            )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def tell_rest(run, readers, shared):
+        """Activate who reads the labels of positions that warps left to the block."""
+        queue = shared.readers
         cuda.syncthreads()
-        for i in range(queue.number[0]):
-            activate_parts(slack, readers, queue.first[i])
+        for i in range(min(queue.number[0], THREADS)):
+            activate_parts(
+                run.slack, readers, queue.first[i], np.int64(cuda.threadIdx.x), np.int64(THREADS)
+            )
         cuda.syncthreads()
 
-    return activate_readers
+    return Activation(tell, tell_rest)
