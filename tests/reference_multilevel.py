@@ -7,6 +7,7 @@ from itertools import chain
 from reference import CLASS_SEED, MASK, mix
 
 CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
+SMALL, FEWER_CLASSES = 2048, 4
 
 
 def bits(value):
@@ -69,9 +70,9 @@ class Objective:
 
 def classes_of(words, seed, draw):
     """Lists of vertices that are updated together."""
-    classes = [[] for _ in range(CLASSES)]
+    classes = [[] for _ in range(CLASSES if len(words) > SMALL else FEWER_CLASSES)]
     for v, word in enumerate(words):
-        classes[mix(word, (CLASS_SEED + seed + (draw << 32)) & MASK) % CLASSES].append(v)
+        classes[mix(word, (CLASS_SEED + seed + (draw << 32)) & MASK) % len(classes)].append(v)
     return classes
 
 

@@ -11,15 +11,11 @@ import sys
 import numpy as np
 
 from glp_rapids import as_graph, contract, multilevel_label_propagation
-from glp_rapids.communities import contraction
-from glp_rapids.communities.engines import ENGINES, WAITING
 
 OPTIONS = ({"iterations": 1}, {"refine": False, "objective": "cpm", "resolution": 0.2})
 
 
 def main(*wanted):
-    ENGINES.update(WAITING)
-    contraction.PAIRS.update(contraction.WAITING)
     rng = np.random.default_rng(3)
     hubs = [(0, i) for i in range(1, 2600)] + [(1, i) for i in range(2, 1300)]
     hubs += [(2, i) for i in range(3, 500)] + [(3, i) for i in range(4, 100)]

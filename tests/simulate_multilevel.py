@@ -12,14 +12,16 @@ from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import contraction, levels, objective
-from glp_rapids.communities.engines import ENGINES, WAITING
 from glp_rapids.communities.engines.gpu import quotient
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
     gpu_merging,
     gpu_moving,
+    gpu_numbering,
+    gpu_pair_cache,
     gpu_refining,
+    gpu_uniting,
 )
 from glp_rapids.graph.build import csr_of_pairs
 
@@ -29,6 +31,8 @@ gpu_classes.LARGEST, gpu_classes.LANES, gpu_classes.PIECE = (1, 2, 3, 4), (1, 1,
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
 gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
 gpu_merging.PIECE, gpu_merging.EACH = 4, 2
+gpu_pair_cache.SLOTS = 4
+gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.LANES = 4, 4, 2
 
 RUNS = (
     ("modularity", 1.0, True, 2), ("cpm", 0.3, False, 1), ("modularity", 2.5, True, 1)
@@ -63,7 +67,6 @@ def quotients(graph, pairs):
 
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
-    ENGINES.update(WAITING)
     warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
     differing = compared = 0
     number = int(sys.argv[1])

@@ -23,7 +23,7 @@ from glp_rapids import (
     louvain,
     multilevel_label_propagation,
 )
-from glp_rapids.communities.engines import ENGINES, WAITING, cpu
+from glp_rapids.communities.engines import cpu
 from glp_rapids.communities.kernels import merging, tally
 from glp_rapids.communities.kernels.moving import exceeds, gain
 from glp_rapids.communities.objective import Objective
@@ -80,9 +80,7 @@ def test_partitions_are_the_twins(name, options):
 
 
 def assert_gpu_equals_cpu(edges, options):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ENGINES, "gpu", WAITING["gpu"])
-        found = multilevel_label_propagation(**edges, device="gpu", **options)
+    found = multilevel_label_propagation(**edges, device="gpu", **options)
     expected = multilevel_label_propagation(**edges, device="cpu", **options)
     assert found.attrs["glp"]["device"] == "gpu"
     assert to_host(found["partition"].values).tolist() == expected["partition"].tolist()

@@ -12,12 +12,13 @@ from cases import exhaustive
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
-KERNELS = {"move_vertices", "refine_parts", "add_totals", "add_rows", "count_slots",
-           "write_slots", "unite_inside", "find_roots"}  # fmt: skip
+# rows are added for a level and for a caller
+KERNELS = ["add_rows", "add_rows", "find_roots", "move_vertices", "number_labels", "refine_parts",
+           "unite_inside", "write_slots"]  # fmt: skip
 
 
 def compiled(monkeypatch, capability, index_type, weighted):
-    """Compile whatever the engine would launch; give the PTX by name."""
+    """Compile whatever the engine would launch; give the PTX and its name by kernel."""
     try:
         from cuda.bindings import nvrtc  # noqa: F401
     except ImportError:
@@ -26,6 +27,8 @@ def compiled(monkeypatch, capability, index_type, weighted):
     from numba.cuda import dispatcher
 
     from glp_rapids.communities.engines import gpu
+    from glp_rapids.communities.kernels.gpu_merging import Rows, Vertices
+    from glp_rapids.communities.numbers import Numbered
     from glp_rapids.communities.objective import Network
     from glp_rapids.jit.cuda import compiling
 
@@ -33,23 +36,24 @@ def compiled(monkeypatch, capability, index_type, weighted):
 
     def compile_instead(kernel, blocks, threads, *arguments):
         signature = tuple(typeof(argument) for argument in arguments)
-        name = kernel.py_func.__name__
-        if name not in ptx:
+        if kernel not in ptx:
             bounds = {
                 option: value
                 for option, value in kernel.targetoptions.items()
                 if option == "launch_bounds"
             }
             with compiling():
-                ptx[name], _ = cuda.compile_ptx(
+                code, _ = cuda.compile_ptx(
                     kernel.py_func, signature, device=False, cc=capability, **bounds
                 )
+            ptx[kernel] = kernel.py_func.__name__, code
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
     monkeypatch.setattr(gpu, "launch", compile_instead)
     monkeypatch.setattr(gpu, "launch_together", compile_instead)
-    monkeypatch.setattr(gpu, "multiprocessors", lambda: 1)
+    monkeypatch.setattr(gpu, "to_host", lambda words: words)
+    monkeypatch.setattr(gpu, "bound", lambda arrays: arrays)
     indices = np.array([1, 0], index_type)
     weights = np.ones(2 * weighted, np.int64)
     words = np.arange(3, dtype=np.uint64)  # one more, where a part had no first vertex
@@ -58,8 +62,13 @@ def compiled(monkeypatch, capability, index_type, weighted):
     partition = engine.partition(np.arange(2))
     engine.move(partition, 0)
     engine.refine(partition, 0, 1)
-    engine.contract(np.arange(2), 2)
+    engine.numbered(partition.labels)
+    alone = Numbered(partition.labels, partition.labels)
+    engine.contract(alone, alone)
     engine.connected(partition.labels)
+    rows = Rows(network.indptr, indices, weights, np.int64(1), indices)
+    nobody = Vertices(weights, words, indices, indices, indices, weights, words, indices)
+    gpu.merged(rows, nobody, 2, every=True)
     return ptx
 
 
@@ -75,8 +84,9 @@ def compiled(monkeypatch, capability, index_type, weighted):
 )  # fmt: skip
 def test_kernels_compile(monkeypatch, capability, index_type, weighted):
     found = compiled(monkeypatch, capability, index_type, weighted)
-    assert set(found) == KERNELS
-    assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in found.values())
+    names, codes = zip(*found.values(), strict=True)
+    assert sorted(names) == KERNELS
+    assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in codes)
 
 
 # `simulate_multilevel.py 2` compares 16 results, and takes minutes.

@@ -112,6 +112,4 @@ def _pairs_on_gpu(
     return quotient(rows, labels, number, directed)
 
 
-PAIRS = {"cpu": _pairs, "gpu": _pairs}
-# Not to be used yet, for the reasons of `engines.WAITING`.
-WAITING = {"gpu": _pairs_on_gpu}
+PAIRS = {"cpu": _pairs, "gpu": _pairs_on_gpu}

@@ -14,10 +14,9 @@ from typing import Any
 
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.communities.engines import engine_of
-from glp_rapids.communities.objective import Objective, crossing_weight
+from glp_rapids.communities.objective import MANY, Objective, crossing_weight, on_host
 from glp_rapids.communities.schedule import REFINING_SWEEPS
-from glp_rapids.device import array_module
-from glp_rapids.propagation.results import first_of, renumbered
+from glp_rapids.device import array_module, to_host
 
 Array = Any
 
@@ -59,8 +58,9 @@ def run(
     found = _found(objective, objective.in_loops, network.volume, [labels], [])
     if not network.size:
         return replace(found, converged=True)
+    engine = engine_of(device)(network, objective.constant)
     for iteration in range(1, options.iterations + 1):
-        again = _iterate(objective, device, options, iteration, found, tell)
+        again = _iterate(objective, engine, options, iteration, found, tell)
         gained = again.quality - found.quality
         better = again.value > found.value
         if better:
@@ -72,47 +72,50 @@ def run(
 
 
 def _iterate(
-    objective: Objective, device: str, options: Options, iteration: int, before: Found,
+    objective: Objective, engine: Any, options: Options, iteration: int, before: Found,
     tell: Callable[[dict], None] | None,
 ) -> Found:  # fmt: skip
-    network, labels = objective.network, named_by_first(before.labels)
+    numbers, first = engine.counted(engine.numbered(before.labels))
+    labels = first[numbers]
     parts_of: list[Array] = []
     while True:
         begin = time.perf_counter()
-        engine = engine_of(device)(network, objective.constant)
+        network = engine.network
         # other classes on every level: two of one class that hinder each other do so only there
         seed = options.seed + (iteration << 48) + (len(parts_of) << 40)
         partition = engine.partition(labels)
-        moved = engine.move(partition, seed)
-        labels = partition.labels
-        communities = renumbered(labels)
-        parts = communities
+        done = engine.move(partition, seed)
+        parts = communities = engine.numbered(partition.labels)
         last = len(parts_of) + 1 == options.max_level
-        if not last:
-            if options.refine:
-                parts = renumbered(engine.refine(partition, seed, REFINING_SWEEPS))
-            number = number_of(parts)
-            last = number == network.size
+        if options.refine and not last:
+            parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
+        # a GPU is waited for only now that all is on its way
+        moved, communities = engine.swept(done), engine.counted(communities)
+        parts = engine.counted(parts)
+        last = last or parts.first.size == network.size
         if last and options.refine:
             # a community that moves left in pieces gains by every cut
-            communities = renumbered(engine.connected(labels))
+            communities = engine.counted(engine.numbered(engine.connected(partition.labels)))
         before.levels.append(
             {"iteration": iteration, "level": len(parts_of), "vertices": network.size,
-             "communities": number_of(communities), "moved": moved}
+             "communities": communities.first.size, "moved": moved}
         )  # fmt: skip
         if not last:
-            parts_of.append(parts)
-            labels = _of_parts(communities, parts, number)
-            network = engine.contract(parts, number)
+            parts_of.append(parts.numbers)
+            smaller, labels = engine.contract(parts, communities)
+            engine = type(engine)(smaller, objective.constant)
         before.levels[-1]["seconds"] = time.perf_counter() - begin
         if tell is not None:
             tell(before.levels[-1])
         if last:
             break
-    volumes = sums_by_group(communities, network.volume, number_of(communities))
-    inside = objective.total - crossing_weight(network, communities)
+    numbers, first = communities
+    if network.size + network.indices.size < MANY:
+        network, numbers = on_host(network), to_host(numbers)
+    volumes = sums_by_group(numbers, network.volume, first.size)
+    inside = objective.total - crossing_weight(network, numbers)
     hierarchy, down = [], None
-    for parts in (*parts_of, communities):
+    for parts in (*parts_of, communities.numbers):
         down = parts if down is None else parts[down]
         hierarchy.append(down)
     return _found(objective, inside, volumes, hierarchy, before.levels)
@@ -123,20 +126,3 @@ def _found(
 ) -> Found:
     quality, value = objective.quality(inside, volumes), objective.value(inside, volumes)
     return Found(hierarchy[-1], quality, value, hierarchy, levels)
-
-
-def number_of(communities: Array) -> int:
-    """Count the communities 0 .. k - 1."""
-    return int(communities.max()) + 1 if communities.size else 0
-
-
-def named_by_first(communities: Array) -> Array:
-    """Name each of the communities 0 .. k - 1 by its first vertex."""
-    return first_of(communities)[communities]
-
-
-def _of_parts(communities: Array, parts: Array, number: int) -> Array:
-    """Return the community of each part, named by its first part."""
-    of = array_module(parts).empty(number, communities.dtype)
-    of[parts] = communities
-    return named_by_first(of)

@@ -107,20 +107,21 @@ def multilevel_label_propagation(
 
     Notes
     -----
-    It runs on the CPU so far: a graph on a GPU is copied to the host, the result is of its kind.
-    O(m) time a sweep, at most 5 sweeps a level, and as a rule a fifth of the vertices are left
-    after each level. About 110 bytes a vertex and 16 an entry beside the graph. Many threads take
-    at most 32 bytes a vertex and 256 MB more together, and each 40 for every entry of the longest
-    row. A `CompressedGraph`, mapped or not, is decoded as a whole; there is no ``memory_limit``
-    yet.
+    It runs on the device where the graph is, and finds the same there. O(m) time a sweep, at most
+    5 sweeps a level, and as a rule a fifth of the vertices are left after each level. About 110
+    bytes a vertex and 16 an entry beside the graph; on a GPU up to 70 an entry. Many threads of a
+    CPU take at most 32 bytes a vertex and 256 MB more together, and each 40 for every entry of the
+    longest row. A `CompressedGraph`, mapped or not, is decoded as a whole; there is no
+    ``memory_limit`` yet.
 
     Gains are compared without rounding: weights are integers in 64 bits, real ones multiplied by a
     power of two, and products have 128 bits. Real weights are rounded so that all add up to 2^61,
     times the resolution where that is below 1; so are integers that add up to more. Eight classes
-    of vertices, drawn anew on every level, are updated one after the other, each on the communities
-    as they stand. A vertex that gains nothing stays; of two lone vertices that want each other, the
-    one with the smaller id waits. A vertex that is better alone leaves, unless a community still
-    bears its name: each bears that of the vertex it began with.
+    of vertices, on levels of up to 2,048 vertices four, drawn anew on every level, are updated one
+    after the other, each on the communities as they stand. A vertex that gains nothing stays; of
+    two lone vertices that want each other, the one with the smaller id waits. A vertex that is
+    better alone leaves, unless a community still bears its name: each bears that of the vertex it
+    began with.
 
     Blondel et al., "Fast unfolding of communities in large networks", J. Stat. Mech. (2008); Traag,
     Waltman and van Eck, "From Louvain to Leiden", Scientific Reports 9 (2019), algorithm A.2; the
@@ -184,7 +185,6 @@ def _run(
 ) -> tuple[Found, dict]:
     # Numba waits for a first run
     from glp_rapids.communities import levels
-    from glp_rapids.communities.engines import ENGINES
     from glp_rapids.communities.objective import OBJECTIVES
 
     if given.directed:
@@ -193,8 +193,7 @@ def _run(
             "read its edges with directed=False"
         )
     begin = time.perf_counter()
-    device = given.device if given.device in ENGINES else "cpu"
-    graph = given.to(device).to_graph()
+    device, graph = given.device, given.to_graph()
     xp = module_on(device)
     words = graph.id_words().of(xp.arange(graph.number_of_vertices)).view(np.uint64)
     wanted = OBJECTIVES[objective](graph, words, resolution)

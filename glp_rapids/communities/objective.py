@@ -25,7 +25,7 @@ from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
 
 Array = Any
-MANY = 1 << 14  # numbers that arrays add up sooner than Python does
+MANY = 1 << 14  # numbers that arrays, of a GPU where there is one, add up sooner than Python does
 BITS = 61  # of all volumes together; a resolution below 1 takes some
 
 
@@ -218,6 +218,11 @@ def _fixed(rows: CSR, loops: Array, exponent: int) -> tuple[Array, int, int, Arr
         at_loops = weights[loops]
     degree[rows.indices[loops]] += at_loops  # a row has one loop at the most
     return weights, unit, 2 * int(at_loops.sum()), degree
+
+
+def on_host(network: Network) -> Network:
+    """Return the network with its arrays on the host."""
+    return Network(*(part if isinstance(part, int) else to_host(part) for part in network))
 
 
 def crossing_weight(network: Network, labels: Array) -> int:

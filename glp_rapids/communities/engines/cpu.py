@@ -9,6 +9,7 @@ import numpy as np
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.communities.kernels import merging, moving, refining
 from glp_rapids.communities.kernels.tally import tables_for
+from glp_rapids.communities.numbers import Numbered, numbered
 from glp_rapids.communities.objective import Network
 from glp_rapids.communities.schedule import draws_of_classes, settles
 from glp_rapids.graph.connected import connected_parts
@@ -91,9 +92,25 @@ class CpuEngine:
                 break
         return parts.labels
 
-    def contract(self, parts: np.ndarray, number: int) -> Network:
-        """Return the network whose vertices are the parts 0 .. number - 1, without loops."""
-        old = self.network
+    def swept(self, moved: list[int]) -> list[int]:
+        """Return what `move` did, which a GPU is waited for."""
+        return moved
+
+    def numbered(self, labels: np.ndarray) -> Numbered:
+        """Number communities, or parts, in the order of their first vertices."""
+        return numbered(labels)
+
+    def counted(self, found: Numbered) -> Numbered:
+        """Return what `numbered` did, likewise."""
+        return found
+
+    def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, np.ndarray]:
+        """Return the network whose vertices are the parts, without loops; their communities."""
+        of_parts = communities.numbers[parts.first]
+        return self._merged(*parts), parts.numbers[communities.first[of_parts]]
+
+    def _merged(self, parts: np.ndarray, first: np.ndarray) -> Network:
+        old, number = self.network, first.size
         threads = min(self._threads, TOTALS * old.size // number)
         offsets = segment_offsets(np.bincount(parts, minlength=number))
         members = np.argsort(parts, kind="stable")
@@ -109,7 +126,7 @@ class CpuEngine:
         entries = np.empty(indptr[-1], indices.dtype), np.empty(indptr[-1], np.int64)
         interruptible(merging.close_up)(threads, begins, indptr, indices, weights, *entries)
         volume = np.add.reduceat(old.volume[members], offsets[:-1])
-        return Network(indptr, *entries, 1, volume, old.words[members[offsets[:-1]]])
+        return Network(indptr, *entries, 1, volume, old.words[first])
 
     def connected(self, labels: np.ndarray) -> np.ndarray:
         """Name every vertex by the smallest it is connected to inside its community."""

@@ -8,23 +8,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.fixed_point import sums_by_group
-from glp_rapids.common.segments import segment_ids, segment_offsets
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
     gpu_merging,
     gpu_moving,
+    gpu_numbering,
     gpu_refining,
+    gpu_uniting,
 )
+from glp_rapids.communities.numbers import Numbered
 from glp_rapids.communities.objective import Network, loops_of
-from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS
+from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, classes_for
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
-from glp_rapids.jit.cuda import multiprocessors
+from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
-LONG_BLOCKS = 8  # of a multiprocessor, for long rows
+FEW_ENTRIES = 1 << 20  # whose hubs take little memory, however many there are
 ITEMS_A_BLOCK = 1 << 11  # vertices and entries: fewer blocks meet sooner
 
 
@@ -37,36 +40,35 @@ class Partition(NamedTuple):
 
 
 def merged(
-    rows: CSR, unit: int, parts: Array, entries: Array, *, every: bool
+    rows: gpu_merging.Rows, vertices: gpu_merging.Vertices, number: int, *, every: bool
 ) -> tuple[Array, Array, Array]:
-    """Return indptr, indices, in any order, and weights of parts, of which each has ``entries``.
+    """Return indptr, indices, in any order, and weights of parts; fill in their ``vertices``.
 
-    ``every``: those inside parts and those without weight count, too.
+    ``every``: entries inside parts and those without weight count, too; ``vertices`` is left alone.
     """
-    xp, index_type = array_module(parts), rows.indices.dtype.type
-    threads, lanes = gpu_merging.THREADS, gpu_merging.LANES
-    number, size = entries.size, rows.indices.size
-    weights = xp.empty(0, np.int64) if rows.weights is None else rows.weights
-    slots = xp.minimum(entries + (entries >> 1) + 1, number)
+    xp, index_type = array_module(rows.parts), rows.indices.dtype.type
+    threads, size = gpu_merging.THREADS, rows.indices.size
+    wanted = (size + rows.parts.size) // ITEMS_A_BLOCK + 1
+    long = size // (gpu_merging.LONGEST + 1) + 1
+    # the tables of all parts take no more slots
     room = min(size + (size >> 1) + number, number * number)
-    tables = gpu_merging.Tables(segment_offsets(slots), xp.zeros(2 * room, np.int64))
+    zeros = xp.zeros(2 * room + number + 4, np.int64)
+    counts = xp.empty(wanted + number + 1, np.int64)
+    done = zeros[2 * room + number :]
+    merging = gpu_merging.Merging(
+        zeros[2 * room : 2 * room + number], counts[wanted:], zeros[: 2 * room],
+        xp.empty(long, index_type), counts[:wanted], done,
+    )  # fmt: skip
     kernel = gpu_merging.build_add(
-        threads, lanes, gpu_merging.LONGEST, gpu_merging.PIECE, weights.size > 0, every
-    )
-    long = xp.empty(size // (gpu_merging.LONGEST + 1) + 1, index_type), xp.zeros(1, np.int64)
-    arguments = rows.indptr, rows.indices, weights, np.int64(unit), parts, tables, *long
-    launch(kernel, -(-parts.size * lanes // threads), threads, *arguments, np.bool_(False))
-    launch(kernel, LONG_BLOCKS * multiprocessors(), threads, *arguments, np.bool_(True))
-    each = gpu_merging.EACH
-    blocks = -(-room // (threads * each))
-    counts = xp.empty(blocks, np.int64)
-    launch(gpu_merging.build_count(threads, each), blocks, threads, tables.table, counts)
-    begins = segment_offsets(counts)
-    total = int(begins[-1])
+        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, rows.weights.size > 0,
+        every,
+    )  # fmt: skip
+    launch_together(kernel, wanted, threads, rows, vertices, merging)
+    _, _, total, blocks = to_host(done).tolist()
     indptr = xp.empty(number + 1, np.int64)
     indices, weights = xp.empty(total, index_type), xp.empty(total, np.int64)
-    kernel = gpu_merging.build_write(threads, each)
-    launch(kernel, blocks, threads, tables, begins, indptr, indices, weights)
+    kernel = gpu_merging.build_write(threads, gpu_merging.EACH)
+    launch(kernel, blocks, threads, merging, indptr, indices, weights)
     return indptr, indices, weights
 
 
@@ -78,12 +80,14 @@ def quotient(rows: CSR, labels: Array, number: int, directed: bool) -> tuple[Arr
     """
     xp = array_module(labels)
     labels = labels.astype(rows.indices.dtype, copy=False)
-    threads = gpu_merging.THREADS
-    entries, unused = xp.zeros((2, number), np.int64)
-    first = xp.full(number, labels.size, np.int64)
-    launch(gpu_merging.build_totals(threads), -(-labels.size // threads), threads,
-           rows.indptr, labels, rows.indptr, entries, unused, first)  # fmt: skip
-    indptr, destination, weights = merged(rows, 1, labels, entries, every=True)
+    none = xp.empty(0, np.int64)
+    weights = none if rows.weights is None else rows.weights
+    given = gpu_merging.Rows(rows.indptr, rows.indices, weights, np.int64(1), labels)
+    vertices = gpu_merging.Vertices(
+        none, none.view(np.uint64), labels[:0], labels, labels[:0], none, none.view(np.uint64),
+        labels[:0],
+    )  # fmt: skip
+    indptr, destination, weights = merged(given, vertices, number, every=True)
     source = segment_ids(indptr, destination.dtype, destination.size)
     if not directed:
         loops = loops_of(rows)
@@ -118,21 +122,25 @@ class GpuEngine:
         self._index_type = network.indices.dtype.type
         self._weighted = network.weights.size > 0
         size = network.size
+        self._rows = bound((network.indptr, network.indices, network.weights))
+        self._vertices = bound((network.volume, network.words))
         self._blocks = (network.indices.size + size) // ITEMS_A_BLOCK + 1
-        self._members = xp.empty(size, self._index_type), xp.empty(size, self._index_type)
+        self._members = bound(tuple(xp.empty((2, size), self._index_type)))
         room = 0
-        largest = gpu_classes.LARGEST[-1]
-        if network.indices.size > largest:
+        entries, largest = network.indices.size, gpu_classes.LARGEST[-1]
+        if largest < entries <= FEW_ENTRIES:
+            room = entries + (entries >> 1) + entries // (largest + 1)
+        elif entries > FEW_ENTRIES:
             degree = network.indptr[1:] - network.indptr[:-1]
             room = int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
         self._hubs = room // (largest + (largest >> 1)) + 1
         pieces = room // gpu_classes.PIECE + self._hubs
         numbers = xp.zeros(2 * (room + self._hubs), np.int64)
-        self._tables = (
+        self._tables = bound((
             numbers[: self._hubs], numbers[self._hubs : 2 * self._hubs], numbers[2 * self._hubs :],
             xp.empty(room, self._index_type), xp.empty(pieces, np.int64),
             xp.empty(pieces, np.int64), xp.empty(pieces, np.uint64),
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def partition(self, labels: Array) -> Partition:
         """Return a partition whose labels are a copy, which `move` changes."""
@@ -140,17 +148,20 @@ class GpuEngine:
         labels = labels.astype(self._index_type)
         return Partition(labels, xp.zeros(size, np.int64), xp.zeros(size, np.int64))
 
-    def move(self, partition: Partition, seed: int) -> list[int]:
-        """Sweep until few vertices move; return how many did in each sweep."""
+    def move(self, partition: Partition, seed: int) -> Array:
+        """Sweep until few vertices move; return what `swept` reads."""
         network, xp = self.network, self.xp
         state = gpu_moving.Moving(
-            network.indptr, network.indices, network.weights, np.int64(network.unit),
-            network.volume, network.words, self._constant, *partition,
+            *self._rows, np.int64(network.unit), *self._vertices, self._constant, *partition,
             xp.ones(network.size, np.uint8), partition.labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, done = self._work(MOST_SWEEPS, 1)
         kernel = gpu_moving.build(self._weighted, self._index_type)
         launch_together(kernel, self._blocks, gpu_classes.THREADS, state, lists, work, done[:1])
+        return done
+
+    def swept(self, done: Array) -> list[int]:
+        """Wait for a move; return how many vertices moved in each sweep."""
         swept, *moved = to_host(done).tolist()
         return [sum(moved[sweep * CLASSES :][:CLASSES]) for sweep in range(swept)]
 
@@ -159,11 +170,10 @@ class GpuEngine:
         network, xp = self.network, self.xp
         labels = xp.arange(network.size, dtype=self._index_type)
         state = gpu_refining.Refining(
-            network.indptr, network.indices, network.weights, np.int64(network.unit),
-            network.volume, network.words, self._constant, partition.labels, partition.volumes,
-            labels, xp.empty(network.size, np.uint8), network.volume.copy(),
-            xp.zeros(network.size, np.int64), xp.zeros(network.size, np.int16),
-            labels.copy(), np.uint64(seed),
+            *self._rows, np.int64(network.unit), *self._vertices, self._constant,
+            partition.labels, partition.volumes, labels, xp.empty(network.size, np.uint8),
+            network.volume.copy(), xp.zeros(network.size, np.int64),
+            xp.zeros(network.size, np.int16), labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, _ = self._work(sweeps, sweeps)
         kernel = gpu_refining.build(self._weighted, self._index_type)
@@ -172,28 +182,48 @@ class GpuEngine:
         )
         return labels
 
-    def contract(self, parts: Array, number: int) -> Network:
-        """Return the network whose vertices are the parts 0 .. number - 1, without loops."""
-        old, xp = self.network, self.xp
-        threads = gpu_merging.THREADS
-        parts = parts.astype(self._index_type, copy=False)
-        entries, volumes = xp.zeros((2, number), np.int64)
-        first = xp.full(number, old.size, np.int64)
-        launch(gpu_merging.build_totals(threads), -(-old.size // threads), threads,
-               old.indptr, parts, old.volume, entries, volumes, first)  # fmt: skip
-        rows = merged(old.rows, old.unit, parts, entries, every=False)
-        return Network(*rows, 1, volumes, old.words[first])
+    def numbered(self, labels: Array) -> gpu_numbering.Numbering:
+        """Number communities, or parts, in the order of their first vertices; for `counted`."""
+        xp, size = self.xp, self.network.size
+        labels = labels.astype(self._index_type, copy=False)
+        scratch = xp.empty((3, size), labels.dtype)
+        words = xp.zeros(self._blocks + 2, np.int64)
+        state = gpu_numbering.Numbering(
+            labels, xp.empty_like(labels), *scratch, words[2:], words[:2]
+        )
+        threads = gpu_numbering.THREADS
+        launch_together(gpu_numbering.build(threads), self._blocks, threads, state)
+        return state
+
+    def counted(self, state: gpu_numbering.Numbering) -> Numbered:
+        """Wait for numbers, and tell how many there are."""
+        _, number = to_host(state.done).tolist()
+        return Numbered(state.numbers, state.firsts[:number])
+
+    def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, Array]:
+        """Return the network whose vertices are the parts, without loops; their communities."""
+        old, xp, number = self.network, self.xp, parts.first.size
+        vertices = gpu_merging.Vertices(
+            old.volume, old.words, parts.first, communities.numbers, communities.first,
+            xp.zeros(number, np.int64), xp.empty(number, np.uint64),
+            xp.empty(number, self._index_type),
+        )  # fmt: skip
+        given = gpu_merging.Rows(
+            old.indptr, old.indices, old.weights, np.int64(old.unit), parts.numbers
+        )
+        rows = merged(given, vertices, number, every=False)
+        return Network(*rows, 1, vertices.volumes, vertices.words_of_parts), vertices.labels
 
     def connected(self, labels: Array) -> Array:
         """Name every vertex by the smallest it is connected to inside its community."""
         network, xp = self.network, self.xp
-        threads, lanes = gpu_merging.THREADS, gpu_merging.LANES
+        threads, lanes = gpu_uniting.THREADS, gpu_uniting.LANES
         parent = xp.arange(network.size, dtype=self._index_type)
         roots = xp.empty_like(parent)
-        kernel = gpu_merging.build_unite(threads, lanes, self._weighted, self._index_type)
+        kernel = gpu_uniting.build_unite(threads, lanes, self._weighted, self._index_type)
         launch(kernel, -(-network.size * lanes // threads), threads,
                network.indptr, network.indices, network.weights, labels, parent)  # fmt: skip
-        launch(gpu_merging.build_roots(threads), -(-network.size // threads), threads,
+        launch(gpu_uniting.build_roots(threads), -(-network.size // threads), threads,
                parent, roots)  # fmt: skip
         return roots
 
@@ -202,7 +232,7 @@ class GpuEngine:
 
         Also the words that tell how it went: how many sweeps, and how many moved in each step.
         """
-        steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
+        size, steps, lists = self.network.size, sweeps * CLASSES, draws * gpu_classes.LISTS
         sizes = 1, 1, steps, lists, lists, 2 * draws * CLASSES
         cut = np.cumsum([0, *sizes]).tolist()
         words = self.xp.zeros(cut[-1], np.int64)
@@ -211,7 +241,9 @@ class GpuEngine:
         )
         hubs = self.xp.empty((2, self._hubs), np.int64)
         return (
-            gpu_classes.Lists(*self._members, counts, cursors, rooms, hubs[0], hubs[1]),
+            gpu_classes.Lists(
+                *self._members, counts, cursors, rooms, *hubs, np.int64(classes_for(size))
+            ),
             gpu_best.Work(arrived, moved, *self._tables),
             words[1 : 2 + steps],
         )

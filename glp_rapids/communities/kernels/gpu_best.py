@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from glp_rapids.jit.cuda import cuda, gpu_target
 Array = Any
 NOBODY = -1
 ALL, MOVERS, WANTED = range(3)  # hubs
+SUM, LISTED, GOING = range(3)  # of `Shared.words`
 PROBES = 16  # of the table in shared memory, before a label of a hub goes to the hub's table
 
 # A multiprocessor's; more of them hide more of the time that memory takes, and spill registers.
@@ -61,8 +63,10 @@ class Shared(NamedTuple):
     gains_high: Array
     gains_low: Array
     own: Array  # of each row: the weight to where it is
-    # int32: a sum, and how many are listed. Shared memory adds 64 bits by reading and trying, and
-    # such a read is one beside another thread's write.
+    used: Array  # int16: of each row the slots in use
+    counts: Array  # int32: of each row how many
+    # int32: a sum, how many are listed, and how many go. Shared memory adds 64 bits by reading and
+    # trying, and such a read is one beside another thread's write.
     words: Array
     begin: Array  # int64: where a block may write
 
@@ -71,10 +75,36 @@ class Functions(NamedTuple):
     """What `build` makes, compiled for the GPU."""
 
     better: Any  # v, a label and its gain, another, state
-    settle: Any  # place, v, goal, step, lists, state
+    settle: Any  # place, v, goal, step, lists, shared, state
     weight_at: Any  # entry, state
     clear: Any  # thread, shared
     best_of_lanes: Any
+
+
+@functools.cache
+def build_shared(weighted: bool, index_type: Any) -> Callable:
+    """Make the function that lays out a block's shared memory."""
+    threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
+    high_slots = slots if weighted else 1
+
+    @cuda.jit(device=True)
+    def lay_out():
+        return Shared(
+            cuda.shared.array(slots, index_type),
+            cuda.shared.array(slots, np.uint32),
+            cuda.shared.array(high_slots, np.uint32),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, np.uint64),
+            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(slots, np.int16),
+            cuda.shared.array(threads, np.int32),
+            cuda.shared.array(3, np.int32),
+            cuda.shared.array(1, np.int64),
+        )
+
+    return lay_out
 
 
 @functools.cache
@@ -94,11 +124,12 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
         return exceeds(high, low, other_high, other_low)
 
     @cuda.jit(device=True)
-    def settle(place, v, goal, step, lists, state):
+    def settle(place, v, goal, step, lists, shared, state):
         """Write down where a member goes, if anywhere."""
         lists.goals[place] = goal
         if goal >= 0:
             goes(v, goal, step, state)
+            cuda.atomic.add(shared.words, GOING, np.int32(1))
 
     @cuda.jit(device=True)
     def weight_at(entry, state):

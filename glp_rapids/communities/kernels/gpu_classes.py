@@ -44,6 +44,7 @@ class Lists(NamedTuple):
     rooms: Array  # likewise, CLASSES twice: what the tables of hubs take, and their pieces
     bases: Array  # of each hub where its table begins
     pieces: Array  # likewise the number of its first piece
+    classes: Any  # how many there are
 
 
 @cuda.jit(device=True)
@@ -81,12 +82,12 @@ def lanes_of(size):
 
 
 @cuda.jit(device=True)
-def class_of(word, seed, draw):
+def class_of(word, seed, draw, classes):
     """Draw the class of a vertex, as `draws_of_classes` does."""
     mixed = hashed(
         word, np.uint64(seed) + np.uint64(CLASS_SEED) + (np.uint64(draw) << np.uint64(32))
     )
-    return np.int64(mixed % np.uint64(CLASSES))
+    return np.int64(mixed % np.uint64(classes))
 
 
 @cuda.jit(device=True)
@@ -110,7 +111,7 @@ def list_classes(
     for v in range(block * THREADS + thread, vertices, blocks * THREADS):
         if writes and round_ > 0 and turns[v] == joined:
             continue
-        group = class_of(level.words[v], seed, draw)
+        group = class_of(level.words[v], seed, draw, lists.classes)
         if writes:
             turns[v] = group
         size = size_of(level.indptr[v + 1] - level.indptr[v])
@@ -121,16 +122,18 @@ def list_classes(
             cuda.atomic.add(lists.counts, round_ * LISTS + place, np.int64(local[place]))
     turn += 1
     grid_barrier(arrived, turn * blocks)
+    for place in range(thread, LISTS, THREADS):
+        begins[place] = lists.counts[round_ * LISTS + place]
+    cuda.syncthreads()
     if thread == 0:
-        total = np.int64(0)
+        total, hubs = np.int64(0), np.int64(0)
         for place in range(LISTS):
             offsets[place] = total
-            total += lists.counts[round_ * LISTS + place]
+            total += begins[place]
+            if place % SIZES == HUBS:
+                offsets[LISTS + 1 + place // SIZES] = hubs
+                hubs += begins[place]
         offsets[LISTS] = total
-        total = np.int64(0)
-        for group in range(CLASSES):
-            offsets[LISTS + 1 + group] = total
-            total += lists.counts[round_ * LISTS + group * SIZES + HUBS]
     begin = block * THREADS
     while begin < vertices:
         for place in range(thread, LISTS, THREADS):
@@ -139,7 +142,7 @@ def list_classes(
         v = begin + thread
         place, rank = np.int64(-1), np.int64(0)
         if v < vertices and not (writes and round_ > 0 and turns[v] == joined):
-            group = class_of(level.words[v], seed, draw)
+            group = class_of(level.words[v], seed, draw, lists.classes)
             place = group * SIZES + size_of(level.indptr[v + 1] - level.indptr[v])
             rank = np.int64(cuda.atomic.add(local, place, np.int32(1)))
         cuda.syncthreads()

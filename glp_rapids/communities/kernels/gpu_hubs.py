@@ -13,8 +13,18 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_tables
-from glp_rapids.communities.kernels.gpu_best import ALL, MOVERS, NOBODY, PROBES, WANTED
+from glp_rapids.communities.kernels.gpu_best import (
+    ALL,
+    LISTED,
+    MOVERS,
+    NOBODY,
+    PROBES,
+    SUM,
+    WANTED,
+)
 from glp_rapids.jit.cuda import cuda
+
+DENSE = 4  # a table of a hub is dense if one in so many slots is in use
 
 
 @functools.cache
@@ -58,7 +68,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
         if thread == 0:
-            shared.words[1] = 0
+            shared.words[LISTED] = 0
         cuda.syncthreads()
         place = start + thread
         if place < end:
@@ -71,9 +81,9 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 if which == WANTED:
                     listed = wanted(v, state)
                 if listed:
-                    shared.listed[cuda.atomic.add(shared.words, 1, np.int32(1))] = place
+                    shared.listed[cuda.atomic.add(shared.words, LISTED, np.int32(1))] = place
         cuda.syncthreads()
-        return np.int64(shared.words[1])
+        return np.int64(shared.words[LISTED])
 
     @cuda.jit(device=True)
     def add_pieces(state, lists, offsets, group, shared, work):
@@ -94,7 +104,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 while piece * piece_size < degree:
                     clear(thread, shared)
                     if thread == 0:
-                        shared.words[0] = 0
+                        shared.words[SUM] = 0
                     cuda.syncthreads()
                     past = row + min((piece + 1) * piece_size, degree)
                     for entry in range(row + piece * piece_size + thread, past, threads):
@@ -102,10 +112,11 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                         if label < 0:
                             continue
                         weight = weight_at(entry, state)
-                        if not add(
+                        slot = add(
                             shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES,
                             index_type(label), weight,
-                        ):  # fmt: skip
+                        )  # fmt: skip
+                        if slot == gpu_tables.NO_ROOM:
                             taken = add_to_hub(base, room, label, weight, work)
                             if taken >= 0:
                                 number = cuda.atomic.add(work.found, hub, np.int64(1))
@@ -124,11 +135,11 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                                 shared.keys[slot] = empty
                     rank = np.int64(0)
                     if number > 0:
-                        rank = np.int64(cuda.atomic.add(shared.words, 0, number))
+                        rank = np.int64(cuda.atomic.add(shared.words, SUM, number))
                     cuda.syncthreads()
-                    if thread == 0 and shared.words[0] > 0:
+                    if thread == 0 and shared.words[SUM] > 0:
                         shared.begin[0] = cuda.atomic.add(
-                            work.found, hub, np.int64(shared.words[0])
+                            work.found, hub, np.int64(shared.words[SUM])
                         )
                     cuda.syncthreads()
                     if number > 0:
@@ -155,13 +166,22 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 own, hub = own_of(v, state), offsets[begins + group] + place - begin
                 degree = state.indptr[v + 1] - state.indptr[v]
                 base, number = lists.bases[hub], work.found[hub]
-                piece = first_piece(place, block, blocks)
+                room, piece = room_for(degree), first_piece(place, block, blocks)
+                # a table that is full enough is read from one end to the other
+                dense = DENSE * number > room
+                last = room if dense else number
+                items = piece_size + (piece_size >> 1) + 1 if dense else piece_size
                 while piece * piece_size < degree:
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
-                    past = min((piece + 1) * piece_size, number)
-                    for use in range(piece * piece_size + thread, past, threads):
-                        slot = 2 * (base + np.int64(work.used[base + use]))
-                        label, weight = work.table[slot] - 1, work.table[slot + 1] * state.unit
+                    past = min((piece + 1) * items, last)
+                    for item_of_piece in range(piece * items + thread, past, threads):
+                        slot = 2 * (base + item_of_piece)
+                        if not dense:
+                            slot = 2 * (base + np.int64(work.used[base + item_of_piece]))
+                        label = work.table[slot] - 1
+                        if label < 0:
+                            continue
+                        weight = work.table[slot + 1] * state.unit
                         work.table[slot] = 0
                         work.table[slot + 1] = 0
                         if label == apart(own):
@@ -210,7 +230,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             )
             if thread == 0:
                 goal = goal_of(v, own, best, best_high, best_low, work.own[hub], state)
-                settle(place, v, goal, step, lists, state)
+                settle(place, v, goal, step, lists, shared, state)
                 work.found[hub] = 0
                 work.own[hub] = 0
             cuda.syncthreads()

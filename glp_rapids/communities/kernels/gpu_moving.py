@@ -7,7 +7,7 @@ where its neighbour goes is asked of ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any; longer rows have
 more threads (`gpu_classes`), and wake their neighbours by whole blocks. Shared memory:
-28 KB, with weights 36 KB. Registers: 64, as four blocks a multiprocessor leave, with 300 bytes of a
+33 KB, with weights 41 KB. Registers: 64, as four blocks a multiprocessor leave, with 300 bytes of a
 thread spilled (119 and 138 without that bound).
 """
 
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows
+from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
-from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 from glp_rapids.jit.primitives import grid_barrier
 
 Array = Any
@@ -114,23 +114,11 @@ def build(weighted: bool, index_type: Any) -> Any:
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
     ``swept`` is a word for the number of sweeps.
     """
-    threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, WAKING_LANES
-    high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
+    threads = gpu_classes.THREADS
     begins, lists_of_all = gpu_classes.LISTS + 1 + CLASSES, gpu_classes.LISTS
-    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
-    first_piece, movers = gpu_classes.first_piece, gpu_best.MOVERS
-    evaluate, evaluate_pieces, evaluate_hubs, own_hubs = gpu_rows.build(
-        weighted, index_type, rule(weighted)
-    )
+    lay_out = gpu_best.build_shared(weighted, index_type)
+    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
     list_classes = gpu_classes.list_classes
-
-    @cuda.jit(device=True)
-    def wake(state, entry, past, label, step):
-        while entry < past:
-            u = state.indices[entry]
-            if state.following[u] != label:
-                state.active[u] = 1
-            entry += step
 
     @cuda.jit(device=True)
     def go(state, v, goal):
@@ -141,20 +129,19 @@ def build(weighted: bool, index_type: Any) -> Any:
         cuda.atomic.sub(state.volumes, own, volume)
         cuda.atomic.add(state.volumes, goal, volume)
 
+    @cuda.jit(device=True)
+    def wake(state, v, goal, stamp, entry, past, step):
+        while entry < past:
+            u = state.indices[entry]
+            if state.following[u] != goal:
+                state.active[u] = 1
+            entry += step
+
+    move_class = gpu_visits.build(gpu_best.MOVERS, WAKING_LANES, own_hubs, go, wake)
+
     def move_vertices(state, lists, work, swept):
         cuda.cg.this_grid()
-        shared = gpu_best.Shared(
-            cuda.shared.array(slots, index_type),
-            cuda.shared.array(slots, np.uint32),
-            cuda.shared.array(high_slots, np.uint32),
-            cuda.shared.array(threads, np.int64),
-            cuda.shared.array(threads, np.int64),
-            cuda.shared.array(threads, np.int64),
-            cuda.shared.array(threads, np.uint64),
-            cuda.shared.array(threads, np.int64),
-            cuda.shared.array(2, np.int32),
-            cuda.shared.array(1, np.int64),
-        )
+        shared = lay_out()
         offsets = cuda.shared.array(begins, np.int64)
         local = cuda.shared.array(lists_of_all, np.int32)
         begins_of_block = cuda.shared.array(lists_of_all, np.int64)
@@ -163,6 +150,8 @@ def build(weighted: bool, index_type: Any) -> Any:
         blocks = np.int64(cuda.gridDim.x)
         everywhere, all_threads = block * threads + thread, blocks * threads
         vertices = state.indptr.size - 1
+        if thread == 0:
+            shared.words[gpu_best.GOING] = 0
         for v in range(everywhere, vertices, all_threads):
             cuda.atomic.add(state.sizes, state.labels[v], np.int64(1))
             cuda.atomic.add(state.volumes, state.labels[v], state.volume[v])
@@ -171,73 +160,21 @@ def build(weighted: bool, index_type: Any) -> Any:
             begins_of_block, work.arrived, np.int64(0),
         )  # fmt: skip
         for sweep in range(MOST_SWEEPS):
-            for group in range(CLASSES):
+            moved = np.int64(0)
+            for group in range(lists.classes):
                 step = np.int64(sweep * CLASSES + group)
-                evaluate(state, lists, offsets, group, step, shared, work)
-                turn += 1
-                grid_barrier(work.arrived, turn * blocks)
-
-                begin = offsets[group * sizes_of_rows]
-                long = offsets[group * sizes_of_rows + hubs - 1]
-                first_hub = offsets[group * sizes_of_rows + hubs]
-                past = offsets[(group + 1) * sizes_of_rows]
-                if first_hub < past:
-                    evaluate_pieces(state, lists, offsets, group, shared, work)
+                turn = decide(state, lists, offsets, group, step, shared, work, turn)
+                moved += work.moved[step]
+                if work.moved[step] > 0:
+                    move_class(state, lists, offsets, group, step, shared)
                     turn += 1
                     grid_barrier(work.arrived, turn * blocks)
-                    evaluate_hubs(state, lists, offsets, group, step, shared, work)
-                    turn += 1
-                    grid_barrier(work.arrived, turn * blocks)
-                if thread == 0:
-                    shared.words[0] = 0
-                cuda.syncthreads()
-                own_moved, lane = np.int32(0), thread % lanes
-                for place in range(begin + everywhere // lanes, long, all_threads // lanes):
-                    goal = lists.goals[place]
-                    if goal >= 0:
-                        v = lists.members[place]
-                        if lane == 0:
-                            go(state, v, goal)
-                            own_moved += np.int32(1)
-                        wake(state, state.indptr[v] + lane, state.indptr[v + 1], goal, lanes)
-                for place in range(long + block, first_hub, blocks):
-                    goal = lists.goals[place]
-                    if goal >= 0:
-                        v = lists.members[place]
-                        if thread == 0:
-                            go(state, v, goal)
-                            own_moved += np.int32(1)
-                        wake(state, state.indptr[v] + thread, state.indptr[v + 1], goal, threads)
-                for start in range(first_hub, past, threads):
-                    for item in range(own_hubs(state, lists, start, past, movers, shared)):
-                        place = shared.listed[item]
-                        v, goal = lists.members[place], lists.goals[place]
-                        piece = first_piece(place, block, blocks)
-                        if thread == 0 and piece == 0:
-                            go(state, v, goal)
-                            own_moved += np.int32(1)
-                        entry = state.indptr[v] + piece_size * piece
-                        while entry < state.indptr[v + 1]:
-                            end = min(entry + piece_size, state.indptr[v + 1])
-                            wake(state, entry + thread, end, goal, threads)
-                            entry += piece_size * blocks
-                    cuda.syncthreads()
-                if own_moved > 0:
-                    cuda.atomic.add(shared.words, 0, own_moved)
-                cuda.syncthreads()
-                if thread == 0 and shared.words[0] > 0:
-                    cuda.atomic.add(work.moved, step, np.int64(shared.words[0]))
-                turn += 1
-                grid_barrier(work.arrived, turn * blocks)
             if thread == 0 and block == 0:
                 swept[0] = sweep + 1
-            moved = np.int64(0)
-            for group in range(CLASSES):
-                moved += load_fresh(work.moved, np.int64(sweep * CLASSES + group))
             if FEW * moved <= vertices:
                 break
 
     return kernel(
-        move_vertices, f"{weighted} {threads} {slots}",
+        move_vertices, f"{weighted} {threads} {gpu_classes.SLOTS}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from it to the rest of its community is brought up to date. Where its neighbours
 ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
-`gpu_moving`. Shared memory: 28 KB, with weights 36 KB. Registers: 64, with 500 bytes of a thread
+`gpu_moving`. Shared memory: 33 KB, with weights 41 KB. Registers: 64, with 500 bytes of a thread
 spilled (158 and 162 without that bound).
 """
 
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows
+from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
 from glp_rapids.communities.schedule import CLASSES
-from glp_rapids.jit.cuda import cuda, gpu_target, kernel, load_fresh
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 from glp_rapids.jit.primitives import grid_barrier
 
 Array = Any
@@ -132,18 +132,14 @@ def build(weighted: bool, index_type: Any) -> Any:
     ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
     ``outward`` and ``joined`` as zeros.
     """
-    threads, slots, lanes = gpu_classes.THREADS, gpu_classes.SLOTS, LANES
-    high_slots, sizes_of_rows = slots if weighted else 1, gpu_classes.SIZES
+    threads = gpu_classes.THREADS
     begins, lists_of_all = gpu_classes.LISTS + 1 + CLASSES, gpu_classes.LISTS
-    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
-    first_piece, movers, every = gpu_classes.first_piece, gpu_best.MOVERS, gpu_best.ALL
-    evaluate, evaluate_pieces, evaluate_hubs, own_hubs = gpu_rows.build(
-        weighted, index_type, rule(weighted)
-    )
+    lay_out = gpu_best.build_shared(weighted, index_type)
+    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
     list_classes = gpu_classes.list_classes
 
     @cuda.jit(device=True)
-    def add_inside(state, v, entry, past, step):
+    def add_inside(state, v, goal, stamp, entry, past, step):
         own, total = state.communities[v], np.int64(0)
         while entry < past:
             u = state.indices[entry]
@@ -176,6 +172,10 @@ def build(weighted: bool, index_type: Any) -> Any:
             cuda.atomic.add(state.outward, goal, change)
 
     @cuda.jit(device=True)
+    def pass_by(state, v, goal):
+        pass
+
+    @cuda.jit(device=True)
     def join(state, v, goal):
         state.labels[v] = goal
         state.turns[v] = JOINED
@@ -184,114 +184,42 @@ def build(weighted: bool, index_type: Any) -> Any:
         state.outward[v] = 0
         cuda.atomic.add(state.volumes, goal, state.volume[v])
 
+    weigh_class = gpu_visits.build(gpu_best.ALL, LANES, own_hubs, pass_by, add_inside)
+    join_class = gpu_visits.build(gpu_best.MOVERS, LANES, own_hubs, join, add_change)
+
     def refine_parts(state, lists, work, sweeps):
         cuda.cg.this_grid()
-        shared = gpu_best.Shared(
-            cuda.shared.array(slots, index_type),
-            cuda.shared.array(slots, np.uint32),
-            cuda.shared.array(high_slots, np.uint32),
-            cuda.shared.array(threads, np.int64),
-            cuda.shared.array(threads, np.int64),
-            cuda.shared.array(threads, np.int64),
-            cuda.shared.array(threads, np.uint64),
-            cuda.shared.array(threads, np.int64),
-            cuda.shared.array(2, np.int32),
-            cuda.shared.array(1, np.int64),
-        )
+        shared = lay_out()
         offsets = cuda.shared.array(begins, np.int64)
         local = cuda.shared.array(lists_of_all, np.int32)
         begins_of_block = cuda.shared.array(lists_of_all, np.int64)
-        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
-        blocks = np.int64(cuda.gridDim.x)
-        everywhere, all_threads = block * threads + thread, blocks * threads
-        turn = np.int64(0)
+        blocks, turn = np.int64(cuda.gridDim.x), np.int64(0)
+        if cuda.threadIdx.x == 0:
+            shared.words[gpu_best.GOING] = 0
         for sweep in range(sweeps):
             turn = list_classes(
                 state, state.turns, JOINED, state.seed, sweep + 1, lists, sweep, offsets, local,
                 begins_of_block, work.arrived, turn,
             )  # fmt: skip
             if sweep == 0:
-                for group in range(CLASSES):
-                    begin = offsets[group * sizes_of_rows]
-                    past = offsets[(group + 1) * sizes_of_rows]
-                    long = offsets[group * sizes_of_rows + hubs - 1]
-                    first_hub = offsets[group * sizes_of_rows + hubs]
-                    for place in range(begin + everywhere // lanes, long, all_threads // lanes):
-                        v = lists.members[place]
-                        add_inside(state, v, state.indptr[v] + thread % lanes,
-                                   state.indptr[v + 1], lanes)  # fmt: skip
-                    for place in range(long + block, first_hub, blocks):
-                        v = lists.members[place]
-                        add_inside(state, v, state.indptr[v] + thread, state.indptr[v + 1], threads)
-                    for start in range(first_hub, past, threads):
-                        for item in range(own_hubs(state, lists, start, past, every, shared)):
-                            place = shared.listed[item]
-                            v = lists.members[place]
-                            entry = state.indptr[v] + piece_size * first_piece(place, block, blocks)
-                            while entry < state.indptr[v + 1]:
-                                end = min(entry + piece_size, state.indptr[v + 1])
-                                add_inside(state, v, entry + thread, end, threads)
-                                entry += piece_size * blocks
-                        cuda.syncthreads()
-                    cuda.syncthreads()
+                for group in range(lists.classes):
+                    weigh_class(state, lists, offsets, group, np.int64(0), shared)
                 turn += 1
                 grid_barrier(work.arrived, turn * blocks)
-            for group in range(CLASSES):
+            joined = np.int64(0)
+            for group in range(lists.classes):
                 step = np.int64(sweep * CLASSES + group)
-                evaluate(state, lists, offsets, group, step, shared, work)
-                turn += 1
-                grid_barrier(work.arrived, turn * blocks)
-
-                begin = offsets[group * sizes_of_rows]
-                long = offsets[group * sizes_of_rows + hubs - 1]
-                first_hub = offsets[group * sizes_of_rows + hubs]
-                past = offsets[(group + 1) * sizes_of_rows]
-                if first_hub < past:
-                    evaluate_pieces(state, lists, offsets, group, shared, work)
+                turn = decide(state, lists, offsets, group, step, shared, work, turn)
+                joins = work.moved[step]
+                if joins > 0:
+                    join_class(state, lists, offsets, group, step + 1, shared)
                     turn += 1
                     grid_barrier(work.arrived, turn * blocks)
-                    evaluate_hubs(state, lists, offsets, group, step, shared, work)
-                    turn += 1
-                    grid_barrier(work.arrived, turn * blocks)
-                stamp, lane = step + 1, thread % lanes
-                joins = False
-                for place in range(begin + everywhere // lanes, long, all_threads // lanes):
-                    goal = lists.goals[place]
-                    if goal >= 0:
-                        v, joins = lists.members[place], True
-                        if lane == 0:
-                            join(state, v, goal)
-                        add_change(state, v, goal, stamp, state.indptr[v] + lane,
-                                   state.indptr[v + 1], lanes)  # fmt: skip
-                for place in range(long + block, first_hub, blocks):
-                    goal = lists.goals[place]
-                    if goal >= 0:
-                        v, joins = lists.members[place], True
-                        if thread == 0:
-                            join(state, v, goal)
-                        add_change(state, v, goal, stamp, state.indptr[v] + thread,
-                                   state.indptr[v + 1], threads)  # fmt: skip
-                for start in range(first_hub, past, threads):
-                    for item in range(own_hubs(state, lists, start, past, movers, shared)):
-                        place = shared.listed[item]
-                        v, goal, joins = lists.members[place], lists.goals[place], True
-                        piece = first_piece(place, block, blocks)
-                        if thread == 0 and piece == 0:
-                            join(state, v, goal)
-                        entry = state.indptr[v] + piece_size * piece
-                        while entry < state.indptr[v + 1]:
-                            end = min(entry + piece_size, state.indptr[v + 1])
-                            add_change(state, v, goal, stamp, entry + thread, end, threads)
-                            entry += piece_size * blocks
-                    cuda.syncthreads()
-                if joins:
-                    work.moved[sweep] = 1
-                turn += 1
-                grid_barrier(work.arrived, turn * blocks)
-            if load_fresh(work.moved, sweep) == 0:
+                joined += joins
+            if joined == 0:
                 break
 
     return kernel(
-        refine_parts, f"{weighted} {threads} {slots}",
+        refine_parts, f"{weighted} {threads} {gpu_classes.SLOTS}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
-from glp_rapids.communities.kernels.gpu_best import NOBODY
+from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
 from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.primitives import grid_barrier
 
 
 @functools.cache
 def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
-    """Make the functions of a class's steps: a goal, or -1, is written for each member.
+    """Make the function that writes a goal, or -1, for each member of a class.
 
-    The second and third are for hubs; the fourth lists hubs.
+    It returns the next barrier's turn, after which all blocks know how many go. Also the function
+    that lists hubs.
     """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
@@ -77,6 +79,8 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             size = hubs - 1 - reverse
             begin = offsets[group * sizes + size]
             end = offsets[group * sizes + size + 1]
+            if begin == end:
+                continue
             lanes = size_lanes(size)
             rows = threads // lanes
             which, lane = thread // lanes, thread % lanes
@@ -91,22 +95,23 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 start = begin + own_chunk * chunk
                 own_chunk += blocks
                 if thread == 0:
-                    shared.words[1] = 0
+                    shared.words[LISTED] = 0
                 cuda.syncthreads()
                 if thread < chunk and start + thread < end:
                     v = np.int64(lists.members[start + thread])
                     lists.goals[start + thread] = NOBODY
                     if wanted(v, state):
                         seen(v, state)
-                        listed = cuda.atomic.add(shared.words, 1, np.int32(1))
+                        listed = cuda.atomic.add(shared.words, LISTED, np.int32(1))
                         shared.listed[listed] = start + thread
                 cuda.syncthreads()
-                number = np.int64(shared.words[1])
+                number = np.int64(shared.words[LISTED])
                 if size == 0:
                     if thread < number:
                         place = shared.listed[thread]
                         v = np.int64(lists.members[place])
-                        settle(place, v, tiny_row(v, thread, shared, state), step, lists, state)
+                        goal = tiny_row(v, thread, shared, state)
+                        settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()
                     continue
                 for round_first in range(0, number, rows):
@@ -116,23 +121,28 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     clear(thread, shared)
                     if lane == 0:
                         shared.own[which] = 0
+                        shared.counts[which] = 0
                     cuda.syncthreads()
                     if v >= 0:
                         own = own_of(v, state)
                         for entry in range(state.indptr[v] + lane, state.indptr[v + 1], lanes):
                             label = entry_label(v, own, entry, state)
                             if label >= 0:
-                                add(
+                                slot = add(
                                     shared.keys, shared.low, shared.high, first, slots, slots,
                                     index_type(label), weight_at(entry, state),
                                 )  # fmt: skip
+                                if slot >= 0:
+                                    number_before = cuda.atomic.add(
+                                        shared.counts, which, np.int32(1)
+                                    )
+                                    shared.used[first + number_before] = slot
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     if v >= 0:
-                        for place in range(first + lane, first + slots, lanes):
+                        for use in range(lane, np.int64(shared.counts[which]), lanes):
+                            place = first + np.int64(shared.used[first + use])
                             label = np.int64(shared.keys[place])
-                            if label < 0:
-                                continue
                             weight = amount(shared.low, shared.high, place) * state.unit
                             if label == apart(own):
                                 shared.own[which] = weight
@@ -148,8 +158,33 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     if lane == 0 and v >= 0:
                         goal = goal_of(v, own, best, best_high, best_low, shared.own[which], state)
                         place = shared.listed[round_first + which]
-                        settle(place, v, goal, step, lists, state)
+                        settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()
                 cuda.syncthreads()
 
-    return evaluate, evaluate_pieces, evaluate_hubs, own_hubs
+    @cuda.jit(device=True)
+    def meet(step, shared, work, turn):
+        """Add up how many go, and wait for the other blocks; return the next turn."""
+        cuda.syncthreads()
+        going = np.int64(shared.words[GOING])
+        cuda.syncthreads()  # a compiler may have all threads read, whatever only one does with it
+        if cuda.threadIdx.x == 0 and going > 0:
+            cuda.atomic.add(work.moved, step, going)
+            shared.words[GOING] = 0
+        turn += 1
+        grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
+        return turn
+
+    @cuda.jit(device=True)
+    def decide(state, lists, offsets, group, step, shared, work, turn):
+        evaluate(state, lists, offsets, group, step, shared, work)
+        turn = meet(step, shared, work, turn)
+        if offsets[group * sizes + hubs] < offsets[(group + 1) * sizes]:
+            evaluate_pieces(state, lists, offsets, group, shared, work)
+            turn += 1
+            grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
+            evaluate_hubs(state, lists, offsets, group, step, shared, work)
+            turn = meet(step, shared, work, turn)
+        return turn
+
+    return decide, own_hubs

@@ -14,13 +14,16 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda
 
 EMPTY = -1
+ADDED, NO_ROOM = -1, -2
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 class TableFunctions(NamedTuple):
     """What `build` makes, compiled for the GPU."""
 
-    add: Any  # keys, low, high, first, slots, probes, label, weight -> whether there was room
+    # keys, low, high, first, slots, probes, label, weight -> the slot if it was taken for this,
+    # ADDED if it was there, or NO_ROOM
+    add: Any
     amount: Any  # low, high, place -> the sum there, to be multiplied by the unit
     include: Any  # low, high, place, weight: add to a slot that no other thread looks at
 
@@ -62,17 +65,17 @@ def build(weighted: bool, index_type: Any) -> TableFunctions:
     def add(keys, low, high, first, slots, probes, label, weight):
         slot = slot_of(label, slots)
         for _ in range(probes):
-            place = first + slot
+            place, taken = first + slot, np.int64(ADDED)
             found = keys[place]
             if found == empty:
                 found = cuda.atomic.cas(keys, place, empty, label)
                 if found == empty:
-                    found = label
+                    found, taken = label, slot
             if found == label:
                 add_to(low, high, place, weight)
-                return True
+                return taken
             slot = (slot + 1) & (slots - 1)
-        return False
+        return np.int64(NO_ROOM)
 
     @cuda.jit(device=True)
     def amount(low, high, place):

@@ -1,0 +1,26 @@
+"""Numbers of communities or parts: 0 .. k - 1, in the order of their first vertices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.propagation.results import renumbered
+
+Array = Any
+
+
+class Numbered(NamedTuple):
+    """Of every vertex the number of its community, and of each community the first vertex."""
+
+    numbers: Array
+    first: Array
+
+
+def numbered(labels: np.ndarray) -> Numbered:
+    """Number communities on the host."""
+    numbers = renumbered(labels)
+    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
+    first[numbers[::-1]] = np.arange(numbers.size - 1, -1, -1)  # the last that is written stays
+    return Numbered(numbers, first)
