@@ -154,7 +154,7 @@ def estimate_memory(
                   way  device_bytes   fits
     0           plain  152390000000  False
     1          packed   83800000000   True
-    2  streamed plain  122090106880   True
+    2  streamed plain  122090103296   True
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         known = ", ".join(map(repr, ALGORITHMS))

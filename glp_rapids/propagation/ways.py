@@ -42,8 +42,8 @@ TRIED = {
     ("gpu", "compressed"): ("packed",),
 }
 # What a graph in host memory can go on a GPU that it is streamed to, by the form of its rows.
-# Packed lists wait ("compressed": "streamed packed"): their engine agreed on a GPU with an update
-# of classes that is now another one.
+# Packed lists wait ("compressed": "streamed packed"): their engine agreed on a GPU with rules
+# of a sweep (`schedule`) that are now others.
 STREAMED_TO_GPU = {"plain": "streamed plain"}
 ASKED_FOR = {("cpu", "plain"): ("packed", "streamed packed"), ("cpu", "compressed"): ("plain",)}
 

@@ -141,14 +141,14 @@ def build(
     )
     evaluate, load_classes = evaluation.evaluate, evaluation.load_classes
     fill = fetch.build(np.uint32 if packed else index_type, weight_type, packed)
-    activation = update.build_activate(bounds_apart if apart else bounds_of_position)
+    activate_readers = update.build_activate(bounds_apart if apart else bounds_of_position)
     entries_of_packed, classes, scale = 1, 1, 1
     if packed:
-        activation = streamed_packed.build_activate(decoding, target)
+        activate_readers = streamed_packed.build_activate(decoding, target)
         entries_of_packed, classes = WARPS * read_packed.SEGMENT, packed_numbers.ENTRIES
         scale = streamed_packed.WORD
     update_group = update.build(
-        compiled, index_type, activation, buffered=True, by_position=not apart
+        compiled, index_type, activate_readers, buffered=True, by_position=not apart
     )
     State = compiled.state_type
     _, vote_type, score_type = functions.types

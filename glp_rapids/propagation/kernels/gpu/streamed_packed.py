@@ -24,9 +24,7 @@ from glp_rapids.propagation.kernels.gpu.decode_buffer import (
     build_list_of,
     build_sink_of,
 )
-from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, THREADS
-from glp_rapids.propagation.kernels.gpu.update import Activation
-from glp_rapids.propagation.kernels.gpu.votes import ALL
+from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 
 WORD = 32  # bits
 
@@ -47,7 +45,7 @@ class PackedReaders(NamedTuple):
     counts: Any  # whether they are read over the bus
 
 
-def build_activate(decoding: Decoding, target: Target) -> Activation:
+def build_activate(decoding: Decoding, target: Target) -> Any:
     """Make what activates the readers of vertices that changed."""
     sink_of, list_of = build_sink_of(decoding.ordered), build_list_of(decoding.ordered)
     functions = unordered.build(
@@ -78,11 +76,11 @@ def build_activate(decoding: Decoding, target: Target) -> Activation:
         return True
 
     @cuda.jit(device=True)
-    def activate_parts(slack, readers, position, first, step):
-        """Activate who is in a list of several parts, by every step-th of them."""
+    def activate_parts(slack, readers, position):
+        """Activate who is in a list of several parts; all threads of a block call this."""
         place, degree, bit = begin(readers, position)
         segment = readers.settings.segment
-        part = first
+        part = np.int64(cuda.threadIdx.x)
         while part * segment < degree:
             read_part(
                 readers.words, readers.tables,
@@ -90,37 +88,21 @@ def build_activate(decoding: Decoding, target: Target) -> Activation:
                 min(segment, degree - part * segment), readers.settings,
                 sink_of(slack, readers), ZERO,
             )  # fmt: skip
-            part += step
+            part += THREADS
 
     @cuda.jit(device=True)
-    def tell(run, readers, shared, position, differs):
-        """Activate who reads the label of a position's vertex, if that differs."""
-        queue = shared.readers
-        left = differs and not activate_list(run.slack, readers, position)
-        if left:
+    def activate_readers(run, readers, shared, position, differs):
+        """Activate who reads the label of a position's vertex, if that differs; a block calls."""
+        slack, queue = run.slack, shared.readers
+        if cuda.threadIdx.x == 0:
+            queue.number[0] = 0
+        cuda.syncthreads()
+        if differs and not activate_list(slack, readers, position):
             place = cuda.atomic.add(queue.number, 0, np.int32(1))
-            if place < THREADS:
-                queue.first[place] = np.int64(position)
-                left = False
-        cuda.syncwarp()
-        by_warp = cuda.ballot_sync(ALL, left)
-        while by_warp != 0:
-            source = np.int32(cuda.ffs(by_warp) - 1)
-            by_warp &= np.uint32(by_warp - np.uint32(1))
-            activate_parts(
-                run.slack, readers, np.int64(cuda.shfl_sync(ALL, position, source)),
-                np.int64(cuda.laneid), np.int64(LANES),
-            )  # fmt: skip
-
-    @cuda.jit(device=True)
-    def tell_rest(run, readers, shared):
-        """Activate who reads the labels of positions that warps left to the block."""
-        queue = shared.readers
+            queue.first[place] = np.int64(position)
         cuda.syncthreads()
-        for i in range(min(queue.number[0], THREADS)):
-            activate_parts(
-                run.slack, readers, queue.first[i], np.int64(cuda.threadIdx.x), np.int64(THREADS)
-            )
+        for i in range(queue.number[0]):
+            activate_parts(slack, readers, queue.first[i])
         cuda.syncthreads()
 
-    return Activation(tell, tell_rest)
+    return activate_readers
