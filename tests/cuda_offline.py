@@ -8,7 +8,12 @@ from numba import cuda, typeof
 
 from glp_rapids.jit import cuda as cuda_target
 from glp_rapids.propagation.baselines import engine as baselines
-from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed
+from glp_rapids.propagation.engines import (
+    gpu,
+    gpu_compressed,
+    gpu_streamed,
+    gpu_streamed_packed,
+)
 from glp_rapids.propagation.kernels.gpu import shared_memory
 
 
@@ -49,7 +54,7 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in (gpu, gpu_compressed, gpu_streamed, baselines):
+    for engine in (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, baselines):
         monkeypatch.setattr(engine, "bound", lambda array: array)
     for engine in (gpu, gpu_streamed, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)

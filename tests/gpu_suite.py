@@ -44,6 +44,8 @@ PARTS = {
         "networkx_backend", "window", "window_clock",
     ],
 }  # fmt: skip
+# Whose tests say what they compile: one process compiles a kernel, for all tests that have it.
+SAY_THEIR_KERNELS = ("streamed",)
 # Processes that share one GPU; two threads each, as there are CPU cores for no more.
 OPTIONS = ["-m", "gpu", "-n", "14", "--dist", "worksteal", "-p", "no:cacheprovider",
            "-p", "no:benchmark"]  # fmt: skip
@@ -60,7 +62,8 @@ def main(*arguments):
     failed = []
     for part in parts or PARTS:
         print(f"=== {part}", flush=True)
-        command = [sys.executable, "-m", "pytest", *OPTIONS, *others, *files_of(part)]
+        grouped = ["--dist", "loadgroup"] if part in SAY_THEIR_KERNELS else []
+        command = [sys.executable, "-m", "pytest", *OPTIONS, *grouped, *others, *files_of(part)]
         if subprocess.run(command, env=environment, cwd=HERE.parent).returncode:
             failed.append(part)
     return f"failed: {', '.join(failed)}" if failed else 0

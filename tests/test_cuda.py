@@ -217,3 +217,11 @@ def test_the_kernel_of_a_rank_compiles(monkeypatch, run, weighted, capability):
     assert [name for name, _ in ptx] == ["propagate_part"]
     assert_target(ptx, capability)
     assert not any("fma.rn" in code for code in ptx.values())
+
+
+@pytest.mark.exhaustive
+def test_the_streamed_kernels_compile_for_packed_lists(monkeypatch):
+    graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
+    monkeypatch.setitem(RUNS, "classic", partial(RUNS["classic"], way="streamed packed"))
+    ptx = compile_run(monkeypatch, "classic", graph, (9, 0), strategies=["auto"])
+    assert [name for name, _ in ptx].count("propagate_strips") == 1

@@ -3,12 +3,16 @@
 import argparse
 import json
 import re
+from contextlib import nullcontext
 from functools import partial
+from itertools import chain, product
+from types import SimpleNamespace
 
 import graphs
 import numpy as np
 import pandas as pd
 import pytest
+from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import PROGRAMS
@@ -23,63 +27,162 @@ from test_memory_limit import (
     reported,
 )
 
-from glp_rapids import Graph, as_graph, bench, compress, label_propagation
+from glp_rapids import Graph, as_graph, bench, compress, estimate_memory, label_propagation
 from glp_rapids.device import memory_free
+from glp_rapids.jit.cuda import DeviceArray, gpu_target
 from glp_rapids.propagation import call, memory, ways
-from glp_rapids.propagation.engines import gpu_streamed
+from glp_rapids.propagation import run as run_of_programs
+from glp_rapids.propagation.engines import (
+    gpu,
+    gpu_streamed,
+    gpu_streamed_packed,
+    packed_strips,
+)
+from glp_rapids.propagation.gpu_memory import bytes_on_gpu
+from glp_rapids.propagation.kernels.gpu import packed_numbers, votes, warp_reductions
 from glp_rapids.propagation.memory import budget_of, bytes_of_csr, gpu_bytes_of
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.variants.classic import Classic
 
-needs_gpu = pytest.mark.gpu
+
+def needs_gpu(test):
+    """Mark a test that compiles no kernel but that of plain votes; one process runs all these."""
+    return pytest.mark.xdist_group("classic unit")(pytest.mark.gpu(test))
+
+
 STREAMED = {"device": "gpu", "way": "streamed plain"}
 # Every strip is copied as a whole, or fetched row by row, or what the census says; or classes are.
 CHOICES = {"copied": 0.0, "fetched": np.inf, "chosen": gpu_streamed.SPARSE, "classes": np.inf}
 
+# A kernel is compiled, for some 20 seconds, for each program, each type of weights, and for readers
+# apart from rows. Items say which they compile, so that with `--dist loadgroup` one process does.
+WEIGHTED = {
+    "integers": ["multi-edges kept", "integer weights"],
+    "doubles": ["weighted", "zero weights", "uneven weights"],
+    "floats": ["float32 weights"],
+    "directed": ["directed", "directed reciprocal", "directed star"],
+    "directed doubles": ["directed weighted"],
+    "directed integers": ["directed kept"],
+}
+UNIT = [name for name in graphs.GRAPHS if name not in {*chain(*WEIGHTED.values())}]
+BY_KERNEL = {"unit": UNIT, **WEIGHTED}
+OF_KERNEL = {"classic": ("classic", "synchronous"), "layered": ("layered", "ordering")}
+# Every program, every kind of kernel: whose votes have weights, who wakes whom, is all they share.
+KEPT = [
+    *[("classic", "unit"), ("classic", "doubles"), ("classic", "directed"), ("layered", "unit")],
+    *[("speakers", "directed"), ("seeded", "doubles"), ("wavering", "directed")],
+    ("counting", "directed doubles"),
+]
 
-@pytest.fixture(params=CHOICES)
-def short_strips(request, monkeypatch):
+
+def by_kernel(names, programs):
+    """Cases of programs and kernels, of which some come by default."""
+    cases = [("classic", kernel) for kernel in BY_KERNEL if "classic" in programs]
+    others = ["unit", "doubles", "directed", "directed doubles"]
+    cases += product([program for program in programs if program != "classic"], others)
+    params = []
+    for case in cases:
+        marks = [pytest.mark.gpu, pytest.mark.xdist_group(" ".join(case))]
+        marks += [] if case in KEPT else [pytest.mark.exhaustive]
+        params.append(pytest.param(*case, marks=marks))
+    return pytest.mark.parametrize(names, params)
+
+
+def in_strips_of_a_row(choice, patch):
     """Let a strip hold the longest row and no more."""
-    monkeypatch.setattr(gpu_streamed, "MOST", 1)
-    monkeypatch.setattr(gpu_streamed, "LEAST", 1)
-    if request.param != "classes":
-        monkeypatch.setattr(gpu_streamed, "MOST_OF_CLASS", 1)
-    monkeypatch.setattr(gpu_streamed, "SPARSE", CHOICES[request.param])
-    return request.param
+    patch.setattr(gpu_streamed, "MOST", 1)
+    patch.setattr(gpu_streamed, "LEAST", 1)
+    if choice != "classes":
+        patch.setattr(gpu_streamed, "MOST_OF_CLASS", 1)
+    patch.setattr(gpu_streamed, "SPARSE", CHOICES[choice])
+
+
+def assert_streamed_alike(program, name, directions, packed=False):
+    graph, run = as_graph(**graphs.GRAPHS[name](), device="cpu"), EVERY[program]
+    given, way = graph, "streamed plain"
+    if packed:
+        given = compress(graph, "packed", segment=128, device="cpu")
+        way = "streamed packed"
+    for direction in directions(graph):
+        expected = run(graph, direction=direction, device="cpu")
+        for choice in CHOICES:
+            print(program, name, direction, choice)
+            with pytest.MonkeyPatch.context() as patch:
+                in_strips_of_a_row(choice, patch)
+                found = run(given, direction=direction, device="gpu", way=way)
+            assert_same(found, expected)
+            if program != "ordering":
+                report = reported(found)
+                assert (report["way"], report["device"]) == (way, "gpu")
 
 
 # ---------------------------------------------------------------- the same answer
 
 
-@needs_gpu
-@pytest.mark.parametrize("name", graphs.GRAPHS)
-def test_any_graph_in_strips_of_a_row(short_strips, name):
-    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
-    for direction in directions(graph):
-        expected = label_propagation(graph, direction=direction, device="cpu")
-        found = label_propagation(graph, direction=direction, **STREAMED)
-        assert_same(found, expected)
-        report = found.attrs["glp"]
-        assert (report["way"], report["device"]) == ("streamed plain", "gpu")
+@by_kernel("program, kernel", ["classic", "layered", "speakers", "seeded", "counting", "wavering"])
+def test_any_program_on_any_graph_in_strips_of_a_row(program, kernel):
+    names, both = BY_KERNEL[kernel], slice(None)
+    if program != "classic":
+        names, both = [name for name in names if name in SELECTED], slice(2)
+    for name in names:
+        for same in OF_KERNEL.get(program, (program,)):
+            assert_streamed_alike(same, name, lambda graph: directions(graph)[both])
+
+
+@pytest.fixture
+def packed_lists_too(monkeypatch):
+    """Let packed lists be streamed to a GPU, as the table of ways does not yet."""
+    monkeypatch.setitem(ways.STREAMED_TO_GPU, "compressed", "streamed packed")
+
+
+@pytest.mark.gpu
+@pytest.mark.xdist_group("packed")
+def test_packed_lists_in_strips_of_a_row(packed_lists_too):
+    for name in UNIT:
+        for same in OF_KERNEL["classic"]:
+            assert_streamed_alike(same, name, directions, packed=True)
 
 
 @needs_gpu
-@pytest.mark.parametrize("program", EVERY)
-@pytest.mark.parametrize("name", SELECTED)
-def test_any_program_in_strips_of_a_row(short_strips, name, program):
-    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
-    for direction in directions(graph):
-        expected = EVERY[program](graph, direction=direction, device="cpu")
-        found = EVERY[program](graph, direction=direction, **STREAMED)
-        assert_same(found, expected)
-        if program != "ordering":
-            assert reported(found)["way"] == "streamed plain"
+def test_packed_lists_that_have_not_run_on_a_gpu_are_not_streamed(packed_lists_too):
+    graph, way = large(), {"device": "gpu", "way": "streamed packed"}
+    packed = compress(graph, "packed", segment=128, device="cpu")
+    for program in ("layered", "speakers", "counting"):
+        with pytest.raises(MemoryError, match="only by label_propagation"):
+            EVERY[program](packed, **way)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_packed_lists_are_laid_out_bit_for_bit(ordered):
+    graph = large(3_000, 60_000)
+    order = np.random.default_rng(1).permutation(3_000) if ordered else None
+    rows = compress(graph, "packed", order=order, segment=128, device="cpu").rows("out")
+    laid_out = packed_strips.laid_out(rows, 4, graph.id_words(), ([0, 32, 128], [2, 1, 0]), np)
+    bits, moved = (
+        np.unpackbits(words.view(np.uint8), bitorder="little")
+        for words in (rows.lists.words, laid_out.entries.array)
+    )
+    ends = np.append(rows.lists.offsets[1:], rows.lists.stream_bits)
+    assert np.array_equal(np.sort(laid_out.vertices), np.flatnonzero(graph.degree))
+    assert laid_out.number_of_entries == graph.number_of_edges
+    for position, vertex in enumerate(laid_out.vertices.tolist()):
+        place = vertex if rows.order is None else int(rows.place[vertex])
+        start = 32 * int(laid_out.starts[position])
+        listed = bits[int(rows.lists.offsets[place]) : ends[place]]
+        (degree,) = packed_numbers.behind_degrees(rows.lists.tables, graph.degree[[vertex]], np)
+        listed = listed[degree:]
+        assert np.array_equal(moved[start : start + listed.size], listed)
+        assert 32 * int(laid_out.starts[position + 1]) - start < listed.size + 32
 
 
 @needs_gpu
+@pytest.mark.parametrize("weighted", [False, *exhaustive(True)])
 @settings(max_examples=10)
 @given(graphs.edge_frames(), st.integers(0, 9), st.sampled_from(["semi", "sync"]), st.data())
-def test_drawn_graphs(edges, seed, update, draw):
+def test_drawn_graphs(weighted, edges, seed, update, draw):
+    if not weighted:  # each type of weights has a kernel of its own, and so have directed graphs
+        edges = {**edges, "directed": False, "multigraph": "merge"}
+        edges.pop("weight", None)
     graph = as_graph(**edges, device="cpu")
     options = {"seed": seed, "update": update, "skip_inactive": draw.draw(st.booleans())}
     with pytest.MonkeyPatch.context() as patch:
@@ -93,12 +196,13 @@ def test_drawn_graphs(edges, seed, update, draw):
 # ---------------------------------------------------------------- the limit
 
 
-@needs_gpu
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(("weighted", "directed"), [(False, False), (True, True)])
-def test_a_limit_holds(program, weighted, directed, monkeypatch):
-    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 14)
-    monkeypatch.setattr(gpu_streamed, "LEAST", 1 << 12)
+@by_kernel("program, kernel", PROGRAMS)
+def test_a_limit_holds(program, kernel, monkeypatch):
+    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 17)
+    monkeypatch.setattr(gpu_streamed, "LEAST", 1 << 15)
+    weighted, directed = kernel.endswith("doubles"), kernel.startswith("directed")
+    if kernel.endswith(("floats", "integers")):
+        pytest.skip("of weights the type is all that differs")
     graph = large(40_000, 1_000_000, weighted=weighted, directed=directed)
     run = PROGRAMS[program]
     expected = run(bare(graph), device="cpu")
@@ -271,7 +375,7 @@ def on_gpu(graph):
     return OnGpu(graph.indptr, graph.indices, graph.weights, graph.directed, graph.vertices)
 
 
-def test_who_is_built_in_host_memory():
+def test_who_is_built_in_host_memory(packed_lists_too):
     graph, limited = large(), Options(memory_limit=1 << 20)
     # columns of a frame are its attributes, too
     frame = pd.DataFrame({"src": [0], "dst": [1], "device": ["gpu"], "scheme": ["packed"]})
@@ -282,7 +386,17 @@ def test_who_is_built_in_host_memory():
         assert not call._may_stream(on_gpu(graph), "gpu", options)
         assert not call._may_stream((graph.indices, on_gpu(graph)), "gpu", options)
     assert not call._may_stream(graph, "gpu", Options(strategy="sort"))
-    assert not call._may_stream(compress(graph, device="cpu"), "gpu", limited)
+    packed = compress(graph, "packed", segment=128, device="cpu")
+    assert call._may_stream(packed, "gpu", limited)
+    assert not call._may_stream(packed, "gpu", Options(way="streamed plain"))
+    assert not call._may_stream(graph, "gpu", Options(way="streamed packed"))
+    for other in (
+        compress(graph, "cgr", device="cpu"),
+        compress(graph, "packed", order="degree", device="cpu"),
+        compress(large(directed=True), "packed", device="cpu"),
+        compress(large(weighted=True), "packed", device="cpu"),
+    ):
+        assert not call._may_stream(other, "gpu", limited)
 
 
 @pytest.mark.parametrize("limited", [False, True])
@@ -301,6 +415,94 @@ def test_what_others_hold_counts(monkeypatch, free, limited):
         assert (made is graph) == (free == 0)
     elif free is None:  # another allocator: only an error tells
         assert call._fits(1 << 60)
+
+
+class Planned(Exception):
+    """An engine is made, and would begin."""
+
+
+def planned(monkeypatch, graph, program, options):
+    """Give what an engine on a GPU says that a run will take, and whether rows are hubs there."""
+
+    def start(engine):
+        raise Planned(engine._predicted, int(engine._workspace.plan.number_of_hubs))
+
+    def kernels(engine):
+        index_type = engine._workload.rows.index_dtype.type
+        return None, None, votes.build(engine._compiled, index_type, gpu_target())
+
+    monkeypatch.setattr(warp_reductions.instructions, "reduces_lanes", lambda: True)
+    for module in (gpu, gpu_streamed):
+        monkeypatch.setattr(module, "multiprocessors", lambda: 132)
+    for module in (gpu, gpu_streamed, gpu_streamed_packed):
+        monkeypatch.setattr(module, "bound", lambda array: array)
+    monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "_kernels", kernels)
+    monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "start", start)
+    monkeypatch.setattr(run_of_programs, "module_on", lambda device: np)
+    monkeypatch.setattr(run_of_programs, "to_device", lambda array, device: array)
+    monkeypatch.setattr(run_of_programs, "watched", lambda device: nullcontext())
+    monkeypatch.setattr(memory, "free_on_gpu", lambda: None)
+    with pytest.raises(Planned) as found:
+        run_of_programs.run(graph, program, options)
+    predicted, hubs = found.value.args
+    item = graph.index_dtype.itemsize
+    state = graph.number_of_vertices * (item + program._bytes_a_vertex(graph.index_dtype))
+    return state + predicted, hubs
+
+
+@pytest.mark.parametrize(
+    ("share", "way"),
+    [*product([0, 30, 90, 200], ["streamed plain"]), (10, "streamed packed")],
+)
+def test_an_estimate_is_what_an_engine_says(monkeypatch, packed_lists_too, share, way):
+    step = 1 if share == 90 else 7  # ids without a gap, or whose words are kept
+    edges = step * np.array(graphs.power_law_pairs(30_000, 1_000_000, 3)).T
+    weights = (np.ones(edges.shape[1]),) if share == 30 else ()
+    graph = as_graph((*edges, *weights), vertices=step * np.arange(30_000), device="cpu")
+    limit = 30_000 * 45 + 1_000_000 + bytes_of_csr(graph) * share // 100
+    bits = None
+    if way == "streamed packed":
+        graph = compress(graph, "packed", segment=128, device="cpu")
+    else:
+        bits = 8
+    estimates = estimate_memory(graph, device="gpu", memory_limit=limit, bits_per_entry=bits)
+    estimated = estimates.set_index("way")["device_bytes"][way]
+    options = Options(streams_to="gpu", memory_limit=limit)
+    predicted, hubs = planned(monkeypatch, graph, Classic(), options)
+    assert hubs
+    assert predicted <= limit
+    assert abs(estimated - predicted) <= 0.05 * predicted, (estimated, predicted)
+
+
+class OnDevice(np.ndarray):
+    """An array that says where its memory is, as CuPy's do."""
+
+    @property
+    def data(self):
+        whole = self if self.base is None or not isinstance(self.base, OnDevice) else self.base
+        return SimpleNamespace(mem=SimpleNamespace(ptr=whole.ctypes.data, size=whole.nbytes))
+
+
+def test_what_an_earlier_call_left_on_the_gpu_is_free_for_the_next(monkeypatch):
+    graph = large()
+    indptr, indices, workspace = (
+        np.zeros(size, np.uint8).view(OnDevice) for size in (30_000, 900_000, 70_000)
+    )
+    moved = Graph(indptr, indices, None, False, graph.vertices)
+    moved._derived["kept"] = {"run": (workspace[:5], DeviceArray.__new__(DeviceArray))}
+    bound = moved._derived["kept"]["run"][1]
+    bound.array, bound.kind, bound.words, bound._numba_type_ = workspace[5:], "", (), None
+    graph._derived["gpu"] = moved
+    assert bytes_on_gpu(moved) == 1_000_000
+    monkeypatch.setattr(call, "LITTLE", 0)
+    monkeypatch.setattr(call, "choose", lambda device: "gpu")
+    monkeypatch.setattr(Graph, "to", lambda graph, device: graph if device == "cpu" else moved)
+    for limit in ({}, {"memory_limit": "1GB"}):
+        for enough in (0, 1):
+            free = gpu_bytes_of(graph) - 1_000_001 + enough
+            monkeypatch.setattr(call, "free_on_gpu", lambda free=free: free)
+            monkeypatch.setattr(Options, "check_limit", lambda *_: None)
+            assert (call.prepare(graph, limit)[1].streams_to is None) == bool(enough)
 
 
 def test_a_limit_is_what_is_free_at_the_most(monkeypatch):

@@ -1,5 +1,8 @@
 """Cores, trusses and triangles of the whole graph, beside the twins and other libraries."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +23,7 @@ from glp_rapids import (
     triangle_count,
     trussness,
 )
+from glp_rapids.cohesion import memory as whole_memory
 from glp_rapids.cohesion.kernels import cpu
 
 FUNCTIONS = {
@@ -270,3 +274,26 @@ def test_all_engines_of_a_graph_on_a_cpu_share_one_orientation(monkeypatch):
     structural_diversity(graph, 2, "truss")
     triangle_count(graph)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_what_does_not_fit_is_refused_with_the_bytes_it_lacks(limited, monkeypatch):
+    source, destination = np.random.default_rng(1).integers(0, 300, (2, 4000))
+    given = as_graph((source, destination), device="cpu")
+    monkeypatch.setattr(whole_memory, "LITTLE", 0)
+    for name, call in FUNCTIONS.items():
+        graph = replace(given, _derived={})
+        said = rf"([\d,]+) too little for {name} of its 300 vertices"
+        limit = {"memory_limit": 1_000} if limited else {}
+        monkeypatch.setattr(whole_memory, "memory_free", lambda device: 1_000)
+        with pytest.raises(MemoryError, match=said) as error:
+            call(graph, **limit)
+        enough = 1_000 + int(re.search(said, str(error.value))[1].replace(",", ""))
+        monkeypatch.setattr(whole_memory, "memory_free", lambda device, free=enough: free)
+        call(graph, **({"memory_limit": enough} if limited else {}))
+        with pytest.raises(ValueError, match="memory_limit must be"):
+            call(graph, memory_limit="40XB")
+    if not limited:
+        monkeypatch.setattr(whole_memory, "memory_free", lambda device: 1_000)
+        with pytest.raises(MemoryError, match="too little for structural_diversity"):
+            structural_diversity(replace(given, _derived={}), 2)

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 @guarded
-def core_number(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
+def core_number(
+    graph: Any, *, symmetrize: bool = False,
+    memory_limit: int | str | None = None, **edges: Unpack[EdgeOptions],
+) -> Frame:  # fmt: skip
     """Find the core number of every vertex: the largest k for which it is in the k-core.
 
     The k-core is the largest subgraph in which every vertex has at least k neighbours.
@@ -27,6 +30,9 @@ def core_number(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOpt
         Anything that `as_graph` takes. Self-loops, duplicates and weights don't matter.
     symmetrize : bool, default False
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "8GB", that the call may take, the graph included; None: what is
+        free. What takes more is refused before it begins, by figures from above.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -42,6 +48,8 @@ def core_number(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOpt
         If the graph is directed and ``symmetrize`` is not set.
     TypeError
         If an argument is of another type than described.
+    MemoryError
+        If that takes more than ``memory_limit``, or than is free; it says by how much.
 
     Notes
     -----
@@ -59,14 +67,15 @@ def core_number(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOpt
     2       2            2
     3       3            1
     """
-    whole = WholeGraph(graph, symmetrize, edges)
+    whole = WholeGraph("core_number", graph, symmetrize, memory_limit, edges)
     return whole.reported(whole.graph.frame({"core_number": _core_number(whole)}))
 
 
 @guarded
 def k_core(
-    graph: Any, k: int | None = None, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]
-) -> Frame:
+    graph: Any, k: int | None = None, *, symmetrize: bool = False,
+    memory_limit: int | str | None = None, **edges: Unpack[EdgeOptions],
+) -> Frame:  # fmt: skip
     """Extract the edges of the k-core, the largest subgraph of vertices with k neighbours or more.
 
     Parameters
@@ -77,6 +86,9 @@ def k_core(
         At least 0. None: the largest for which there is one, the main core.
     symmetrize : bool, default False
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "8GB", that the call may take, the graph included; None: what is
+        free. What takes more is refused before it begins, by figures from above.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -94,6 +106,8 @@ def k_core(
         If ``k`` is negative, or the graph is directed and ``symmetrize`` is not set.
     TypeError
         If an argument is of another type than described.
+    MemoryError
+        If that takes more than ``memory_limit``, or than is free; it says by how much.
 
     Notes
     -----
@@ -112,7 +126,7 @@ def k_core(
     """
     if k is not None:
         check_integer("k", k, 0)
-    whole = WholeGraph(graph, symmetrize, edges)
+    whole = WholeGraph("k_core", graph, symmetrize, memory_limit, edges)
     if k is None:
         number = _core_number(whole)
         k = int(number.max()) if number.size else 0

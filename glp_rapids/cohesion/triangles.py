@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 @guarded
-def triangle_count(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
+def triangle_count(
+    graph: Any, *, symmetrize: bool = False,
+    memory_limit: int | str | None = None, **edges: Unpack[EdgeOptions],
+) -> Frame:  # fmt: skip
     """Count the triangles that every vertex is a corner of.
 
     Parameters
@@ -24,6 +27,9 @@ def triangle_count(graph: Any, *, symmetrize: bool = False, **edges: Unpack[Edge
         Anything that `as_graph` takes. Self-loops, duplicates and weights don't matter.
     symmetrize : bool, default False
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "8GB", that the call may take, the graph included; None: what is
+        free. What takes more is refused before it begins, by figures from above.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -40,6 +46,8 @@ def triangle_count(graph: Any, *, symmetrize: bool = False, **edges: Unpack[Edge
         If the graph is directed and ``symmetrize`` is not set.
     TypeError
         If an argument is of another type than described.
+    MemoryError
+        If that takes more than ``memory_limit``, or than is free; it says by how much.
 
     Notes
     -----
@@ -57,7 +65,7 @@ def triangle_count(graph: Any, *, symmetrize: bool = False, **edges: Unpack[Edge
     2       2       1
     3       3       0
     """
-    whole = WholeGraph(graph, symmetrize, edges)
+    whole = WholeGraph("triangle_count", graph, symmetrize, memory_limit, edges)
     counts = whole.xp.zeros(whole.graph.number_of_vertices, dtype=np.int64)
     if whole.csr.indices.size:
         counts = whole.engine.triangle_counts()

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 @guarded
-def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
+def trussness(
+    graph: Any, *, symmetrize: bool = False,
+    memory_limit: int | str | None = None, **edges: Unpack[EdgeOptions],
+) -> Frame:  # fmt: skip
     """Find the trussness of every edge: the largest k for which it is in the k-truss.
 
     The k-truss is the largest subgraph every edge of which is in at least k - 2 of its triangles.
@@ -27,6 +30,9 @@ def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptio
         Anything that `as_graph` takes. Self-loops, duplicates and weights don't matter.
     symmetrize : bool, default False
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "8GB", that the call may take, the graph included; None: what is
+        free. What takes more is refused before it begins, by figures from above.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -43,6 +49,8 @@ def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptio
         If the graph is directed and ``symmetrize`` is not set.
     TypeError
         If an argument is of another type than described.
+    MemoryError
+        If that takes more than ``memory_limit``, or than is free; it says by how much.
 
     Notes
     -----
@@ -60,7 +68,7 @@ def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptio
     2    1    2          3
     3    2    3          2
     """
-    whole = WholeGraph(graph, symmetrize, edges)
+    whole = WholeGraph("trussness", graph, symmetrize, memory_limit, edges)
     found = whole.xp.empty(0, dtype=np.int32)
     if whole.csr.indices.size:
         found = whole.engine.trussness(once=True)
@@ -68,7 +76,10 @@ def trussness(graph: Any, *, symmetrize: bool = False, **edges: Unpack[EdgeOptio
 
 
 @guarded
-def k_truss(graph: Any, k: int, *, symmetrize: bool = False, **edges: Unpack[EdgeOptions]) -> Frame:
+def k_truss(
+    graph: Any, k: int, *, symmetrize: bool = False,
+    memory_limit: int | str | None = None, **edges: Unpack[EdgeOptions],
+) -> Frame:  # fmt: skip
     """Extract the edges of the k-truss, every one in at least k - 2 of its triangles.
 
     Parameters
@@ -79,6 +90,9 @@ def k_truss(graph: Any, k: int, *, symmetrize: bool = False, **edges: Unpack[Edg
         At least 2; the 2-truss is the whole graph.
     symmetrize : bool, default False
         Take the edges of a directed graph as undirected ones. Without it such a graph is refused.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "8GB", that the call may take, the graph included; None: what is
+        free. What takes more is refused before it begins, by figures from above.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -95,6 +109,8 @@ def k_truss(graph: Any, k: int, *, symmetrize: bool = False, **edges: Unpack[Edg
         If ``k`` is below 2, or the graph is directed and ``symmetrize`` is not set.
     TypeError
         If an argument is of another type than described.
+    MemoryError
+        If that takes more than ``memory_limit``, or than is free; it says by how much.
 
     Notes
     -----
@@ -112,7 +128,7 @@ def k_truss(graph: Any, k: int, *, symmetrize: bool = False, **edges: Unpack[Edg
     2    1    2
     """
     check_integer("k", k, 2)
-    whole = WholeGraph(graph, symmetrize, edges)
+    whole = WholeGraph("k_truss", graph, symmetrize, memory_limit, edges)
     if k <= 2 or not whole.csr.indices.size:  # every edge, or none
         frame = whole.edge_frame(weighted=True)
     else:

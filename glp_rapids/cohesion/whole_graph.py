@@ -6,6 +6,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from glp_rapids.cohesion.engines import engine_for
+from glp_rapids.cohesion.memory import check_memory
+from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import array_module, memory_in_use
 from glp_rapids.frames.kinds import set_attributes, to_frame
 from glp_rapids.graph.simple import simple, weights
@@ -23,8 +25,13 @@ Array = Any
 class WholeGraph:
     """One call: the graph, its simple CSR and an engine for it, and the frame that comes out."""
 
-    def __init__(self, graph: Any, symmetrize: bool, edges: EdgeOptions) -> None:
+    def __init__(
+        self, function: str, graph: Any, symmetrize: bool, memory_limit: int | str | None,
+        edges: EdgeOptions,
+    ) -> None:  # fmt: skip
+        limit = as_bytes("memory_limit", memory_limit)
         self.graph: Graph = as_graph(graph, **edges)
+        check_memory(function, self.graph, limit)
         self._begin = time.perf_counter()
         self.csr: CSR = simple(self.graph, symmetrize)
         self.engine = engine_for(self.graph, self.csr)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from glp_rapids.cohesion.memory import check_memory
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_progress, check_truth
 from glp_rapids.common.progress import Progress, reporting
@@ -99,7 +100,8 @@ def structural_diversity(
     TypeError
         If an argument is of another type than described.
     MemoryError
-        If a single ego-network is too large for ``memory_limit``.
+        If a single ego-network is too large for ``memory_limit``, or what the whole graph takes
+        besides does not fit; it says by how much.
 
     Notes
     -----
@@ -135,6 +137,7 @@ def structural_diversity(
     graph = as_graph(graph, **edges)
     begin = time.perf_counter()
     devices = check_devices(devices, graph)
+    check_memory("structural_diversity", graph, None)
     csr = simple(graph, symmetrize)
     everyone = _everyone(graph)
     with _counting(progress, everyone.size) as tell:
@@ -247,6 +250,7 @@ def top_structural_diversity(
     graph = as_graph(graph, **edges)
     begin = time.perf_counter()
     devices = check_devices(devices, graph)
+    check_memory("structural_diversity", graph, None)
     number_of_vertices = graph.number_of_vertices
     if t > number_of_vertices:
         raise ValueError(f"t must be at most {number_of_vertices}, the number of vertices, not {t}")

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from glp_rapids.device import choose, free_on_gpu, gpu_of, release
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.multigpu.devices import kind_of
-from glp_rapids.propagation.memory import LITTLE, bytes_of_csr, gpu_bytes_of
+from glp_rapids.propagation.gpu_memory import bytes_on_gpu
+from glp_rapids.propagation.memory import LITTLE, gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
+from glp_rapids.propagation.ways import STREAMED_TO_GPU
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -46,21 +48,23 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     streaming = replace(run_options, streams_to="gpu")
     limit = run_options.memory_limit
     if run_options.way == "auto" and limit is None:
-        if isinstance(graph, BaseGraph) and not _fits(gpu_bytes_of(graph)):
+        if isinstance(graph, BaseGraph) and not _fits(gpu_bytes_of(graph) - _there(graph)):
             return as_any_graph(graph, **{**edges, "device": "cpu"}), streaming
         try:
             made = as_any_graph(graph, **edges)
         except MemoryError:  # to build it there takes more than to run on it
             release()
         else:
-            if made.scheme or _fits(gpu_bytes_of(made) - bytes_of_csr(made)):
+            fits = _fits(gpu_bytes_of(made) - bytes_on_gpu(made))
+            if fits or not _streams(made, run_options):
                 return made, run_options
             return made.to("cpu"), streaming
     made = as_any_graph(graph, **{**edges, "device": "cpu"})
-    if made.scheme:
+    if not _streams(made, run_options):
         return made.to("gpu"), run_options
     needed = gpu_bytes_of(made)
-    if run_options.way == "auto" and limit is not None and needed <= limit and _fits(needed):
+    fits = limit is not None and needed <= limit and _fits(needed - _there(made))
+    if run_options.way == "auto" and fits:
         return made.to("gpu"), run_options
     return made, streaming
 
@@ -89,9 +93,24 @@ def _may_stream(graph: Any, device: str, options: Options) -> bool:
     """Tell whether lists of a graph may have to be streamed from host memory to a GPU."""
     from glp_rapids.graph.graph import BaseGraph
 
-    if device != "gpu" or (isinstance(graph, BaseGraph) and graph.scheme) or _is_on_gpu(graph):
+    if device != "gpu" or _is_on_gpu(graph):
         return False
-    return options.way == "streamed plain" or (options.way, options.strategy) == ("auto", "auto")
+    if isinstance(graph, BaseGraph) and not _streams(graph, options):
+        return False
+    asked = options.way in STREAMED_TO_GPU.values()
+    return asked or (options.way, options.strategy) == ("auto", "auto")
+
+
+def _streams(graph: BaseGraph, options: Options) -> bool:
+    """Tell whether a GPU can be sent the lists of a graph strip by strip, in the form they have."""
+    if not graph.scheme:
+        return options.way != "streamed packed"
+    if "compressed" not in STREAMED_TO_GPU or options.way == "streamed plain":
+        return False
+    # Numba waits for the first run: `import glp_rapids` stays light.
+    from glp_rapids.propagation.engines.gpu_compressed import streams_packed
+
+    return streams_packed(graph)
 
 
 def _fits(needed: int) -> bool:
@@ -100,6 +119,11 @@ def _fits(needed: int) -> bool:
         return True
     free = free_on_gpu()
     return free is None or needed <= free
+
+
+def _there(graph: BaseGraph) -> int:
+    """Count what a graph in host memory has on the GPU, from an earlier call."""
+    return bytes_on_gpu(graph._derived.get("gpu"))
 
 
 def _is_on_gpu(graph: Any) -> bool:

@@ -31,7 +31,8 @@ from glp_rapids.propagation.variants.classic import Classic
 from glp_rapids.propagation.variants.layered import Layered
 from glp_rapids.propagation.variants.seeded import Seeded
 from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
-from glp_rapids.propagation.ways import WAYS
+from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
+from glp_rapids.propagation.workload import hashes
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -124,7 +125,7 @@ def estimate_memory(
     frame
         A row for each device and way: ``way``, ``device``, ``device_bytes`` (on a GPU),
         ``host_bytes``, ``fits`` (null where nobody knows what is free, as on a GPU that is not
-        there). "plain" and "packed" are of a graph that is given so, "streamed plain" on a GPU of
+        there). "plain" and "packed" are of a graph that is given so, what is streamed to a GPU of
         one in host memory, where it and its copy in the order of the strips are. What is streamed
         takes what the limit leaves, up to a useful size; where it does not fit, or nobody knows,
         the numbers are the least.
@@ -153,7 +154,7 @@ def estimate_memory(
                   way  device_bytes   fits
     0           plain  152390000000  False
     1          packed   83800000000   True
-    2  streamed plain  122090000000   True
+    2  streamed plain  122090103296   True
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         known = ", ".join(map(repr, ALGORITHMS))
@@ -231,7 +232,6 @@ def _on_cpu(
     both = subject.directed and options.direction == "both"
     entries = subject.number_of_edges * (2 if both else 1)
     state = _state(subject, graph, program)
-    hashes = classes > 1 or options.explore > 0 or options.tie_break == "hash"
     rows = []
     for name, way in WAYS.items():
         if both and way.form == "compressed":
@@ -247,7 +247,7 @@ def _on_cpu(
         )  # fmt: skip
         here = _graph_bytes(given, graph, mapped)
         lists = here + _made_bytes(given, options, apart)
-        if hashes:
+        if hashes(options):
             lists += subject.packed_words if given.scheme else subject.words
         largest = partial(subject.largest_class, classes)
         size, fits, _ = measured.total_of(name, sizes, largest, lists, state, limit)
@@ -291,12 +291,21 @@ def _on_gpu(
     both = subject.directed and options.direction == "both"
     readers = traits.skip_inactive and options.skip_inactive
     classes = options.classes if options.update == "semi" else 1
-    size, fits = gpu_memory.gpu_streamed_bytes(
-        subject, _state(subject, graph, program),
-        subject.words if classes > 1 or options.explore > 0 or options.tie_break == "hash" else 0,
-        traits, subject.directed and not both and readers, limit,
-    )  # fmt: skip
-    host = 0 if mapped else measured.bytes_of_csr(subject)
-    host += subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
-    rows.append(("streamed plain", "gpu", size, host, fits))
+    # what is hashed is copied there, the ids themselves where that is what is hashed
+    state = _state(subject, graph, program) + (subject.packed_words if hashes(options) else 0)
+    for name in STREAMED_TO_GPU.values():
+        packed = WAYS[name].form == "compressed"
+        usual = traits.plain and traits.growing_scores and subject.order is None
+        if packed and (subject.directed or subject.weights is not None or not usual):
+            continue
+        apart = readers and subject.directed and not both
+        size, fits = gpu_memory.gpu_streamed_bytes(
+            subject, state, traits, classes, readers, apart, both, packed, limit
+        )
+        lists = subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
+        host = 0 if mapped else measured.bytes_of_csr(subject)
+        if packed:
+            lists = subject.packed_bytes + 2 * subject.listed
+            host = 0 if mapped else subject.packed_bytes
+        rows.append((name, "gpu", size, host + lists, fits))
     return rows

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glp_rapids.common.hashing import CLASS_SEED, mix_array
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.propagation.program import Traits
+    from glp_rapids.propagation.subject import Subject
 
 # On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
 GPU_PLAIN, GPU_PACKED = 59, 60
-# Bytes a vertex on a GPU that lists are streamed to: while the order of the rows is made (offsets,
-# a word a vertex, and as much to sort them, or the lists), and in a run, beside labels and state.
-GPU_PLANNING, GPU_STREAMED = 32, 25
+# Bytes a vertex on a GPU that lists are streamed to, while the order of the rows is made: offsets,
+# a word a vertex, and as much to sort them, or the lists.
+GPU_PLANNING = 32
+SMALL = 1 << 16  # bytes of arrays of a few elements
+MULTIPROCESSORS = 132  # of a GPU: they decide little, which rows are hubs of a large graph
 
 
 def gpu_bytes(
@@ -31,22 +39,89 @@ def gpu_bytes_of(graph: BaseGraph) -> int:
     return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
 
 
-def gpu_streamed_bytes(
-    subject: BaseGraph, state: int, words: int, traits: Traits, apart: bool, limit: int | None
-) -> tuple[int, bool | None]:
-    """Estimate the peak on a GPU that plain lists are streamed to; tell whether it fits.
+def bytes_on_gpu(held: Any) -> int:
+    """Add up the device memory that something holds, what is kept with it included."""
+    sizes: dict[int, int] = {}
+    seen, left = set(), [held]
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        memory = getattr(getattr(one, "data", None), "mem", None)
+        if memory is not None:  # an array, or a view of one
+            sizes[memory.ptr] = memory.size
+        elif isinstance(one, dict):
+            left += one.values()
+        elif isinstance(one, tuple | list):
+            left += one
+        elif type(one).__module__.startswith("glp_rapids."):
+            names = (*getattr(one, "__dict__", ()), *getattr(one, "__slots__", ()))
+            left += [getattr(one, name) for name in names]
+    return sum(sizes.values())
 
-    ``apart``: readers have offsets of their own there.
+
+def gpu_streamed_bytes(
+    subject: Subject, state: int, traits: Traits, classes: int, skip: bool, apart: bool,
+    both: bool, packed: bool, limit: int | None,
+) -> tuple[int, bool | None]:  # fmt: skip
+    """Estimate the peak on a GPU that lists are streamed to; tell whether it fits.
+
+    ``state``: labels and state, and what is hashed in the place of ids; ``skip``: who is not woken
+    is left out; ``apart``: readers have offsets of their own there; ``both``: rows of both
+    directions; ``packed``: lists are.
     """
-    vertices, an_entry = subject.number_of_vertices, bytes_an_entry(subject)
-    fixed = state + words + vertices * (GPU_STREAMED + (0 if traits.default_update else 8))
+    vertices, entries = subject.number_of_vertices, subject.number_of_edges * (2 if both else 1)
+    lists, longest = (
+        number * bytes_an_entry(subject) for number in (entries, subject.longest_row)
+    )
+    if packed:  # each list from a word on
+        longest = subject.longest_row * subject.packed_bytes // max(entries, 1) + 4
+        lists = subject.packed_bytes + 2 * subject.listed
+    fixed = state + _streamed_arrays(subject, traits, classes, skip, entries)
     fixed += 8 * vertices * apart
-    least = fixed + 2 * subject.longest_row * an_entry
-    least = max(least, state + words + GPU_PLANNING * vertices)
-    whole = max(least, fixed + subject.number_of_edges * an_entry)
+    least = max(fixed + 2 * longest, state + GPU_PLANNING * vertices)
+    whole = max(least, fixed + lists)
     if limit is None or limit < least:
         return least, None if limit is None else False
     return min(limit, whole), True
+
+
+def _streamed_arrays(
+    subject: Subject, traits: Traits, classes: int, skip: bool, entries: int
+) -> int:
+    """Add up what the engine of streamed lists makes beside them, tables of hubs included."""
+    # Numba waits for the first run: `import glp_rapids` stays light.
+    from glp_rapids.propagation.engines import workspace
+    from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, shared_memory
+    from glp_rapids.propagation.kernels.gpu.block_per_row import HANDED_OVER
+
+    index = subject.index_dtype
+    vote = np.dtype(np.int32 if traits.unit_votes else np.int64)
+    score = vote if traits.default_score else np.dtype(np.int64)
+    wide = index.itemsize == 8 or vote.itemsize == 8
+    slots = shared_memory.TABLE_SLOTS // (2 if wide else 1)
+    growing, prunes = traits.growing_scores, traits.growing_scores and traits.default_update
+    handed_over = HANDED_OVER if prunes else None
+    blocks = MULTIPROCESSORS * shared_memory.BLOCKS_A_MULTIPROCESSOR
+    limits = plan.Limits(blocks, shared_memory.WARPS, slots, handed_over, growing)
+    largest = plan.bins(-(-entries // classes), limits)[0][-1]  # of those that are no hubs
+    words, degrees = (values[subject.long_rows[1] > largest] for values in subject.long_rows)
+    of_class = (mix_array(words, CLASS_SEED) % np.uint64(classes)).astype(np.int64)
+    order = np.lexsort((-degrees, of_class))
+    begins, ends = (
+        np.searchsorted(of_class[order], np.arange(classes), side) for side in ("left", "right")
+    )
+    hubs = hub_pieces.cut(degrees[order], [begins], [ends], slots, handed_over)
+    pieces, listed = hubs.arrays["of_piece"], subject.listed
+    sizes = workspace.PlanSizes(hubs.table_slots, hubs.hubs, pieces.shape[0], listed)
+    functions = SimpleNamespace(types=(index, vote, score))
+    fixed = workspace.bytes_of(
+        sizes, functions, prunes, not traits.default_update,
+        subject.number_of_vertices if skip else 1, 0, 0,
+    )  # fmt: skip
+    rows = 2 * classes * 8 * (plan.COLUMNS + 4)
+    return fixed + pieces.nbytes + rows + SMALL + listed * (2 * index.itemsize + 8)
 
 
 def bytes_an_entry(graph: BaseGraph) -> int:

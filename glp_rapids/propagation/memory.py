@@ -250,14 +250,17 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
 def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
     """Raise if lists to be streamed to a GPU do not fit host memory once more, pinned."""
     both = graph.directed and options.direction == "both"
-    readers = wants_readers(graph, program, options, "plain")
+    form = "compressed" if graph.scheme and not both else "plain"
+    readers = wants_readers(graph, program, options, form)
     lists = graph.number_of_edges * bytes_an_entry(graph) * (2 if both else 1)
-    if graph.directed and readers and not both:
+    if form == "compressed":  # each at a word of its own
+        lists = graph.nbytes + 2 * graph.number_of_vertices
+    elif graph.directed and readers and not both:
         lists += graph.number_of_edges * graph.index_dtype.itemsize
     which = options.direction if graph.directed else None
     if "strips" in graph._derived.get(("kept", which), {}):
         lists = 0  # there already, unless it was of other classes
-    needed = lists + bytes_to_make(graph, options, "plain", readers)
+    needed = lists + bytes_to_make(graph, options, form, readers)
     if needed >= LITTLE and needed > (free := memory_free("cpu")):
         raise LackOfMemory(
             f"graph: to stream the lists of its {graph.number_of_vertices:,} vertices and "

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common.checks import check_choice, check_integer, check_truth, shown
-from glp_rapids.device import to_host
+from glp_rapids.device import to_device, to_host
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.propagation.memory import PACKED_BITS
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.schedule import spans_of
 
+LONG = 1024  # entries of a row; shorter ones are no hubs to a GPU
 ROOT_OF_ENTRIES = 16  # a longest row is taken for so many times that, where nobody says
 
 
@@ -38,6 +39,8 @@ class Subject:
     directed: bool
     packed_bytes: int
     largest_class: Callable[[int], int]
+    listed: int  # vertices with neighbours
+    long_rows: tuple[np.ndarray, np.ndarray]  # what is hashed, and how many entries
     words: int = 0
     packed_words: int = 0
     scheme: str | None = None
@@ -69,17 +72,19 @@ def of_sizes(
         dtype = np.dtype(weight)
     bits = PACKED_BITS if bits_per_entry is None else bits_per_entry
     packed = math.ceil(bits * entries / 8) + entries * (0 if dtype is None else dtype.itemsize)
+    longest = min(longest, vertices, entries)
     return Subject(
-        vertices, entries, min(longest, vertices, entries),
+        vertices, entries, longest,
         np.dtype(np.int32 if vertices <= np.iinfo(np.int32).max else np.int64),
         None if dtype is None else SimpleNamespace(dtype=dtype), bool(directed), packed,
-        partial(_expected, vertices),
+        partial(_expected, vertices), vertices, (np.zeros(1, np.int64), np.array([longest])),
     )  # fmt: skip
 
 
 def of_graph(graph: BaseGraph, bits_per_entry: float | None, options: Options) -> Subject:
     """Describe a graph that is there."""
-    words = graph.id_words().words
+    id_words = graph.id_words()
+    words = id_words.words
     held = any(words is getattr(column, "values", None) for column in graph.vertices.columns)
     entries, weights = graph.number_of_edges, graph.weights
     if bits_per_entry is not None:
@@ -89,9 +94,13 @@ def of_graph(graph: BaseGraph, bits_per_entry: float | None, options: Options) -
         packed = graph.nbytes
     else:
         packed = _measured(graph)
+    degrees = _degrees(graph, options)
+    long = np.flatnonzero(degrees > LONG)
+    long_words = id_words.of(to_device(long, graph.device)) if long.size else np.zeros(0, np.int64)
     return Subject(
-        graph.number_of_vertices, entries, _longest_row(graph, options), graph.index_dtype,
+        graph.number_of_vertices, entries, int(degrees.max(initial=0)), graph.index_dtype,
         weights, graph.directed, packed, partial(_counted, graph),
+        int(np.count_nonzero(degrees)), (to_host(long_words), degrees[long]),
         words=0 if held else words.nbytes, packed_words=words.nbytes,
         order=getattr(graph, "order", None),
     )  # fmt: skip
@@ -107,10 +116,10 @@ def _measured(graph: BaseGraph) -> int:
     return math.ceil(bits / 8) + graph.number_of_edges * weights
 
 
-def _longest_row(graph: BaseGraph, options: Options) -> int:
-    """Find the longest of the rows that a run reads, without making them."""
+def _degrees(graph: BaseGraph, options: Options) -> np.ndarray:
+    """Count the entries of the rows that a run reads, without making them."""
     if not graph.directed or options.direction == "out":
-        return graph.rows("out").largest_degree()
+        return to_host(graph.degree)
     degrees = np.zeros(graph.number_of_vertices, np.int64)
     for _, _, rows in graph.rows("out").chunks(1 << 22):
         indices = to_host(rows.indices)
@@ -119,7 +128,7 @@ def _longest_row(graph: BaseGraph, options: Options) -> int:
         degrees += np.bincount(indices, minlength=degrees.size)
     if options.direction == "both":
         degrees += to_host(graph.degree)
-    return int(degrees.max()) if degrees.size else 0
+    return degrees
 
 
 def _counted(graph: BaseGraph, classes: int) -> int:

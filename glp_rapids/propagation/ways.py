@@ -41,8 +41,10 @@ TRIED = {
     ("gpu", "plain"): ("plain",),
     ("gpu", "compressed"): ("packed",),
 }
-# What a graph in host memory can go on a GPU that it is streamed to.
-STREAMED_TO_GPU = ("streamed plain",)
+# What a graph in host memory can go on a GPU that it is streamed to, by the form of its rows.
+# Packed lists wait ("compressed": "streamed packed"): their engine agreed on a GPU with rules
+# of a sweep (`schedule`) that are now others.
+STREAMED_TO_GPU = {"plain": "streamed plain"}
 ASKED_FOR = {("cpu", "plain"): ("packed", "streamed packed"), ("cpu", "compressed"): ("plain",)}
 
 
@@ -62,7 +64,7 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
     device, way = graph.device, options.way
     both = graph.directed and options.direction == "both"
     form = "compressed" if graph.scheme and not both else "plain"
-    tried = TRIED[device, form] if options.streams_to is None else STREAMED_TO_GPU
+    tried = TRIED[device, form] if options.streams_to is None else (STREAMED_TO_GPU[form],)
     if way == "auto":
         return tried
     possible = (*tried, *ASKED_FOR.get((device, form), ()))

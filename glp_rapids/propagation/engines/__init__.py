@@ -48,6 +48,12 @@ def _gpu_streamed() -> Build:
     return StreamedGpuEngine
 
 
+def _gpu_streamed_packed() -> Build:
+    from glp_rapids.propagation.engines.gpu_streamed_packed import StreamedPackedGpuEngine
+
+    return StreamedPackedGpuEngine
+
+
 def _decode_first() -> Build:
     from glp_rapids.propagation.baselines.decode_first import DecodeEngine
 
@@ -71,6 +77,7 @@ ENGINES: dict[tuple[str, str], dict[str, Callable[[], Build]]] = {
     ("cpu", "streamed plain"): {"auto": _cpu_streamed},
     ("gpu", "plain"): {"auto": _gpu, **{name: partial(_baseline, name) for name in BASELINES}},
     ("gpu", "streamed plain"): {"auto": _gpu_streamed},
+    ("gpu", "streamed packed"): {"auto": _gpu_streamed_packed},
     ("gpu", "packed"): {"auto": _gpu_compressed, "decode": _decode_first},
 }
 

@@ -64,6 +64,7 @@ class PersistentEngine:
     """Run one program on one graph with a GPU."""
 
     _buffer_entries = 0  # entries of the largest group of a compressed graph
+    _looks_at_names = True  # whether first labels are, which takes some bytes a vertex
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._xp = array_module(fields["labels"])
@@ -176,7 +177,7 @@ class PersistentEngine:
             return
         labels = self._fields["labels"]
         launch(self._start, -(-labels.size // 128), 128, self._bound, self._workspace.bound_errors)
-        if self._workload.once and self._functions.growing:
+        if self._looks_at_names and self._workload.once and self._functions.growing:
             # A pick may well be the own name at first, as a speaker's who has heard nothing yet.
             names = self._xp.arange(labels.size, dtype=labels.dtype)
             self._distinct = not any_true(labels != names)

@@ -9,7 +9,7 @@ is evaluated. If those of a class are too many for half of it, the class is cut 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from glp_rapids.propagation.kernels.gpu.plan import (
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES
 from glp_rapids.propagation.workload import Workload
 
+if TYPE_CHECKING:
+    from glp_rapids.compressed.graph import CompressedGraph
+
 # Of decoded rows, those of two groups: for each vertex, and at least. It leaves room, in 60 bytes a
 # vertex, for all else that a run takes beside the lists.
 BYTES_A_VERTEX, LEAST_BYTES = 20, 1 << 23
@@ -42,6 +45,40 @@ BUFFERLESS = ("packed",)  # schemes whose parts a warp reads at once
 
 def _weight_type(weights: Any) -> Any:
     return np.int64 if weights is None else weights.dtype
+
+
+def reads_parts(rows: CompressedCSR, unit_votes: bool) -> bool:
+    """Tell whether a warp can read the parts of these lists where it counts them."""
+    settings = rows.lists.settings
+    return (
+        rows.weights is None
+        and rows.lists.layout.scheme in BUFFERLESS
+        and int(settings.segment) == read_packed.SEGMENT
+        and int(settings.raw_below) <= LANES
+        and int(settings.min_interval) != 1  # then a part may have more numbers than entries
+        and packed_numbers.fits(rows.lists.tables, rows.index_dtype)
+        # both with 64 bits take more shared memory than there is
+        and (rows.index_dtype.itemsize == 4 or unit_votes)
+    )
+
+
+def streams_packed(graph: CompressedGraph) -> bool:
+    """Tell whether packed lists of a graph can be streamed, see `gpu_streamed_packed`."""
+    rows = graph.rows("out")
+    narrow = rows.index_dtype.itemsize == 4
+    return not graph.directed and rows.order is None and narrow and reads_parts(rows, True)
+
+
+def decoding_of(rows: CompressedCSR, fused: bool, bufferless: bool) -> Decoding:
+    """Say how lists are decoded."""
+    # a kernel of one digest has one signature
+    arrays = rows.order, getattr(rows.weights, "codes", None)
+    return Decoding(
+        scheme=rows.lists.layout.scheme, ordered=rows.order is not None,
+        weighted=rows.weights is not None, coded=hasattr(rows.weights, "codes"),
+        equal=isinstance(rows.weights, EqualWeights), fused=fused, bufferless=bufferless,
+        types=tuple(None if array is None else array.dtype.str for array in arrays),
+    )  # fmt: skip
 
 
 class CompressedPersistentEngine(PersistentEngine):
@@ -56,16 +93,7 @@ class CompressedPersistentEngine(PersistentEngine):
         self._longest = max(int(settings.segment), int(settings.raw_below))
         self._fused = rows.weights is None and self._longest >= LANES
         # Parts that a warp reads at once; lists that are left raw are not parts.
-        self._bufferless = (
-            self._fused
-            and rows.lists.layout.scheme in BUFFERLESS
-            and int(settings.segment) == read_packed.SEGMENT
-            and int(settings.raw_below) <= LANES
-            and int(settings.min_interval) != 1  # then a part may have more numbers than entries
-            and packed_numbers.fits(rows.lists.tables, rows.index_dtype)
-            # both with 64 bits take more shared memory than there is
-            and (rows.index_dtype.itemsize == 4 or compiled.traits.unit_votes)
-        )
+        self._bufferless = self._fused and reads_parts(rows, compiled.traits.unit_votes)
         super().__init__(workload, compiled, fields)
         self._buffer_entries = self._workspace.plan.buffer
         if self._workspace.rows is None:
@@ -87,15 +115,7 @@ class CompressedPersistentEngine(PersistentEngine):
 
     def _kernels(self) -> tuple:
         rows = self._workload.rows
-        # a kernel of one digest has one signature
-        arrays = rows.order, getattr(rows.weights, "codes", None)
-        decoding = Decoding(
-            scheme=rows.lists.layout.scheme, ordered=rows.order is not None,
-            weighted=rows.weights is not None, coded=hasattr(rows.weights, "codes"),
-            equal=isinstance(rows.weights, EqualWeights), fused=self._fused,
-            bufferless=self._bufferless,
-            types=tuple(None if array is None else array.dtype.str for array in arrays),
-        )  # fmt: skip
+        decoding = decoding_of(rows, self._fused, self._bufferless)
         return kernels_of(self._compiled, rows.index_dtype.type, decoding)
 
     def _plan(self, limits: Limits) -> Plan:

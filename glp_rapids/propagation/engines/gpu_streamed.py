@@ -27,11 +27,12 @@ from glp_rapids.outofcore.double_buffer import SLOTS, DoubleBuffer
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips, workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
-from glp_rapids.propagation.engines.strips import LINE, Layout
+from glp_rapids.propagation.engines.strips import A_ROW, LINE, Layout
+from glp_rapids.propagation.gpu_memory import SMALL
 from glp_rapids.propagation.kernels.gpu import shared_memory, streamed, votes
-from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule, Rows
+from glp_rapids.propagation.kernels.gpu.arguments import Decoding, LaunchSchedule, Rows
 from glp_rapids.propagation.kernels.gpu.census import BLOCKS_A_STRIP
-from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, Limits, Plan, bins
+from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, bins
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.kernels.gpu.streamed import (
     ReadersApart,
@@ -52,15 +53,18 @@ AT_ONCE = 4  # sweeps of one launch, before another census
 # Of several strips a class, all but the last are read over the bus for rows of changed vertices.
 # From one in so many changes on it takes longer than to read everything in the next sweep.
 FEW = 16
-# Bytes of arrays of a few elements.
-SMALL = 1 << 16
-A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
+VOLUMES = 24  # bytes a vertex while labels that are said are counted
 
 _built: dict[tuple, tuple] = {}
 
 
 class StreamedGpuEngine(PersistentEngine):
     """Run one program on one graph in host memory with a GPU."""
+
+    _looks_at_names = False
+    _decoding: Decoding | None = None  # lists are plain
+    _beyond = 0  # entries behind the last ones that a kernel may look at
+    _laid_out = staticmethod(strips.laid_out)
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._device = device_of(fields["labels"])
@@ -82,10 +86,12 @@ class StreamedGpuEngine(PersistentEngine):
         index_type = rows.index_dtype.type
         key = (
             compiled.digest, index_type, weights, self._apart, shared_memory.TABLE_SLOTS,
-            reduces_lanes(),
+            reduces_lanes(), self._decoding,
         )  # fmt: skip
         if key not in _built:
-            made = streamed.build(compiled, index_type, gpu_target(), weights, self._apart)
+            made = streamed.build(
+                compiled, index_type, gpu_target(), weights, self._apart, self._decoding
+            )
             _built[key] = *made, votes.build(compiled, index_type, gpu_target())
         propagate, start, self._census, functions = _built[key]
         return propagate, start, functions
@@ -101,7 +107,7 @@ class StreamedGpuEngine(PersistentEngine):
         if self._planned:
             kept = None  # pinned memory is scarce: first let go, then make
             workload.kept.pop("strips", None)
-            kept = key, strips.laid_out(rows, classes, workload.id_words, binned, xp)
+            kept = key, self._laid_out(rows, classes, workload.id_words, binned, xp)
             workload.kept["strips"] = kept
         self._layout: Layout = kept[1]
         self._reader_lists = None
@@ -122,44 +128,43 @@ class StreamedGpuEngine(PersistentEngine):
 
     def _cut(self, limits: Limits) -> None:
         """Cut the lists into strips, by what is left of the memory."""
-        layout, workload = self._layout, self._workload
-        rows, number = workload.rows, workload.graph.number_of_vertices
-        an_entry = rows.index_dtype.itemsize
-        an_entry += 0 if rows.weights is None else rows.weights.dtype.itemsize
-        longest = layout.longest_row
-        hubs, functions = layout.hubs(limits), self._functions
-        sizes = workspace.PlanSizes(
-            hubs.table_slots, hubs.hubs, hubs.arrays["of_piece"].shape[0], layout.vertices.size
-        )
-        traits = self._compiled.traits
-        fixed = workspace.bytes_of(
-            sizes, functions, functions.growing and traits.default_update,
-            not traits.default_update, number if workload.skip else 1, 0, 0,
-        )  # fmt: skip
-        listed = layout.vertices.nbytes + layout.degrees.nbytes + layout.starts.nbytes
-        fixed += listed
-        fixed += hubs.arrays["of_piece"].nbytes + SMALL + _bytes_of_words(workload.id_words.words)
-        fixed += 8 * (number + 1) if self._apart and workload.skip else 0
+        layout, workload, traits = self._layout, self._workload, self._compiled.traits
+        number, memory = workload.graph.number_of_vertices, workload.memory
+        an_entry, longest = layout.bytes_an_entry, layout.longest_row
+        words = SMALL + _bytes_of_words(workload.id_words.words)
+        others = words + (8 * (number + 1) if self._apart and workload.skip else 0)
+        slack = number if workload.skip else 1
+
+        def beside(found: strips.Strips | None) -> int:
+            arrays = limits, found, self._functions, traits, slack
+            return others + layout.bytes_of_arrays(*arrays)
+
+        def taken_by(found: strips.Strips) -> int:
+            return beside(found) + found.room * an_entry
+
+        # Hubs of a class take the larger tables: what strips are then may be larger for that.
+        found = None
+        for _ in range(2):
+            sizes = self._sizes_of_strips(beside(found), an_entry)
+            cut = strips.fitted(layout, *sizes, taken_by, memory if workload.caches else None)
+            if found is None or memory is None or taken_by(cut) <= memory:
+                found = cut
+        self._strips, taken = found, taken_by(found)
         planning = 0
+        if "volume" in self._fields and not traits.default_pick:
+            planning = beside(found) + VOLUMES * number  # while they are counted, without a buffer
         if self._planned:
             # offsets and words; then as much as words to sort them, or the lists
-            planning = 16 * number + max(8 * number, listed) + SMALL
-            planning += _bytes_of_words(workload.id_words.words)
-        stays, a_strip = self._sizes_of_strips(fixed, an_entry)
-        while True:
-            self._strips = found = strips.cut(layout, stays, a_strip)
-            taken = fixed + found.place.size * A_ROW + found.room * an_entry
-            self._predicted = max(taken, planning)
-            if workload.memory is None or self._predicted <= workload.memory:
-                return
-            if not stays:
-                break
-            stays //= 2  # rows are not cut: strips may be longer than they should by one each
+            order = 16 * number + max(8 * number, layout.bytes_listed)
+            planning = max(planning, order + words)
+        self._predicted = max(taken, planning)
+        if memory is None or self._predicted <= memory:
+            return
         parts = {
             "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
-            f"two strips of the longest row, {longest:,} entries": found.room * an_entry,
+            f"two strips of the longest row, {longest * an_entry:,} bytes": found.room * an_entry,
         }
-        raise TooLittleMemory(self._predicted - workload.memory, parts)
+        raise TooLittleMemory(self._predicted - memory, parts)
 
     def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
         """Return how many entries stay on the device, and how many a strip has."""
@@ -184,6 +189,7 @@ class StreamedGpuEngine(PersistentEngine):
             place=bound(to_device(found.place, self._device)),
             slots=bound(to_device(np.array(found.slots, np.int64), self._device)),
             moved=bound(self._moved),
+            packed=self._how_read(),
         )
         if self._apart:
             indptr, indices = none, xp.zeros(1, layout.entries.array.dtype)
@@ -196,6 +202,10 @@ class StreamedGpuEngine(PersistentEngine):
                 bound(plan.starts), bound(plan.degrees), entries, np.int64(0), lists.moved, False
             )
         return None, readers, lists
+
+    def _how_read(self) -> tuple:
+        """Give what tells how lists are decoded: nothing of plain ones."""
+        return (np.int64(0),)
 
     def _on_device(self, host: pinned.HostArray) -> Any:
         if host.pinned:
@@ -215,7 +225,7 @@ class StreamedGpuEngine(PersistentEngine):
     def _make_buffer(self) -> None:
         """Make the buffer: of what stays on the device, and two slots."""
         xp, layout, found = self._xp, self._layout, self._strips
-        indices = xp.empty(found.room, layout.entries.array.dtype)
+        indices = xp.empty(found.room + self._beyond, layout.entries.array.dtype)
         pairs, weights = [(layout.entries, indices)], xp.zeros(1, np.int64)
         if layout.weights is not None:
             weights = xp.empty(found.room, layout.weights.array.dtype)
@@ -365,9 +375,7 @@ class StreamedGpuEngine(PersistentEngine):
 
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says besides: bytes over the bus, and what stayed."""
-        an_entry = self._layout.entries.array.itemsize
-        if self._layout.weights is not None:
-            an_entry += self._layout.weights.array.itemsize
+        an_entry = self._layout.bytes_an_entry
         moved = 0 if self._transfers is None else self._transfers.moved
         resident = int(np.diff(self._strips.entries)[self._strips.place >= 0].sum())
         return {

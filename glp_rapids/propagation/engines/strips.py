@@ -7,6 +7,7 @@ are, follows from its limit of memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,11 +19,16 @@ from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.double_buffer import SLOTS
+from glp_rapids.propagation.engines.workspace import PlanSizes, bytes_of
 from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
-from glp_rapids.propagation.kernels.gpu.plan import HUBS, Limits, Listed, Plan
+from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, Limits, Listed, Plan
+from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
+from glp_rapids.propagation.program import Traits
 from glp_rapids.propagation.schedule import spans_of
 
+ROUNDS, LITTLE = 6, 256  # what is left of the memory is filled in so many, to such a share of it
+A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
 LINE = 32  # entries: a strip begins in its slot where it does in such a line on the host
 
 
@@ -49,13 +55,52 @@ class Layout:
         """The positions where classes begin, and the end of the last."""
         return np.append(self.begins[:, HUBS], self.ends[-1, -1])
 
-    def hubs(self, limits: Limits) -> hub_pieces.HubPieces:
-        """Cut the hubs of whole classes into pieces: no strips take more room for them."""
-        begins, ends = self.begins[:, HUBS], self.ends[:, HUBS]
-        return hub_pieces.cut(
-            self.degrees, [begins], [ends], limits.slots, limits.handed_over
-        )  # fmt: skip
+    @property
+    def number_of_entries(self) -> int:
+        """Of all rows."""
+        return int(self.starts[-1])
 
+    @property
+    def bytes_an_entry(self) -> int:
+        """Of what is copied of an entry."""
+        hosts = (self.entries, self.weights)
+        return sum(host.array.itemsize for host in hosts if host is not None)
+
+    def plan_starts(self, degrees: Any, xp: Any) -> Any:
+        """Say where each row begins, on the device."""
+        starts = xp.zeros(degrees.size, np.int64)
+        xp.cumsum(degrees[:-1], dtype=np.int64, out=starts[1:])
+        return starts
+
+    def ranges_of(self, found: Strips | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return where ranges of degrees begin and end, in strips, or else in whole classes."""
+        if found is None:
+            return self.begins, self.ends
+        of_class = np.arange(found.place.size) // found.a_class
+        first, last = found.positions[:-1, None], found.positions[1:, None]
+        begins, ends = (np.clip(bound[of_class], first, last) for bound in (self.begins, self.ends))
+        return begins, ends
+
+    def bytes_of_arrays(
+        self, limits: Limits, found: Strips | None, functions: VoteFunctions, traits: Traits,
+        slack: int,
+    ) -> int:  # fmt: skip
+        """Add up what the engine makes beside lists: of strips, or if every class were one."""
+        begins, ends = (bound[:, HUBS] for bound in self.ranges_of(found))
+        hubs = hub_pieces.cut(self.degrees, [begins], [ends], limits.slots, limits.handed_over)
+        pieces = hubs.arrays["of_piece"]
+        sizes = PlanSizes(hubs.table_slots, hubs.hubs, pieces.shape[0], self.vertices.size)
+        made = bytes_of(
+            sizes, functions, functions.growing and traits.default_update,
+            not traits.default_update, slack, 0, 0,
+        )  # fmt: skip
+        rows = 0 if found is None else found.place.size * A_ROW
+        return made + pieces.nbytes + rows + self.bytes_listed
+
+    @property
+    def bytes_listed(self) -> int:
+        """Of vertices in their order, and where their rows are."""
+        return self.vertices.nbytes + self.degrees.nbytes + self.starts.nbytes
 
     def sizes_of_strips(
         self, room: int | None, caches: bool, a_row: int, most: int, most_of_class: int, least: int
@@ -112,7 +157,7 @@ def laid_out(
     )
     del starts
     (begins,), (ends,) = plan.range_ends(ends, [1], classes)
-    vertices, degrees = (_pinned(array, device) for array in (vertices, degrees))
+    vertices, degrees = (pinned_copy(array, device) for array in (vertices, degrees))
     starts = np.zeros(vertices.size + 1, np.int64)
     np.cumsum(degrees, out=starts[1:])
     copies = []
@@ -128,7 +173,7 @@ def laid_out(
     return Layout(vertices, degrees, starts, longest, begins, ends, *copies)
 
 
-def _pinned(array: Any, device: Any) -> np.ndarray:
+def pinned_copy(array: Any, device: Any) -> np.ndarray:
     """Bring an array to the host, into pinned memory if there is some."""
     host = pinned.empty(array.size, array.dtype, device).array[: array.size]
     host[:] = to_host(array)
@@ -174,7 +219,37 @@ def cut(layout: Layout, stays: int, longest: int) -> Strips:
     return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, 1))
 
 
-def _copied(array: np.ndarray, xp: Any) -> Any:
+def fitted(
+    layout: Layout, stays: int, longest: int, taken_by: Callable[[Strips], int],
+    memory: int | None,
+) -> Strips:  # fmt: skip
+    """Cut so that ``stays`` entries stay, or as many as fit ``memory``; None: that asks nobody.
+
+    Rows are not cut: strips may be longer than they should by one each. And the more stays, the
+    less room the slots take.
+    """
+    found = cut(layout, stays, longest)
+    if memory is None:
+        return found
+    while stays and taken_by(found) > memory:
+        stays //= 2
+        found = cut(layout, stays, longest)
+    an_entry = layout.bytes_an_entry
+    too_much = int(layout.starts[-1])
+    for _ in range(ROUNDS):
+        left = (memory - taken_by(found)) // an_entry - layout.begins.shape[0] * LINE
+        after = min(stays + left, (stays + too_much) // 2)
+        if (after - stays) * an_entry <= memory // LITTLE or not (found.place < 0).any():
+            break
+        more = cut(layout, after, longest)
+        if taken_by(more) > memory:
+            too_much = after
+        else:
+            stays, found = after, more
+    return found
+
+
+def copied(array: np.ndarray, xp: Any) -> Any:
     """Copy a pinned array to the device, at the full speed of the bus."""
     if xp is np:
         return array
@@ -186,18 +261,13 @@ def _copied(array: np.ndarray, xp: Any) -> Any:
 
 def plan_of(layout: Layout, strips: Strips, classes: int, limits: Limits, xp: Any) -> Plan:
     """Make the plan whose groups are the strips; its arrays go to the device."""
-    of_class = np.arange(strips.place.size) // strips.a_class
-    first, last = strips.positions[:-1, None], strips.positions[1:, None]
-    begins = np.clip(layout.begins[of_class], first, last)
-    ends = np.clip(layout.ends[of_class], first, last)
+    begins, ends = layout.ranges_of(strips)
     levels = [
         (span, 0, classes * strips.a_class, span * strips.a_class) for span in spans_of(classes)
     ]
-    vertices, degrees = (_copied(array, xp) for array in (layout.vertices, layout.degrees))
-    starts = xp.zeros(vertices.size, np.int64)
-    xp.cumsum(degrees[:-1], dtype=np.int64, out=starts[1:])
-    listed = Listed(vertices, starts, degrees, [begins], [ends])
-    entries = -(-int(layout.starts[-1]) // classes)
+    vertices, degrees = (copied(array, xp) for array in (layout.vertices, layout.degrees))
+    listed = Listed(vertices, layout.plan_starts(degrees, xp), degrees, [begins], [ends])
+    entries = -(-layout.number_of_entries // classes)
     return plan.assembled(listed, np.array(levels), limits, entries, strips.a_class)
 
 

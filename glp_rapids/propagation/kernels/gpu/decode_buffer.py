@@ -72,7 +72,7 @@ def build_list_of(ordered: bool) -> Any:
     return list_of
 
 
-def _build_sink_of(ordered: bool) -> Any:
+def build_sink_of(ordered: bool) -> Any:
     """Make what gives the sink of entries, with the vertex of each list where that is needed."""
 
     @cuda.jit(device=True)
@@ -88,7 +88,7 @@ def build(index_type: Any, decoding: Decoding, target: Target) -> DecodeFunction
     """Make the functions for lists of one scheme."""
     fused, bufferless, ordered = decoding.fused, decoding.bufferless, decoding.ordered
     weighted, coded, equal = decoding.weighted, decoding.coded, decoding.equal
-    sink_of, list_of = _build_sink_of(ordered), build_list_of(ordered)
+    sink_of, list_of = build_sink_of(ordered), build_list_of(ordered)
     in_order = neighbour_list.build(decoding.scheme, target)
     in_any = unordered.build(decoding.scheme, target, store_vertex if ordered else unordered.store)
     read_degree, part_bit = in_any.read_degree, in_any.part_bit
@@ -230,7 +230,7 @@ def build(index_type: Any, decoding: Decoding, target: Target) -> DecodeFunction
 
 def build_activate(decoding: Decoding, target: Target) -> Any:
     """Make what activates the readers of vertices that changed, from compressed lists."""
-    sink_of, list_of = _build_sink_of(decoding.ordered), build_list_of(decoding.ordered)
+    sink_of, list_of = build_sink_of(decoding.ordered), build_list_of(decoding.ordered)
     functions = unordered.build(
         decoding.scheme, target, activate_vertex if decoding.ordered else activate
     )

@@ -63,7 +63,7 @@ def build(
 ) -> Evaluation:
     """Make the functions of one program, for compressed lists if ``decoding`` says how.
 
-    ``streamed``: plain rows lie in a buffer, too.
+    ``streamed``: plain rows lie in a buffer, too, or packed lists, as they are.
     """
     keeps_score = not compiled.traits.default_update
     prunes = functions.growing and not keeps_score

@@ -29,9 +29,26 @@ A_READ = 320
 AHEAD = 4  # loads of a lane
 
 
-def build(index_type: Any, weight_type: Any) -> Any:
-    """Make the function that all threads of the grid call; ``weight_type`` None: no weights."""
+def build(index_type: Any, weight_type: Any, packed: bool = False) -> Any:
+    """Make the function that all threads of the grid call; ``weight_type`` None: no weights.
+
+    ``packed``: what is read are words of packed lists; the plan says at which bit each begins, and
+    after the last one where that ends.
+    """
     weighted = weight_type is not None
+
+    @cuda.jit(device=True)
+    def begin_of(plan, position):
+        start = plan.starts[np.uint64(position)]
+        if packed:
+            start >>= np.int64(5)
+        return start
+
+    @cuda.jit(device=True)
+    def end_of(plan, position):
+        if packed:
+            return plan.starts[np.uint64(position + 1)] >> np.int64(5)
+        return plan.starts[np.uint64(position)] + np.int64(plan.degrees[np.uint64(position)])
 
     @cuda.jit(device=True)
     def read(first, last, shift, lane, lists, rows):
@@ -57,8 +74,7 @@ def build(index_type: Any, weight_type: Any) -> Any:
         if first >= last:
             return
         lane = np.int64(cuda.laneid)
-        begin = plan.starts[np.uint64(first)]
-        end = plan.starts[np.uint64(last - 1)] + np.int64(plan.degrees[np.uint64(last - 1)])
+        begin, end = begin_of(plan, first), end_of(plan, last - 1)
         warp = np.int64(cuda.blockIdx.x) * WARPS + cuda.threadIdx.x // LANES
         piece = (begin // PIECE + warp) * PIECE
         while piece < end:
@@ -66,7 +82,7 @@ def build(index_type: Any, weight_type: Any) -> Any:
             from_here, to_here = max(piece, begin), min(piece + PIECE, end)
             while low < high:  # the last row that begins by then
                 middle = (low + high + 1) // 2
-                if plan.starts[np.uint64(middle)] <= from_here:
+                if begin_of(plan, middle) <= from_here:
                     low = middle
                 else:
                     high = middle - 1
@@ -76,10 +92,10 @@ def build(index_type: Any, weight_type: Any) -> Any:
                 position = low + lane
                 start, stop, wanted, behind = to_here, to_here, False, True
                 if position < last:
-                    start = plan.starts[np.uint64(position)]
+                    start = begin_of(plan, position)
                     behind = start >= to_here
                     if not behind:
-                        stop = start + np.int64(plan.degrees[np.uint64(position)])
+                        stop = end_of(plan, position)
                         start, stop = max(start, from_here), min(stop, to_here)
                         v = plan.vertices[np.uint64(position)]
                         wanted = start < stop and needed(position, v, shared.sweep, run)

@@ -7,6 +7,8 @@ for whole sweeps in which little is active: then it fetches, strip by strip, wha
 A strip is a group of the plan. Some are on the device for good, the others come into slots; there a
 row lies where the plan says, less where its strip begins on the host. Readers of vertices that
 changed are found in a strip that is still there, else in host memory: only rows of changed ones.
+
+Packed lists come as they are, strips of words, and are decoded where they are counted.
 """
 
 from __future__ import annotations
@@ -22,11 +24,15 @@ from glp_rapids.propagation.kernels.gpu import (
     census,
     dispatch,
     fetch,
+    packed_numbers,
+    read_packed,
     schedule_rules,
     shared_memory,
+    streamed_packed,
     update,
     votes,
 )
+from glp_rapids.propagation.kernels.gpu.arguments import Decoding, Rows
 from glp_rapids.propagation.kernels.gpu.failures import build_say
 from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, LAST_END
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
@@ -44,18 +50,20 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import (
     Table,
     WorkQueue,
 )
+from glp_rapids.propagation.kernels.gpu.streamed_packed import PackedReaders
 from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
 
 class StreamedLists(NamedTuple):
     """Neighbour lists in host memory, in the order of the plan, and where strips are."""
 
-    entries: Any  # pinned
+    entries: Any  # pinned; of packed lists the words
     weights: Any  # pinned
     first: Any  # int64, by strip: its first entry there
     place: Any  # int64, by strip: where it begins on the device; -1: in a slot
     slots: Any  # int64 [2]: where these begin
     moved: Any  # int64 [1]: entries read over the bus
+    packed: Any  # `CompressedLists`: the words on the device, and how they are read
 
 
 class Step(NamedTuple):
@@ -106,16 +114,20 @@ def bounds_of_position(readers, position):
 
 
 def build(
-    compiled: Compiled, index_type: Any, target: Target, weight_type: Any, apart: bool
-) -> tuple[Any, Any, Any]:
+    compiled: Compiled, index_type: Any, target: Target, weight_type: Any, apart: bool,
+    decoding: Decoding | None = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Make ``propagate_strips``, ``start`` for the first labels, and the census.
 
-    ``weight_type``: None if there are no weights. ``apart``: readers are other rows.
+    ``weight_type``: None if there are no weights. ``apart``: readers are other rows. ``decoding``:
+    how packed lists are read, whose parts a warp reads at once; None: lists are plain.
 
     Launch of ``propagate_strips``: blocks of 256, as many as the device holds at once (three a
-    multiprocessor), together. Shared memory: 43 KB. Registers: 80, and 512 bytes of local memory a
-    thread (classic, for 9.0). Any degree; see `dispatch` for who serves it.
+    multiprocessor), together. Shared memory: 43 KB, 48 for packed lists. Registers: 80, and 512
+    bytes of local memory a thread, 584 for packed lists (classic, for 9.0). Any degree; see
+    `dispatch` for who serves it.
     """
+    packed = decoding is not None
     functions = votes.build(compiled, index_type, target)
     rules = schedule_rules.build(target)
     grid_barrier, set_rule, judge = rules.grid_barrier, rules.set_rule, rules.judge
@@ -124,13 +136,19 @@ def build(
     def note_time(run, step, moment):
         """Write nothing down: these steps are timed from the host."""
 
-    evaluate = dispatch.build(
-        compiled, functions, grid_barrier, note_time, target, streamed=True
-    ).evaluate
-    fill = fetch.build(index_type, weight_type)
-    bounds = bounds_apart if apart else bounds_of_position
+    evaluation = dispatch.build(
+        compiled, functions, grid_barrier, note_time, target, decoding, streamed=True
+    )
+    evaluate, load_classes = evaluation.evaluate, evaluation.load_classes
+    fill = fetch.build(np.uint32 if packed else index_type, weight_type, packed)
+    activate_readers = update.build_activate(bounds_apart if apart else bounds_of_position)
+    entries_of_packed, classes, scale = 1, 1, 1
+    if packed:
+        activate_readers = streamed_packed.build_activate(decoding, target)
+        entries_of_packed, classes = WARPS * read_packed.SEGMENT, packed_numbers.ENTRIES
+        scale = streamed_packed.WORD
     update_group = update.build(
-        compiled, index_type, update.build_activate(bounds), buffered=True, by_position=not apart
+        compiled, index_type, activate_readers, buffered=True, by_position=not apart
     )
     State = compiled.state_type
     _, vote_type, score_type = functions.types
@@ -149,10 +167,18 @@ def build(
             shift, here = np.int64(0), strip == held
             if here:
                 shift = lists.slots[slot] - lists.first[strip] // LANES * LANES
-        indices = lists.entries
+        entries = lists.entries
+        if packed:
+            if here:
+                entries = lists.packed.words
+            how = lists.packed
+            return PackedReaders(
+                plan.vertices, plan.starts, plan.degrees, entries, how.tables, how.settings,
+                how.place, how.order, scale * shift, lists.moved, not here,
+            )  # fmt: skip
         if here:
-            indices = rows.indices
-        return StripReaders(plan.starts, plan.degrees, indices, shift, lists.moved, not here)
+            entries = rows.indices
+        return StripReaders(plan.starts, plan.degrees, entries, shift, lists.moved, not here)
 
     def propagate_strips(plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule,
                          numbers, step):  # fmt: skip
@@ -186,8 +212,8 @@ def build(
                 number=cuda.shared.array(1, np.int32),
             ),
             packed=PackedLists(
-                entries=cuda.shared.array(1, index_type),
-                classes=cuda.shared.array(1, np.uint64),
+                entries=cuda.shared.array(entries_of_packed, index_type),
+                classes=cuda.shared.array(classes, np.uint64),
             ),
         )
         sweep = shared.sweep
@@ -210,6 +236,8 @@ def build(
             sweep[SWEEP.sweeps] = run.control[0]
             sweep[SWEEP.explored] = run.control[1]
             sweep[SWEEP.everybody] = run.control[2]
+        if packed:
+            load_classes(lists.packed, shared.packed)
         for _ in range(schedule.sweeps):
             if thread == 0:
                 set_rule(sweep, plan, run, schedule)
@@ -237,17 +265,21 @@ def build(
                         and strip < schedule.strips
                     )
                     shared.changes[0] = 0
-                    sweep[SWEEP.buffer_start] = shift
+                    sweep[SWEEP.buffer_start] = scale * shift
                     sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
                 cuda.syncthreads()
                 if place < 0 and shared.groups[LAST_END] > shared.groups[HUBS]:
                     held = strip
                     if not step.filled:
-                        fill(strip, shift, shared, plan, lists, rows, run)
+                        if packed:
+                            words = Rows(rows.indptr, lists.packed.words, rows.weights)
+                            fill(strip, shift, shared, plan, lists, words, run)
+                        else:
+                            fill(strip, shift, shared, plan, lists, rows, run)
                         grid_barrier(run, sweep)
                 evaluate(
-                    0, np.int64(0), plan, tables, hubs, pieces, run, rows, lists, state, shared,
-                    numbers,
+                    0, np.int64(0), plan, tables, hubs, pieces, run, rows, lists.packed, state,
+                    shared, numbers,
                 )  # fmt: skip
                 grid_barrier(run, sweep)
                 # The next strip draws from the other pair: no barrier need come before it.
@@ -298,7 +330,7 @@ def build(
     blocks = shared_memory.BLOCKS_A_MULTIPROCESSOR
     digest = (
         f"strips {compiled.digest} {index_type.__name__} {blocks} {shared_memory.TABLE_SLOTS} "
-        f"{reduces_lanes()} {weight_type} {apart}"
+        f"{reduces_lanes()} {weight_type} {apart} {decoding}"
     )
     return (
         kernel(propagate_strips, digest, compiled, launch_bounds=(THREADS, blocks)),

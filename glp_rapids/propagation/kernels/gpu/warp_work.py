@@ -84,7 +84,7 @@ def build(
             if position < end:
                 v = plan.vertices[np.uint64(position)]
                 start = plan.starts[np.uint64(position)]
-                if buffered and (not fused or bin < WHOLE_WARP):
+                if buffered and (not fused or bufferless or bin < WHOLE_WARP):
                     start += sweep[SWEEP.buffer_start]
                 degree = np.int32(plan.degrees[np.uint64(position)])
                 # Read in any case: it comes together with what tells whether it is needed.

@@ -1,0 +1,108 @@
+"""Who reads a vertex whose packed list is in a strip, or in host memory: its readers become active.
+
+As `decode_buffer` has it of lists on the device, but a list is found by the position of its vertex
+in the plan, which says at which bit it begins behind its degree.
+
+Launch shape: that of `streamed`, whose blocks call this together. Any degree: lists of one part a
+thread each, of more a part a thread of the block. Shared memory: the queue of readers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.compressed.format import unordered
+from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.target import Target
+from glp_rapids.propagation.kernels.gpu.arguments import Decoding
+from glp_rapids.propagation.kernels.gpu.decode_buffer import (
+    ZERO,
+    activate,
+    activate_vertex,
+    build_list_of,
+    build_sink_of,
+)
+from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
+
+WORD = 32  # bits
+
+
+class PackedReaders(NamedTuple):
+    """Packed lists of readers by the position of their vertex in the plan."""
+
+    vertices: Any
+    starts: Any  # the bit at which a list begins, and behind the last one where that ends
+    degrees: Any
+    words: Any  # in a strip, or in host memory
+    tables: Any
+    settings: Any
+    place: Any  # see `CompressedLists`
+    order: Any
+    shift: Any  # bits: how much further on a list begins than ``starts`` says
+    moved: Any
+    counts: Any  # whether they are read over the bus
+
+
+def build_activate(decoding: Decoding, target: Target) -> Any:
+    """Make what activates the readers of vertices that changed."""
+    sink_of, list_of = build_sink_of(decoding.ordered), build_list_of(decoding.ordered)
+    functions = unordered.build(
+        decoding.scheme, target, activate_vertex if decoding.ordered else activate
+    )
+    part_bit, read_list, read_part = functions.part_bit, functions.read_list, functions.read_part
+
+    @cuda.jit(device=True)
+    def begin(readers, position):
+        """Return the place of the list of a position, its degree and the bit behind that."""
+        place = list_of(readers, readers.vertices[np.uint64(position)])
+        degree = np.int64(readers.degrees[np.uint64(position)])
+        return place, degree, readers.starts[np.uint64(position)] + readers.shift
+
+    @cuda.jit(device=True)
+    def activate_list(slack, readers, position):
+        """Activate who is in a list; return False if the list has several parts."""
+        if readers.counts:
+            bits = readers.starts[np.uint64(position + 1)] - readers.starts[np.uint64(position)]
+            cuda.atomic.add(readers.moved, 0, bits // WORD)
+        place, degree, bit = begin(readers, position)
+        if degree > max(readers.settings.segment, readers.settings.raw_below):
+            return False
+        read_list(
+            readers.words, readers.tables, bit, place, degree, readers.settings,
+            sink_of(slack, readers), ZERO,
+        )  # fmt: skip
+        return True
+
+    @cuda.jit(device=True)
+    def activate_parts(slack, readers, position):
+        """Activate who is in a list of several parts; all threads of a block call this."""
+        place, degree, bit = begin(readers, position)
+        segment = readers.settings.segment
+        part = np.int64(cuda.threadIdx.x)
+        while part * segment < degree:
+            read_part(
+                readers.words, readers.tables,
+                part_bit(readers.words, bit, degree, part, readers.settings), place,
+                min(segment, degree - part * segment), readers.settings,
+                sink_of(slack, readers), ZERO,
+            )  # fmt: skip
+            part += THREADS
+
+    @cuda.jit(device=True)
+    def activate_readers(run, readers, shared, position, differs):
+        """Activate who reads the label of a position's vertex, if that differs; a block calls."""
+        slack, queue = run.slack, shared.readers
+        if cuda.threadIdx.x == 0:
+            queue.number[0] = 0
+        cuda.syncthreads()
+        if differs and not activate_list(slack, readers, position):
+            place = cuda.atomic.add(queue.number, 0, np.int32(1))
+            queue.first[place] = np.int64(position)
+        cuda.syncthreads()
+        for i in range(queue.number[0]):
+            activate_parts(slack, readers, queue.first[i])
+        cuda.syncthreads()
+
+    return activate_readers
