@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.segments import integer_sums, segment_offsets, segment_sums
+from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets, segment_sums
 from glp_rapids.device import any_true, array_module
 from glp_rapids.graph import vertex_ids
 from glp_rapids.graph.graph import Graph
@@ -50,14 +50,19 @@ def induced(graph: Graph, kept: Array) -> Graph:
     xp = array_module(kept)
     number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
     number[kept] = xp.arange(kept.size, dtype=number.dtype)
-    row = number[graph.row_indices()]
-    column = number[graph.indices]
-    entry = xp.flatnonzero((row >= 0) & (column >= 0))
-    indptr = segment_offsets(xp.bincount(row[entry], minlength=kept.size)[: kept.size])
+    # only the rows of those that stay are read: they may be few of many
+    starts = graph.indptr[kept]
+    offsets = segment_offsets(graph.indptr[kept + 1] - starts)
+    row = segment_ids(offsets, number.dtype, int(offsets[-1]))
+    entry = xp.arange(row.size) + (starts - offsets[:-1])[row]
+    column = number[graph.indices[entry]]
+    inner = xp.flatnonzero(column >= 0)
+    column, entry = column[inner], entry[inner]
+    indptr = segment_offsets(xp.bincount(row[inner], minlength=kept.size)[: kept.size])
     weights = None if graph.weights is None else graph.weights[entry]
     names = vertex_ids.IdColumn(xp.arange(kept.size), "integer", None)
     vertices = vertex_ids.VertexIds((names,), graph.vertices.kind)
-    return Graph(indptr, column[entry], weights, False, vertices)
+    return Graph(indptr, column, weights, False, vertices)
 
 
 def inside(graph: Graph, group: Array) -> Array:
