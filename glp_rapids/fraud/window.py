@@ -23,6 +23,7 @@ from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud import clock
 from glp_rapids.fraud.batches import Reader, first_of_each
 from glp_rapids.fraud.clock import PER_DAY, refuse_leap, start_of
+from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import Deliveries
 from glp_rapids.fraud.engines import ENGINES, Batch, Engine, Window, edges_of, graph_of
 from glp_rapids.fraud.pairs import refuse_total
@@ -158,6 +159,7 @@ class SlidingWindow:
         )
         self._state = _State()
         self._graphs: tuple[Engine | None, dict[str | None, Graph]] = (None, {})
+        self._fading: tuple[Any, bool] | None = None  # half-life, whether amounts fade
 
     def __len__(self) -> int:
         return 0 if self._state.engine is None else len(self._state.engine)
@@ -229,7 +231,8 @@ class SlidingWindow:
         state = self._state._replace(kind=kind, times=time_kind)
         engine = state.engine
         if engine is None:  # cuDF's ids are only where all is arrays
-            engine = ENGINES[self.device if kind == "pandas" else "gpu"]()(self.directed)
+            decay = self._decay_of(time_kind)
+            engine = ENGINES[self.device if kind == "pandas" else "gpu"]()(self.directed, decay)
         came = len(batch)
         if batch.ids is not None and len(engine):
             known = engine.known(batch, self._start(state))
@@ -362,6 +365,10 @@ class SlidingWindow:
         """
         if weight not in ("transfers", "amount", None):
             raise ValueError(f"weight must be 'transfers', 'amount' or None, not {weight!r}")
+        return self._graph(weight)
+
+    def _graph(self, weight: str | None) -> Graph:
+        """Return a graph, also of "units", whole numbers, or "faded": see `fades`."""
         engine, window = self._filled()
         kept = self._graphs  # another thread may append meanwhile
         if kept[0] is not engine:
@@ -395,6 +402,24 @@ class SlidingWindow:
         if engine is None or not len(engine):
             raise ValueError("the window is empty: append transactions first")
         return engine, engine.window()
+
+    def fades(self, half_life: Any, amounts: bool) -> None:
+        """Add up, too, what transactions or amounts count by their age: for monitors."""
+        fading = half_life, amounts
+        if self._fading not in (None, fading):
+            raise ValueError(
+                "half_life: another monitor of this window fades otherwise; give each its own"
+            )
+        self._fading, state = fading, self._state
+        if state.engine is not None and state.engine.decay is None:
+            engine = state.engine.fading(self._decay_of(state.times), state.newest)
+            self._state = state._replace(engine=engine)
+
+    def _decay_of(self, times: str) -> Decay | None:
+        if self._fading is None:
+            return None
+        span, amounts = self._fading
+        return Decay(clock.length_of(span, times, self._time_unit), amounts)
 
     def _start(self, state):
         return start_of(state.newest, self.days, state.times, self._time_unit)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.device import DeviceName, any_true, array_module, device_of
+from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
 from glp_rapids.fraud.ids import joined, taken
@@ -34,6 +35,7 @@ class _Held:
     changed: Array
     ids: VertexIds | None
     id_time: Array | None  # of the transaction with each id
+    epoch: int = 0  # of what pairs count by age
 
     @property
     def device(self) -> DeviceName:
@@ -43,8 +45,11 @@ class _Held:
 class ArrayEngine:
     """Transactions as arrays; see `glp_rapids.fraud.engines.Engine`."""
 
-    def __init__(self, directed: bool, held: _Held | None = None, version: int = 0) -> None:
-        self.directed, self.version = directed, version
+    def __init__(
+        self, directed: bool, decay: Decay | None = None, held: _Held | None = None,
+        version: int = 0,
+    ) -> None:  # fmt: skip
+        self.directed, self.decay, self.version = directed, decay, version
         self._held = held
         self._window: Window | None = None
 
@@ -74,17 +79,18 @@ class ArrayEngine:
     def advanced(
         self, batch: Batch | None, start: int | float, length: int | float
     ) -> tuple[ArrayEngine, int, int | float]:
-        held = _nothing(batch, self.directed) if self._held is None else self._held
+        held = self._held or _nothing(batch, self.directed, self.decay is not None)
         staying, leaving = _split(held.rows, start)
+        epoch = 0 if self.decay is None else self.decay.epoch(start + length)
         if batch is None:
-            if not leaving.time.size:
+            if not leaving.time.size and epoch == held.epoch:
                 return self, 0, 0
             batch = _no_rows(held)
         xp = array_module(staying.time)
         together, old_index, new_index = joined(held.vertices, batch.vertices, held.device)
         pairs, number = held.pairs, len(held.vertices)
         if leaving.time.size:
-            pairs = subtracted(pairs, added_up(leaving, number, self.directed))
+            pairs = subtracted(pairs, self._added_up(leaving, number, held.epoch))
         version = self.version + bool(len(batch) or leaving.time.size)
         changed = xp.zeros(len(together), dtype=np.int64)
         changed[slice(None) if old_index is None else old_index] = held.changed
@@ -92,8 +98,12 @@ class ArrayEngine:
         for rows in (fresh, leaving.renamed(old_index)):
             changed[rows.source] = version
             changed[rows.destination] = version
-        pairs = merged(pairs.renamed(old_index), added_up(fresh, len(together), self.directed))
         kept = staying.joined(fresh)
+        if epoch == held.epoch:
+            joining = self._added_up(fresh, len(together), epoch)
+            pairs = merged(pairs.renamed(old_index), joining)
+        else:
+            pairs = self._added_up(kept, len(together), epoch)
         present = xp.zeros(len(together), dtype=bool)
         present[pairs.row] = True
         present[pairs.column] = True
@@ -101,9 +111,23 @@ class ArrayEngine:
             index = (xp.cumsum(present) - 1).astype(np.int32)
             pairs, kept = pairs.renamed(index), kept.renamed(index)
             together, changed = taken(together, xp.flatnonzero(present)), changed[present]
-        new = _Held(together, kept, pairs, changed, *_ids_after(held, batch, start))
+        new = _Held(together, kept, pairs, changed, *_ids_after(held, batch, start), epoch)
         left = float(leaving.units.sum(dtype=np.float64))
-        return ArrayEngine(self.directed, new, version), leaving.time.size, left
+        engine = ArrayEngine(self.directed, self.decay, new, version)
+        return engine, leaving.time.size, left
+
+    def fading(self, decay: Decay, newest: int | float) -> ArrayEngine:
+        epoch, held = decay.epoch(newest), self._held
+        new = ArrayEngine(self.directed, decay, held, self.version)
+        pairs = new._added_up(held.rows, len(held.vertices), epoch)
+        new._held = replace(held, pairs=pairs, epoch=epoch)
+        return new
+
+    def _added_up(self, rows: Rows, number: int, epoch: int) -> Pairs:
+        counts = None
+        if self.decay is not None:
+            counts = self.decay.counts(rows.time, rows.units, epoch)
+        return added_up(rows, number, self.directed, counts)
 
     def window(self) -> Window:
         if self._window is None:
@@ -112,7 +136,8 @@ class ArrayEngine:
             indptr = xp.zeros(number + 1, dtype=np.int64)
             indptr[1:] = xp.cumsum(xp.bincount(pairs.row, minlength=number))
             indices = pairs.column.astype(index_dtype(number))
-            self._window = Window(vertices, indptr, indices, pairs.transfers, pairs.units)
+            sums = pairs.transfers, pairs.units, pairs.faded
+            self._window = Window(vertices, indptr, indices, *sums)
         return self._window
 
     def runs(self) -> Iterator[Rows]:
@@ -122,7 +147,8 @@ class ArrayEngine:
         return None if self._held.ids is None else (self._held.ids, self._held.id_time)
 
     def knowing(self, ids: VertexIds, times: Array) -> ArrayEngine:
-        return ArrayEngine(self.directed, replace(self._held, ids=ids, id_time=times), self.version)
+        held = replace(self._held, ids=ids, id_time=times)
+        return ArrayEngine(self.directed, self.decay, held, self.version)
 
     def places(self) -> None:
         return None
@@ -132,13 +158,14 @@ class ArrayEngine:
         return array_module(changed).flatnonzero(changed > version)
 
 
-def _nothing(batch: Batch, directed: bool) -> _Held:
+def _nothing(batch: Batch, directed: bool, fades: bool) -> _Held:
     xp = array_module(batch.rows.time)
     none = xp.arange(0)
     rows = batch.rows[none]
     ids = None if batch.ids is None else taken(batch.ids, none)
     return _Held(
-        taken(batch.vertices, none), rows, added_up(rows, 0, directed),
+        taken(batch.vertices, none), rows,
+        added_up(rows, 0, directed, rows.units if fades else None),
         xp.zeros(0, dtype=np.int64), ids, None if ids is None else rows.time,
     )  # fmt: skip
 
