@@ -93,7 +93,7 @@ def test_every_tick_is_what_a_window_made_anew_says(device, kind):
         pd.testing.assert_frame_equal(scores, cold, check_exact=False, atol=2.01e-4, rtol=0)
         score = watch._state.scores.scores
         is_seed = to_device(to_host(scores["is_seed"]), graph.device)
-        found = grouped(graph, anew.graph("amount"), score, is_seed, watch._limits)
+        found = grouped(graph, anew.graph("amount"), score, is_seed, watch._settings.limits)
         members, cluster = to_host(found.member), to_host(found.cluster)
         clusters = [set(members[cluster == i].tolist()) for i in range(cluster.max(initial=-1) + 1)]
         ids = to_pandas(graph.external())
@@ -191,7 +191,7 @@ def test_what_is_refused_leaves_all_as_it_was(device):
         with pytest.raises((TypeError, ValueError)):
             watch.update(bad)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("glp_rapids.fraud.monitor.grouped", interrupt)
+        patch.setattr("glp_rapids.fraud.monitor_steps.grouped", interrupt)
         with pytest.raises(KeyboardInterrupt):
             watch.update(parts[10])
     assert_same_state(watch, other)
@@ -314,7 +314,7 @@ def test_options_and_frames_of_the_caller_stay_his(tmp_path, monkeypatch):
         mine.loc[:, "time"] += pd.Timedelta(days=100)
     watch.save(folder)
     there = Monitor.open(folder, device="cpu")
-    assert there._refresh == watch._refresh
+    assert there._settings == watch._settings
     assert_same_state(there, watch)
     (folder / "batch-00000002.glp").rename(tmp_path / "aside")
     (folder / "batch-00000003.glp").rename(folder / "batch-00000002.glp")
@@ -341,7 +341,9 @@ def test_a_window_that_was_empty_takes_other_ids(first, then):
     parts, _ = batches(0, first)
     others, _ = batches(0, then)
     watch = monitor([])
-    for part in parts[:3]:
+    with pytest.warns(UserWarning, match="there are no seeds"):
+        watch.update(parts[0])
+    for part in parts[1:3]:
         watch.update(part)
     watch.window.advance(others[20]["time"].min())
     assert len(watch.window) == 0

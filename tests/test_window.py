@@ -21,7 +21,7 @@ from window_twin import Twin
 
 from glp_rapids.device import to_host
 from glp_rapids.fraud import Change, SlidingWindow, engines
-from glp_rapids.fraud.engines import buckets
+from glp_rapids.fraud.engines import arrays, buckets
 
 NAMES = ["source", "destination", "amount", "time", "tx"]
 MAKERS = {
@@ -171,6 +171,7 @@ KINDS = [(make, directed, ids) for make in MAKERS for directed in (False, True)
 )
 def test_a_window_is_what_its_rows_make_it(make, directed, ids, place, monkeypatch):
     monkeypatch.setattr(buckets, "SPARE", 8)  # what else only large windows do
+    monkeypatch.setattr(arrays, "WAITING", 3)
     fading = (0.75, directed) if ids else None
     run(machine(MAKERS[make], directed, ids, place, fading=fading), 8, 25)
 

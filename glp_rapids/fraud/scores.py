@@ -47,6 +47,7 @@ def account_scores(
     tol: float = 1e-4,
     max_iter: int = 1000,
     good: Any = None,
+    hubs: int | None = None,
     previous: Frame | None = None,
     absent: str = "raise",
     **edges: Unpack[EdgeOptions],
@@ -69,6 +70,9 @@ def account_scores(
         How many rounds are made at the most; a warning says when that was too few for ``tol``.
     good : list, array or Series of ids, optional
         Accounts known to be honest: their score is 0, and nothing reaches others through them.
+    hubs : int, optional
+        The same of accounts with more than so many partners, such as payment providers, unless
+        they are seeds. None: there is no such limit.
     previous : frame, optional
         An earlier result, of a slightly different graph or blacklist: whence to start. What comes
         out is within ``tol`` of the exact scores, too, so within twice of what it would be without.
@@ -87,8 +91,9 @@ def account_scores(
         the score that its seeds make; parts add up. Every vertex once, sorted by id.
         ``.attrs["glp"]``: ``damping``, ``sweeps``, rounds that were made, ``pushed``, entries that
         they read, ``error``, how far scores may be off (infinite if ``damping`` is 1),
-        ``converged``, ``seeds`` and ``good``, how many vertices are known, ``absent``, how many ids
-        of the blacklist are no vertex, ``device``, ``seconds``, ``peak_memory``.
+        ``converged``, ``seeds`` and ``good``, how many vertices are known (hubs among the good),
+        ``absent``, how many ids of the blacklist are no vertex, ``device``, ``seconds``,
+        ``peak_memory``.
 
     Raises
     ------
@@ -123,7 +128,7 @@ def account_scores(
     """
     rule = checked(damping, tol, max_iter)
     transfers, _ = prepared(graph, edges)
-    known = known_accounts(transfers, seeds, good, absent)
+    known = known_accounts(transfers, seeds, good, absent, hubs)
     return score_frame(transfers, known, rule, previous)
 
 

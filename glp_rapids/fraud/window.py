@@ -11,46 +11,24 @@ Detection, SIGMOD 2021 (the sliding window over Taobao's transactions).
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.device import DeviceName, array_module, choose
+from glp_rapids.common.locks import Lock
+from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud import clock
-from glp_rapids.fraud.batches import Reader, first_of_each
-from glp_rapids.fraud.clock import PER_DAY, refuse_leap, start_of
+from glp_rapids.fraud.batches import Reader
+from glp_rapids.fraud.clock import PER_DAY, start_of
 from glp_rapids.fraud.decay import Decay
-from glp_rapids.fraud.deliveries import Deliveries
-from glp_rapids.fraud.engines import ENGINES, Batch, Engine, Window, edges_of, graph_of
-from glp_rapids.fraud.pairs import refuse_total
+from glp_rapids.fraud.engines import Batch, Engine, Window, edges_of, graph_of
+from glp_rapids.fraud.window_state import Change, State, after_batch
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.options import ColumnNames
 from glp_rapids.ingest.readers import names_of
-
-Time = int | float
-
-
-class Change(NamedTuple):
-    """What an `append` did, in rows: joined the window, left it, came too late, came again."""
-
-    added: int
-    expired: int
-    late: int
-    duplicates: int
-
-
-class _State(NamedTuple):
-    """All of a window that changes; replaced as a whole, so nothing sees half of a change."""
-
-    engine: Engine | None = None
-    newest: Time | None = None
-    kind: Kind | None = None
-    times: str | None = None
-    deliveries: Deliveries = Deliveries()
 
 
 class SlidingWindow:
@@ -157,8 +135,9 @@ class SlidingWindow:
         self._reader = Reader(
             source, destination, amount, time, id, time_unit, lead, self._scale, self.device
         )
-        self._state = _State()
+        self._state = State()
         self._graphs: tuple[Engine | None, dict[str | None, Graph]] = (None, {})
+        self._lock = Lock()  # of whoever changes the state
         self._fading: tuple[Any, bool] | None = None  # half-life, whether amounts fade
 
     def __len__(self) -> int:
@@ -215,8 +194,9 @@ class SlidingWindow:
         TypeError
             ``frame`` is no frame, or a column holds another type than is needed or than before.
         """
-        read = self._read(frame, now)
-        return Change(0, 0, 0, 0) if read is None else self._take(*read)
+        with self._lock:
+            read = self._read(frame, now)
+            return Change(0, 0, 0, 0) if read is None else self._take(*read)
 
     def _read(self, frame: Frame, now: Any) -> tuple[Batch, Kind, str] | None:
         frame, kind = self._reader.checked(frame, self._state.kind)
@@ -228,38 +208,8 @@ class SlidingWindow:
 
     def _take(self, batch: Batch, kind: Kind, time_kind: str) -> Change:
         """Take in a batch that is read."""
-        state = self._state._replace(kind=kind, times=time_kind)
-        engine = state.engine
-        if engine is None:  # cuDF's ids are only where all is arrays
-            decay = self._decay_of(time_kind)
-            engine = ENGINES[self.device if kind == "pandas" else "gpu"]()(self.directed, decay)
-        came = len(batch)
-        if batch.ids is not None and len(engine):
-            known = engine.known(batch, self._start(state))
-            batch = batch.chosen(array_module(known).flatnonzero(~known[batch.index]))
-        again = came - len(batch)
-        if not len(batch):
-            return Change(0, 0, 0, again)
-        newest = batch.rows.time.max().item()
-        newest = newest if state.newest is None else max(state.newest, newest)
-        moved, state, before = newest != state.newest, state._replace(newest=newest), state.newest
-        start = self._start(state)
-        shown = partial(clock.shown, kind=time_kind)
-        label = self._reader.time_label
-        refuse_leap(batch.rows.time, start, newest, before, len(engine), label, shown)
-        xp = array_module(batch.rows.time)
-        fresh = batch.chosen(xp.flatnonzero(batch.rows.time > start))
-        late = len(batch) - len(fresh)
-        if fresh.ids is not None and came > len(fresh.ids):
-            fresh = fresh.chosen(first_of_each(fresh))
-        new, expired, units = engine.advanced(fresh, start, newest - start)
-        refuse_total(engine.total() - units, fresh.rows, self._scale)
-        deliveries = state.deliveries.after(
-            batch.rows, len(batch.vertices), len(fresh), len(new), partial(engine.holds, fresh),
-            start, newest - start, moved, f"{shown(newest)} in {label}",
-        )  # fmt: skip
-        self._state = state._replace(engine=new, deliveries=deliveries)
-        return Change(len(fresh), expired, late, came - late - len(fresh))
+        self._state, change = after_batch(self, batch, kind, time_kind)
+        return change
 
     @guarded
     def advance(self, to: Any) -> Change:
@@ -283,6 +233,10 @@ class SlidingWindow:
         TypeError
             ``to`` is another kind of time than those of the window.
         """
+        with self._lock:
+            return self._advance(to)
+
+    def _advance(self, to: Any) -> Change:
         state = self._state
         newest, time_kind = clock.moment(to, "to", self._time_unit, state.times)
         if state.newest is not None and newest < state.newest:

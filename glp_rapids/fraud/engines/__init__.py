@@ -1,8 +1,8 @@
 """The engines of a window: what it holds, on each device, and what becomes of it batch by batch.
 
 An engine is never changed: `advanced` returns another one, which shares what both have, so a batch
-that is refused half-way leaves nothing behind. On the CPU an append costs the batch, and the sums
-are merged when they are asked for; on a GPU, whose memory is fast, all is merged at once.
+that is refused half-way leaves nothing behind. An append costs the batch, on a GPU also a look at
+the times of all rows, and the sums are merged when they are asked for.
 """
 
 from __future__ import annotations
