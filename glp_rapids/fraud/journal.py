@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.atomic_file import PART
 from glp_rapids.common.checks import errors_named
 from glp_rapids.compressed.file import vertex_ids
 from glp_rapids.compressed.file.container import damaged
@@ -24,6 +25,7 @@ from glp_rapids.fraud import parts, seeds, snapshot
 from glp_rapids.fraud.clock import span, start_of
 from glp_rapids.fraud.deliveries import SUMS, Deliveries
 from glp_rapids.fraud.engines import ENGINES, Batch, Engine
+from glp_rapids.fraud.folder_lock import FolderLock, hold
 from glp_rapids.fraud.monitor_state import Delivery, State
 from glp_rapids.fraud.names import Register
 from glp_rapids.fraud.pairs import Rows
@@ -74,9 +76,17 @@ class Journal:
 
     def __init__(
         self, folder: Path | None = None, tick: int = 0, since: list[Delivery] | None = None,
-        rows: int = 0,
+        rows: int = 0, lock: FolderLock | None = None,
     ) -> None:  # fmt: skip
         self.folder, self.tick, self.since, self.rows = folder, tick, since, rows
+        self.lock = lock
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "lock": None}
+
+    def close(self) -> None:
+        """Leave the folder to other processes."""
+        self.lock = None
 
     def note(self, delivery: Delivery, outside: bool, size: int) -> None:
         """Note what a tick was given; ``size``: rows in the window."""
@@ -95,6 +105,7 @@ class Journal:
         folder = Path(path).resolve()
         with errors_named("path"):
             folder.mkdir(exist_ok=True)
+        lock = hold(folder)
         there = files_in(folder)
         last = there.batches[-1] if there.batches else there.state
         if last is not None and (folder, last) != (self.folder, self.tick):
@@ -102,6 +113,7 @@ class Journal:
                 f"{path} holds a monitor at tick {last}, which is not where this one was last "
                 "saved or opened; save to a new folder, or open that one"
             )
+        self.lock = lock
         since = self.since if last is not None else None
         many = since is not None and len(there.batches) + len(since) > AT_ONCE
         if since is None or many or last + len(since) != state.tick:
@@ -184,18 +196,22 @@ def write_state(folder: Path, state: State, window: SlidingWindow, options: dict
 
 def opened(
     folder: Path, path: Any, device: Any
-) -> tuple[SlidingWindow, State, dict[str, Any], Iterator[Delivery]]:
-    """Return a window, its monitor's state and options, and what later ticks were given."""
+) -> tuple[SlidingWindow, State, dict[str, Any], Iterator[Delivery], FolderLock | None]:
+    """Return a window, its monitor's state and options, what later ticks were given, the lock."""
+    lock = hold(folder) if folder.is_dir() else None
     there = files_in(folder)
     if there.state is None:
         raise FileNotFoundError(f"{path}: there is no monitor; name a folder for Monitor.save")
+    if lock is not None:  # what a process that was killed was writing
+        for part in folder.glob(f"{PART}*"):
+            part.unlink(missing_ok=True)
     for number, tick in enumerate(there.batches, there.state + 1):
         if number != tick:
             missing = path_of(folder, "batch", number)
             raise ValueError(f"{missing} is missing, and later ones are there; restore it")
     window, state, options = read_state(folder, there.state, device)
     batches = (read_batch(folder, tick, window.device) for tick in there.batches)
-    return window, state, options, batches
+    return window, state, options, batches, lock
 
 
 def read_state(

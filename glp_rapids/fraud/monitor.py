@@ -137,10 +137,7 @@ class Monitor:
             check_integer("hubs", hubs, 1)
         check_choice("weight", weight, ("transfers", "amount"), "'transfers' or 'amount'")
         self.refresh, self.half_life = refresh, half_life
-        spans = [
-            span_of(length, name)
-            for name, length in (("refresh", refresh), ("half_life", half_life))
-        ]
+        spans = span_of(refresh, "refresh"), span_of(half_life, "half_life")
         state = lists_of(window, seeds, good, merchants)
         of_weight = {"transfers": "transfers", "amount": "units"}[weight]
         if spans[1] is not None:
@@ -197,7 +194,7 @@ class Monitor:
             ``changes``: accounts whose score has changed by more than twice ``tol``: ``vertex``,
             ``score``, ``previous`` (0 for who has come), by vertex; and ``kind``, if seeds have.
             ``clusters``: as `find_clusters` has them, the most suspicious first, with
-            ``cluster_id`` in the place of ``cluster``. ``members``: ``vertex``, ``cluster_id``,
+            ``cluster_id`` for ``cluster``. ``members``: ``vertex``, ``cluster_id``,
             ``score``, ``is_seed``, by vertex.
             ``alerts.attrs["glp"]``: the tick, seconds by stage, ``pushed`` (entries read to mend
             scores), ``error`` (how far scores may be off), and more.
@@ -245,14 +242,14 @@ class Monitor:
             The folder holds another monitor, or this one at another tick than it was left at; or
             the window holds what no tick has seen.
         OSError
-            A file cannot be written.
+            A file cannot be written, or the folder belongs to a monitor of another process.
         TypeError
             Ids are of a type that files have no form for.
 
         Notes
         -----
-        Files hold numbers and text with checksums, and nothing that is executed. A state takes 28
-        bytes a transaction, and 8 or the text of an account.
+        Files hold numbers and text with checksums, and nothing that is executed: 28 bytes a
+        transaction, and 8 or the text of an account.
         """
         with self._lock, self.window._lock:
             self._refuse_unseen("save")
@@ -273,13 +270,14 @@ class Monitor:
         -------
         Monitor
             With a window of its own. What it finds from then on is, to the bit, what the one that
-            was saved would have found; of batches that came before it warns no more if they come
-            again, which ``id`` is the guard against.
+            was saved would have found.
 
         Raises
         ------
         FileNotFoundError
             There is no monitor in the folder.
+        BlockingIOError
+            It belongs to another process, which has saved or opened it.
         ValueError
             A file is damaged, of another version, or missing between others.
 
@@ -288,7 +286,7 @@ class Monitor:
         Costs a sort of the window's rows, and again the ticks since its state was written.
         """
         folder = Path(path).resolve()
-        window, state, options, batches = journal.opened(folder, path, choose(device))
+        window, state, options, batches, lock = journal.opened(folder, path, choose(device))
         monitor = cls(window, **options)
         monitor._state, monitor._seen = state, window._state
         rows = 0
@@ -297,8 +295,12 @@ class Monitor:
             with warnings.catch_warnings():  # of what the first run has warned
                 warnings.simplefilter("ignore")
                 monitor._advance(delivery)
-        monitor._journal = journal.Journal(folder, monitor._state.tick, [], rows)
+        monitor._journal = journal.Journal(folder, monitor._state.tick, [], rows, lock)
         return monitor
+
+    def close(self) -> None:
+        """Leave the folder to other processes, as the end of this one does."""
+        self._journal.close()
 
     @guarded
     def explain(self, vertex: Any, k: int = 3, *, least: float = 1e-6) -> Frame:
@@ -312,8 +314,8 @@ class Monitor:
         Returns
         -------
         frame
-            As `explain` returns it, of the graph and the scores of the last tick; what it has as
-            ``transfers`` is what the monitor weighs: with ``half_life`` in units of its own.
+            As `explain` returns it, of the last tick; ``transfers`` is what the monitor weighs,
+            with ``half_life`` in units of its own.
 
         Raises
         ------
@@ -322,11 +324,10 @@ class Monitor:
         """
         with self._lock, self.window._lock:
             self._refuse_unseen("explain")
-            graph, damping = self.window._graph(self._settings.weight), self._settings.rule.damping
-            amounts = self.window.graph("amount")
+            window, damping, scores = self.window, self._settings.rule.damping, self.scores
+            graphs = window._graph(self._settings.weight), window.graph("amount")
             error = self._state.scores.facts()["error"]
-            scores = self.scores
-            return explained(graph, amounts, self.window, scores, vertex, k, damping, least, error)
+            return explained(*graphs, window, scores, vertex, k, damping, least, error)
 
     @guarded
     def features(self, labels: Any, folds: int = 5, seed: int = 0, *, absent: str = "raise") -> Any:
