@@ -126,9 +126,9 @@ def run(options: argparse.Namespace) -> None:
         watch.save(options.folder)
         print(f"written    {options.folder}/, for fraud.Monitor.open")
     if page is not None:
-        page.end()
-        print("the page stays until Ctrl-C", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
+            page.end()
+            print("the page stays until Ctrl-C", flush=True)
             threading.Event().wait()
         page.close()
 
