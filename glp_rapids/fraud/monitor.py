@@ -341,8 +341,7 @@ class Monitor:
         Returns
         -------
         frame
-            As `features` returns it, of the graph that the monitor weighs; what the monitor knows
-            of seeds and good accounts has no part in it.
+            As `features` returns it, of the graph that the monitor weighs; seeds have no part in it.
 
         Raises
         ------
@@ -364,8 +363,8 @@ class Monitor:
 
         Notes
         -----
-        The window's sums are compared with those of its rows, added up at once; what scores are
-        short of with what their graph says. Costs as much as filling the window anew.
+        Compares the window's sums with those of its rows, added up at once, and residuals of scores
+        with what the graph says. Costs as much as filling the window anew.
         """
         with self._lock, self.window._lock:
             found = verification.window_differs(self.window)
