@@ -40,7 +40,7 @@ PARTS = {
     "frames": [
         "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
         "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
-        "networkx_backend", "window", "window_clock",
+        "monitor_options", "networkx_backend", "window", "window_clock",
     ],
 }  # fmt: skip
 # Processes that share one GPU; two threads each, as there are CPU cores for no more.
