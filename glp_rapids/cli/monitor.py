@@ -45,6 +45,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="length of a tick, such as 5min or 6h (default 1D); a number counts the --time-unit",
     )  # fmt: skip
     fraud.add_limits(parser)
+    parser.add_argument(
+        "--half-life", metavar="SPAN", help="after which a transaction counts half as much"
+    )
+    parser.add_argument(
+        "--hubs", type=int, metavar="N", help="accounts with more partners pass nothing on"
+    )
     out = parser.add_argument_group("the results, by their endings CSV or Parquet")
     out.add_argument("--output", type=Path, metavar="FILE", help="all alerts")
     out.add_argument("--members", type=Path, metavar="FILE", help="the members in the last tick")
@@ -95,7 +101,12 @@ def run(options: argparse.Namespace) -> None:
         amount=options.amount, time=options.time, time_unit=options.time_unit, id=options.id,
         device=options.device,
     )  # fmt: skip
-    watch = Monitor(window, known, **fraud.limits_of(options))
+    half_life = options.half_life
+    with contextlib.suppress(TypeError, ValueError):  # a number counts the unit of times
+        half_life = float(half_life)
+    watch = Monitor(
+        window, known, half_life=half_life, hubs=options.hubs, **fraud.limits_of(options)
+    )
     alerts, tick = [], None
     page = None
     if options.port is not None:
