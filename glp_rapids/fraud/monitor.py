@@ -341,7 +341,7 @@ class Monitor:
         Returns
         -------
         frame
-            As `features` returns it, of the graph that the monitor weighs; seeds have no part in it.
+            As `features` returns it, of the graph that the monitor weighs; not of its seeds.
 
         Raises
         ------

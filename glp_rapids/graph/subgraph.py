@@ -67,9 +67,14 @@ def induced(graph: Graph, kept: Array) -> Graph:
 
 def inside(graph: Graph, group: Array) -> Array:
     """Tell of every entry whether it joins two different members of one group."""
-    row = graph.row_indices()
+    row = _rows(graph)
     mine = group[row]
     return (mine >= 0) & (mine == group[graph.indices]) & (row != graph.indices)
+
+
+def _rows(graph: Graph) -> Array:
+    """Return the row of every entry; kept, since graphs that are looked at here are small."""
+    return graph.keep("row of every entry", graph.row_indices)
 
 
 def masked(graph: CSR, which: Array) -> CSR:
@@ -83,18 +88,13 @@ def components(graph: Graph, which: Array) -> Array:
     """Find connected components over the marked entries: each is named by its smallest vertex."""
     xp = array_module(which)
     entry = xp.flatnonzero(which)
-    row = graph.row_indices()[entry].astype(np.int64)
-    column = graph.indices[entry]
-    starts = xp.ones(entry.size, dtype=bool)
-    starts[1:] = row[1:] != row[:-1]
-    first = xp.flatnonzero(starts)
-    label = xp.arange(graph.number_of_vertices)
+    row, column = _rows(graph)[entry], graph.indices[entry]
+    label = xp.arange(graph.number_of_vertices, dtype=np.int32)
     while True:
-        # sorted by row and label, a row begins with the smallest label around it
-        smallest = xp.sort(row << 32 | label[column])[first] & 0xFFFFFFFF
         lower = label.copy()
-        lower[row[first]] = xp.minimum(label[row[first]], smallest)
-        lower = lower[lower]
+        xp.minimum.at(lower, row, label[column])
+        for _ in range(3):  # whom one is named by may have another name by now
+            lower = lower[lower]
         if not any_true(lower != label):
             return label
         label = lower
@@ -111,7 +111,8 @@ def core(
     while True:
         same = inside(graph, community)
         weak = integer_sums(same, graph.indptr) < minimum_partners
-        weak |= masked(graph, same).row_weights() < minimum_share * total
+        # without self-loops, as `inside` leaves them out
+        weak |= segment_sums(masked(graph, same).weights, graph.indptr) < minimum_share * total
         weak &= community >= 0
         if not any_true(weak):
             return community
