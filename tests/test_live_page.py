@@ -110,6 +110,7 @@ def test_nothing_of_the_page_comes_from_elsewhere(tmp_path):
         subprocess.run([node, "--check", script], check=True)
 
 
+@pytest.mark.exhaustive
 def test_the_command_serves_until_it_is_interrupted(tmp_path):
     parts, seeds = batches()
     rows, black = tmp_path / "rows.csv", tmp_path / "black.csv"

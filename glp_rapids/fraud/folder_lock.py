@@ -7,6 +7,7 @@ behind. Within a process all who ask for a folder share one lock, which goes whe
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 import weakref
@@ -23,9 +24,18 @@ NAME = ".lock"
 class FolderLock:
     """The hold of one process on a folder, as long as somebody there has this object."""
 
-    def __init__(self, folder: Path, file: int) -> None:
-        self.folder, self.process = folder, os.getpid()
+    def __init__(self, file: int) -> None:
+        self._file, self._process = file, os.getpid()
         self._end = weakref.finalize(self, _close, file)
+
+    def is_of(self, folder: Path) -> bool:
+        """Tell whether this holds the folder that is there now, for this process."""
+        if not self._end.alive or self._process != os.getpid():
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._file), (folder / NAME).stat())
+        except OSError:  # it was another's, or has been removed
+            return False
 
     def close(self) -> None:
         """Let go."""
@@ -48,7 +58,7 @@ def hold(folder: Path) -> FolderLock | None:
         return None
     with _looking:
         held = _locks.get(folder)
-        if held is not None and held.process == os.getpid() and held._end.alive:
+        if held is not None and held.is_of(folder):
             return held
         try:
             file = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -65,12 +75,14 @@ def hold(folder: Path) -> FolderLock | None:
                 f"{folder} belongs to process {other}, whose monitor was saved to it or opened "
                 "from it; end that one, or save to another folder"
             ) from None
-        except BaseException:
+        except OSError as error:
             os.close(file)
+            if error.errno in (errno.ENOLCK, errno.ENOTSUP):  # as on some file servers
+                return None
             raise
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
-        lock = _locks[folder] = FolderLock(folder, file)
+        lock = _locks[folder] = FolderLock(file)
         return lock
 
 

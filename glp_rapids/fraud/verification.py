@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, to_host
+from glp_rapids.device import array_module
+from glp_rapids.frames import kinds
 from glp_rapids.fraud import parts
 from glp_rapids.fraud.engines import Batch, Window
 from glp_rapids.fraud.monitor_options import Settings
@@ -48,11 +49,10 @@ def _sums_differ(held: Window, anew: Window) -> list[str]:
     same = len(held.vertices) == len(anew.vertices)
     if same:
         columns = zip(held.vertices.columns, anew.vertices.columns, strict=True)
-        every = np.arange(len(anew.vertices))
-        same = not any(
-            np.asarray(to_host(one.at(every)) != to_host(other.at(every))).any()
-            for one, other in columns
-        )
+        every = array_module(held.indptr).arange(len(anew.vertices))
+        hosted = ((kinds.on_host(one.at(every)), kinds.on_host(other.at(every)))
+                  for one, other in columns)  # fmt: skip
+        same = not any(np.asarray(one != other).any() for one, other in hosted)
     if not same:
         return [f"accounts differ: {len(held.vertices)} are held, {len(anew.vertices)} trade"]
     if held.indices.size != anew.indices.size:
