@@ -202,6 +202,19 @@ def test_hubs_pass_nothing_on_and_giants_are_told(device):
     few.verify()
 
 
+@pytest.mark.gpu
+def test_a_gpu_says_the_same_bits():
+    parts, seeds = batches(every="1D")
+    watches = [
+        monitor(kinds_of(seeds), device, half_life="2D", hubs=90, merchants=seeds.iloc[:3])
+        for device in ("cpu", "gpu")
+    ]
+    for part in parts:
+        assert_same_tick(*(watch.update(part) for watch in watches))
+    assert_same_state(*watches)
+    watches[1].verify()
+
+
 def test_verify_says_what_differs(device):
     parts, seeds = batches()
     watch = monitor(seeds, device, half_life="2D")

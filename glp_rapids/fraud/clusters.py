@@ -12,7 +12,7 @@ merchant out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -28,7 +28,9 @@ from glp_rapids.fraud.scores import checked, column, prepared, score_frame
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import Groups, connected_core, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.propagation.variants.classic import label_propagation
+from glp_rapids.propagation.call import prepare
+from glp_rapids.propagation.run import run
+from glp_rapids.propagation.variants.classic import Classic
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one
@@ -327,8 +329,9 @@ def _agreed(graph: Graph) -> Array:
     """Mark the entries whose ends most of several runs of label propagation put together."""
     row = graph.row_indices()
     votes = array_module(row).zeros(row.size, dtype=np.int64)
+    # what `label_propagation` does, without a frame for each
+    prepared, options = prepare(graph, {"device": graph.device})
     for seed in range(RUNS):
-        found = label_propagation(graph, seed=seed, device=graph.device)
-        partition = column(found, "partition", graph)
-        votes += partition[row] == partition[graph.indices]
+        labels = run(prepared, Classic(), replace(options, seed=seed)).labels
+        votes += labels[row] == labels[graph.indices]
     return 2 * votes > RUNS
