@@ -5,7 +5,6 @@ All do the same to the bit; `system` says why.
 
 from __future__ import annotations
 
-import functools
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -142,49 +141,6 @@ class GpuEngine(ArrayEngine):
             kernels.build(), self._blocks, kernels.THREADS, *self._arrays, said, found
         )
         return found
-
-
-    def _wide_round(self, numbers: Array, residual: Array, allowed: int, entries: int) -> int:
-        """Make one round as whole arrays do, with a launch in the place of several."""
-        if not residual.size:
-            return 0
-        largest_of, work_of, step = _fused()
-        largest = int(largest_of(residual))
-        if largest <= allowed:
-            return 0
-        least = max(allowed, largest >> 2)
-        work = int(work_of(residual, self._graph.degree, least))
-        if work > entries:
-            return -1
-        said = array_module(numbers).empty(numbers.size, np.float64)
-        step(least, self.system.fixed, self.system.damping, numbers, residual, said)
-        kernels = self._kernels
-        self._launch(
-            kernels.build(), self._blocks, kernels.THREADS, *self._arrays, said, residual
-        )
-        return work
-
-
-@functools.cache
-def _fused() -> tuple[Any, Any, Any]:
-    """Make what a round on a GPU does beside the sums: largest residual, its entries, a step."""
-    import cupy
-
-    size = "residual < 0 ? -residual : residual"
-    largest = cupy.ReductionKernel(
-        "int64 residual", "int64 most", size, "max(a, b)", "most = a", "0", "glp_largest_residual"
-    )
-    work = cupy.ReductionKernel(
-        "int64 residual, T degree, int64 least", "int64 work",
-        f"({size}) > least ? (long long)degree : 0LL", "a + b", "work = a", "0", "glp_frontier",
-    )  # fmt: skip
-    step = cupy.ElementwiseKernel(
-        "int64 least, bool fixed, float64 damping", "int64 number, int64 residual, float64 said",
-        f"if (({size}) > least) number += residual;"
-        "said = damping * (double)number; residual = fixed ? 0LL : -number",
-        "glp_push",
-    )  # fmt: skip
-    return largest, work, step
 
 
 class CpuEngine(ArrayEngine):

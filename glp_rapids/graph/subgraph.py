@@ -88,16 +88,27 @@ def components(graph: Graph, which: Array) -> Array:
     """Find connected components over the marked entries: each is named by its smallest vertex."""
     xp = array_module(which)
     entry = xp.flatnonzero(which)
-    row, column = _rows(graph)[entry], graph.indices[entry]
-    label = xp.arange(graph.number_of_vertices, dtype=np.int32)
+    row, column = _rows(graph)[entry].astype(np.int64), graph.indices[entry]
+    starts = xp.ones(entry.size, dtype=bool)
+    starts[1:] = row[1:] != row[:-1]
+    first = xp.flatnonzero(starts)
+    label = xp.arange(graph.number_of_vertices)
     while True:
         lower = label.copy()
-        xp.minimum.at(lower, row, label[column])
-        for _ in range(3):  # whom one is named by may have another name by now
-            lower = lower[lower]
+        lower[row[first]] = xp.minimum(label[row[first]], _smallest(row, label[column], first))
+        lower = lower[lower]
         if not any_true(lower != label):
             return label
         label = lower
+
+
+def _smallest(row: Array, label: Array, first: Array) -> Array:
+    """Find the smallest label of each row; rows ascend, and begin at ``first``."""
+    xp = array_module(label)
+    if xp is np:
+        return np.minimum.reduceat(label, first) if first.size else label
+    # sorted by row and label, a row begins with the smallest label around it
+    return xp.sort(row << 32 | label)[first] & 0xFFFFFFFF
 
 
 def core(
