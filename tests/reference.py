@@ -91,16 +91,16 @@ def classes_of(words, classes, update):
     return turns
 
 
-def turns_of(words, classes, update, changed):
+def turns_of(words, classes, update, changed, exploring):
     """The turns of a sweep, after sweeps that changed so many labels each.
 
     After a sweep with few changes neighbouring classes are one: at most 8 or 4 are left.
     """
     turns = classes_of(words, classes, update)
     most = len(turns)
-    if changed and changed[-1] <= len(words) / 8:
+    if changed and changed[-1] <= len(words) / (8 if exploring else 4):
         most = 8
-    if changed and changed[-1] <= len(words) / 32:
+    if changed and changed[-1] <= len(words) / (32 if exploring else 8):
         most = 4
     while len(turns) > most:
         turns = [list(chain(*turns[i : i + 2])) for i in range(0, len(turns), 2)]
@@ -197,7 +197,7 @@ def label_propagation(
     explored = None if explore else 0
     for sweep in range(1, max_iter + 1):
         exploring = explored is None
-        turns = turns_of(words, classes, update, changed)
+        turns = turns_of(words, classes, update, changed, exploring)
         changed.append(0)
         for turn in turns:
             volume = {}
@@ -288,7 +288,7 @@ def speaker_listener(
 
     said = [spoken(v, 0) for v in range(n)]
     for sweep in range(1, max_iter + 1):
-        turns = turns_of(words, classes, update, changed)
+        turns = turns_of(words, classes, update, changed, exploring=True)
         changed.append(0)
         for turn in turns:
             heard = {}
@@ -382,7 +382,7 @@ def seeded_label_propagation(
     spoken = [scores[v] / said[v] if said[v] > 0 else 0.0 for v in range(n)]
     changed = []
     for sweep in range(1, max_iter + 1):
-        turns = turns_of(words, classes, update, changed)
+        turns = turns_of(words, classes, update, changed, exploring=False)
         changed.append(0)
         for turn in turns:
             chosen = {}

@@ -52,9 +52,9 @@ def interpreted(
     changed = []
     explored = None if explore else 0
     for state.sweep in range(1, max_iter + 1):
-        turns = reference.turns_of(words, classes, update, changed)
-        changed.append(0)
         exploring = explored is None
+        turns = reference.turns_of(words, classes, update, changed, exploring)
+        changed.append(0)
         for turn in turns:
             state.volume = np.bincount(state.labels[state.labels >= 0], minlength=n)
             best = {}

@@ -112,25 +112,25 @@ def compile_persistent(monkeypatch, run, graph, capability):
     return signature
 
 
-# The oldest and the newest; other tests compile it for 9.0.
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("capability", [CAPABILITIES[0], CAPABILITIES[-1]])
-def test_the_persistent_kernel_compiles_for_every_generation(monkeypatch, capability):
-    compile_persistent(monkeypatch, "classic", edges(weighted=False), capability)
-
-
-# With weights and without; neighbours of 32 and 64 bits. A compile takes some 20 s, so these three.
+# With weights and without; neighbours of 32 and 64 bits; the oldest generation and the newest. A
+# compile takes some 20 s, so these four.
 @pytest.mark.parametrize(
-    ("run", "weights", "index_type"),
+    ("run", "weights", "index_type", "capability"),
     [
-        ("program", np.float64, np.int32),
-        *exhaustive(("layered", None, np.int32), ("speaker", np.float32, np.int64)),
+        ("program", np.float64, np.int32, (9, 0)),
+        *exhaustive(
+            ("classic", None, np.int32, CAPABILITIES[0]),
+            ("layered", None, np.int32, CAPABILITIES[-1]),
+            ("speaker", np.float32, np.int64, (9, 0)),
+        ),
     ],
 )
-def test_every_variant_of_the_persistent_kernel_compiles(monkeypatch, run, weights, index_type):
+def test_every_variant_of_the_persistent_kernel_compiles(
+    monkeypatch, run, weights, index_type, capability
+):
     graph = edges(weighted=weights is not None, dtype=weights)
     graph = replace(graph, indices=graph.indices.astype(index_type), _derived={})
-    signature = compile_persistent(monkeypatch, run, graph, (9, 0))
+    signature = compile_persistent(monkeypatch, run, graph, capability)
     plan, rows = signature[0], signature[5]
     assert plan.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
 

@@ -89,10 +89,9 @@ def compiled(monkeypatch):
     return run
 
 
-# Nothing in these kernels depends on the generation, so the ends of the range and one between do.
+# Nothing in these kernels depends on the generation, so the ends of the range do.
 @pytest.mark.parametrize(
-    ("capability", "index_type"),
-    [((9, 0), np.int64), *exhaustive(((7, 5), np.int32), ((10, 0), np.int32))],
+    ("capability", "index_type"), [((7, 5), np.int32), *exhaustive(((10, 0), np.int64))]
 )
 def test_kernels_compile(compiled, capability, index_type):
     star = np.array([(0, i) for i in range(1, 600)])

@@ -116,7 +116,8 @@ def check_chunks(group):
         while chunk >= group[FIRST_CHUNKS + of + 1]:
             of += 1
         begin, end = group[of], group[ENDS + of]
-        together = plans.UPDATED_TOGETHER[of]
+        together = group[plans.UPDATED_TOGETHER + of]
+        assert 0 < together <= plans.MOST_TOGETHER[of]
         begin += (chunk - group[FIRST_CHUNKS + of]) * together
         assert begin < end
         covered.extend(range(begin, min(begin + together, end)))

@@ -53,13 +53,14 @@ def plain_schedule(changes, number_of_vertices, options):
     return min(len(changes), options.max_iter), explored, settled
 
 
-def plain_span(options, before, number_of_vertices):
+def plain_span(options, before, number_of_vertices, exploring):
     """How many classes are one: after few changes at most 8 of them are left, after fewer 4."""
+    few, fewer = (8, 32) if exploring else (4, 8)
     classes = 1 if options.update == "sync" else options.classes
     most = classes
-    if before and before[-1] <= Fraction(number_of_vertices, 8):
+    if before and before[-1] <= Fraction(number_of_vertices, few):
         most = 8
-    if before and before[-1] <= Fraction(number_of_vertices, 32):
+    if before and before[-1] <= Fraction(number_of_vertices, fewer):
         most = 4
     return next(1 << i for i in range(17) if -(-classes // (1 << i)) <= most)
 
@@ -68,10 +69,14 @@ def plain_span(options, before, number_of_vertices):
 def test_spans_are_nested(classes):
     """Every merged class is made of whole ones of the next finer kind."""
     spans = spans_of(classes)
-    found = {span_of(classes, 2, changed, 100) for changed in range(101)}
+    found = {
+        span_of(classes, 2, changed, 100, exploring)
+        for changed in range(101)
+        for exploring in (True, False)
+    }
     assert spans == sorted(found | {1})
     assert all(coarse % fine == 0 for fine, coarse in pairwise(spans))
-    assert span_of(classes, 1, 0, 100) == 1
+    assert span_of(classes, 1, 0, 100, False) == 1
 
 
 @given(CHANGES, st.lists(st.integers(0, 9), max_size=3))
@@ -143,8 +148,11 @@ def test_a_schedule_is_what_the_lists_say(changes, number_of_vertices, options):
     assert schedule.over == (sweeps == options.max_iter or (settled and options.stops))
     for sweep, rule in enumerate(given_rules, 1):
         assert rule.sweep == sweep
-        assert rule.span == plain_span(options, changes[: sweep - 1], number_of_vertices)
-        if explored is None or sweep <= explored:
+        exploring = explored is None or sweep <= explored
+        assert rule.span == plain_span(
+            options, changes[: sweep - 1], number_of_vertices, exploring
+        )
+        if exploring:
             assert (rule.retain, rule.tie_break, rule.revisit_tied) == (False, TIE_HASH, True)
             assert rule.tie_seed == options.seed + sweep * 2**32
         else:

@@ -54,11 +54,17 @@ def measure(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
         shared_memory.CLOCKED = before
     (workspace,) = graph.keep(("kept", None), dict).values()
     classes = 1 if options.sync else CLASSES
-    clock, changed = to_host(workspace.run.clock.array), found.attrs["glp"]["changed"]
-    return {name: rows_of(clock, changed, classes, graph.number_of_vertices)}
+    clock, facts = to_host(workspace.run.clock.array), found.attrs["glp"]
+    return {
+        name: rows_of(
+            clock, facts["changed"], facts["explored"], classes, graph.number_of_vertices
+        )
+    }
 
 
-def rows_of(clock: np.ndarray, changes: list[int], classes: int, vertices: int) -> Rows:
+def rows_of(
+    clock: np.ndarray, changes: list[int], explored: int, classes: int, vertices: int
+) -> Rows:
     """Return a row a sweep of the means of its steps, from the moments of every block."""
     from glp_rapids.propagation.kernels.gpu.persistent import MOMENTS
     from glp_rapids.propagation.schedule import span_of
@@ -69,7 +75,7 @@ def rows_of(clock: np.ndarray, changes: list[int], classes: int, vertices: int) 
     blocks = _blocks(flat, clock.shape[1])
     clock = flat[: MOST * blocks * MOMENTS].reshape(MOST, blocks, MOMENTS) / 1e3
     for sweep, changed in enumerate(changes, 1):
-        steps = -(-classes // span_of(classes, sweep, before, vertices))
+        steps = -(-classes // span_of(classes, sweep, before, vertices, sweep <= explored))
         of_sweep, before = clock[first : first + steps], changed
         first += steps
         if not of_sweep.size:

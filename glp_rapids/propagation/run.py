@@ -129,7 +129,9 @@ def _run(
     if start is not None:
         marks = compiled.traits.plain and options.explore == 0
         active = None
-        if options.streams_to is None:
+        if device == "gpu" and rows.scheme is not None:
+            marks = False  # nobody has seen that run on a GPU
+        elif options.streams_to is None:
             active = first_active(start, rule, workload, options)
         workload = replace(workload, marks=marks, active=active)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)

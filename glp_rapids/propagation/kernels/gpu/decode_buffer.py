@@ -31,6 +31,7 @@ from glp_rapids.propagation.kernels.gpu.active_set import needed
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding
 from glp_rapids.propagation.kernels.gpu.plan import HUBS, LAST_END, SUBWARP_ROWS
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, THREADS, WARPS
+from glp_rapids.propagation.kernels.gpu.update import Activation
 from glp_rapids.propagation.kernels.gpu.votes import ALL
 
 ZERO = np.int64(0)
@@ -228,7 +229,7 @@ def build(index_type: Any, decoding: Decoding, target: Target) -> DecodeFunction
     return DecodeFunctions(fill_buffer, unpack, clear)
 
 
-def build_activate(decoding: Decoding, target: Target) -> Any:
+def build_activate(decoding: Decoding, target: Target) -> Activation:
     """Make what activates the readers of vertices that changed, from compressed lists."""
     sink_of, list_of = _build_sink_of(decoding.ordered), build_list_of(decoding.ordered)
     functions = unordered.build(
@@ -259,11 +260,11 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
         return True
 
     @cuda.jit(device=True)
-    def activate_parts(slack, readers, v):
-        """Activate who reads the label of v; all threads of a block call this."""
+    def activate_parts(slack, readers, v, first, step):
+        """Activate who reads the label of v, by every step-th part of the list."""
         place, degree, bit = begin(readers, v)
         segment = readers.settings.segment
-        part = np.int64(cuda.threadIdx.x)
+        part = first
         while part * segment < degree:
             read_part(
                 readers.words, readers.tables,
@@ -271,21 +272,37 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
                 min(segment, degree - part * segment), readers.settings,
                 sink_of(slack, readers), ZERO,
             )  # fmt: skip
-            part += THREADS
+            part += step
 
     @cuda.jit(device=True)
-    def activate_readers(run, readers, shared, v, differs):
-        """Activate who reads the label of v, if v differs; all threads of a block call this."""
-        slack, queue = run.slack, shared.readers
-        if cuda.threadIdx.x == 0:
-            queue.number[0] = 0
-        cuda.syncthreads()
-        if differs and not activate_list(slack, readers, v):
+    def tell(run, readers, shared, v, differs):
+        """Activate who reads the label of v, if v differs."""
+        queue = shared.readers
+        left = differs and not activate_list(run.slack, readers, v)
+        if left:
             place = cuda.atomic.add(queue.number, 0, np.int32(1))
-            queue.first[place] = np.int64(v)
+            if place < THREADS:
+                queue.first[place] = np.int64(v)
+                left = False
+        cuda.syncwarp()
+        by_warp = cuda.ballot_sync(ALL, left)
+        while by_warp != 0:
+            source = np.int32(cuda.ffs(by_warp) - 1)
+            by_warp &= np.uint32(by_warp - np.uint32(1))
+            activate_parts(
+                run.slack, readers, np.int64(cuda.shfl_sync(ALL, v, source)),
+                np.int64(cuda.laneid), np.int64(LANES),
+            )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def tell_rest(run, readers, shared):
+        """Activate who reads the labels of vertices that warps left to the block."""
+        queue = shared.readers
         cuda.syncthreads()
-        for i in range(queue.number[0]):
-            activate_parts(slack, readers, queue.first[i])
+        for i in range(min(queue.number[0], THREADS)):
+            activate_parts(
+                run.slack, readers, queue.first[i], np.int64(cuda.threadIdx.x), np.int64(THREADS)
+            )
         cuda.syncthreads()
 
-    return activate_readers
+    return Activation(tell, tell_rest)

@@ -64,10 +64,10 @@ def build(
     Launch of ``start``: a thread a vertex. No shared memory.
     """
     functions = votes.build(compiled, index_type, target)
-    activate_readers = update.build_activate()
+    activation = update.build_activate()
     together = decoding is None  # packed lists of readers are gone through part by part by a block
     if decoding is not None:
-        activate_readers = decode_buffer.build_activate(decoding, target)
+        activation = decode_buffer.build_activate(decoding, target)
     rules = schedule_rules.build(target)
     grid_barrier, set_rule, judge = rules.grid_barrier, rules.set_rule, rules.judge
     clocked = shared_memory.CLOCKED
@@ -83,7 +83,7 @@ def build(
     evaluate, fill_buffer = evaluation.evaluate, evaluation.fill_buffer
     load_classes, buffered = evaluation.load_classes, evaluation.fill_buffer is not None
     activate_together = update.build_activate_together(grid_barrier)
-    update_group = update.build(compiled, index_type, activate_readers, buffered)
+    update_group = update.build(compiled, index_type, activation, buffered)
     entries, classes = 1, 1
     if load_classes is not None:
         entries, classes = WARPS * read_packed.SEGMENT, packed_numbers.ENTRIES

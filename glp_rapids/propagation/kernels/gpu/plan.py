@@ -64,10 +64,12 @@ HUBS, BLOCK_ROWS, WARP_ROWS = range(3)
 SUBWARP_ROWS = WARP_ROWS + WHOLE_WARP
 RANGES = WARP_ROWS + BINS
 
-# Vertices of each range that a warp updates together. Where rows are long, those who read a vertex
-# are many, and are told by a warp or a block for one vertex after the other: with 32 of them to a
-# warp, updates of a Kronecker graph waited 45 microseconds for a few blocks.
-UPDATED_TOGETHER = (4, 8, 8, 16, LANES, LANES, LANES)
+# Vertices of each range that a warp updates together: so many at the most, fewer if there are not
+# enough for all warps, but not less than lanes where rows are short. Where they are long, those who
+# read a vertex are many, and are told by a warp for one vertex after the other: with 32 of them to
+# a warp, updates of a Kronecker graph waited 45 microseconds for a few blocks.
+LOOKED_AT = 4  # by a lane
+MOST_TOGETHER = (4, 8, 8, 16, LANES, 2 * LANES, LOOKED_AT * LANES)
 
 # The columns of `Plan.groups`. First, by range, the position in the list where it begins; then
 # where it ends:
@@ -81,7 +83,8 @@ SPARSE = 2 * BINS + 1  # so many columns further on the same for when few are ac
 FIRST_BATCH = TICKET_SIZES + BINS + SPARSE
 END_OF_BATCHES = FIRST_BATCH + 1
 FIRST_CHUNKS = END_OF_BATCHES + 1  # that warps update, of each range, and the number of all
-COLUMNS = FIRST_CHUNKS + RANGES + 1
+UPDATED_TOGETHER = FIRST_CHUNKS + RANGES + 1  # vertices of a chunk of each range
+COLUMNS = UPDATED_TOGETHER + RANGES
 
 # The columns of `Plan.levels`: how many classes are one, the first row of `Plan.groups` and the one
 # behind the last, and how many rows make one class.
@@ -185,9 +188,8 @@ def assembled(
     cut = hub_pieces.cut(listed.degrees, *of_hubs, limits.slots, limits.handed_over)
     begins, ends = np.concatenate(begins), np.concatenate(ends)
     tickets = _tickets((ends - begins)[:, WARP_ROWS:], limits)
-    chunks = -(-(ends - begins) // np.array(UPDATED_TOGETHER))
-    first_chunks = np.column_stack([np.zeros(len(chunks), np.int64), np.cumsum(chunks, axis=1)])
-    columns = np.column_stack([begins, ends, tickets, cut.batches, first_chunks])
+    chunks = _chunks(ends - begins, limits)
+    columns = np.column_stack([begins, ends, tickets, cut.batches, chunks])
     arrays = {"groups": columns, "levels": levels, **cut.arrays}
     on_device = moved_together(arrays, device_of(listed.vertices))
     return Plan(
@@ -305,6 +307,15 @@ def _tickets(counts: np.ndarray, limits: Limits) -> np.ndarray:
         number = -(-counts // sizes)
         columns += [np.zeros((len(counts), 1), np.int64), np.cumsum(number, axis=1), sizes]
     return np.column_stack(columns)
+
+
+def _chunks(counts: np.ndarray, limits: Limits) -> np.ndarray:
+    """Number the chunks of each range that warps update, and size them, group by group."""
+    warps, most = limits.blocks * limits.warps_per_block, np.array(MOST_TOGETHER)
+    rounds = -(-counts // (warps * LANES))
+    size = np.clip(rounds * LANES, 1, most)
+    numbers = np.cumsum(-(-counts // size), axis=1)
+    return np.column_stack([np.zeros((len(counts), 1), np.int64), numbers, size])
 
 
 def moved_together(arrays: dict[str, np.ndarray], device: Any) -> dict[str, Any]:

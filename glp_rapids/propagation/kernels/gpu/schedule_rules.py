@@ -65,19 +65,22 @@ def build(target: Target) -> ScheduleFunctions:
         before = np.int64(0)
         if sweep > 1:
             before = run.changed[np.uint64(sweep - 2 - schedule.forgotten)]
-        span, level = spans(schedule.classes, sweep, before, schedule.vertices), 0
+        span, level = spans(
+            schedule.classes, sweep, before, schedule.vertices, now[SWEEP.exploring] != 0
+        ), 0
         while plan.levels[level, SPAN] != span:
             level += 1
         now[SWEEP.first_row] = plan.levels[level, FIRST_ROW]
         now[SWEEP.end_row] = plan.levels[level, END_ROW]
         now[SWEEP.rows_a_class] = plan.levels[level, ROWS_A_CLASS]
-        everybody = wakes_all(sweep, before, schedule.many)
+        everybody = wakes_all(sweep, before, schedule.many) and not schedule.marks
         now[SWEEP.activates] = schedule.skip and not everybody
         if everybody:
             # Nobody is activated for the classes that follow in this sweep either.
             now[SWEEP.everybody] = 1
         now[SWEEP.layout] = 0
-        if now[SWEEP.everybody] == 0 and sweep > 1 and before <= schedule.sparse:
+        few = before <= schedule.sparse and (sweep > 1 or schedule.marks)
+        if few and now[SWEEP.everybody] == 0:
             now[SWEEP.layout] = SPARSE
 
     @cuda.jit(device=True)
