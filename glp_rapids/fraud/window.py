@@ -80,7 +80,8 @@ class SlidingWindow:
     On a CPU an `append` costs O(b log w) for a batch of b rows, of which b' leave, and a window of
     w rows: what changes is noted, and the next `graph` or `edges` merges it into the sums, in one
     pass over the pairs. Now and then an append does that, so that what is noted stays below twice
-    the window. On a GPU an append costs O(b log b + w). Memory is about 100 bytes a row; ``id``
+    the window. On a GPU an append also looks at the times of all rows, and, if
+    they have an ``id``, merges at once. Memory is about 100 bytes a row; ``id``
     takes 16 more, or the text of the ids. The result equals, to
     the bit, the graph built at once from the rows inside the window.
 
