@@ -129,8 +129,8 @@ def _run(
     if start is not None:
         marks = compiled.traits.plain and options.explore == 0
         active = None
-        if device == "gpu" and rows.scheme is not None:
-            marks = False  # nobody has seen that run on a GPU
+        if device == "gpu" and (rows.scheme is not None or options.strategy != "auto"):
+            marks = False  # no engine but that of plain lists was seen to leave out anybody there
         elif options.streams_to is None:
             active = first_active(start, rule, workload, options)
         workload = replace(workload, marks=marks, active=active)
