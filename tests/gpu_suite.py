@@ -41,7 +41,7 @@ PARTS = {
     "frames": [
         "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
         "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
-        "networkx_backend", "window", "window_clock",
+        "monitor_options", "networkx_backend", "window", "window_clock",
     ],
 }  # fmt: skip
 # Whose tests say what they compile: one process compiles a kernel, for all tests that have it.

@@ -472,3 +472,15 @@ def test_a_monitor_sees_rings(device):
     assert row["p99 ms"] >= row["median ms"] > row["scores ms"] > 0
     assert 0 <= row["cluster id changed"] <= 0.2
     assert row["alerts"] > 0
+
+
+def test_a_soak_tells_of_memory_and_latencies(monkeypatch):
+    monkeypatch.setattr("glp_rapids.bench.monitor.SOAK", 12)
+    monkeypatch.setattr("glp_rapids.bench.monitor.SETTLED", 4)
+    tables = tables_of("monitor", "--rows", "30000", "--soak", "--device", "cpu")
+    [(title, [row])] = tables.items()
+    assert title.startswith("Soak, a window of 30 days with")
+    assert row["ticks"] == 12
+    assert 0 < row["median ms"] <= row["p99 ms"] <= row["longest ms"]
+    assert row["MiB after 4"] > 0
+    assert row["largest growth"] >= 0

@@ -1,11 +1,10 @@
 """A monitor beside windows made anew at every tick, and beside itself, taken up from its folder."""
 
-import json
 import os
-import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -93,7 +92,7 @@ def test_every_tick_is_what_a_window_made_anew_says(device, kind):
         pd.testing.assert_frame_equal(scores, cold, check_exact=False, atol=2.01e-4, rtol=0)
         score = watch._state.scores.scores
         is_seed = to_device(to_host(scores["is_seed"]), graph.device)
-        found = grouped(graph, anew.graph("amount"), score, is_seed, watch._limits)
+        found = grouped(graph, anew.graph("amount"), score, is_seed, watch._settings.limits)
         members, cluster = to_host(found.member), to_host(found.cluster)
         clusters = [set(members[cluster == i].tolist()) for i in range(cluster.max(initial=-1) + 1)]
         ids = to_pandas(graph.external())
@@ -191,7 +190,7 @@ def test_what_is_refused_leaves_all_as_it_was(device):
         with pytest.raises((TypeError, ValueError)):
             watch.update(bad)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("glp_rapids.fraud.monitor.grouped", interrupt)
+        patch.setattr("glp_rapids.fraud.monitor_steps.grouped", interrupt)
         with pytest.raises(KeyboardInterrupt):
             watch.update(parts[10])
     assert_same_state(watch, other)
@@ -258,8 +257,8 @@ def test_what_is_taken_up_goes_on_as_if_nothing_had_been(device, tmp_path, kind,
         watch.update(part, **late)
         if number % 3 == 1:
             watch.save(folder)
-            files |= {path.name.split("-")[0] for path in folder.iterdir()}
-            assert len(list(folder.iterdir())) <= 7
+            files |= {path.name.split("-")[0] for path in folder.glob("*.glp")}
+            assert len(list(folder.iterdir())) <= 8
         if number % 7 == 4:
             watch.save(folder)
             watch, left = Monitor.open(folder, device=device), watch
@@ -314,7 +313,7 @@ def test_options_and_frames_of_the_caller_stay_his(tmp_path, monkeypatch):
         mine.loc[:, "time"] += pd.Timedelta(days=100)
     watch.save(folder)
     there = Monitor.open(folder, device="cpu")
-    assert there._refresh == watch._refresh
+    assert there._settings == watch._settings
     assert_same_state(there, watch)
     (folder / "batch-00000002.glp").rename(tmp_path / "aside")
     (folder / "batch-00000003.glp").rename(folder / "batch-00000002.glp")
@@ -341,7 +340,9 @@ def test_a_window_that_was_empty_takes_other_ids(first, then):
     parts, _ = batches(0, first)
     others, _ = batches(0, then)
     watch = monitor([])
-    for part in parts[:3]:
+    with pytest.warns(UserWarning, match="there are no seeds"):
+        watch.update(parts[0])
+    for part in parts[1:3]:
         watch.update(part)
     watch.window.advance(others[20]["time"].min())
     assert len(watch.window) == 0
@@ -400,7 +401,7 @@ def test_damage_is_found_and_strangers_are_refused(tmp_path):
         second.save(folder)
     with pytest.raises(ValueError, match="holds a monitor at tick 5"):
         monitor(seeds).save(folder)
-    names = sorted(path.name for path in folder.iterdir())
+    names = sorted(path.name for path in folder.glob("*.glp"))
     assert [name.split("-")[0] for name in names].count("batch") >= 2
     rng = np.random.default_rng(0)
     for name in names:
@@ -424,40 +425,60 @@ def test_damage_is_found_and_strangers_are_refused(tmp_path):
         Monitor.open(tmp_path, device="cpu")
 
 
-KILLED = """
-import json, sys
+@pytest.mark.exhaustive
+def test_monitors_killed_200_times_lose_at_most_the_last_tick(tmp_path):
+    pytest.importorskip("fcntl", reason="children are forked")
+    script = Path(__file__).with_name("kill_monitor.py")
+    path = os.pathsep.join([str(script.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = subprocess.run(
+        [sys.executable, script, tmp_path, "200"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": path, "NUMBA_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert run.stdout == "200 kills, 0 wrong\n", run.stdout + run.stderr[-2000:]
+
+
+OTHER = """
+import sys
 from test_monitor import batches, monitor
-parts, seeds = batches(3)
+from glp_rapids.fraud import Monitor
+try:
+    Monitor.open(sys.argv[1], device="cpu")
+except BlockingIOError as error:
+    print(error)
+parts, seeds = batches()
 watch = monitor(seeds)
-for part in parts:
-    watch.update(part)
+watch.update(parts[0])
+try:
     watch.save(sys.argv[1])
-    print(watch._state.tick, flush=True)
+except BlockingIOError as error:
+    print(error)
+watch.save(sys.argv[2])
+sys.stdin.read()
 """
 
 
-@pytest.mark.exhaustive
-def test_a_process_that_is_killed_loses_at_most_the_last_tick(tmp_path):
-    parts, seeds = batches(3)
-    watch, states = monitor(seeds), {}
-    for part in parts:
-        watch.update(part)
-        states[watch._state.tick] = json.dumps(watch.scores["score"].tolist())
-    here = os.path.dirname(__file__)
-    path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-    rng = np.random.default_rng(0)
-    for attempt in range(8):
-        folder = tmp_path / str(attempt)
-        with subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": path},
-        ) as process:  # fmt: skip
-            for _ in range(int(rng.integers(1, 30))):
-                said = process.stdout.readline()
-            time.sleep(rng.random() * 0.1)
-            process.send_signal(signal.SIGKILL)
-            rest = process.stdout.read().split()
-        last = int(rest[-1]) if rest else int(said)
-        there = Monitor.open(folder, device="cpu")
-        assert last <= there._state.tick <= last + 1
-        assert json.dumps(there.scores["score"].tolist()) == states[there._state.tick]
+def test_a_folder_belongs_to_one_process_while_it_lives(tmp_path):
+    pytest.importorskip("fcntl", reason="no locks of POSIX")
+    parts, seeds = batches()
+    mine, other = (tmp_path / name for name in ("mine", "other"))
+    watch = monitor(seeds)
+    watch.update(parts[0])
+    watch.save(mine)
+    here = Path(__file__).parent
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, mine, other], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
+        text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (here, here.parent)))},
+    ) as process:  # fmt: skip
+        for _ in range(2):
+            assert f"mine belongs to process {os.getpid()}" in process.stdout.readline()
+        while not (other / "state-00000001.glp").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        with pytest.raises(BlockingIOError, match=f"other belongs to process {process.pid}"):
+            Monitor.open(other, device="cpu")
+        process.kill()  # what a dead process held blocks nobody
+        process.wait()
+    leftover = other / ".glp-rapids-0123456789abcdef.part"
+    leftover.write_bytes(b"half of it")
+    assert_same_state(Monitor.open(other, device="cpu"), watch)
+    assert not leftover.exists()

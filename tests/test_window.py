@@ -21,7 +21,7 @@ from window_twin import Twin
 
 from glp_rapids.device import to_host
 from glp_rapids.fraud import Change, SlidingWindow, engines
-from glp_rapids.fraud.engines import buckets
+from glp_rapids.fraud.engines import arrays, buckets
 
 NAMES = ["source", "destination", "amount", "time", "tx"]
 MAKERS = {
@@ -65,6 +65,10 @@ def same(window, twin):
         for mine, obvious in pairs:
             assert mine.dtype == obvious.dtype
             assert np.array_equal(to_host(mine), obvious)
+    if window._fading is not None:
+        faded = window._graph("faded").weights
+        assert faded.dtype == np.int64
+        assert np.array_equal(to_host(faded), twin.faded(other, *window._fading))
     edges = window.edges()
     once = slice(None) if twin.directed else rows <= other.indices
     assert edges["source"].tolist() == ids[rows[once]].tolist()
@@ -73,7 +77,7 @@ def same(window, twin):
     assert np.array_equal(edges["amount"], exact[once])
 
 
-def machine(make, directed, ids, place, length=5.0):
+def machine(make, directed, ids, place, length=5.0, fading=None):
     """Make random steps of a window and its twin, and look at both, or at nothing, after each."""
     numbers = st.integers(0, 9)
     # less apart than the window is long, so that none is taken for a wrong clock
@@ -89,6 +93,8 @@ def machine(make, directed, ids, place, length=5.0):
             self.window = SlidingWindow(
                 length, directed=directed, id="tx" if ids else None, device=place
             )
+            if fading is not None:
+                self.window.fades(*fading)
             self.twin, self.marks, self.fresh = Twin(length, directed, ids), [0], 100
 
         @rule(rows=rows, begin=begins, again=seldom, bad=bad, look=st.booleans())
@@ -165,7 +171,9 @@ KINDS = [(make, directed, ids) for make in MAKERS for directed in (False, True)
 )
 def test_a_window_is_what_its_rows_make_it(make, directed, ids, place, monkeypatch):
     monkeypatch.setattr(buckets, "SPARE", 8)  # what else only large windows do
-    run(machine(MAKERS[make], directed, ids, place), 8, 25)
+    monkeypatch.setattr(arrays, "WAITING", 3)
+    fading = (0.75, directed) if ids else None
+    run(machine(MAKERS[make], directed, ids, place, fading=fading), 8, 25)
 
 
 @CHANCE

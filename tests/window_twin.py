@@ -1,5 +1,6 @@
 """A window that keeps all rows in a list and builds everything anew: slow and obvious."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -54,11 +55,29 @@ class Twin:
 
     def amounts(self, graph):
         """What the entries of the graph are worth, rounded once."""
+        return self.summed(graph, lambda amount, _: round(amount * 10_000)) / 10_000
+
+    def faded(self, graph, half_life, amounts):
+        """What they count by age: a power of two of 1024ths of half-lives since the origin."""
+        origin = self.newest // (8 * half_life) * 8 * half_life
+
+        def count(amount, time):
+            since = (time - origin) / half_life
+            factor = 2 ** (math.floor(since % 1 * 1024) / 1024)
+            units = round(amount * 10_000)
+            if amounts:
+                found = round(math.ldexp(units * factor, math.floor(since) - 8))
+                return max(found, min(units, 1))
+            return max(round(math.ldexp(factor, math.floor(since) + 20)), 1)
+
+        return self.summed(graph, count)
+
+    def summed(self, graph, count):
         sums = Counter()
-        for source, destination, amount, *_ in self.rows:
-            sums[source, destination] += round(amount * 10_000)
+        for source, destination, amount, time, _ in self.rows:
+            sums[source, destination] += count(amount, time)
             if not self.directed and source != destination:
-                sums[destination, source] += round(amount * 10_000)
+                sums[destination, source] += count(amount, time)
         ids = graph.external().tolist()
         entries = zip(graph.row_indices().tolist(), graph.indices.tolist(), strict=True)
-        return np.array([sums[ids[row], ids[column]] / 10_000 for row, column in entries])
+        return np.array([sums[ids[row], ids[column]] for row, column in entries])

@@ -6,13 +6,18 @@
 of those whose cluster is called otherwise in the second. "hours to alert" is the median time from
 the opening of a ring's first episode to the first tick with five of its members in one cluster;
 "rings seen" counts the rings of which that was found, of those that were awake in the replay.
+``--soak`` makes 2,000 ticks of the second half, saves each to a folder, and says how the memory of
+the process grew after the first 200, and how latencies compare.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,6 +32,7 @@ from glp_rapids.fraud import Monitor, SlidingWindow, Tick
 
 DAYS, WINDOW = 60, 30
 SEEN = 5  # members of a ring in one cluster
+SOAK, SETTLED = 2000, 200  # ticks of a soak, and those after which its memory is looked at
 STAGES = ("window", "graph", "scores", "clusters", "frames")
 
 
@@ -35,25 +41,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=2_000_000, help="in all; half fill the window")
     parser.add_argument("--every", default="6h", metavar="SPAN", help="of a tick (default 6h)")
     parser.add_argument("--ticks", type=int, default=120, help="at the most (default 120)")
+    parser.add_argument("--soak", action="store_true", help="2,000 ticks, memory and latencies")
     parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
 
 
 def run(options: argparse.Namespace) -> Tables:
     """Return a table of one row."""
+    if options.soak:
+        return _soak(options.rows, choose(options.device))
     device = choose(options.device)
-    rows = options.rows
-    frame, truth = drifting_transactions(
-        rows, days=DAYS, accounts=max(rows // 10, 100), merchants=max(rows // 100, 100),
-        rings=max(rows // 25_000, 2), towns=max(rows * 3 // 10_000, 2),
-    )  # fmt: skip
-    members = truth["vertex"].drop_duplicates().sort_values()
-    watch = Monitor(
-        SlidingWindow(days=WINDOW, id="transaction", device=device),
-        members.iloc[np.random.default_rng(0).permutation(len(members))[: len(members) // 5]],
-    )
+    watch, half, frame, truth = _filled(options.rows, device)
     stamp = frame["time"].dt.floor(options.every)
-    half = frame["time"].iloc[0].floor("D") + pd.Timedelta(days=WINDOW)
-    watch.update(_given(frame[stamp < half], device))
     parts = [part for _, part in frame[stamp >= half].groupby(stamp[stamp >= half])]
     ticks, seconds, ends = [], [], []
     for part in parts[: options.ticks]:
@@ -77,6 +75,63 @@ def run(options: argparse.Namespace) -> Tables:
     }  # fmt: skip
     title = f"Monitor, a window of {WINDOW} days with {len(watch.window):,} rows, on the {device}"
     return {title: [row]}
+
+
+def _filled(
+    rows: int, device: str
+) -> tuple[Monitor, pd.Timestamp, pd.DataFrame, pd.DataFrame]:
+    """Return a monitor whose window the first half has filled, when that ends, all rows, truth."""
+    frame, truth = drifting_transactions(
+        rows, days=DAYS, accounts=max(rows // 10, 100), merchants=max(rows // 100, 100),
+        rings=max(rows // 25_000, 2), towns=max(rows * 3 // 10_000, 2),
+    )  # fmt: skip
+    members = truth["vertex"].drop_duplicates().sort_values()
+    watch = Monitor(
+        SlidingWindow(days=WINDOW, id="transaction", device=device),
+        members.iloc[np.random.default_rng(0).permutation(len(members))[: len(members) // 5]],
+    )
+    half = frame["time"].iloc[0].floor("D") + pd.Timedelta(days=WINDOW)
+    watch.update(_given(frame[frame["time"] < half], device))
+    return watch, half, frame, truth
+
+
+def _soak(rows: int, device: str) -> Tables:
+    """Make many ticks; a table of one row says what they did to memory, and how long they took."""
+    watch, half, frame, _ = _filled(rows, device)
+    later = frame[frame["time"] >= half]
+    number = (later["time"] - half) // (pd.Timedelta(days=DAYS - WINDOW) / SOAK)
+    seconds, saving, memory = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for _, part in later.groupby(number):
+            batch = _given(part, device)
+            begin = time.perf_counter()
+            watch.update(batch)
+            synchronise(device)
+            middle = time.perf_counter()
+            watch.save(folder)
+            seconds.append(middle - begin)
+            saving.append(time.perf_counter() - middle)
+            memory.append(_resident())
+        watch.close()
+    watch.verify()
+    seconds, settled = np.array(seconds), memory[min(SETTLED, len(memory) - 1) :]
+    row = {
+        "ticks": len(seconds), "median ms": 1e3 * np.median(seconds),
+        "p99 ms": 1e3 * np.quantile(seconds, 0.99),
+        "p99 / median": np.quantile(seconds, 0.99) / np.median(seconds),
+        "longest ms": 1e3 * seconds.max(), "save ms": 1e3 * np.median(saving),
+        "p99 save ms": 1e3 * np.quantile(saving, 0.99),
+        f"MiB after {SETTLED}": settled[0] / 2**20, "MiB at the end": settled[-1] / 2**20,
+        "largest growth": max(settled) / settled[0] - 1,
+    }  # fmt: skip
+    title = f"Soak, a window of {WINDOW} days with {len(watch.window):,} rows, on the {device}"
+    return {title: [row]}
+
+
+def _resident() -> int:
+    """Return how many bytes of the host's memory this process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _given(part: pd.DataFrame, device: str) -> Frame:

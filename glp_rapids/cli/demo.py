@@ -20,12 +20,15 @@ examples:
 
 What happens: transactions of accounts with merchants and friends are drawn, and rings of
 collusion are planted in them. A fifth of the ring members, chosen at random, is the blacklist.
-Day by day the transactions pass through a window, and the rest of the rings is looked for. How
+Three days at a time the transactions pass through a window that a monitor watches; a line says
+what became of clusters. At the end the rest of the rings is looked for in the whole window. How
 many of the accounts found are in a ring is the precision; how many ring members are found, the
 recall. The folder holds members.parquet, and transactions.parquet and blacklist.csv to try
-`glp-rapids fraud` on.
+`glp-rapids fraud` and `glp-rapids monitor` on.
 """
 LEAST = 20_000
+EVERY = 3  # days, of a tick
+EVENTS = ("new", "grown", "shrunk", "merged", "split", "gone")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -52,17 +55,17 @@ def run(options: argparse.Namespace) -> None:
     from glp_rapids.datasets import blacklist
     from glp_rapids.fraud import SlidingWindow, find_clusters
 
-    watch = _Watch()
+    watch = _Clock()
     frame, truth = _made_up(options.transactions, options.seed)
     seeds = blacklist(truth, options.known, options.seed)
     rings = truth["ring"].nunique()
     watch.say(f"made {len(frame):,} transactions; {rings} rings with {len(truth):,} members in "
               f"them, {len(seeds):,} on the blacklist")  # fmt: skip
     window = SlidingWindow(days=options.days, device=options.device)
-    _fill(window, frame)
+    _replay(window, frame, seeds, set(truth["vertex"]) - set(seeds))
     watch.say(
-        f"passed them through a window of {options.days:g} days, day by day: "
-        f"{window.number_of_vertices:,} accounts and merchants, on the {window.device}"
+        f"watched a window of {options.days:g} days: {window.number_of_vertices:,} accounts and "
+        f"merchants, on the {window.device}"
     )
     found = find_clusters(window, seeds, absent="drop")
     watch.say(f"propagated the blacklist: {len(found.clusters):,} suspicious clusters with "
@@ -91,7 +94,7 @@ def agreement(members: pd.DataFrame, truth: pd.DataFrame, seeds: pd.Series) -> s
     return "\n".join(lines)
 
 
-class _Watch:
+class _Clock:
     """Prints what was done and how long it took."""
 
     def __init__(self) -> None:
@@ -117,16 +120,29 @@ def _made_up(rows: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
 
 
-def _fill(window: Any, frame: pd.DataFrame) -> None:
-    """Append the transactions to the window day by day, as a nightly job would."""
-    from tqdm import tqdm
+def _replay(window: Any, frame: pd.DataFrame, seeds: pd.Series, hidden: set) -> None:
+    """Let a monitor see the transactions some days at a time, and print its alerts over time."""
+    from glp_rapids.fraud import Monitor
 
+    monitor = Monitor(window, seeds)
+    day = frame["time"].dt.floor("D")
+    part = (day - day.min()).dt.days // EVERY
     if window.device == "gpu":
         frame = _as_cudf(frame)
-    day = frame["time"].astype("datetime64[s]").astype("int64") // 86_400
-    days = range(int(day.min()), int(day.max()) + 1)
-    for each in tqdm(days, desc="days", unit="day", leave=False, disable=None):
-        window.append(frame[day == each])
+    print(f"\n  alerts until {' '.join(f'{event:>6}' for event in EVENTS)}   clusters  members  "
+          "unknown ring members")  # fmt: skip
+    for number in range(int(part.max()) + 1):
+        chosen = (part == number).to_numpy()
+        if not chosen.any():
+            continue
+        tick = monitor.update(frame[chosen])
+        until = f"{day[chosen].max():%Y-%m-%d}"
+        events = _on_host(tick.alerts)["event"].value_counts()
+        members = set(_on_host(tick.members)["vertex"])
+        counts = " ".join(f"{events.get(event, 0):>6}" for event in EVENTS)
+        print(f"    {until} {counts}   {len(tick.clusters):>8,} {len(members):>8,}  "
+              f"{len(members & hidden):,} of {len(hidden):,}", flush=True)  # fmt: skip
+    print()
 
 
 def _as_cudf(frame: pd.DataFrame) -> Any:

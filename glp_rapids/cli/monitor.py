@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +22,13 @@ examples:
   glp-rapids monitor transactions.parquet --seeds blacklist.csv --days 30 --every 6h
   glp-rapids monitor transactions.csv --seeds blacklist.txt --days 10 --every 5min \\
       --output alerts.csv --members members.parquet --folder watch
+  glp-rapids monitor --replay transactions.parquet --seeds blacklist.csv --days 30 --port 8000
 
 The transactions are replayed in the order of their times. After each --every a line is printed for
 every cluster that is new, has grown, shrunk, merged with others, split off, or is gone. A cluster
 keeps its name as long as most of its members stay together. --folder keeps the monitor's state,
-with which `fraud.Monitor.open` goes on.
+with which `fraud.Monitor.open` goes on. --port makes a page of it for a browser on this machine
+that stays until Ctrl-C: alerts as they come, a picture of each cluster, why its members are in it.
 """
 
 
@@ -40,10 +45,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="length of a tick, such as 5min or 6h (default 1D); a number counts the --time-unit",
     )  # fmt: skip
     fraud.add_limits(parser)
+    parser.add_argument(
+        "--half-life", metavar="SPAN", help="after which a transaction counts half as much"
+    )
+    parser.add_argument(
+        "--hubs", type=int, metavar="N", help="accounts with more partners pass nothing on"
+    )
     out = parser.add_argument_group("the results, by their endings CSV or Parquet")
     out.add_argument("--output", type=Path, metavar="FILE", help="all alerts")
     out.add_argument("--members", type=Path, metavar="FILE", help="the members in the last tick")
     out.add_argument("--folder", type=Path, metavar="FOLDER", help="the state of the monitor")
+    page = parser.add_argument_group("a live page")
+    page.add_argument(
+        "--replay", action="store_true", help="replay the transactions, as is done in any case"
+    )
+    page.add_argument("--port", type=int, metavar="N", help="of the page; 0: any that is free")
+    page.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS",
+        help="where it is served: this machine alone (default), or 0.0.0.0 for all others, too",
+    )  # fmt: skip
+    page.add_argument(
+        "--pause", type=float, default=0.5, metavar="SECONDS",
+        help="between two ticks, with --port (default 0.5)",
+    )  # fmt: skip
     parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
 
 
@@ -51,8 +75,11 @@ def run(options: argparse.Namespace) -> None:
     """Replay transactions tick by tick, print and write the alerts."""
     import pandas as pd
 
+    from glp_rapids.cli.live_page import LivePage
     from glp_rapids.fraud import Monitor, SlidingWindow
 
+    if not 0 <= options.pause < threading.TIMEOUT_MAX:
+        raise ValueError(f"--pause must be a number of seconds from 0 up, not {options.pause}")
     results = {"--output": options.output, "--members": options.members}
     for path in results.values():
         if path is not None:
@@ -74,8 +101,17 @@ def run(options: argparse.Namespace) -> None:
         amount=options.amount, time=options.time, time_unit=options.time_unit, id=options.id,
         device=options.device,
     )  # fmt: skip
-    watch = Monitor(window, known, **fraud.limits_of(options))
+    half_life = options.half_life
+    with contextlib.suppress(TypeError, ValueError):  # a number counts the unit of times
+        half_life = float(half_life)
+    watch = Monitor(
+        window, known, half_life=half_life, hubs=options.hubs, **fraud.limits_of(options)
+    )
     alerts, tick = [], None
+    page = None
+    if options.port is not None:
+        page = LivePage(watch, options.host, options.port)
+        print(f"page       {page.address}", flush=True)
     for end, part in _parts(frame, frame[options.time], options):
         with files.naming(options.transactions):
             tick = watch.update(part)
@@ -84,6 +120,9 @@ def run(options: argparse.Namespace) -> None:
         alerts.append(table)
         for line in _lines(end, table):
             print(line)
+        if page is not None:
+            page.show(tick, end)
+            time.sleep(options.pause)
     if tick is None:
         raise ValueError(f"{options.transactions}: there are no transactions")
     print(_summary(watch, tick, alerts))
@@ -97,6 +136,12 @@ def run(options: argparse.Namespace) -> None:
     if options.folder is not None:
         watch.save(options.folder)
         print(f"written    {options.folder}/, for fraud.Monitor.open")
+    if page is not None:
+        with contextlib.suppress(KeyboardInterrupt):
+            page.end()
+            print("the page stays until Ctrl-C", flush=True)
+            threading.Event().wait()
+        page.close()
 
 
 def _parts(frame: pd.DataFrame, times: pd.Series, options: argparse.Namespace) -> Any:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+PART = ".glp-rapids-"  # how temporary files begin
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -29,7 +30,7 @@ KINDS = {
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write to; when the block ends without an error, it is the one at ``path``."""
     target, old = _target(path)
-    part = target.with_name(f".glp-rapids-{secrets.token_hex(8)}.part")
+    part = target.with_name(f"{PART}{secrets.token_hex(8)}.part")
     mode = 0o666 if old is None else old.st_mode & 0o777  # never wider than the file is to be
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:

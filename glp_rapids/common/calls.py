@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -57,3 +59,11 @@ def _in_words(function: Callable, error: Exception) -> str:
         f"{function.__name__}: there is too little memory ({free}): {text}; free some, compress "
         "the graph (glp_rapids.compress), or work in host memory with device='cpu'"
     )
+
+
+def warn_caller(message: str) -> None:
+    """Warn with the line that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("glp_rapids."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)

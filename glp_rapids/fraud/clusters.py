@@ -12,26 +12,29 @@ merchant out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from glp_rapids.common.calls import guarded
+from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_share, is_integer, shown
 from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
-from glp_rapids.fraud.known import known_accounts
+from glp_rapids.fraud.known import known_accounts, marked
 from glp_rapids.fraud.scores import checked, column, prepared, score_frame
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import Groups, connected_core, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.propagation.variants.classic import label_propagation
+from glp_rapids.propagation.call import prepare
+from glp_rapids.propagation.run import run
+from glp_rapids.propagation.variants.classic import Classic
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one
+GIANT_FROM = 100  # accounts: of fewer, one ring may well be half
 
 
 class Findings(NamedTuple):
@@ -53,6 +56,8 @@ class ClusterOptions(EdgeOptions, total=False):
     tol: float
     max_iter: int
     good: Any
+    hubs: int | None
+    merchants: Any
     absent: str
     device: str | None
 
@@ -70,6 +75,8 @@ def find_clusters(
     tol: float = 1e-4,
     max_iter: int = 1000,
     good: Any = None,
+    hubs: int | None = None,
+    merchants: Any = None,
     absent: str = "raise",
     **edges: Unpack[EdgeOptions],
 ) -> Findings:
@@ -77,8 +84,12 @@ def find_clusters(
 
     Parameters
     ----------
-    graph, seeds, damping, tol, max_iter, good, absent
+    graph, seeds, damping, tol, max_iter, good, hubs, absent
         As in `account_scores`. Kinds of seeds are told apart in ``scores`` only.
+    merchants : list, array or Series of ids, optional
+        A second kind of vertex: they carry suspicion and hold clusters together, but are no
+        suspects. They are no members, and do not count in ``size``, ``seeds`` and ``score``. Those
+        that are no vertex have no say.
     minimum_size
         Accounts in a cluster, seeds included, at the least.
     minimum_score
@@ -94,8 +105,9 @@ def find_clusters(
         ``clusters``, the most suspicious first: ``cluster`` (0, 1, ...), ``size``, ``seeds``
         (how many of them are on the blacklist), ``score`` (mean of the members' scores), ``value``
         (amounts of a window, else weights, traded inside), ``density`` (share of the pairs of
-        members that traded), ``share`` (of all the trade of the members, what stays inside).
-        ``members``: ``vertex, cluster, score, is_seed``, by cluster and falling score.
+        members that traded), ``share`` (of all the trade of the members, what stays inside); with
+        ``merchants`` also ``merchants``, how many hold it together, who then count in the last
+        three. ``members``: ``vertex, cluster, score, is_seed``, by cluster and falling score.
         ``scores``: as `account_scores` returns them; its ``.attrs["glp"]`` is that of all three.
 
     Raises
@@ -126,9 +138,11 @@ def find_clusters(
     limits = Limits(minimum_size, minimum_score, minimum_share, minimum_partners)
     rule = checked(damping, tol, max_iter)
     transfers, values = prepared(graph, edges)
-    scores = score_frame(transfers, known_accounts(transfers, seeds, good, absent), rule)
+    sellers = marked(transfers, merchants, "merchants")
+    known = known_accounts(transfers, seeds, good, absent, hubs)
+    scores = score_frame(transfers, known, rule)
     score, is_seed = (column(scores, name, transfers) for name in ("score", "is_seed"))
-    groups = grouped(transfers, values, score, is_seed, limits)
+    groups = grouped(transfers, values, score, is_seed, limits, sellers)
     frames = frames_of(groups, transfers, score, is_seed, dict(scores.attrs["glp"]))
     return Findings(*frames, scores)
 
@@ -162,9 +176,10 @@ class Clusters(NamedTuple):
 
 
 def grouped(
-    transfers: Graph, values: Graph | None, score: Array, is_seed: Array, limits: Limits
-) -> Clusters:
-    """Find the clusters among accounts that are scored."""
+    transfers: Graph, values: Graph | None, score: Array, is_seed: Array, limits: Limits,
+    merchants: Array | None = None,
+) -> Clusters:  # fmt: skip
+    """Find the clusters among accounts that are scored; ``merchants``: marks of those."""
     xp = array_module(transfers.indptr)
     close = xp.flatnonzero((score >= limits.minimum_score) & (score > 0))
     total = transfers.keep("row weights", transfers.row_weights)[close]
@@ -174,13 +189,17 @@ def grouped(
         inner, _agreed(inner), total, limits.minimum_share, limits.minimum_partners
     )
     score, is_seed = score[close], is_seed[close]
+    suspect = xp.ones(close.size, dtype=bool) if merchants is None else ~merchants[close]
 
     member = xp.flatnonzero(community >= 0)
     groups = Groups(community[member], community.size)
-    enough = (groups.size >= limits.minimum_size) & (groups.sums(is_seed[member]) > 0)
+    _warn_of_giants(groups.size, transfers.number_of_vertices)
+    enough = groups.sums(suspect[member]) >= limits.minimum_size
+    enough &= groups.sums(is_seed[member]) > 0
     member = member[enough[groups.of]]
     groups = Groups(community[member], community.size)
-    mean = groups.totals(score[member]) / xp.maximum(groups.size, 1)
+    size = groups.sums(suspect[member])
+    mean = groups.totals(xp.where(suspect, score, 0.0)[member]) / xp.maximum(size, 1)
     # by falling score, then by the smallest vertex, which is the order the groups are in
     order = xp.argsort(-mean, kind="stable")
     place = xp.empty_like(order)
@@ -196,14 +215,26 @@ def grouped(
     value = groups.totals(masked(worth, same).row_weights()[member]) / 2
     columns = {
         "cluster": xp.arange(order.size),
-        "size": groups.size[order],
-        "seeds": groups.sums(is_seed[member])[order],
+        "size": size[order],
+        "seeds": groups.sums((is_seed & suspect)[member])[order],
         "score": mean[order],
         "value": xp.around(value, 6)[order],
         "density": (partners / pairs)[order],
         "share": (staying / xp.where(trade > 0, trade, 1.0))[order],
     }
-    return Clusters(close[member], place[groups.of], columns)
+    if merchants is not None:
+        columns["merchants"] = (groups.size - size)[order]
+    named = suspect[member]
+    return Clusters(close[member][named], place[groups.of][named], columns)
+
+
+def _warn_of_giants(sizes: Array, vertices: int) -> None:
+    largest = int(sizes.max()) if sizes.size else 0
+    if largest * 2 > vertices and vertices >= GIANT_FROM:
+        warn_caller(
+            f"one community holds {largest} of {vertices} accounts: hubs tie it together; name a "
+            "limit, as hubs=1000, to which an account may have partners and pass suspicion on"
+        )
 
 
 def frames_of(
@@ -298,8 +329,9 @@ def _agreed(graph: Graph) -> Array:
     """Mark the entries whose ends most of several runs of label propagation put together."""
     row = graph.row_indices()
     votes = array_module(row).zeros(row.size, dtype=np.int64)
+    # what `label_propagation` does, without a frame for each
+    prepared, options = prepare(graph, {"device": graph.device})
     for seed in range(RUNS):
-        found = label_propagation(graph, seed=seed, device=graph.device)
-        partition = column(found, "partition", graph)
-        votes += partition[row] == partition[graph.indices]
+        labels = run(prepared, Classic(), replace(options, seed=seed)).labels
+        votes += labels[row] == labels[graph.indices]
     return 2 * votes > RUNS

@@ -96,12 +96,20 @@ def features(
     >>> list(features(transfers, known, folds=3).columns)
     ['vertex', 'fold', 'score', 'hop', 'transfers', 'partners']
     """
+    rule = checked(damping, tol, max_iter)
+    transfers, amounts = prepared(graph, edges)
+    return features_of(transfers, amounts, labels, folds, seed, rule, absent)
+
+
+def features_of(
+    transfers: Graph, amounts: Graph | None, labels: Any, folds: int, seed: int, rule: Rule,
+    absent: str,
+) -> Frame:  # fmt: skip
+    """Compute features in a graph, beside the amounts of its entries."""
     begin = time.perf_counter()
     check_integer("folds", folds, 2, most=1000)
     check_integer("seed", seed, 0)
     check_choice("absent", absent, ("raise", "drop"), "'raise' or 'drop'")
-    rule = checked(damping, tol, max_iter)
-    transfers, amounts = prepared(graph, edges)
     ids, fraud = labelled(labels, "labels", transfers.vertices.names())
     index = places(ids, "labels", transfers.vertices, absent == "drop")
     known = index[(index >= 0) & fraud]

@@ -5,15 +5,16 @@ Rows have no names, so neither can be told for sure, and neither is an error.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from glp_rapids.common.calls import warn_caller
 from glp_rapids.device import array_module, to_host
 from glp_rapids.fraud.pairs import Rows
+
+SUMS = 6  # of a batch, by which it is known again
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,14 @@ class Deliveries:
         if not moved and joining < rows.time.size:
             late += int((start - rows.time[rows.time <= start] > length).sum())
         if self.late <= held < late:
-            _warn(
+            warn_caller(
                 f"{late} rows have come too late by more than the window's length since it saw "
                 f"{newest}, and it holds {held}; if a wrong clock said so, start a new window"
             )
         batch = _summary(rows, number_of_vertices)
         # a row alone may well come twice
         if batch in self.batches and rows.time.size > 1 and joining and known():
-            _warn(
+            warn_caller(
                 f"each of the {joining} transactions of this batch is in the window already, and "
                 "counts twice from now on; if it was delivered again, start a new window without it"
             )
@@ -58,14 +59,6 @@ class Deliveries:
 
 def _later(batches: dict[tuple[int, ...], int | float], start: int | float) -> dict:
     return {one: time for one, time in batches.items() if time > start}
-
-
-def _warn(message: str) -> None:
-    """Warn with the line that called this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("glp_rapids."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def _summary(rows: Rows, number_of_vertices: int) -> tuple[int, ...]:

@@ -106,21 +106,32 @@ def explain(
     0     0      c           b         0.341
     1     0      b           a         0.341
     """
-    check_integer("k", k, 1)
-    check_share("least", least, "above 0 and at most 1", zero=False)
     window = graph if isinstance(graph, SlidingWindow) else None
     transfers, amounts = prepared(graph, edges)
+    return explained(transfers, amounts, window, scores, vertex, k, damping, least)
+
+
+def explained(
+    transfers: Graph, amounts: Graph | None, window: SlidingWindow | None, scores: Frame,
+    vertex: Any, k: int, damping: float | None, least: float, error: float | None = None,
+) -> Frame:  # fmt: skip
+    """List the strongest paths in a graph; ``error``: of the scores, if they do not say so."""
+    check_integer("k", k, 1)
+    check_share("least", least, "above 0 and at most 1", zero=False)
     kind, ids = transfers.vertices.kind, transfers.vertices
     table = Table(scores, "scores", "score", "is_seed", keys=ids.names())
+    facts = getattr(table.frame, "attrs", {}).get("glp", {})
     if damping is None:
-        damping = getattr(table.frame, "attrs", {}).get("glp", {}).get("damping", 0.85)
+        damping = facts.get("damping", 0.85)
     check_share("damping", damping, "above 0 and at most 1", zero=False)
     host = transfers.to("cpu")
     single = [vertex] if not isinstance(vertex, list) else vertex
     start = to_host(ids.lookup(single, "vertex"))
     if start.size != 1:
         raise ValueError(f"vertex must be one id, not {start.size}")
-    search = _Search(host, table, float(damping))
+    # what is known of how exact scores are; without, they bound nothing
+    error = float(facts.get("error", math.inf)) if error is None else error
+    search = _Search(host, table, float(damping), error)
     paths = search.strongest(int(start[0]), int(min(k, 1 << 40)), float(least))
     return _frame(paths, transfers, host, amounts, window, kind)
 
@@ -128,7 +139,7 @@ def explain(
 class _Search:
     """Best-first search for simple paths to seeds, in one graph with one set of scores."""
 
-    def __init__(self, graph: Graph, table: Table, damping: float) -> None:
+    def __init__(self, graph: Graph, table: Table, damping: float, error: float) -> None:
         place, score = table.places(graph.vertices), table.numbers("score")
         if not bool((np.isfinite(score) & (score >= 0)).all()):
             raise ValueError("scores hold some that are null, infinite or negative; drop the rows")
@@ -144,9 +155,7 @@ class _Search:
         self.is_seed[place[here]] = table.truths("is_seed")[here]
         self.graph, self.damping = graph, damping
         self.root = np.sqrt(graph.keep("row weights", graph.row_weights))
-        # what is known of how exact scores are; without, they bound nothing
-        facts = getattr(table.frame, "attrs", {}).get("glp", {})
-        slack = float(facts.get("error", math.inf)) if damping < 1 else math.inf
+        slack = error if damping < 1 else math.inf
         bound = np.minimum(self.score + slack, damping)
         self.bound = np.where(self.is_seed, 1.0, np.where(self.score > 0, bound, 0.0))
 

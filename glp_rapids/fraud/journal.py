@@ -9,29 +9,30 @@ there; so whatever ends the process, the folder stands for a whole number of tic
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.atomic_file import PART
 from glp_rapids.common.checks import errors_named
 from glp_rapids.compressed.file import vertex_ids
 from glp_rapids.compressed.file.container import damaged
 from glp_rapids.device import to_device, to_host
-from glp_rapids.fraud import seeds, snapshot
-from glp_rapids.fraud.clock import start_of
+from glp_rapids.fraud import parts, seeds, snapshot
+from glp_rapids.fraud.clock import span, start_of
+from glp_rapids.fraud.deliveries import SUMS, Deliveries
 from glp_rapids.fraud.engines import ENGINES, Batch, Engine
+from glp_rapids.fraud.folder_lock import FolderLock, hold
 from glp_rapids.fraud.monitor_state import Delivery, State
 from glp_rapids.fraud.names import Register
 from glp_rapids.fraud.pairs import Rows
-from glp_rapids.fraud.score_state import ScoreState
-from glp_rapids.fraud.system import Fixed
+from glp_rapids.fraud.scores import Rule
+from glp_rapids.fraud.seeds import Blacklists
 from glp_rapids.fraud.window import SlidingWindow
 from glp_rapids.graph.vertex_ids import VertexIds
-
-if TYPE_CHECKING:
-    from glp_rapids.graph.graph import Graph
 
 FILE = re.compile(r"(state|batch)-(\d{8})\.glp")
 COLUMNS = ("source", "destination", "units", "time")
@@ -75,9 +76,17 @@ class Journal:
 
     def __init__(
         self, folder: Path | None = None, tick: int = 0, since: list[Delivery] | None = None,
-        rows: int = 0,
+        rows: int = 0, lock: FolderLock | None = None,
     ) -> None:  # fmt: skip
         self.folder, self.tick, self.since, self.rows = folder, tick, since, rows
+        self.lock = lock
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "lock": None}
+
+    def close(self) -> None:
+        """Leave the folder to other processes."""
+        self.lock = None
 
     def note(self, delivery: Delivery, outside: bool, size: int) -> None:
         """Note what a tick was given; ``size``: rows in the window."""
@@ -96,6 +105,7 @@ class Journal:
         folder = Path(path).resolve()
         with errors_named("path"):
             folder.mkdir(exist_ok=True)
+        lock = hold(folder)
         there = files_in(folder)
         last = there.batches[-1] if there.batches else there.state
         if last is not None and (folder, last) != (self.folder, self.tick):
@@ -103,6 +113,7 @@ class Journal:
                 f"{path} holds a monitor at tick {last}, which is not where this one was last "
                 "saved or opened; save to a new folder, or open that one"
             )
+        self.lock = lock
         since = self.since if last is not None else None
         many = since is not None and len(there.batches) + len(since) > AT_ONCE
         if since is None or many or last + len(since) != state.tick:
@@ -118,24 +129,36 @@ class Journal:
 
 def size_of(delivery: Delivery) -> int:
     """Count what is kept of a delivery, in rows."""
-    lists = (delivery.batch, delivery.add, delivery.drop)
+    lists = (delivery.batch, *delivery.add.values(), delivery.drop, delivery.merchants)
     return sum(len(one) for one in lists if one is not None)
 
 
 def write_batch(folder: Path, tick: int, delivery: Delivery) -> None:
     """Write what a tick was given."""
     facts = {"tick": tick, "kind": delivery.kind, "times": delivery.times}
-    ids = {"add": delivery.add, "drop": delivery.drop}
     arrays, tables = _parts_of(delivery.batch)
-    tables |= {name: table for name, table in ids.items() if table is not None}
+    tables |= _put_kinds(facts, "add", delivery.add)
+    lists = {"drop": delivery.drop, "merchants": delivery.merchants}
+    tables |= {name: table for name, table in lists.items() if table is not None}
     snapshot.write(path_of(folder, "batch", tick), facts, arrays, tables)
 
 
 def read_batch(folder: Path, tick: int, device: Any) -> Delivery:
     """Read what a tick was given."""
     facts, arrays, ids = _read(path_of(folder, "batch", tick), tick, device)
-    batch = _batch_of(arrays, ids, device)
-    return Delivery(batch, facts["kind"], facts["times"], ids.get("add"), ids.get("drop"))
+    batch, add = _batch_of(arrays, ids, device), _kinds_of(facts, "add", ids)
+    given = batch, facts["kind"], facts["times"]
+    return Delivery(*given, add, ids.get("drop"), ids.get("merchants"))
+
+
+def _put_kinds(facts: dict[str, Any], name: str, lists: Blacklists) -> dict[str, VertexIds]:
+    """Note the kinds of seeds, and name the ids of each."""
+    facts[name] = list(lists)
+    return {f"{name}{i}": ids for i, ids in enumerate(lists.values())}
+
+
+def _kinds_of(facts: dict[str, Any], name: str, ids: dict[str, VertexIds]) -> Blacklists:
+    return {kind: ids[f"{name}{i}"] for i, kind in enumerate(facts[name])}
 
 
 def write_state(folder: Path, state: State, window: SlidingWindow, options: dict[str, Any]) -> None:
@@ -145,24 +168,50 @@ def write_state(folder: Path, state: State, window: SlidingWindow, options: dict
         "tick": state.tick, "period": state.period, "names": list(register.names),
         "monitor": options, "window": _options_of(window),
         "newest": held.newest, "kind": held.kind, "times": held.times,
+        "late": held.deliveries.late,
     }  # fmt: skip
     arrays, ids = _parts_of(_all_of(held.engine) if len(window) else None)
     if len(window) and (known := held.engine.ids()) is not None:
         ids["known"], arrays["known"] = known[0], to_host(known[1])
     arrays |= {"cluster": register.cluster, "cluster_score": register.score}
-    tables = {"seeds": state.seeds, "good": state.good}
+    batches = held.deliveries.batches
+    arrays["came"] = np.array(list(batches), dtype=np.int64).reshape(-1)
+    arrays["came_until"] = np.array(list(batches.values()))
+    tables = {"good": state.good, "merchants": state.merchants}
     if register.ids is not None and len(register.ids):
         members = [register.ids[name] for name in register.ids.columns]
         tables["members"] = seeds.sorted_ids_of(members)
     if state.scores is not None:
-        effort = state.scores.effort
-        facts["scores"] = {
-            "exponent": state.scores.system.exponent, "rounds": effort.rounds,
-            "entries": effort.entries,
-        }  # fmt: skip
-        arrays["numbers"] = state.scores.numbers
+        facts["scores"] = [
+            {"exponent": one.system.exponent, "rounds": one.effort.rounds,
+             "entries": one.effort.entries}
+            for one in state.scores.states
+        ]  # fmt: skip
+        for i, one in enumerate(state.scores.states):
+            arrays[f"numbers{i}"] = one.numbers
+    ids |= _put_kinds(facts, "seeds", state.seeds)
     ids |= {name: table for name, table in tables.items() if table is not None}
     snapshot.write(path_of(folder, "state", state.tick), facts, arrays, ids)
+
+
+def opened(
+    folder: Path, path: Any, device: Any
+) -> tuple[SlidingWindow, State, dict[str, Any], Iterator[Delivery], FolderLock | None]:
+    """Return a window, its monitor's state and options, what later ticks were given, the lock."""
+    lock = hold(folder) if folder.is_dir() else None
+    there = files_in(folder)
+    if there.state is None:
+        raise FileNotFoundError(f"{path}: there is no monitor; name a folder for Monitor.save")
+    if lock is not None:  # what a process that was killed was writing
+        for part in folder.glob(f"{PART}*"):
+            part.unlink(missing_ok=True)
+    for number, tick in enumerate(there.batches, there.state + 1):
+        if number != tick:
+            missing = path_of(folder, "batch", number)
+            raise ValueError(f"{missing} is missing, and later ones are there; restore it")
+    window, state, options = read_state(folder, there.state, device)
+    batches = (read_batch(folder, tick, window.device) for tick in there.batches)
+    return window, state, options, batches, lock
 
 
 def read_state(
@@ -170,12 +219,18 @@ def read_state(
 ) -> tuple[SlidingWindow, State, dict[str, Any]]:
     """Read all of a monitor: its window, its state, its options."""
     facts, arrays, ids = _read(path_of(folder, "state", tick), tick, device)
-    window = SlidingWindow(**facts["window"], device=device)
+    window, options = SlidingWindow(**facts["window"], device=device), facts["monitor"]
+    if options["half_life"] is not None:
+        window.fades(span(options["half_life"], "half_life"), options["weight"] == "amount")
     known = None
     if "known" in ids:
         known = ids["known"], to_device(arrays["known"], window.device)
     batch = _batch_of(arrays, ids, window.device)
     _restore(window, batch, known, facts["newest"], facts["kind"], facts["times"])
+    came = zip(*(iter(arrays["came"].tolist()),) * SUMS, strict=True)
+    batches = dict(zip(came, arrays["came_until"].tolist(), strict=True))
+    deliveries = Deliveries(batches, facts["late"])
+    window._state = window._state._replace(deliveries=deliveries)
     members = ids.get("members")
     frame = None
     if members is not None:
@@ -183,28 +238,26 @@ def read_state(
     names, score = tuple(facts["names"]), arrays["cluster_score"]
     register = Register(names, score, frame, arrays["cluster"])
     state = State(
-        tick=facts["tick"], seeds=ids.get("seeds"), good=ids.get("good"), period=facts["period"],
-        register=register, mark=window.mark(),
+        tick=facts["tick"], seeds=_kinds_of(facts, "seeds", ids), good=ids.get("good"),
+        merchants=ids.get("merchants"), period=facts["period"], register=register,
+        mark=window.mark(),
     )  # fmt: skip
-    if (scores := facts.get("scores")) is not None:
-        graph = window.graph("transfers")
-        options = facts["monitor"]
-        numbers = to_device(arrays["numbers"], graph.device)
-        if numbers.size != graph.number_of_vertices:
+    if (saved := facts.get("scores")) is not None:
+        weight = {"transfers": "transfers", "amount": "units"}[options["weight"]]
+        graph = window._graph(weight if options["half_life"] is None else "faded")
+        numbers = [to_device(arrays[f"numbers{i}"], graph.device) for i in range(len(saved))]
+        if any(one.size != graph.number_of_vertices for one in numbers):
             damaged(path_of(folder, "state", tick), "section numbers: there is not one a vertex")
-        found = ScoreState.restored(
-            graph, fixed_of(state, graph), options["damping"], options["tol"], numbers, **scores
-        )
+        fixed = parts.fixed_by_kind(state.seeds, state.good, graph, options["hubs"])
+        rule = Rule(options["damping"], options["tol"], 0)
+        found = parts.restored(graph, fixed, rule, saved, iter(numbers))
         places = window._state.engine.places()
-        state = state._replace(scores=found, vertices=graph.vertices, places=places)
-    return window, state, facts["monitor"]
-
-
-def fixed_of(state: State, graph: Graph) -> Fixed:
-    """Find the seeds and the good accounts among the vertices."""
-    return Fixed(
-        seeds.index_of(state.seeds, graph, "seeds"), seeds.index_of(state.good, graph, "good")
-    )
+        decay, newest = window._state.engine.decay, window._state.newest
+        state = state._replace(
+            scores=found, vertices=graph.vertices, places=places,
+            epoch=0 if decay is None else decay.epoch(newest),
+        )  # fmt: skip
+    return window, state, options
 
 
 def _read(path: Path, tick: int, device: Any) -> tuple[dict, dict, dict[str, VertexIds]]:
@@ -259,7 +312,8 @@ def _restore(
     engine = None
     if batch is not None:
         start = start_of(newest, window.days, times, window._time_unit)
-        engine = ENGINES[window.device if kind == "pandas" else "gpu"]()(window.directed)
+        decay = window._decay_of(times)
+        engine = ENGINES[window.device if kind == "pandas" else "gpu"]()(window.directed, decay)
         engine = engine.advanced(batch, start, newest - start)[0]
         engine = engine if known is None else engine.knowing(*known)
     window._state = window._state._replace(engine=engine, newest=newest, kind=kind, times=times)

@@ -7,8 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.common.checks import check_choice, is_integer, is_sequence, shown
-from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.common.checks import (
+    check_choice,
+    check_integer,
+    is_integer,
+    is_sequence,
+    shown,
+)
+from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.fraud.system import Fixed
 from glp_rapids.graph.graph import Graph
@@ -27,13 +33,17 @@ class Known(NamedTuple):
     kinds: dict[Any, Array] | None = None
 
 
-def known_accounts(graph: Graph, seeds: Any, good: Any, absent: str) -> Known:
-    """Look up a blacklist, and accounts known to be honest (None: none is)."""
+def known_accounts(
+    graph: Graph, seeds: Any, good: Any, absent: str, hubs: int | None = None
+) -> Known:
+    """Look up a blacklist, and accounts known to be honest (None: none is); see `with_hubs`."""
+    if hubs is not None:
+        check_integer("hubs", hubs, 1)
     check_choice("absent", absent, ("raise", "drop"), "'raise' or 'drop'")
     labels = None
     if isinstance(seeds, dict):
         labels = list(seeds.values())
-        names = _names(labels)
+        names = kind_names(labels)
         seeds = list(seeds)
     if isinstance(seeds, set | frozenset):
         seeds = list(seeds)
@@ -60,7 +70,31 @@ def known_accounts(graph: Graph, seeds: Any, good: Any, absent: str) -> Known:
         kinds = {
             name: _vertices(graph, place[[label == name for label in labels]]) for name in names
         }
-    return Known(Fixed(index, honest), int((found < 0).sum()), kinds)
+    return Known(with_hubs(graph, Fixed(index, honest), hubs), int((found < 0).sum()), kinds)
+
+
+def with_hubs(graph: Graph, fixed: Fixed, hubs: int | None) -> Fixed:
+    """Let accounts with more than so many partners pass nothing on, unless they are seeds."""
+    if hubs is None:
+        return fixed
+    stops = graph.degree > hubs
+    stops[fixed.good] = True
+    stops[fixed.seeds] = False
+    return fixed._replace(good=array_module(stops).flatnonzero(stops).astype(graph.index_dtype))
+
+
+def marked(graph: Graph, ids: Any, argument: str) -> Array | None:
+    """Mark the vertices that are in a list, some of which may be none; None: there is no list."""
+    if isinstance(ids, set | frozenset):
+        ids = list(ids)
+    if ids is None:
+        return None
+    if isinstance(ids, dict) or not is_sequence(ids) or not hasattr(ids, "__len__"):
+        raise TypeError(f"{argument} must be a list, array or Series of ids, not {shown(ids)}")
+    there = module_on(graph.device).zeros(graph.number_of_vertices, dtype=bool)
+    if len(ids):
+        there[_vertices(graph, graph.vertices.lookup(ids, argument, absent=True))] = True
+    return there
 
 
 def _vertices(graph: Graph, found: Array) -> Array:
@@ -80,7 +114,7 @@ def _honest(graph: Graph, good: Any, absent: str) -> Array:
     return _vertices(graph, graph.vertices.lookup(good, "good", absent=absent == "drop"))
 
 
-def _names(labels: list[Any]) -> list[Any]:
+def kind_names(labels: list[Any]) -> list[Any]:
     """Return the different kinds in their order."""
     strings = all(isinstance(label, str) for label in labels)
     if not strings and not all(is_integer(label) for label in labels):

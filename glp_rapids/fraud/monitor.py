@@ -9,34 +9,29 @@ Everything follows from the batches, the seeds and the options, whoever computes
 from __future__ import annotations
 
 import logging
-import math
 import os
 import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
+from typing import Any, Literal
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import shown
-from glp_rapids.device import DeviceName, array_module, choose, module_on
-from glp_rapids.frames import kinds
+from glp_rapids.common.checks import check_choice, check_integer, shown
+from glp_rapids.common.locks import Lock
+from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames.kinds import Frame
-from glp_rapids.fraud import clock, journal
+from glp_rapids.fraud import journal, verification
 from glp_rapids.fraud import seeds as seed_lists
-from glp_rapids.fraud.clusters import Limits, grouped
-from glp_rapids.fraud.monitor_frames import Tick, alerts_frame, empty_frames, frames_of
-from glp_rapids.fraud.monitor_state import Delivery, Laps, State, index_since, named, score_changes
-from glp_rapids.fraud.names import carried
-from glp_rapids.fraud.score_state import ScoreState
-from glp_rapids.fraud.scores import Rule, checked
-from glp_rapids.fraud.window import Change, SlidingWindow
-from glp_rapids.graph.graph import Graph
-from glp_rapids.jit.interrupts import interruptible
+from glp_rapids.fraud.clusters import Limits
+from glp_rapids.fraud.cross_fitting import features_of
+from glp_rapids.fraud.explanation import explained
+from glp_rapids.fraud.monitor_frames import Tick
+from glp_rapids.fraud.monitor_options import Settings, lists_of, span_of
+from glp_rapids.fraud.monitor_state import Delivery
+from glp_rapids.fraud.monitor_steps import next_state, scores_frame
+from glp_rapids.fraud.scores import checked
+from glp_rapids.fraud.window import SlidingWindow
 
-Array = Any
 MAX_ITER = 1000
 
 logger = logging.getLogger(__name__)
@@ -49,10 +44,23 @@ class Monitor:
     ----------
     window : SlidingWindow
         Undirected; with transactions in it, or empty. The monitor appends to it.
-    seeds : list, array, Series or frame of ids
-        The blacklist at first. Those that are no account in the window wait until they are.
-    good : the same, optional
+    seeds : list, array, Series or frame of ids, or dict
+        The blacklist at first. Those that are no account in the window wait until they are. A dict
+        of id to kind (all strings, or all integers) is several blacklists, kept apart: frames then
+        say of which ``kind`` most of a score is, and `scores` what part of it each makes.
+    good : list, array, Series or frame of ids, optional
         Accounts known to be honest: their score is 0, and nothing passes through them.
+    merchants : the same, optional
+        A second kind of vertex, as in `find_clusters`: they carry suspicion, and are no suspects.
+    hubs : int, optional
+        Accounts with more than so many partners pass nothing on, unless they are seeds.
+    weight : {"transfers", "amount"}
+        What an edge weighs: the number of its transactions, or what they are worth.
+    half_life : str, pandas.Timedelta, number, optional
+        After so much time a transaction counts half as much, after twice that a quarter, and so on,
+        in steps of a 1024th of it; a number counts the window's ``time_unit``. At the least a
+        transaction counts as one that is 20 half-lives old, or 0.0001 (``decimals``) of an amount;
+        None (default): all count the same until they leave.
     damping, tol
         As in `account_scores`.
     refresh : str, pandas.Timedelta, number, optional
@@ -70,12 +78,14 @@ class Monitor:
     Raises
     ------
     ValueError, TypeError
-        The window is directed, an option out of range, or an id both a seed and good.
+        The window is directed, an option out of range, an id both a seed and good, or ids are not
+        of the type of the window's.
 
     Notes
     -----
     An `update` costs O(b log w) for a batch of b rows and a window of w, a pass over the pairs
-    of the window, and what `find_clusters` does with the accounts above ``minimum_score``.
+    of the window, and what `find_clusters` does with the accounts above ``minimum_score``; with
+    kinds, a part of that for each; with ``half_life``, every eight of them all is added up anew.
     Memory: that of the window and its graph, and 60 bytes an account.
     The state depends on the sequence of batches and seeds alone: the same bits on every device,
     in any order of rows within a batch in which no ``id`` comes twice. Logger
@@ -101,7 +111,11 @@ class Monitor:
         window: SlidingWindow,
         seeds: Any = (),
         *,
-        good: Any = (),
+        good: Any = None,
+        merchants: Any = None,
+        hubs: int | None = None,
+        weight: Literal["transfers", "amount"] = "transfers",
+        half_life: Any = None,
         damping: float = 0.8,
         tol: float = 1e-4,
         refresh: Any = None,
@@ -115,29 +129,34 @@ class Monitor:
         if window.directed:
             raise ValueError("window is directed; clusters and scores need directed=False")
         self.window = window
-        self._rule: Rule = checked(damping, tol, MAX_ITER)
+        rule = checked(damping, tol, MAX_ITER)
         if damping == 1:
             raise ValueError("damping must be below 1: else nothing that is over would fade")
-        self._limits = Limits(minimum_size, minimum_score, minimum_share, minimum_partners)
-        self.refresh = refresh
-        self._refresh = None if refresh is None else clock.span(refresh, "refresh")
-        if self._refresh is not None and clock.length_of(self._refresh, clock.DATES, "us") < 1:
-            raise ValueError("refresh must be above 0, a microsecond at the least; None: never")
-        columns = window._reader.number_of_id_columns
-        known = [seed_lists.read(ids, columns, name) for ids, name in
-                 ((seeds, "seeds"), (good, "good"))]  # fmt: skip
-        seed_lists.refuse_common(*known)
-        self._state = State(seeds=known[0], good=known[1])
+        limits = Limits(minimum_size, minimum_score, minimum_share, minimum_partners)
+        if hubs is not None:
+            check_integer("hubs", hubs, 1)
+        check_choice("weight", weight, ("transfers", "amount"), "'transfers' or 'amount'")
+        self.refresh, self.half_life = refresh, half_life
+        spans = span_of(refresh, "refresh"), span_of(half_life, "half_life")
+        state = lists_of(window, seeds, good, merchants)
+        of_weight = {"transfers": "transfers", "amount": "units"}[weight]
+        if spans[1] is not None:
+            window.fades(spans[1], weight == "amount")
+            of_weight = "faded"
+        self._settings = Settings(rule, limits, spans[0], of_weight, hubs)
+        self._state = state
         self._options = {
-            "damping": self._rule.damping, "tol": self._rule.tol,
-            "refresh": journal.as_text(self._refresh), **asdict(self._limits),
+            "damping": rule.damping, "tol": rule.tol, "weight": weight,
+            "hubs": None if hubs is None else int(hubs), "refresh": journal.as_text(spans[0]),
+            "half_life": journal.as_text(spans[1]), **asdict(limits),
         }  # fmt: skip
         self._seen = window._state  # by the last tick
         self._journal = journal.Journal()
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         state = self._state
-        number = 0 if state.seeds is None else len(state.seeds)
+        number = sum(map(len, state.seeds.values()))
         return (
             f"Monitor(tick {state.tick}, {number} seeds, {len(state.register.names)} clusters, "
             f"{self.window!r})"
@@ -145,8 +164,9 @@ class Monitor:
 
     @guarded
     def update(
-        self, batch: Any = None, *, add_seeds: Any = (), drop_seeds: Any = (), now: Any = None
-    ) -> Tick:
+        self, batch: Any = None, *, add_seeds: Any = (), drop_seeds: Any = (),
+        add_merchants: Any = (), now: Any = None,
+    ) -> Tick:  # fmt: skip
         """Take in a batch, and say what has changed.
 
         Parameters
@@ -154,7 +174,9 @@ class Monitor:
         batch : pandas or cuDF frame, optional
             Transactions, as `SlidingWindow.append` takes them; None: there are none.
         add_seeds, drop_seeds : list, array, Series or frame of ids
-            Who comes onto the blacklist, and who leaves it.
+            Who comes onto the blacklist, and who leaves it; with kinds, ``add_seeds`` is a dict.
+        add_merchants : the same, optional
+            Further merchants.
         now
             As `SlidingWindow.append` takes it.
 
@@ -170,9 +192,9 @@ class Monitor:
             ``parents``, a list of ids; ``joined`` and ``left``, how many members did; ``score``,
             the mean of its members; ``delta``, by how much that has changed.
             ``changes``: accounts whose score has changed by more than twice ``tol``: ``vertex``,
-            ``score``, ``previous`` (0 for who has come), by vertex.
+            ``score``, ``previous`` (0 for who has come), by vertex; and ``kind``, if seeds have.
             ``clusters``: as `find_clusters` has them, the most suspicious first, with
-            ``cluster_id`` in the place of ``cluster``. ``members``: ``vertex``, ``cluster_id``,
+            ``cluster_id`` for ``cluster``. ``members``: ``vertex``, ``cluster_id``,
             ``score``, ``is_seed``, by vertex.
             ``alerts.attrs["glp"]``: the tick, seconds by stage, ``pushed`` (entries read to mend
             scores), ``error`` (how far scores may be off), and more.
@@ -184,16 +206,17 @@ class Monitor:
             good. The monitor and its window stay as they were.
         """
         columns = self.window._reader.number_of_id_columns
-        read = None if batch is None else self.window._read(batch, now)
-        add, drop = (
+        add = seed_lists.read_kinds(add_seeds, columns, "add_seeds")
+        drop, merchants = (
             seed_lists.read(ids, columns, name)
-            for name, ids in (("add_seeds", add_seeds), ("drop_seeds", drop_seeds))
+            for name, ids in (("drop_seeds", drop_seeds), ("add_merchants", add_merchants))
         )
-        if read is not None:  # times may be those of the caller's frame, who may write to it
-            rows = read[0].rows
-            read = (replace(read[0], rows=replace(rows, time=rows.time.copy())), *read[1:])
-        delivery = Delivery(*(read or (None,) * 3), add, drop)
-        tick = self._advance(delivery)
+        with self._lock, self.window._lock:
+            read = None if batch is None else self.window._read(batch, now)
+            if read is not None:  # times may be those of the caller's frame, who may write to it
+                rows = read[0].rows
+                read = (replace(read[0], rows=replace(rows, time=rows.time.copy())), *read[1:])
+            tick = self._advance(Delivery(*(read or (None,) * 3), add, drop, merchants))
         facts = tick.alerts.attrs["glp"]
         logger.info(
             "tick %d: %d rows joined, %d left; %d clusters, %d alerts; %.3f s",
@@ -219,18 +242,18 @@ class Monitor:
             The folder holds another monitor, or this one at another tick than it was left at; or
             the window holds what no tick has seen.
         OSError
-            A file cannot be written.
+            A file cannot be written, or the folder belongs to a monitor of another process.
         TypeError
             Ids are of a type that files have no form for.
 
         Notes
         -----
-        Files hold numbers and text with checksums, and nothing that is executed. A state takes 28
-        bytes a transaction, and 8 or the text of an account.
+        Files hold numbers and text with checksums, and nothing that is executed: 28 bytes a
+        transaction, and 8 or the text of an account.
         """
-        if self.window._state is not self._seen:
-            raise ValueError("the window holds what no tick has seen: update() first, then save")
-        self._journal.save(path, self._state, self.window, self._options)
+        with self._lock, self.window._lock:
+            self._refuse_unseen("save")
+            self._journal.save(path, self._state, self.window, self._options)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, device: DeviceName | None = None) -> Monitor:
@@ -247,13 +270,14 @@ class Monitor:
         -------
         Monitor
             With a window of its own. What it finds from then on is, to the bit, what the one that
-            was saved would have found; of batches that came before it warns no more if they come
-            again, which ``id`` is the guard against.
+            was saved would have found.
 
         Raises
         ------
         FileNotFoundError
             There is no monitor in the folder.
+        BlockingIOError
+            It belongs to another process, which has saved or opened it.
         ValueError
             A file is damaged, of another version, or missing between others.
 
@@ -262,31 +286,107 @@ class Monitor:
         Costs a sort of the window's rows, and again the ticks since its state was written.
         """
         folder = Path(path).resolve()
-        there = journal.files_in(folder)
-        if there.state is None:
-            raise FileNotFoundError(f"{path}: there is no monitor; name a folder for Monitor.save")
-        window, state, options = journal.read_state(folder, there.state, choose(device))
+        window, state, options, batches, lock = journal.opened(folder, path, choose(device))
         monitor = cls(window, **options)
-        monitor._state = state
+        monitor._state, monitor._seen = state, window._state
         rows = 0
-        for number, tick in enumerate(there.batches, there.state + 1):
-            if number != tick:
-                missing = journal.path_of(folder, "batch", number)
-                raise ValueError(f"{missing} is missing, and later ones are there; restore it")
-            delivery = journal.read_batch(folder, tick, window.device)
+        for delivery in batches:
             rows += journal.size_of(delivery)
             with warnings.catch_warnings():  # of what the first run has warned
                 warnings.simplefilter("ignore")
                 monitor._advance(delivery)
-        monitor._journal = journal.Journal(folder, monitor._state.tick, [], rows)
+        monitor._journal = journal.Journal(folder, monitor._state.tick, [], rows, lock)
         return monitor
+
+    def close(self) -> None:
+        """Leave the folder to other processes, as the end of this one does."""
+        self._journal.close()
+
+    @guarded
+    def explain(self, vertex: Any, k: int = 3, *, least: float = 1e-6) -> Frame:
+        """List the strongest paths from an account to the blacklist: the reasons for its score.
+
+        Parameters
+        ----------
+        vertex, k, least
+            As in the function `explain`.
+
+        Returns
+        -------
+        frame
+            As `explain` returns it, of the last tick; ``transfers`` is what the monitor weighs,
+            with ``half_life`` in units of its own.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `explain`; or the window holds what no tick has seen.
+        """
+        with self._lock, self.window._lock:
+            self._refuse_unseen("explain")
+            window, damping, scores = self.window, self._settings.rule.damping, self.scores
+            graphs = window._graph(self._settings.weight), window.graph("amount")
+            error = self._state.scores.facts()["error"]
+            return explained(*graphs, window, scores, vertex, k, damping, least, error)
+
+    @guarded
+    def features(self, labels: Any, folds: int = 5, seed: int = 0, *, absent: str = "raise") -> Any:
+        """Compute features of every account for a model, without a leak of its own label.
+
+        Parameters
+        ----------
+        labels, folds, seed, absent
+            As in the function `features`.
+
+        Returns
+        -------
+        frame
+            As `features` returns it, of the graph that the monitor weighs; not of its seeds.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `features`.
+        """
+        with self._lock, self.window._lock:
+            graph = self.window._graph(self._settings.weight)
+            amounts, rule = self.window.graph("amount"), self._settings.rule
+            return features_of(graph, amounts, labels, folds, seed, rule, absent)
+
+    def verify(self) -> None:
+        """Compute all anew that is carried from tick to tick, and compare to the bit.
+
+        Raises
+        ------
+        RuntimeError
+            Something differs; the message says what, and at how many places.
+
+        Notes
+        -----
+        Compares the window's sums with those of its rows, added up at once, and residuals of scores
+        with what the graph says. Costs as much as filling the window anew.
+        """
+        with self._lock, self.window._lock:
+            found = verification.window_differs(self.window)
+            if self.window._state is self._seen and self._state.scores is not None:
+                graph = self.window._graph(self._settings.weight)
+                found += verification.scores_differ(self._state, graph, self._settings)
+        if found:
+            raise RuntimeError(
+                f"what this monitor carries along is not what its rows say: {'; '.join(found)}; "
+                "please report that, and open a saved state or start anew"
+            )
+
+    def _refuse_unseen(self, what: str) -> None:
+        if self.window._state is not self._seen:
+            raise ValueError(f"the window holds what no tick has seen: update() first, then {what}")
 
     def _advance(self, delivery: Delivery) -> Tick:
         """Go on by a tick; if that fails, all stays as it was."""
         held = self.window._state
         outside = held is not self._seen
         try:
-            state, tick = self._next(delivery)
+            state, tick = next_state(self.window, self._settings, self._state, delivery)
         except BaseException:
             self.window._state = held
             raise
@@ -297,92 +397,4 @@ class Monitor:
     @property
     def scores(self) -> Frame:
         """The score of every account, as `account_scores` returns it."""
-        state = self._state
-        if state.scores is None:
-            raise ValueError("there are no scores yet: update first")
-        system = state.scores.system
-        is_seed = module_on(system.graph.device).zeros(len(state.vertices), dtype=bool)
-        is_seed[system.of.seeds] = True
-        return system.graph.frame({"score": state.scores.scores, "is_seed": is_seed})
-
-    def _next(self, delivery: Delivery) -> tuple[State, Tick]:
-        laps, window, state = Laps(), self.window, self._state
-        seeds = seed_lists.together(seed_lists.without(state.seeds, delivery.drop), delivery.add)
-        seed_lists.refuse_common(seeds, state.good)
-        state = state._replace(tick=state.tick + 1, seeds=seeds)
-        change = Change(0, 0, 0, 0)
-        if delivery.batch is not None:
-            change = window._take(*delivery[:3])
-        laps.lap("window")
-        facts = {"tick": state.tick, "device": window.device, **change._asdict()}
-        if not len(window):
-            return self._emptied(state, change, facts, laps)
-        transfers, values = window.graph("transfers"), window.graph("amount")
-        laps.lap("graph")
-        before = state.scores
-        state, place = self._scored(state, transfers)
-        laps.lap("scores")
-        xp = array_module(transfers.indptr)
-        score = state.scores.scores
-        is_seed = xp.zeros(score.size, dtype=bool)
-        is_seed[state.scores.system.of.seeds] = True
-        found = grouped(transfers, values, score, is_seed, self._limits)
-        laps.lap("clusters")
-        effort = state.scores.effort
-        facts |= {"rounds": effort.rounds, "pushed": effort.entries, "error": state.scores.error}
-        state, alerts = named(state, transfers, found)
-        changed = score_changes(before, place, score, self._rule.tol)
-        frames = frames_of(transfers, found, state.register, score, is_seed, changed)
-        return state, self._tick(state, change, alerts, frames, facts, laps)
-
-    def _scored(self, state: State, graph: Graph) -> tuple[State, Array | None]:
-        """Score the accounts of the window, from their last scores; tell their former indices."""
-        window, engine = self.window, self.window._state.engine
-        fixed = journal.fixed_of(state, graph)
-        period, old, place = state.period, state.scores, None
-        touched = engine.changed_since(state.mark)
-        now = graph.vertices, engine.places()
-        if old is not None:
-            place = index_since((state.vertices, state.places), now, touched)
-        if self._refresh is not None:
-            held = window._state
-            length = clock.length_of(self._refresh, held.times, window._time_unit)
-            period = math.floor(held.newest / length)
-        rule = self._rule
-        if old is None or period != state.period:
-            scores = interruptible(ScoreState)(graph, fixed, *rule)
-        else:
-            follow = interruptible(old.follow)
-            scores = follow(graph, fixed, rule.max_iter, place=place, touched=touched)
-        vertices, places = now
-        state = state._replace(
-            scores=scores, vertices=vertices, places=places, mark=window.mark(), period=period
-        )
-        return state, place
-
-    def _emptied(
-        self, state: State, change: Change, facts: dict[str, Any], laps: Laps
-    ) -> tuple[State, Tick]:
-        """Return the tick of a window without rows."""
-        none, ids = np.empty(0), state.register.ids
-        members = pd.DataFrame() if ids is None else ids[:0]
-        register, changes = carried(
-            state.register, members, none.astype(np.int64), none, state.tick
-        )
-        state = state._replace(
-            register=register, scores=None, vertices=None, places=None, mark=self.window.mark()
-        )
-        window = self.window
-        frames = empty_frames(window._reader.no_vertices, window._state.kind or "pandas")
-        return state, self._tick(state, change, changes.alerts, frames, facts, laps)
-
-    def _tick(
-        self, state: State, change: Change, alerts: dict[str, list], frames: dict[str, Frame],
-        facts: dict[str, Any], laps: Laps,
-    ) -> Tick:  # fmt: skip
-        frames = {"alerts": alerts_frame(alerts, (self.window._state.kind or "pandas")), **frames}
-        laps.lap("frames")
-        facts["seconds"] = laps.seconds
-        for frame in frames.values():
-            kinds.set_attributes(frame, dict(facts))
-        return Tick(state.tick, change, **frames)
+        return scores_frame(self._state)

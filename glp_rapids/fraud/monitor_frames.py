@@ -11,6 +11,7 @@ from glp_rapids.device import array_module, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud.clusters import Clusters
+from glp_rapids.fraud.monitor_state import State
 from glp_rapids.fraud.names import Register
 from glp_rapids.fraud.window import Change
 from glp_rapids.graph.graph import Graph
@@ -39,29 +40,36 @@ class Tick(NamedTuple):
 
 
 def frames_of(
-    graph: Graph, found: Clusters, register: Register, score: Array, is_seed: Array,
+    graph: Graph, found: Clusters, state: State, score: Array, is_seed: Array,
     changed: tuple[Array, Array],
 ) -> dict[str, Frame]:  # fmt: skip
     """Make the frames of scores that have changed, of clusters and of their members."""
     index, previous = array_module(score).flatnonzero(changed[0]), changed[1]
-    member = found.member
+    register, member, kind = state.register, found.member, graph.vertices.kind
+    changes = {"score": score[index], "previous": previous[index]}
+    changes |= state.scores.kind_columns(index, kind)
     cluster_id = pd.Series(_names(register)[register.cluster], dtype=object)
     columns = {"score": score[member], "is_seed": is_seed[member]}
+    columns |= state.scores.kind_columns(member, kind)
     return {
-        "changes": graph.frame({"score": score[index], "previous": previous[index]}, vertex=index),
-        "clusters": _clusters(register, found, graph.vertices.kind),
+        "changes": graph.frame(changes, vertex=index),
+        "clusters": _clusters(register, found, kind),
         "members": graph.frame({"cluster_id": cluster_id, **columns}, vertex=member),
     }
 
 
-def empty_frames(no_vertices: VertexIds, kind: Kind) -> dict[str, Frame]:
+def empty_frames(no_vertices: VertexIds, kind: Kind, state: State) -> dict[str, Frame]:
     """Make the same of a window without transactions."""
     none, texts = np.empty(0), pd.Series([], dtype=object)
     vertex = no_vertices.take(None)
     columns = {name: none.astype(dtype) for name, dtype in _CLUSTERS.items()}
-    members = {"cluster_id": texts, "score": none, "is_seed": none.astype(bool)}
+    if state.merchants is not None:
+        columns["merchants"] = none.astype(np.int64)
+    names = [name for name in state.seeds if name is not None]
+    of_kind = {"kind": pd.Series(names[:0])} if names else {}
+    members = {"cluster_id": texts, "score": none, "is_seed": none.astype(bool), **of_kind}
     return {
-        "changes": kinds.to_frame({**vertex, "score": none, "previous": none}, kind),
+        "changes": kinds.to_frame({**vertex, "score": none, "previous": none, **of_kind}, kind),
         "clusters": _clusters(Register(), Clusters(none.astype(np.int64), none, columns), kind),
         "members": kinds.to_frame({**vertex, **members}, kind),
     }

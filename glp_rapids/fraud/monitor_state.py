@@ -16,7 +16,8 @@ from glp_rapids.fraud.clusters import Clusters
 from glp_rapids.fraud.engines import Batch
 from glp_rapids.fraud.ids import joined, taken
 from glp_rapids.fraud.names import Register, carried
-from glp_rapids.fraud.score_state import ScoreState
+from glp_rapids.fraud.parts import Parts
+from glp_rapids.fraud.seeds import Blacklists
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.vertex_ids import VertexIds
 
@@ -28,13 +29,15 @@ class State(NamedTuple):
     """All of a monitor that changes; replaced as a whole."""
 
     tick: int = 0
-    seeds: VertexIds | None = None
+    seeds: Blacklists = {}  # noqa: RUF012  (never written to)
     good: VertexIds | None = None
+    merchants: VertexIds | None = None
     mark: int = 0  # of the window, when it was last looked at
     vertices: VertexIds | None = None
     places: Array | None = None  # see `engines.Engine.places`
-    scores: ScoreState | None = None
+    scores: Parts | None = None
     period: int = 0  # of length `refresh`, in which scores were last computed from nothing
+    epoch: int = 0  # of what transactions count by age
     register: Register = Register()
 
 
@@ -44,8 +47,9 @@ class Delivery(NamedTuple):
     batch: Batch | None = None
     kind: Kind | None = None
     times: str | None = None
-    add: VertexIds | None = None
+    add: Blacklists = {}  # noqa: RUF012  (never written to)
     drop: VertexIds | None = None
+    merchants: VertexIds | None = None
 
 
 def index_since(
@@ -89,7 +93,7 @@ def index_since(
 
 
 def score_changes(
-    before: ScoreState | None, place: Array | None, score: Array, tol: float
+    before: Parts | None, place: Array | None, score: Array, tol: float
 ) -> tuple[Array, Array]:
     """Mark the accounts whose scores have changed; return all their former scores, too."""
     xp = array_module(score)

@@ -51,6 +51,12 @@ class Pairs:
     key: Array
     transfers: Array
     units: Array
+    faded: Array | None = None  # what they count by age
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """What is added up."""
+        return ("transfers", "units") if self.faded is None else ("transfers", "units", "faded")
 
     @property
     def row(self) -> Array:
@@ -71,8 +77,13 @@ def _key(row: Array, column: Array) -> Array:
     return row.astype(np.int64) << np.int64(32) | column
 
 
-def added_up(rows: Rows, number_of_vertices: int, directed: bool) -> Pairs:
-    """Sort transactions by pair and add them up; undirected: both ways, a self-loop once."""
+def added_up(
+    rows: Rows, number_of_vertices: int, directed: bool, counts: Array | None = None
+) -> Pairs:
+    """Sort transactions by pair and add them up; undirected: both ways, a self-loop once.
+
+    ``counts``: what each counts by age.
+    """
     xp = array_module(rows.time)
     indptr, column, entry = ordering(rows.source).sorted_entries(
         rows.source, rows.destination, number_of_vertices, not directed
@@ -82,8 +93,13 @@ def added_up(rows: Rows, number_of_vertices: int, directed: bool) -> Pairs:
     fresh[1:] = key[1:] != key[:-1]
     first = xp.flatnonzero(fresh)
     end = xp.concatenate([first[1:], xp.full(min(key.size, 1), key.size, dtype=first.dtype)])
-    running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(rows.units[entry])])
-    return Pairs(key[first], (end - first).astype(np.int64), running[end] - running[first])
+    sums = []
+    for values in (rows.units, counts):
+        if values is None:
+            continue
+        running = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(values[entry])])
+        sums.append(running[end] - running[first])
+    return Pairs(key[first], (end - first).astype(np.int64), *sums)
 
 
 def merged(old: Pairs, new: Pairs) -> Pairs:
@@ -99,7 +115,7 @@ def merged(old: Pairs, new: Pairs) -> Pairs:
     to_old = xp.arange(old.key.size) + shift
     to_fresh = place[fresh] + xp.arange(fresh.size)
     columns = []
-    for name in ("key", "transfers", "units"):
+    for name in ("key", *old.sums):
         before, after = getattr(old, name), getattr(new, name)
         if name != "key":
             before = before.copy()
@@ -114,11 +130,12 @@ def subtracted(pairs: Pairs, leaving: Pairs) -> Pairs:
     """Take away what leaves; a pair without transactions is gone."""
     xp = array_module(pairs.key)
     place = xp.searchsorted(pairs.key, leaving.key)
-    transfers, units = pairs.transfers.copy(), pairs.units.copy()
-    transfers[place] -= leaving.transfers
-    units[place] -= leaving.units
-    kept = xp.flatnonzero(transfers)
-    return Pairs(pairs.key[kept], transfers[kept], units[kept])
+    sums = []
+    for name in pairs.sums:
+        sums.append(getattr(pairs, name).copy())
+        sums[-1][place] -= getattr(leaving, name)
+    kept = xp.flatnonzero(sums[0])
+    return Pairs(pairs.key[kept], *(values[kept] for values in sums))
 
 
 def units(column, scale, label):

@@ -47,6 +47,7 @@ def account_scores(
     tol: float = 1e-4,
     max_iter: int = 1000,
     good: Any = None,
+    hubs: int | None = None,
     previous: Frame | None = None,
     absent: str = "raise",
     **edges: Unpack[EdgeOptions],
@@ -69,6 +70,9 @@ def account_scores(
         How many rounds are made at the most; a warning says when that was too few for ``tol``.
     good : list, array or Series of ids, optional
         Accounts known to be honest: their score is 0, and nothing reaches others through them.
+    hubs : int, optional
+        The same of accounts with more than so many partners, such as payment providers, unless
+        they are seeds. None: there is no such limit.
     previous : frame, optional
         An earlier result, of a slightly different graph or blacklist: whence to start. What comes
         out is within ``tol`` of the exact scores, too, so within twice of what it would be without.
@@ -87,8 +91,9 @@ def account_scores(
         the score that its seeds make; parts add up. Every vertex once, sorted by id.
         ``.attrs["glp"]``: ``damping``, ``sweeps``, rounds that were made, ``pushed``, entries that
         they read, ``error``, how far scores may be off (infinite if ``damping`` is 1),
-        ``converged``, ``seeds`` and ``good``, how many vertices are known, ``absent``, how many ids
-        of the blacklist are no vertex, ``device``, ``seconds``, ``peak_memory``.
+        ``converged``, ``seeds`` and ``good``, how many vertices are known (hubs among the good),
+        ``absent``, how many ids of the blacklist are no vertex, ``device``, ``seconds``,
+        ``peak_memory``.
 
     Raises
     ------
@@ -111,7 +116,9 @@ def account_scores(
     With a fifth of the fraudsters as seeds, means of ten draws, in the AMLSim sets cycle200 and
     fanin200cycle200 (4.7% and 9% of the accounts are fraud): of the 200 highest scored other
     accounts 82% and 94% are fraud (personalised PageRank on the same weights: 75% and 85%); average
-    precision .41 and .45 (.38 and .44); AUC .85 and .83, where PageRank has more, .87 and .85.
+    precision .41 and .45 (.38 and .44); AUC .85 and .83, where PageRank has more, .87 and .85. What
+    is far from all seeds is told apart better with ``damping=0.95``: AUC .875 and .852, and of the
+    200 highest 78% and 85% fraud, average precision .40 and .45.
 
     Examples
     --------
@@ -123,7 +130,7 @@ def account_scores(
     """
     rule = checked(damping, tol, max_iter)
     transfers, _ = prepared(graph, edges)
-    known = known_accounts(transfers, seeds, good, absent)
+    known = known_accounts(transfers, seeds, good, absent, hubs)
     return score_frame(transfers, known, rule, previous)
 
 

@@ -18,7 +18,7 @@ from glp_rapids.graph.vertex_ids import VertexIds
 Array = Any
 
 CONTENT = container.Content(
-    "state of a monitor", "Monitor.save", "start a new Monitor", b"\x89GLPFM\r\n", 1, (1,)
+    "state of a monitor", "Monitor.save", "start a new Monitor", b"\x89GLPFM\r\n", 2, (2,)
 )
 
 

@@ -11,45 +11,24 @@ Detection, SIGMOD 2021 (the sliding window over Taobao's transactions).
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.device import DeviceName, array_module, choose
+from glp_rapids.common.locks import Lock
+from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud import clock
-from glp_rapids.fraud.batches import Reader, first_of_each
-from glp_rapids.fraud.clock import PER_DAY, refuse_leap, start_of
-from glp_rapids.fraud.deliveries import Deliveries
-from glp_rapids.fraud.engines import ENGINES, Batch, Engine, Window, edges_of, graph_of
-from glp_rapids.fraud.pairs import refuse_total
+from glp_rapids.fraud.batches import Reader
+from glp_rapids.fraud.clock import PER_DAY, start_of
+from glp_rapids.fraud.decay import Decay
+from glp_rapids.fraud.engines import Batch, Engine, Window, edges_of, graph_of
+from glp_rapids.fraud.window_state import Change, State, after_batch
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.options import ColumnNames
 from glp_rapids.ingest.readers import names_of
-
-Time = int | float
-
-
-class Change(NamedTuple):
-    """What an `append` did, in rows: joined the window, left it, came too late, came again."""
-
-    added: int
-    expired: int
-    late: int
-    duplicates: int
-
-
-class _State(NamedTuple):
-    """All of a window that changes; replaced as a whole, so nothing sees half of a change."""
-
-    engine: Engine | None = None
-    newest: Time | None = None
-    kind: Kind | None = None
-    times: str | None = None
-    deliveries: Deliveries = Deliveries()
 
 
 class SlidingWindow:
@@ -101,7 +80,8 @@ class SlidingWindow:
     On a CPU an `append` costs O(b log w) for a batch of b rows, of which b' leave, and a window of
     w rows: what changes is noted, and the next `graph` or `edges` merges it into the sums, in one
     pass over the pairs. Now and then an append does that, so that what is noted stays below twice
-    the window. On a GPU an append costs O(b log b + w). Memory is about 100 bytes a row; ``id``
+    the window. On a GPU an append also looks at the times of all rows, and, if
+    they have an ``id``, merges at once. Memory is about 100 bytes a row; ``id``
     takes 16 more, or the text of the ids. The result equals, to
     the bit, the graph built at once from the rows inside the window.
 
@@ -156,8 +136,10 @@ class SlidingWindow:
         self._reader = Reader(
             source, destination, amount, time, id, time_unit, lead, self._scale, self.device
         )
-        self._state = _State()
+        self._state = State()
         self._graphs: tuple[Engine | None, dict[str | None, Graph]] = (None, {})
+        self._lock = Lock()  # of whoever changes the state
+        self._fading: tuple[Any, bool] | None = None  # half-life, whether amounts fade
 
     def __len__(self) -> int:
         return 0 if self._state.engine is None else len(self._state.engine)
@@ -213,8 +195,9 @@ class SlidingWindow:
         TypeError
             ``frame`` is no frame, or a column holds another type than is needed or than before.
         """
-        read = self._read(frame, now)
-        return Change(0, 0, 0, 0) if read is None else self._take(*read)
+        with self._lock:
+            read = self._read(frame, now)
+            return Change(0, 0, 0, 0) if read is None else self._take(*read)
 
     def _read(self, frame: Frame, now: Any) -> tuple[Batch, Kind, str] | None:
         frame, kind = self._reader.checked(frame, self._state.kind)
@@ -226,37 +209,8 @@ class SlidingWindow:
 
     def _take(self, batch: Batch, kind: Kind, time_kind: str) -> Change:
         """Take in a batch that is read."""
-        state = self._state._replace(kind=kind, times=time_kind)
-        engine = state.engine
-        if engine is None:  # cuDF's ids are only where all is arrays
-            engine = ENGINES[self.device if kind == "pandas" else "gpu"]()(self.directed)
-        came = len(batch)
-        if batch.ids is not None and len(engine):
-            known = engine.known(batch, self._start(state))
-            batch = batch.chosen(array_module(known).flatnonzero(~known[batch.index]))
-        again = came - len(batch)
-        if not len(batch):
-            return Change(0, 0, 0, again)
-        newest = batch.rows.time.max().item()
-        newest = newest if state.newest is None else max(state.newest, newest)
-        moved, state, before = newest != state.newest, state._replace(newest=newest), state.newest
-        start = self._start(state)
-        shown = partial(clock.shown, kind=time_kind)
-        label = self._reader.time_label
-        refuse_leap(batch.rows.time, start, newest, before, len(engine), label, shown)
-        xp = array_module(batch.rows.time)
-        fresh = batch.chosen(xp.flatnonzero(batch.rows.time > start))
-        late = len(batch) - len(fresh)
-        if fresh.ids is not None and came > len(fresh.ids):
-            fresh = fresh.chosen(first_of_each(fresh))
-        new, expired, units = engine.advanced(fresh, start, newest - start)
-        refuse_total(engine.total() - units, fresh.rows, self._scale)
-        deliveries = state.deliveries.after(
-            batch.rows, len(batch.vertices), len(fresh), len(new), partial(engine.holds, fresh),
-            start, newest - start, moved, f"{shown(newest)} in {label}",
-        )  # fmt: skip
-        self._state = state._replace(engine=new, deliveries=deliveries)
-        return Change(len(fresh), expired, late, came - late - len(fresh))
+        self._state, change = after_batch(self, batch, kind, time_kind)
+        return change
 
     @guarded
     def advance(self, to: Any) -> Change:
@@ -280,6 +234,10 @@ class SlidingWindow:
         TypeError
             ``to`` is another kind of time than those of the window.
         """
+        with self._lock:
+            return self._advance(to)
+
+    def _advance(self, to: Any) -> Change:
         state = self._state
         newest, time_kind = clock.moment(to, "to", self._time_unit, state.times)
         if state.newest is not None and newest < state.newest:
@@ -362,6 +320,10 @@ class SlidingWindow:
         """
         if weight not in ("transfers", "amount", None):
             raise ValueError(f"weight must be 'transfers', 'amount' or None, not {weight!r}")
+        return self._graph(weight)
+
+    def _graph(self, weight: str | None) -> Graph:
+        """Return a graph, also of "units", whole numbers, or "faded": see `fades`."""
         engine, window = self._filled()
         kept = self._graphs  # another thread may append meanwhile
         if kept[0] is not engine:
@@ -395,6 +357,24 @@ class SlidingWindow:
         if engine is None or not len(engine):
             raise ValueError("the window is empty: append transactions first")
         return engine, engine.window()
+
+    def fades(self, half_life: Any, amounts: bool) -> None:
+        """Add up, too, what transactions or amounts count by their age: for monitors."""
+        fading = half_life, amounts
+        if self._fading not in (None, fading):
+            raise ValueError(
+                "half_life: another monitor of this window fades otherwise; give each its own"
+            )
+        self._fading, state = fading, self._state
+        if state.engine is not None and state.engine.decay is None:
+            engine = state.engine.fading(self._decay_of(state.times), state.newest)
+            self._state = state._replace(engine=engine)
+
+    def _decay_of(self, times: str) -> Decay | None:
+        if self._fading is None:
+            return None
+        span, amounts = self._fading
+        return Decay(clock.length_of(span, times, self._time_unit), amounts)
 
     def _start(self, state):
         return start_of(state.newest, self.days, state.times, self._time_unit)

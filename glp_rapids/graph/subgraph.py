@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.segments import integer_sums, segment_offsets, segment_sums
+from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets, segment_sums
 from glp_rapids.device import any_true, array_module
 from glp_rapids.graph import vertex_ids
 from glp_rapids.graph.graph import Graph
@@ -50,21 +50,31 @@ def induced(graph: Graph, kept: Array) -> Graph:
     xp = array_module(kept)
     number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
     number[kept] = xp.arange(kept.size, dtype=number.dtype)
-    row = number[graph.row_indices()]
-    column = number[graph.indices]
-    entry = xp.flatnonzero((row >= 0) & (column >= 0))
-    indptr = segment_offsets(xp.bincount(row[entry], minlength=kept.size)[: kept.size])
+    # only the rows of those that stay are read: they may be few of many
+    starts = graph.indptr[kept]
+    offsets = segment_offsets(graph.indptr[kept + 1] - starts)
+    row = segment_ids(offsets, number.dtype, int(offsets[-1]))
+    entry = xp.arange(row.size) + (starts - offsets[:-1])[row]
+    column = number[graph.indices[entry]]
+    inner = xp.flatnonzero(column >= 0)
+    column, entry = column[inner], entry[inner]
+    indptr = segment_offsets(xp.bincount(row[inner], minlength=kept.size)[: kept.size])
     weights = None if graph.weights is None else graph.weights[entry]
     names = vertex_ids.IdColumn(xp.arange(kept.size), "integer", None)
     vertices = vertex_ids.VertexIds((names,), graph.vertices.kind)
-    return Graph(indptr, column[entry], weights, False, vertices)
+    return Graph(indptr, column, weights, False, vertices)
 
 
 def inside(graph: Graph, group: Array) -> Array:
     """Tell of every entry whether it joins two different members of one group."""
-    row = graph.row_indices()
+    row = _rows(graph)
     mine = group[row]
     return (mine >= 0) & (mine == group[graph.indices]) & (row != graph.indices)
+
+
+def _rows(graph: Graph) -> Array:
+    """Return the row of every entry; kept, since graphs that are looked at here are small."""
+    return graph.keep("row of every entry", graph.row_indices)
 
 
 def masked(graph: CSR, which: Array) -> CSR:
@@ -78,21 +88,27 @@ def components(graph: Graph, which: Array) -> Array:
     """Find connected components over the marked entries: each is named by its smallest vertex."""
     xp = array_module(which)
     entry = xp.flatnonzero(which)
-    row = graph.row_indices()[entry].astype(np.int64)
-    column = graph.indices[entry]
+    row, column = _rows(graph)[entry].astype(np.int64), graph.indices[entry]
     starts = xp.ones(entry.size, dtype=bool)
     starts[1:] = row[1:] != row[:-1]
     first = xp.flatnonzero(starts)
     label = xp.arange(graph.number_of_vertices)
     while True:
-        # sorted by row and label, a row begins with the smallest label around it
-        smallest = xp.sort(row << 32 | label[column])[first] & 0xFFFFFFFF
         lower = label.copy()
-        lower[row[first]] = xp.minimum(label[row[first]], smallest)
+        lower[row[first]] = xp.minimum(label[row[first]], _smallest(row, label[column], first))
         lower = lower[lower]
         if not any_true(lower != label):
             return label
         label = lower
+
+
+def _smallest(row: Array, label: Array, first: Array) -> Array:
+    """Find the smallest label of each row; rows ascend, and begin at ``first``."""
+    xp = array_module(label)
+    if xp is np:
+        return np.minimum.reduceat(label, first) if first.size else label
+    # sorted by row and label, a row begins with the smallest label around it
+    return xp.sort(row << 32 | label)[first] & 0xFFFFFFFF
 
 
 def core(
@@ -106,7 +122,8 @@ def core(
     while True:
         same = inside(graph, community)
         weak = integer_sums(same, graph.indptr) < minimum_partners
-        weak |= masked(graph, same).row_weights() < minimum_share * total
+        # without self-loops, as `inside` leaves them out
+        weak |= segment_sums(masked(graph, same).weights, graph.indptr) < minimum_share * total
         weak &= community >= 0
         if not any_true(weak):
             return community

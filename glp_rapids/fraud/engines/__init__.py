@@ -1,8 +1,8 @@
 """The engines of a window: what it holds, on each device, and what becomes of it batch by batch.
 
 An engine is never changed: `advanced` returns another one, which shares what both have, so a batch
-that is refused half-way leaves nothing behind. On the CPU an append costs the batch, and the sums
-are merged when they are asked for; on a GPU, whose memory is fast, all is merged at once.
+that is refused half-way leaves nothing behind. An append costs the batch, on a GPU also a look at
+the times of all rows, and the sums are merged when they are asked for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from glp_rapids.graph.graph import Graph
 if TYPE_CHECKING:
     from glp_rapids.device import DeviceName
     from glp_rapids.frames.kinds import Frame, Kind
+    from glp_rapids.fraud.decay import Decay
     from glp_rapids.fraud.pairs import Rows
     from glp_rapids.graph.vertex_ids import VertexIds
 
@@ -54,11 +55,13 @@ class Window(NamedTuple):
     indices: Array
     transfers: Array
     units: Array
+    faded: Array | None = None  # what pairs count by age; see `decay`
 
 
 def graph_of(window: Window, weight: str | None, directed: bool, scale: int) -> Graph:
     """Make a graph of the sums, with one of them, or none, as its weights."""
-    weights = {"transfers": window.transfers, None: None}.get(weight, window.units)
+    kept = {"transfers": window.transfers, "faded": window.faded, None: None}
+    weights = kept.get(weight, window.units)
     if weight == "amount":
         weights = weights / np.float64(scale)
     return Graph(window.indptr, window.indices, weights, directed, window.vertices)
@@ -86,6 +89,7 @@ class Engine(Protocol):
     """The transactions of a window; ``version`` counts the changes that it has seen."""
 
     version: int
+    decay: Decay | None
 
     def __len__(self) -> int:
         """Return the number of transactions."""
@@ -111,6 +115,9 @@ class Engine(Protocol):
     def window(self) -> Window:
         """Return the sums by pair; kept."""
 
+    def fading(self, decay: Decay, newest: int | float) -> Engine:
+        """Return the same that also adds up what transactions count by age."""
+
     def runs(self) -> Iterator[Rows]:
         """Yield all transactions, part by part, with the vertices of `window` that they index."""
 
@@ -130,17 +137,17 @@ class Engine(Protocol):
         """Find the vertices here, by index, of which transactions joined or left since then."""
 
 
-def _cpu() -> Callable[[bool], Engine]:
+def _cpu() -> Callable[..., Engine]:
     # Numba takes longer to import than a small window takes to fill
     from glp_rapids.fraud.engines.buckets import BucketEngine
 
     return BucketEngine
 
 
-def _gpu() -> Callable[[bool], Engine]:
+def _gpu() -> Callable[..., Engine]:
     from glp_rapids.fraud.engines.arrays import ArrayEngine
 
     return ArrayEngine
 
 
-ENGINES: dict[DeviceName, Callable[[], Callable[[bool], Engine]]] = {"cpu": _cpu, "gpu": _gpu}
+ENGINES: dict[DeviceName, Callable[[], Callable[..., Engine]]] = {"cpu": _cpu, "gpu": _gpu}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.fraud import sorted_ids
+from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
 from glp_rapids.fraud.engines.places import Places
@@ -47,6 +48,9 @@ class _Held:
     width: float = 1.0
     ids: tuple[SortedIds, ...] = ()  # of transactions, with their times; some have left
     changes: tuple[np.ndarray, ...] = ()  # places and when they changed, in their order
+    faded: np.ndarray | None = None  # beside `sums`: what pairs count by age
+    epoch: int = 0  # of ages now
+    faded_in: int | None = None  # the epoch of `faded`
     spare: list[merging.Sums] = field(default_factory=list)  # at most one: who takes it has it
 
     def __getstate__(self) -> dict[str, Any]:
@@ -60,8 +64,11 @@ class _Held:
 class BucketEngine:
     """Transactions in buckets; see `glp_rapids.fraud.engines.Engine`."""
 
-    def __init__(self, directed: bool, held: _Held | None = None, version: int = 0) -> None:
-        self.directed, self.version = directed, version
+    def __init__(
+        self, directed: bool, decay: Decay | None = None, held: _Held | None = None,
+        version: int = 0,
+    ) -> None:  # fmt: skip
+        self.directed, self.decay, self.version = directed, decay, version
         self._held = held
 
     def __len__(self) -> int:
@@ -100,10 +107,12 @@ class BucketEngine:
         buckets, leaving = _without(held, start)
         expired = sum(run.time.size for run in leaving)
         units = sum(int(run.units.sum()) for run in leaving)
+        epoch = 0 if self.decay is None else self.decay.epoch(start + length)
         if batch is None or not len(batch):
             if not leaving:
-                same = held is self._held
-                return self if same else BucketEngine(self.directed, held, self.version), 0, 0
+                if held is not None and held.epoch != epoch:
+                    held = replace(held, epoch=epoch)
+                return self if held is self._held else self._with(held, self.version), 0, 0
             places, fresh, ids = held.places, [], held.ids
         else:
             places, rows = _taken_in(held.places, batch)
@@ -122,17 +131,19 @@ class BucketEngine:
             total=held.total + sum(int(run.units.sum()) for run in fresh) - units,
             ids=_ids_left(ids, held.rows + joining - expired, start),
             changes=_changes_with(held.changes, changed, version, places.capacity),
+            epoch=epoch,
         )
-        new = BucketEngine(self.directed, held, version)
+        new = self._with(held, version)
         if held.noted > 2 * held.rows + SPARE or places.fresh > places.old + SPARE:
             new.window()
         return new, expired, units
 
     def window(self) -> Window:
         held = self._held
-        if held.noted or held.places.fresh:
-            self._held = held = _settled(held, self.directed)
-        return Window(held.places.sorted.ids, *held.sums)
+        aged = self.decay is not None and held.faded_in != held.epoch
+        if held.noted or held.places.fresh or aged:
+            self._held = held = _settled(held, self.directed, self.decay)
+        return Window(held.places.sorted.ids, *held.sums, held.faded)
 
     def runs(self) -> Iterator[Rows]:
         self.window()
@@ -148,8 +159,11 @@ class BucketEngine:
         return together.ids, together.value
 
     def knowing(self, ids: VertexIds, times: np.ndarray) -> BucketEngine:
-        held = replace(self._held, ids=(SortedIds(ids, times),))
-        return BucketEngine(self.directed, held, self.version)
+        return self._with(replace(self._held, ids=(SortedIds(ids, times),)), self.version)
+
+    def fading(self, decay: Decay, newest: int | float) -> BucketEngine:
+        held = replace(self._held, epoch=decay.epoch(newest), faded_in=None)
+        return BucketEngine(self.directed, decay, held, self.version)
 
     def places(self) -> np.ndarray:
         self.window()
@@ -164,11 +178,14 @@ class BucketEngine:
             here[index[index >= 0]] = True
         return np.flatnonzero(here)
 
+    def _with(self, held: _Held, version: int) -> BucketEngine:
+        return BucketEngine(self.directed, self.decay, held, version)
+
     def _of_one_type(self, held: _Held, vertices: Any) -> _Held:
         """Let the ids of vertices be of types that hold those of a batch, too."""
         like = sorted_ids.alike(held.places.sorted.ids, vertices)
         if like is None:  # it depends on what ids are inside, and no others
-            held = _settled(held, self.directed)
+            held = _settled(held, self.directed, self.decay)
             like = sorted_ids.like_joined(held.places.sorted.ids, vertices)
         return replace(held, places=held.places.of_type(like))
 
@@ -314,11 +331,12 @@ def _last_changes(changes, capacity):
     return np.stack([places, last[places]])
 
 
-def _settled(held: _Held, directed: bool) -> _Held:
+def _settled(held: _Held, directed: bool, decay: Decay | None) -> _Held:
     """Merge what was noted into the sums, and forget the vertices without rows."""
-    sums, added, left = held.sums, held.added, held.left
-    if held.noted > held.rows:
-        sums = merging.Sums.empty(held.places.old)
+    sums, added, left, faded = held.sums, held.added, held.left, held.faded
+    aged = decay is not None and held.faded_in != held.epoch
+    if held.noted > held.rows or aged:
+        sums, faded = merging.Sums.empty(held.places.old), np.empty(0, dtype=np.int64)
         added, left = tuple(run for runs in held.buckets.values() for run in runs), ()
     union = held.places.together()
     rank = union.rank_of_place
@@ -332,6 +350,11 @@ def _settled(held: _Held, directed: bool) -> _Held:
     )
     number = sum(run.time.size for run in added)
     entries = merging.Entries(*entries, units, number)
-    sums, inside = merging.merged(sums, entries, union.names, directed, held.spare)
+    aging = None
+    if decay is not None:
+        counts = [decay.counts(run.time, run.units, held.epoch) for run in runs]
+        aging = merging.Faded(faded, np.concatenate([np.empty(0, dtype=np.int64), *counts]))
+    sums, inside, faded = merging.merged(sums, entries, union.names, directed, held.spare, aging)
     places = held.places.settled(union, inside)
-    return replace(held, places=places, sums=sums, added=(), left=(), spare=[held.sums])
+    return replace(held, places=places, sums=sums, added=(), left=(), spare=[held.sums],
+                   faded=faded, faded_in=held.epoch)  # fmt: skip

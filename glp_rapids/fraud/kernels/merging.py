@@ -52,6 +52,13 @@ class Entries(NamedTuple):
     joined: int
 
 
+class Faded(NamedTuple):
+    """What pairs count by the age of their transactions, and what each transaction of a table."""
+
+    of_pairs: np.ndarray
+    of_rows: np.ndarray
+
+
 class Names(NamedTuple):
     """The old vertices among the union, and those of the union among the old (-1: it is new)."""
 
@@ -71,12 +78,14 @@ class _Out(NamedTuple):
 
 
 def merged(
-    base: Sums, entries: Entries, names: Names, directed: bool, spare: list[Sums]
-) -> tuple[Sums, np.ndarray]:
+    base: Sums, entries: Entries, names: Names, directed: bool, spare: list[Sums],
+    faded: Faded | None = None,
+) -> tuple[Sums, np.ndarray, np.ndarray | None]:  # fmt: skip
     """Add and subtract transactions, and drop pairs and vertices that have none left.
 
-    Returns the sums by the vertices that are left, and which of the union these are. Sums that are
-    ``spare``, if any, are taken out of that list and may be overwritten.
+    Returns the sums by the vertices that are left, which of the union these are, and what the pairs
+    count by age, if asked. Sums that are ``spare``, if any, are taken out of that list and may be
+    overwritten.
     """
     old = names.to_old >= 0
     length = np.zeros(names.to_old.size, dtype=np.int64)
@@ -93,9 +102,18 @@ def merged(
     starts = segment_offsets(length)
     columns = _columns(int(starts[-1]), spare)
     out = _Out(*columns, starts, to_new, to_new[names.to_union])
+    all_stay = same and left.size == length.size
     for threads, cuts in _shares(work):
-        _fill(threads, cuts, base, entries, names, same, same and left.size == length.size, out)
-    return Sums(np.append(starts[left], starts[-1]), *columns), left
+        _fill(threads, cuts, base, entries, names, same, all_stay, out)
+    sums = Sums(np.append(starts[left], starts[-1]), *columns)
+    if faded is None:
+        return sums, left, None
+    # the same again with other units
+    base, entries = base._replace(units=faded.of_pairs), entries._replace(units=faded.of_rows)
+    out = out._replace(units=np.empty(int(starts[-1]), np.int64))
+    for threads, cuts in _shares(work):
+        _fill(threads, cuts, base, entries, names, same, all_stay, out)
+    return sums, left, out.units
 
 
 def _columns(size: int, spare: list[Sums]) -> list[np.ndarray]:

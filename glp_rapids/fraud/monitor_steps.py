@@ -1,0 +1,147 @@
+"""What a tick of a monitor does: from the state before it and what it is given, the next."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.common.calls import warn_caller
+from glp_rapids.device import module_on, to_device
+from glp_rapids.frames import kinds
+from glp_rapids.frames.kinds import Frame
+from glp_rapids.fraud import clock, parts
+from glp_rapids.fraud import seeds as seed_lists
+from glp_rapids.fraud.clusters import grouped
+from glp_rapids.fraud.monitor_frames import Tick, alerts_frame, empty_frames, frames_of
+from glp_rapids.fraud.monitor_options import Settings
+from glp_rapids.fraud.monitor_state import Delivery, Laps, State, index_since, named, score_changes
+from glp_rapids.fraud.names import carried
+from glp_rapids.fraud.window import Change, SlidingWindow
+from glp_rapids.graph.graph import Graph
+
+Array = Any
+
+
+def next_state(
+    window: SlidingWindow, settings: Settings, state: State, delivery: Delivery
+) -> tuple[State, Tick]:
+    """Let the window take in what came, and find what becomes of scores and clusters."""
+    laps = Laps()
+    seeds = seed_lists.together(seed_lists.without(state.seeds, delivery.drop), delivery.add)
+    seed_lists.refuse_common(seeds, state.good)
+    merchants = seed_lists.joined(
+        state.merchants, delivery.merchants, "merchants", "add_merchants"
+    )
+    before, first = state.scores, not state.tick
+    state = state._replace(tick=state.tick + 1, seeds=seeds, merchants=merchants)
+    change = Change(0, 0, 0, 0)
+    if delivery.batch is not None:
+        change = window._take(*delivery[:3])
+    laps.lap("window")
+    facts = {"tick": state.tick, "device": window.device, **change._asdict()}
+    if not len(window):
+        return _emptied(window, state, change, facts, laps)
+    graph, values = window._graph(settings.weight), window.graph("amount")
+    laps.lap("graph")
+    state, place = _scored(window, settings, state, graph)
+    _warn_without_seeds(before, state, first)
+    laps.lap("scores")
+    score, is_seed = state.scores.scores, state.scores.is_seed
+    sellers = None
+    if merchants is not None:
+        sellers = module_on(graph.device).zeros(score.size, dtype=bool)
+        sellers[seed_lists.index_of(merchants, graph, "merchants")] = True
+    found = grouped(graph, values, score, is_seed, settings.limits, sellers)
+    laps.lap("clusters")
+    facts |= state.scores.facts()
+    state, alerts = named(state, graph, found)
+    changed, previous = score_changes(before, place, score, settings.rule.tol)
+    if sellers is not None:
+        changed &= ~sellers
+    frames = frames_of(graph, found, state, score, is_seed, (changed, previous))
+    return state, _tick(window, state, change, alerts, frames, facts, laps)
+
+
+def _warn_without_seeds(before: parts.Parts | None, state: State, first: bool) -> None:
+    if state.scores.seeds_inside:
+        return
+    if not state.seeds and first:
+        warn_caller("there are no seeds: every score is 0; name some by add_seeds")
+    elif before is not None and before.seeds_inside:
+        number = sum(map(len, state.seeds.values()))
+        warn_caller(f"none of {number} seeds is in the window any more: every score is 0")
+
+
+def _scored(
+    window: SlidingWindow, settings: Settings, state: State, graph: Graph
+) -> tuple[State, Array | None]:
+    """Score the accounts of the window, from their last scores; tell their former indices."""
+    engine, held = window._state.engine, window._state
+    fixed = parts.fixed_by_kind(state.seeds, state.good, graph, settings.hubs)
+    period, epoch, old, place = state.period, epoch_of(window), state.scores, None
+    touched = engine.changed_since(state.mark)
+    now = graph.vertices, engine.places()
+    if old is not None:
+        place = index_since((state.vertices, state.places), now, touched)
+    if settings.refresh is not None:
+        length = clock.length_of(settings.refresh, held.times, window._time_unit)
+        period = math.floor(held.newest / length)
+    if old is None or period != state.period or old.names != tuple(fixed):
+        scores = parts.solved_parts(graph, fixed, settings.rule)
+    elif epoch != state.epoch:  # every weight is another
+        scores = parts.solved_parts(graph, fixed, settings.rule, old, place)
+    else:
+        scores = parts.followed(old, graph, fixed, settings.rule, place, touched)
+    vertices, places = now
+    state = state._replace(
+        scores=scores, vertices=vertices, places=places, mark=window.mark(), period=period,
+        epoch=epoch,
+    )  # fmt: skip
+    return state, place
+
+
+def epoch_of(window: SlidingWindow) -> int:
+    """Return the number of the origin that ages in the window are counted from."""
+    decay = window._state.engine.decay
+    return 0 if decay is None else decay.epoch(window._state.newest)
+
+
+def _emptied(
+    window: SlidingWindow, state: State, change: Change, facts: dict[str, Any], laps: Laps
+) -> tuple[State, Tick]:
+    """Return the tick of a window without rows."""
+    none, ids = np.empty(0), state.register.ids
+    members = pd.DataFrame() if ids is None else ids[:0]
+    register, changes = carried(state.register, members, none.astype(np.int64), none, state.tick)
+    state = state._replace(
+        register=register, scores=None, vertices=None, places=None, mark=window.mark()
+    )
+    kind = window._state.kind or "pandas"
+    frames = empty_frames(window._reader.no_vertices, kind, state)
+    return state, _tick(window, state, change, changes.alerts, frames, facts, laps)
+
+
+def _tick(
+    window: SlidingWindow, state: State, change: Change, alerts: dict[str, list],
+    frames: dict[str, Frame], facts: dict[str, Any], laps: Laps,
+) -> Tick:  # fmt: skip
+    frames = {"alerts": alerts_frame(alerts, (window._state.kind or "pandas")), **frames}
+    laps.lap("frames")
+    facts["seconds"] = laps.seconds
+    for frame in frames.values():
+        kinds.set_attributes(frame, dict(facts))
+    return Tick(state.tick, change, **frames)
+
+
+def scores_frame(state: State) -> Frame:
+    """Make the frame of the score of every account."""
+    if state.scores is None:
+        raise ValueError("there are no scores yet: update first")
+    graph = state.scores.states[0].system.graph
+    every = to_device(np.arange(graph.number_of_vertices), graph.device)
+    columns = {"score": state.scores.scores, "is_seed": state.scores.is_seed}
+    columns |= state.scores.kind_columns(every, graph.vertices.kind, every=True)
+    return graph.frame(columns)

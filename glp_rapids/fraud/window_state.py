@@ -1,0 +1,77 @@
+"""What a window knows, and how it takes in a batch: either all of it or nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from glp_rapids.device import array_module
+from glp_rapids.frames.kinds import Kind
+from glp_rapids.fraud import clock
+from glp_rapids.fraud.batches import first_of_each
+from glp_rapids.fraud.clock import refuse_leap
+from glp_rapids.fraud.deliveries import Deliveries
+from glp_rapids.fraud.engines import ENGINES, Batch, Engine
+from glp_rapids.fraud.pairs import refuse_total
+
+if TYPE_CHECKING:
+    from glp_rapids.fraud.window import SlidingWindow
+
+Time = int | float
+
+
+class Change(NamedTuple):
+    """What an `append` did, in rows: joined the window, left it, came too late, came again."""
+
+    added: int
+    expired: int
+    late: int
+    duplicates: int
+
+
+class State(NamedTuple):
+    """All of a window that changes; replaced as a whole, so nothing sees half of a change."""
+
+    engine: Engine | None = None
+    newest: Time | None = None
+    kind: Kind | None = None
+    times: str | None = None
+    deliveries: Deliveries = Deliveries()
+
+
+def after_batch(
+    window: SlidingWindow, batch: Batch, kind: Kind, time_kind: str
+) -> tuple[State, Change]:
+    """Return the state of a window that has taken in a batch, and what that changed."""
+    state = window._state._replace(kind=kind, times=time_kind)
+    engine = state.engine
+    if engine is None:  # cuDF's ids are only where all is arrays
+        decay = window._decay_of(time_kind)
+        engine = ENGINES[window.device if kind == "pandas" else "gpu"]()(window.directed, decay)
+    came = len(batch)
+    if batch.ids is not None and len(engine):
+        known = engine.known(batch, window._start(state))
+        batch = batch.chosen(array_module(known).flatnonzero(~known[batch.index]))
+    again = came - len(batch)
+    if not len(batch):
+        return window._state, Change(0, 0, 0, again)
+    newest = batch.rows.time.max().item()
+    newest = newest if state.newest is None else max(state.newest, newest)
+    moved, state, before = newest != state.newest, state._replace(newest=newest), state.newest
+    start = window._start(state)
+    shown = partial(clock.shown, kind=time_kind)
+    label = window._reader.time_label
+    refuse_leap(batch.rows.time, start, newest, before, len(engine), label, shown)
+    xp = array_module(batch.rows.time)
+    fresh = batch.chosen(xp.flatnonzero(batch.rows.time > start))
+    late = len(batch) - len(fresh)
+    if fresh.ids is not None and came > len(fresh.ids):
+        fresh = fresh.chosen(first_of_each(fresh))
+    new, expired, units = engine.advanced(fresh, start, newest - start)
+    refuse_total(engine.total() - units, fresh.rows, window._scale)
+    deliveries = state.deliveries.after(
+        batch.rows, len(batch.vertices), len(fresh), len(new), partial(engine.holds, fresh),
+        start, newest - start, moved, f"{shown(newest)} in {label}",
+    )  # fmt: skip
+    state = state._replace(engine=new, deliveries=deliveries)
+    return state, Change(len(fresh), expired, late, came - late - len(fresh))
