@@ -6,13 +6,16 @@
 Messages are JSON: transaction, source, destination, amount, time. Each tick takes what has come,
 saves the monitor, and only then commits the offsets. So a crash in between delivers messages again
 that the monitor has seen, and the transactions' ids tell it so. What cannot be read, or is refused,
-goes to watch-refused.jsonl for a person to look at. With "file:" and a folder in the place of
-brokers its files TOPIC-0.jsonl, TOPIC-1.jsonl, ... are the partitions: to try it without Kafka.
+goes to watch-refused.jsonl for a person to look at. Times are texts; one without a zone is in UTC.
+Who is new on the blacklist at a start is told to a monitor that was saved. With "file:" and a
+folder in the place of brokers its files TOPIC-0.jsonl, TOPIC-1.jsonl, ... are the partitions: to
+try it without Kafka.
 Needs confluent-kafka otherwise (pip install confluent-kafka).
 """
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -26,10 +29,14 @@ AT_ONCE, SECONDS = 50_000, 300.0  # a tick ends after so many messages, or so lo
 def watched(folder, seeds):
     """Take up the monitor of a folder, or begin one."""
     try:
-        return Monitor.open(folder)
+        watch = Monitor.open(folder)
     except FileNotFoundError:
         window = SlidingWindow(days=30, id="transaction", max_lead="1h")
         return Monitor(window, seeds, half_life="10D", hubs=5_000)
+    scores = watch.scores
+    if new := set(seeds) - set(scores["vertex"][scores["is_seed"]]):  # or not in the window yet
+        watch.update(add_seeds=sorted(new))
+    return watch
 
 
 def consumer_of(brokers, topic):
@@ -47,24 +54,64 @@ def consumer_of(brokers, topic):
 
 
 def rows_of(messages, refused):
-    """Make a frame of messages; what is none of ours goes to a file."""
-    rows = []
-    for message in messages:
+    """Make a frame of messages, by time; what is none of ours goes to a file.
+
+    Its index says which message a row is.
+    """
+    rows = {}
+    for number, message in enumerate(messages):
         if message.error() is not None:
             raise RuntimeError(message.error())
         try:
             row = json.loads(message.value())
-            rows.append({name: row[name] for name in COLUMNS})
-        except (ValueError, TypeError, KeyError) as error:
-            refuse(refused, message.value(), error)
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    return frame.assign(time=pd.to_datetime(frame["time"]))
+            row = {name: row[name] for name in COLUMNS}
+            rows[number] = {**row, "time": moment_of(row["time"])}
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            refuse(refused, message, error)
+    frame = pd.DataFrame(list(rows.values()), columns=COLUMNS, index=list(rows))
+    return frame.astype({"time": "datetime64[us, UTC]"}).sort_values("time", kind="stable")
 
 
-def refuse(path, value, error):
+def moment_of(text):
+    """Read a time, in UTC where it does not say."""
+    moment = pd.Timestamp(text)
+    if moment is pd.NaT:
+        raise ValueError(f"time={text!r} is no point in time")
+    moment = moment.as_unit("us")
+    return moment.tz_localize("UTC") if moment.tz is None else moment.tz_convert("UTC")
+
+
+def refuse(path, message, error):
     """Put a message aside, with the reason."""
+    value = message.value()
+    try:
+        value = value.decode()
+    except (AttributeError, UnicodeDecodeError):  # nothing, or no text
+        value = str(value)
     with path.open("a") as file:
-        file.write(json.dumps({"error": str(error), "value": str(value)}) + "\n")
+        file.write(json.dumps({"error": str(error), "value": value}) + "\n")
+
+
+def ticks_of(watch, rows, messages, refused, now, part=False):
+    """Take in rows; where they are refused, half of them at a time, so that one does not stop all.
+
+    What is refused leaves the monitor as it was.
+    """
+    newest = watch.window.newest
+    try:
+        if part and newest is not None:  # on its own a wrong clock would be believed
+            ahead = rows["time"].max() - pd.Timestamp(newest, tz="UTC")
+            if ahead > pd.Timedelta(days=watch.window.days):
+                raise ValueError("dated farther ahead of all others than the window is long")
+        yield watch.update(rows, now=now)
+    except (ValueError, TypeError, OverflowError) as error:
+        if len(rows) < 2:
+            for number in rows.index:
+                refuse(refused, messages[number], error)
+            return
+        half = len(rows) // 2
+        for some in (rows[:half], rows[half:]):
+            yield from ticks_of(watch, some, messages, refused, now, part=True)
 
 
 def run(consumer, watch, folder, now=None, forever=True):
@@ -74,11 +121,7 @@ def run(consumer, watch, folder, now=None, forever=True):
         if messages is True:  # nothing has come
             continue
         rows = rows_of(messages, refused)
-        try:
-            tick = watch.update(rows, now=now)
-        except (ValueError, TypeError) as error:  # the monitor is as it was; the others go on
-            refuse(refused, [message.value().decode() for message in messages], error)
-        else:
+        for tick in ticks_of(watch, rows, messages, refused, now):
             watch.save(folder)
             print(f"tick {tick.number}: {tick.change}")
             if len(tick.alerts):
@@ -110,10 +153,18 @@ class FileConsumer:
             self._done |= json.loads(self._committed.read_text())
 
     def consume(self, number, timeout):
-        """Return the next lines of each partition in turn, so many together at the most."""
+        """Return the next lines, so many at the most, when there are any or the time is over."""
+        until = time.monotonic() + timeout
+        while not (found := self._next(number)) and time.monotonic() < until:
+            time.sleep(min(0.2, timeout))
+        return found
+
+    def _next(self, number):
+        """Return the next lines of each partition in turn."""
         found = []
         for file in self._files:
-            lines = file.read_bytes().splitlines()
+            content = file.read_bytes()
+            lines = content[: content.rfind(b"\n") + 1].splitlines()  # no half ones
             begin = self._done[str(file)]
             some = lines[begin : begin + max(number // len(self._files), 1)]
             self._done[str(file)] = begin + len(some)

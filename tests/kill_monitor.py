@@ -45,8 +45,8 @@ def main(folder, kills):
         there.close()
         if there._state.tick == len(parts):
             shutil.rmtree(path)
-    print(f"{kills} kills, {wrong} wrong")
-    print(f"{ticks} of them behind a first tick; {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    print(f"{kills} kills, {ticks} compared, {wrong} wrong")
+    print(f"{time.monotonic() - begun:.0f} s", file=sys.stderr)
 
 
 def go_on(path, parts, seeds):

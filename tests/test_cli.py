@@ -328,6 +328,8 @@ def test_monitor_replays_what_the_demo_wrote(demo, tmp_path, capsys):
     for every, said in (("0h", "--every must be above 0"), ("x", "--every must be a length")):
         words = [transactions, "--seeds", seeds, "--days", 3, "--every", every]
         assert said in fails(capsys, "monitor", *words)
+    words = ["none.csv", "--seeds", seeds, "--days", 3, "--port", 65536]
+    assert "--port must be from 0 to 65535" in fails(capsys, "monitor", *words)
     (tmp_path / "none.txt").write_text("123456789\n")
     words = [transactions, "--seeds", tmp_path / "none.txt", "--days", 3]
     assert "none of its ids is in the transactions" in fails(capsys, "monitor", *words)

@@ -15,7 +15,7 @@ import pytest
 from cases import some
 from test_monitor import LIMITS, batches, monitor
 
-from glp_rapids.cli import live_texts
+from glp_rapids.cli import live_page, live_texts
 from glp_rapids.cli.live_page import LivePage
 
 
@@ -84,6 +84,29 @@ def test_a_page_shows_alerts_clusters_and_reasons(kind):
             assert one["rows"] == own.change.added
         answer, text = ask(page, "/events", **{"Last-Event-ID": str(len(ticks) - 1)})
         assert len(events(text)) == 2
+        for last in (str(len(ticks) + 7), "9" * 5_000, "x"):  # of another page, or of none
+            answer, text = ask(page, "/events", **{"Last-Event-ID": last})
+            assert len(events(text)) == len(ticks) + 1
+    finally:
+        page.close()
+
+
+def test_who_comes_late_is_told_the_last_ticks(monkeypatch):
+    monkeypatch.setattr(live_page, "KEPT", 3)
+    parts, seeds = batches()
+    watch = monitor(seeds)
+    page = LivePage(watch, "0.0.0.0", 0)
+    try:
+        assert not page.local
+        tick = watch.update(parts[0])
+        for number in range(5):
+            page.show(tick, str(number))
+        stale = page.events(9)
+        assert [next(stale).split("\n")[0] for _ in range(3)] == ["id: 3", "id: 4", "id: 5"]
+        page.end()
+        for last, first in ((0, "2"), (3, "3"), (4, "4")):
+            said = events("".join(page.events(last)))
+            assert [one["until"] for _, one in said[:-1]] == list("234"["234".index(first) :])
     finally:
         page.close()
 

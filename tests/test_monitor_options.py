@@ -79,7 +79,7 @@ def test_transactions_count_less_the_older_they_are(half_life, weight, device, t
     epochs = {watch.window._state.engine.decay.epoch(int(part["time"].max().value // 1000))
               for part in parts}  # fmt: skip
     assert len(epochs) > 2
-    with pytest.raises(ValueError, match="another monitor of this window fades otherwise"):
+    with pytest.raises(ValueError, match="another monitor, now or before"):
         Monitor(watch.window, seeds, half_life="3h")
 
 
@@ -296,6 +296,9 @@ def test_bad_input():
     ):
         with pytest.raises(error, match=message):
             Monitor(SlidingWindow(days=1, device="cpu"), **options)
+    Monitor(SlidingWindow(days=1, device="cpu"), half_life=0.5, refresh=0.25)  # of days
+    with pytest.raises(ValueError, match="refresh must be above 0"):
+        Monitor(SlidingWindow(days=1, time_unit="us", device="cpu"), refresh=0.5)
     watch = monitor(seeds.iloc[:0])
     with pytest.warns(UserWarning, match="there are no seeds"):
         watch.update(parts[0])

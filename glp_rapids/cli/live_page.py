@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import math
 import threading
+from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -34,6 +36,7 @@ SAFE = {
     "Cache-Control": "no-store",
 }
 PATHS = 3  # of an explanation
+KEPT = 500  # ticks that a browser which comes late is told; it shows no more alerts either
 BEAT = 10.0  # seconds of silence after which a comment shows whether somebody still listens
 
 
@@ -44,7 +47,8 @@ class LivePage:
     """
 
     def __init__(self, watch: Monitor, host: str, port: int) -> None:
-        self.watch, self._texts, self._ended = watch, [], False
+        self.watch, self._shown, self._ended = watch, 0, False
+        self._texts: deque[str] = deque(maxlen=KEPT)
         self._came = threading.Condition()
         self._members: pd.DataFrame | None = None
         page = self
@@ -63,8 +67,9 @@ class LivePage:
             ) from None
         port = self._server.server_address[1]
         self.address = f"http://{host}:{port}/"
-        self.local = host in ("127.0.0.1", "localhost", "::1")
-        self.names = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
+        self.local = host in ("127.0.0.1", "localhost")
+        names = {host, "127.0.0.1", "localhost"}
+        self.names = {f"{name}:{port}" for name in names} | (names if port == 80 else set())
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
@@ -79,6 +84,7 @@ class LivePage:
         with self._came:
             self._members = _on_host(tick.members)
             self._texts.append(text)
+            self._shown += 1
             self._came.notify_all()
 
     def end(self) -> None:
@@ -97,9 +103,13 @@ class LivePage:
         """Yield the events after so many, as they come, and now and then nothing."""
         while True:
             with self._came:
-                if sent == len(self._texts) and not self._ended:
+                if sent > self._shown:  # it was told by a page before this one
+                    sent = 0
+                if sent == self._shown and not self._ended:
                     self._came.wait(BEAT)
-                texts, ended = self._texts[sent:], self._ended
+                gone = self._shown - len(self._texts)
+                sent, ended = max(sent, gone), self._ended
+                texts = list(islice(self._texts, sent - gone, None))
             for text in texts:
                 sent += 1
                 yield f"id: {sent}\nevent: tick\ndata: {text}\n\n"
@@ -163,6 +173,12 @@ class _Handler(BaseHTTPRequestHandler):
     live: LivePage
 
     def do_GET(self) -> None:
+        try:
+            self._reply()
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True  # the reader has gone
+
+    def _reply(self) -> None:
         if self.live.local and self.headers.get("Host", "") not in self.live.names:
             self._answer(403, "application/json", json.dumps({"error": "not by this name"}))
             return
@@ -187,14 +203,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, "application/json", json.dumps({"error": "there is no such page"}))
 
     def _stream(self) -> None:
-        last = self.headers.get("Last-Event-ID", "0")
+        last = self.headers.get("Last-Event-ID", "0")[:18]
         self._head(200, "text/event-stream")
-        try:
-            for text in self.live.events(int(last) if last.isdecimal() else 0):
-                self.wfile.write(text.encode())
-                self.wfile.flush()
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the reader has gone
+        for text in self.live.events(int(last) if last.isdecimal() else 0):
+            self.wfile.write(text.encode())
+            self.wfile.flush()
 
     def _answer(self, code: int, kind: str, text: str) -> None:
         body = text.encode()

@@ -172,6 +172,9 @@ async function why(cluster, member, dot) {
 
 const source = new EventSource('events');
 source.addEventListener('tick', (event) => onTick(JSON.parse(event.data)));
-source.addEventListener('end', () => { byId('state').textContent += ' (the replay has ended)'; });
+source.addEventListener('end', () => {
+  source.close();
+  byId('state').textContent += ' (the replay has ended)';
+});
 source.onerror = () => { byId('state').textContent = 'the monitor does not answer; waiting ...'; };
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 import threading
 import time
 from pathlib import Path
@@ -80,6 +81,8 @@ def run(options: argparse.Namespace) -> None:
 
     if not 0 <= options.pause < threading.TIMEOUT_MAX:
         raise ValueError(f"--pause must be a number of seconds from 0 up, not {options.pause}")
+    if options.port is not None and not 0 <= options.port <= 65535:
+        raise ValueError(f"--port must be from 0 to 65535, not {options.port}")
     results = {"--output": options.output, "--members": options.members}
     for path in results.values():
         if path is not None:
@@ -112,9 +115,14 @@ def run(options: argparse.Namespace) -> None:
     if options.port is not None:
         page = LivePage(watch, options.host, options.port)
         print(f"page       {page.address}", flush=True)
+        if not page.local:
+            print(f"warning: --host {options.host}: whoever reaches this machine can read the page",
+                  file=sys.stderr, flush=True)  # fmt: skip
     for end, part in _parts(frame, frame[options.time], options):
         with files.naming(options.transactions):
             tick = watch.update(part)
+        if options.folder is not None:
+            watch.save(options.folder)
         table = _on_host(tick.alerts)
         table.insert(0, "until", pd.Series([end] * len(table), dtype=object))
         alerts.append(table)
@@ -134,7 +142,6 @@ def run(options: argparse.Namespace) -> None:
             files.write_table(tables[option], path)
             print(f"written    {path} ({len(tables[option]):,} rows)")
     if options.folder is not None:
-        watch.save(options.folder)
         print(f"written    {options.folder}/, for fraud.Monitor.open")
     if page is not None:
         with contextlib.suppress(KeyboardInterrupt):

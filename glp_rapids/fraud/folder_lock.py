@@ -26,6 +26,7 @@ class FolderLock:
 
     def __init__(self, file: int) -> None:
         self._file, self._process = file, os.getpid()
+        self.is_new = True  # nobody of this process has had the folder since it was taken
         self._end = weakref.finalize(self, _close, file)
 
     def is_of(self, folder: Path) -> bool:
@@ -59,6 +60,7 @@ def hold(folder: Path) -> FolderLock | None:
     with _looking:
         held = _locks.get(folder)
         if held is not None and held.is_of(folder):
+            held.is_new = False
             return held
         try:
             file = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -202,7 +202,7 @@ def opened(
     there = files_in(folder)
     if there.state is None:
         raise FileNotFoundError(f"{path}: there is no monitor; name a folder for Monitor.save")
-    if lock is not None:  # what a process that was killed was writing
+    if lock is not None and lock.is_new:  # what a process that was killed was writing
         for part in folder.glob(f"{PART}*"):
             part.unlink(missing_ok=True)
     for number, tick in enumerate(there.batches, there.state + 1):

@@ -137,14 +137,14 @@ class Monitor:
             check_integer("hubs", hubs, 1)
         check_choice("weight", weight, ("transfers", "amount"), "'transfers' or 'amount'")
         self.refresh, self.half_life = refresh, half_life
-        spans = span_of(refresh, "refresh"), span_of(half_life, "half_life")
-        state = lists_of(window, seeds, good, merchants)
+        unit = window._time_unit
+        spans = span_of(refresh, "refresh", unit), span_of(half_life, "half_life", unit)
+        self._state = lists_of(window, seeds, good, merchants)
         of_weight = {"transfers": "transfers", "amount": "units"}[weight]
         if spans[1] is not None:
             window.fades(spans[1], weight == "amount")
             of_weight = "faded"
         self._settings = Settings(rule, limits, spans[0], of_weight, hubs)
-        self._state = state
         self._options = {
             "damping": rule.damping, "tol": rule.tol, "weight": weight,
             "hubs": None if hubs is None else int(hubs), "refresh": journal.as_text(spans[0]),
@@ -354,7 +354,7 @@ class Monitor:
             return features_of(graph, amounts, labels, folds, seed, rule, absent)
 
     def verify(self) -> None:
-        """Compute all anew that is carried from tick to tick, and compare to the bit.
+        """Compare the window's sums and residuals of scores with what the rows say, to the bit.
 
         Raises
         ------
@@ -363,8 +363,8 @@ class Monitor:
 
         Notes
         -----
-        Compares the window's sums with those of its rows, added up at once, and residuals of scores
-        with what the graph says. Costs as much as filling the window anew.
+        The sums are compared with those of the rows, added up at once, and residuals with what the
+        graph says; names of clusters are not looked at. Costs as much as filling the window anew.
         """
         with self._lock, self.window._lock:
             found = verification.window_differs(self.window)

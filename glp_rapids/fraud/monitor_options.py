@@ -25,12 +25,12 @@ class Settings(NamedTuple):
     hubs: int | None
 
 
-def span_of(length: Any, name: str) -> Any:
-    """Read a length of time; None: there is none."""
+def span_of(length: Any, name: str, time_unit: str) -> Any:
+    """Read a length of time, a number in a window's unit; None: there is none."""
     if length is None:
         return None
     span = clock.span(length, name)
-    if not 1 <= clock.length_of(span, clock.DATES, "us") <= decay.LONGEST:
+    if not 1 <= clock.length_of(span, clock.DATES, time_unit) <= decay.LONGEST:
         raise ValueError(
             f"{name} must be above 0, a microsecond at the least, and below 140 years; None: never"
         )

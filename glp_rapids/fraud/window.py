@@ -361,14 +361,16 @@ class SlidingWindow:
     def fades(self, half_life: Any, amounts: bool) -> None:
         """Add up, too, what transactions or amounts count by their age: for monitors."""
         fading = half_life, amounts
-        if self._fading not in (None, fading):
-            raise ValueError(
-                "half_life: another monitor of this window fades otherwise; give each its own"
-            )
-        self._fading, state = fading, self._state
-        if state.engine is not None and state.engine.decay is None:
-            engine = state.engine.fading(self._decay_of(state.times), state.newest)
-            self._state = state._replace(engine=engine)
+        with self._lock:
+            if self._fading not in (None, fading):
+                raise ValueError(
+                    "half_life: another monitor, now or before, was given this window with another "
+                    "half_life or weight, and the window keeps to that; give each its own window"
+                )
+            self._fading, state = fading, self._state
+            if state.engine is not None and state.engine.decay is None:
+                engine = state.engine.fading(self._decay_of(state.times), state.newest)
+                self._state = state._replace(engine=engine)
 
     def _decay_of(self, times: str) -> Decay | None:
         if self._fading is None:
