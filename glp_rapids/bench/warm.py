@@ -84,8 +84,6 @@ def _rows(name: str, graph: Graph, share: float, repeats: int) -> Rows:
 
     device = graph.device
     earlier = label_propagation(graph, device=device)
-    if device == "gpu":  # where only a warm run notes who is settled
-        earlier = label_propagation(graph, initial=earlier, device=device)
     after, touched = without_some(graph, share)
     begin = partial(label_propagation, device=device)
     contestants: dict[str, Callable[[Any], Any]] = {
