@@ -59,9 +59,8 @@ class PartitionedEngine:
         rows, readers = self._parts(rank)
         workload = replace(self._workload, rows=rows, readers=readers)
         return CpuRankEngine(
-            workload, self._compiled, fields, self._exchanges[rank], first, last,
-            self._threads,
-        )
+            workload, self._compiled, fields, self._exchanges[rank], first, last, self._threads
+        )  # fmt: skip
 
     # ------------------------------------------------------------ what an engine is asked
 
