@@ -130,6 +130,16 @@ def test_a_worker_keeps_nothing_of_a_run_that_failed():
     assert len(plugin._failed) == REMEMBERED
 
 
+def test_what_went_wrong_is_said_though_no_worker_can_be_reached(client, monkeypatch):
+    def unreachable(*_, **__):
+        raise OSError("unreachable")
+
+    monkeypatch.setattr(client, "run", unreachable)
+    error = ValueError("the real one")
+    glp_rapids.dask._stop(client, [], "run", sorted(glp_rapids.dask._workers(client)), error)
+    assert "unreachable" in error.__notes__[0]
+
+
 def test_two_runs_at_once_take_turns(client):
     edges = dd.from_pandas(large_frame(2_000), npartitions=3)
     found = []
