@@ -16,13 +16,19 @@ import pandas as pd
 
 from glp_rapids.common.checks import check_choice, check_truth, shown
 from glp_rapids.frames.foreign import instance_of
+from glp_rapids.ingest.edges import Options as EdgesAsGiven
+from glp_rapids.ingest.readers import column_names
+from glp_rapids.propagation.call import refuse_unknown
 from glp_rapids.propagation.options import Options, SweepOptions
 
 if TYPE_CHECKING:
     from distributed import Client
 
-# What a run of one process takes that one of several workers does not, so far.
-REFUSED = ("device", "devices", "memory_limit", "way", "strategy", "vertices", "progress")
+# What a run of one process takes that one of several workers does not, so far; by default:
+REFUSED: dict[str, Any] = {
+    "device": None, "devices": None, "memory_limit": None, "way": "auto", "strategy": "auto",
+    "vertices": None, "progress": False,
+}  # fmt: skip
 LOOK = 0.2  # seconds after which the driver looks whether all workers are there
 GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
 
@@ -71,15 +77,18 @@ def label_propagation(
         There is no cluster, or none with workers; or as in `glp_rapids.label_propagation`.
     WorkerLost
         A worker died during the run; the others have stopped.
+    RuntimeError
+        The run was cancelled; its ranks have stopped.
 
     Notes
     -----
-    A worker holds its partitions while the graph is made, then the rows of its range of vertices,
-    who of it reads each vertex, and labels, hashed ids (8 bytes, unless ids are integers without a
-    gap) and 16 bytes of offsets of all vertices. Ranges are chosen by samples, to have about as
-    many ends of edges each. Weights of duplicate edges that are floats are added on one worker: the
-    last bit of a sum may differ from that of one process, as it follows from the largest weight
-    there.
+    Dask keeps the partitions of a worker until its part of the run is done. Besides them, it holds
+    the rows of its range of vertices, who of it reads each vertex, and labels, hashed ids (8 bytes,
+    unless ids are integers without a gap) and 16 bytes of offsets of all vertices. Ranges are
+    chosen by samples, to have about as many ends of edges each.
+
+    The result lies on the workers and cannot be made again in part: when a worker dies that holds
+    some of it, what asks for it raises. Write it to files if it is to outlive its workers.
 
     Examples
     --------
@@ -98,15 +107,27 @@ def label_propagation(
         )
     check_truth(directed=directed)
     check_choice("multigraph", multigraph, ("merge", "keep", "min"))
-    for name in REFUSED:
-        if options.get(name) is not None:
-            raise TypeError(f"glp_rapids.dask.label_propagation has no option {name!r}")
-        options.pop(name, None)
-    run_options = Options(**options)
+    names = {"source": source, "destination": destination, "weight": weight}
+    columns = column_names(list(edges.columns), _how(names, directed))
+    run_options = _run_options(dict(options))
     if directed and run_options.direction == "both":
         raise ValueError("direction='both' is for one process so far; use 'in' or 'out'")
-    names = {"source": source, "destination": destination, "weight": weight}
+    edges = edges[columns.names]
     return _on_cluster(edges, names, directed, multigraph, run_options, client)
+
+
+def _run_options(options: dict[str, Any]) -> Options:
+    """Check the options of a run; those of other runs may be given as they are by default."""
+    refuse_unknown(options)
+    for name, default in REFUSED.items():
+        given = options.pop(name, None)
+        if given is not None and not (isinstance(given, str | bool) and given == default):
+            raise TypeError(f"glp_rapids.dask.label_propagation has no option {name!r}")
+    return Options(**options)
+
+
+def _how(names: dict[str, Any], directed: bool) -> EdgesAsGiven:
+    return EdgesAsGiven(names["source"], names["destination"], names["weight"], directed, None)
 
 
 def _on_cluster(
@@ -125,25 +146,27 @@ def _on_cluster(
         if not workers:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
         client.register_plugin(ExchangePlugin())
-        edges = edges[_columns(edges, names)]
         parts = client.compute(_dealt(edges.to_delayed(), workers, client))
         given = [parts[rank :: len(workers)] for rank in range(len(workers))]
-        ranks = [
-            client.submit(
-                _rank_of_run, given[rank], edges._meta, run, rank, workers, names, directed,
-                multigraph, options, workers=[address], allow_other_workers=False, pure=False,
-                retries=0,
-            )
-            for rank, address in enumerate(workers)
-        ]  # fmt: skip
-        del parts, given
+        ranks: list[Any] = []
         try:
+            for rank, address in enumerate(workers):
+                ranks.append(client.submit(
+                    _rank_of_run, given[rank], edges._meta, run, rank, workers, names, directed,
+                    multigraph, options, workers=[address], allow_other_workers=False, pure=False,
+                    retries=0,
+                ))  # fmt: skip
+            del parts, given
             _wait_for(client, ranks, workers)
+            # data, not tasks: a rank alone cannot be run again when its worker is lost
+            frames = [_kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]
+            meta = ranks[0].result()
         except BaseException as error:
             _stop(client, ranks, run, workers, error)
             raise
-        meta = client.submit(_empty, ranks[0], pure=False).result()
-    return dd.from_delayed(ranks, meta=meta, verify_meta=False)
+        for rank in range(len(ranks)):
+            _kept(run, rank, client).delete()
+    return dd.from_delayed(frames, meta=meta, verify_meta=False)
 
 
 def _dealt(parts: list, workers: list[str], client: Any) -> list:
@@ -157,14 +180,6 @@ def _dealt(parts: list, workers: list[str], client: Any) -> list:
         ):  # fmt: skip
             dealt.append(dask.delayed(_itself)(part))
     return dealt
-
-
-def _columns(edges: Any, names: dict) -> list[str]:
-    """List the columns that are read, of those that are there."""
-    wanted: list[str] = []
-    for name in names.values():
-        wanted += [] if name is None else [name] if isinstance(name, str) else list(name)
-    return [name for name in edges.columns if name in wanted]
 
 
 def _itself(part: Any) -> Any:
@@ -196,7 +211,8 @@ def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
         raise errors[0]
     if not all(rank.status == "finished" for rank in ranks):
         _refuse_lost(client, workers)
-        raise RuntimeError(f"ranks ended as {[rank.status for rank in ranks]}; call it again")
+        ends = ", ".join(rank.status for rank in ranks)
+        raise RuntimeError(f"label propagation was cancelled: its ranks ended as {ends}")
 
 
 def _refuse_lost(client: Any, workers: list[str]) -> None:
@@ -210,10 +226,17 @@ def _refuse_lost(client: Any, workers: list[str]) -> None:
 
 def _stop(client: Any, ranks: list, run: str, workers: list[str], error: BaseException) -> None:
     """Let the ranks that are left fail, and drop what was asked for."""
-    there = sorted(_workers(client) & set(workers))
-    if there:
-        client.run(_fail, run, f"{type(error).__name__}: {error}", workers=there)
-    client.cancel(ranks, force=True)
+    why = f"{type(error).__name__}: {error}"
+    try:
+        try:
+            if there := sorted(_workers(client) & set(workers)):
+                client.run(_fail, run, why, workers=there, on_error="ignore")
+        finally:
+            client.cancel(ranks, force=True)
+            for rank in range(len(workers)):
+                _kept(run, rank, client).delete()
+    except Exception as another:  # why the run failed matters more
+        error.add_note(f"its ranks may go on, as they could not be reached: {another!r}")
 
 
 def _fail(run: str, why: str, dask_worker: Any) -> None:
@@ -222,16 +245,21 @@ def _fail(run: str, why: str, dask_worker: Any) -> None:
     dask_worker.plugins[NAME].fail(run, why)
 
 
-def _empty(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.iloc[:0]
+def _kept(run: str, rank: int, client: Any) -> Any:
+    """Return where a rank hands over what it has found, which stays on its worker."""
+    from distributed import Variable
+
+    return Variable(f"glp-rapids-{run}-{rank}", client=client)
 
 
 def _rank_of_run(
     parts: list[pd.DataFrame], meta: pd.DataFrame, run: str, rank: int, workers: list[str],
     names: dict, directed: bool, multigraph: str, options: Options,
 ) -> pd.DataFrame:  # fmt: skip
-    """Do the part of one rank, on its worker; return the communities of its vertices."""
-    from glp_rapids.ingest import readers, shuffle
+    """Do the part of one rank, hand over its communities, and return a frame like them."""
+    from distributed import get_client
+
+    from glp_rapids.ingest import shuffle
     from glp_rapids.jit.parallel import threads_available
     from glp_rapids.multigpu.dask_exchange import DaskExchange
     from glp_rapids.propagation.rank_run import run_part
@@ -240,19 +268,20 @@ def _rank_of_run(
 
     exchange = DaskExchange(run, rank, workers)
     try:
-        how = readers.Options(
-            names["source"], names["destination"], names["weight"], directed, None
-        )
         frames = [part for part in parts if len(part)] or [meta]
         parts.clear()
+        how = _how(names, directed)
         part = shuffle.part_of(exchange, frames, how, multigraph, options.direction)
         outcome = run_part(exchange, part, Classic(), options, threads_available())
         partition = renumbered(outcome.labels)[part.first : part.last]
         found = pd.DataFrame({**part.vertices.take(None), "partition": partition})
         found.attrs["glp"] = outcome.report
+        client = get_client()
+        there = client.scatter(found, hash=False)
+        _kept(run, rank, client).set(there)
         exchange.barrier()  # nobody forgets what another one still waits for
     except BaseException as error:
         exchange.abort(error)
         raise
     exchange.close()
-    return found
+    return found.iloc[:0]

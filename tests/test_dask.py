@@ -1,11 +1,13 @@
 """Label propagation on a Dask cluster: the labels of one process, and a clear end if one dies."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import graphs
 import numpy as np
@@ -16,10 +18,12 @@ import test_readme
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
 import dask.dataframe as dd
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster
 
 import glp_rapids.dask
 from glp_rapids.dask import WorkerLost, label_propagation
+from glp_rapids.multigpu.dask_exchange import REMEMBERED, ExchangePlugin
+from glp_rapids.multigpu.exchange import RankFailed
 
 # dask's own: of ports in use, of large frames in a graph of tasks, of loops that close
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -78,9 +82,62 @@ def test_what_is_wrong_is_said(client):
         label_propagation(edges, memory_limit=1 << 30)
     with pytest.raises(ValueError, match="direction='both' is for one process"):
         label_propagation(edges, directed=True, direction="both")
+    for wrong in ("sweeps", "streams_to", "stops"):
+        with pytest.raises(TypeError, match=f"unknown option '{wrong}'; there are classes"):
+            label_propagation(edges, **{wrong: None})
+    with pytest.raises(ValueError, match="source=5: the frame has no column 5"):
+        label_propagation(edges, source=5)
+    with pytest.raises(ValueError, match="weight='w': the frame has no column 'w'"):
+        label_propagation(edges, weight="w")
     with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as none:  # noqa: SIM117
         with Client(none, set_as_default=False) as nobody, pytest.raises(ValueError, match="no w"):
             label_propagation(edges, client=nobody)
+
+
+def worker_of_a_rank(client):
+    """Wait until ranks run; return the process of a worker."""
+    processes = client.run(os.getpid)
+    while "_rank_of_run" not in str(client.processing()):
+        time.sleep(0.02)
+    return next(iter(processes.values()))
+
+
+def test_who_cancels_a_run_ends_it_on_all_workers(client):
+    def cancel():
+        worker_of_a_rank(client)
+        ranks = [key for key in list(client.futures) if "_rank_of_run" in str(key)]
+        client.cancel([Future(key, client) for key in ranks])
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    edges = dd.from_pandas(large_frame(40_000), npartitions=2)
+    with pytest.raises(RuntimeError, match="label propagation was cancelled"):
+        label_propagation(edges, max_iter=1 << 30, tol=0.0, retain=False, way="auto")
+    canceller.join()
+
+
+def test_a_worker_keeps_nothing_of_a_run_that_failed():
+    plugin = ExchangePlugin()
+    plugin.setup(SimpleNamespace(handlers={}))
+    asyncio.run(plugin.take("run", 1, 0, "early"))
+    plugin.fail("run", "why")
+    asyncio.run(plugin.take("run", 2, 0, "late"))
+    assert not plugin._taken
+    with pytest.raises(RankFailed, match="why"):
+        plugin.wait_for("run", 1, 0, patience=0.1)
+    for number in range(300):
+        plugin.fail(str(number), "why")
+    assert len(plugin._failed) == REMEMBERED
+
+
+def test_what_went_wrong_is_said_though_no_worker_can_be_reached(client, monkeypatch):
+    def unreachable(*_, **__):
+        raise OSError("unreachable")
+
+    monkeypatch.setattr(client, "run", unreachable)
+    error = ValueError("the real one")
+    glp_rapids.dask._stop(client, [], "run", sorted(glp_rapids.dask._workers(client)), error)
+    assert "unreachable" in error.__notes__[0]
 
 
 def test_two_runs_at_once_take_turns(client):
@@ -121,13 +178,10 @@ def test_the_block_of_the_readme_runs(tmp_path):
 @pytest.mark.exhaustive
 def test_a_worker_that_dies_ends_the_run(client):
     edges = dd.from_pandas(large_frame(400_000), npartitions=4)
-    victims = client.run(os.getpid)
     killed = []
 
     def kill():
-        while "_rank_of_run" not in str(client.processing()):
-            time.sleep(0.02)
-        os.kill(next(iter(victims.values())), signal.SIGKILL)
+        os.kill(worker_of_a_rank(client), signal.SIGKILL)
         killed.append(time.monotonic())
 
     killer = threading.Thread(target=kill)
@@ -139,4 +193,9 @@ def test_a_worker_that_dies_ends_the_run(client):
     client.wait_for_workers(2)
     frame = large_frame(2_000)
     expected = glp_rapids.label_propagation(frame, device="cpu")
-    assert_same(label_propagation(dd.from_pandas(frame, npartitions=2)), expected)
+    found = label_propagation(dd.from_pandas(frame, npartitions=2))
+    assert_same(found, expected)
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    client.wait_for_workers(2)
+    with pytest.raises(Exception, match=r"[lL]ost|[cC]ancelled"):  # and nobody waits for ever
+        client.compute(found).result(timeout=30)

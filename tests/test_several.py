@@ -21,7 +21,7 @@ from glp_rapids.device import gpu_available
 from glp_rapids.multigpu.exchange import RankFailed, as_ranks, exchanges
 from glp_rapids.multigpu.partition import ranges_of, readers_in_range, rows_of_range
 from glp_rapids.propagation import engines
-from glp_rapids.propagation.engines import rank_cpu
+from glp_rapids.propagation.engines import partitioned, rank_cpu
 
 FEW = ["only isolated", "power law", "directed weighted", "several columns"]
 
@@ -73,6 +73,19 @@ def test_a_graph_worth_several_threads_and_a_run_that_goes_on():
     assert_same(found, expected)
     assert len(seen) == found.attrs["glp"]["sweeps"]
     assert found.attrs["glp"]["evaluated"] == expected.attrs["glp"]["evaluated"]
+
+
+def test_ranks_share_the_threads_that_the_caller_has_set(monkeypatch):
+    """Numba's number is one of each thread: those of the ranks do not know the caller's."""
+    asked = []
+
+    def threads():
+        asked.append(threading.current_thread())
+        return 2
+
+    monkeypatch.setattr(partitioned, "threads_available", threads)
+    label_propagation(large(200, 600), devices=on(2))
+    assert asked == [threading.current_thread()]
 
 
 # ---------------------------------------------------------------- parts

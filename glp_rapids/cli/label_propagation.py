@@ -24,6 +24,7 @@ examples:
   glp-rapids label-propagation edges.csv --variant layered --gamma 1 8 64
   glp-rapids label-propagation edges.csv --variant speaker-listener   # may overlap
   glp-rapids label-propagation graph.glp --memory-limit 2GB    # slower where lists do not fit
+  glp-rapids label-propagation edges.csv --devices cpu cpu     # EDGES first, devices behind it
   glp-rapids label-propagation today.csv --initial yesterday.csv --output found.csv  # goes on
 
 The same file and --seed give the same communities, on a GPU and on a CPU. Without --output the
@@ -57,7 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     run.add_argument(
         "--devices", nargs="+", metavar="N",
-        help="a cpu for each rank on the host that shares the graph, or numbers of GPUs",
+        help="a cpu for each rank on the host that shares the graph, or numbers of GPUs; "
+        "behind EDGES",
     )  # fmt: skip
     edge_files.add_device_and_output(run)
 

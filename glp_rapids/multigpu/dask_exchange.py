@@ -21,6 +21,7 @@ from glp_rapids.multigpu.exchange import RankFailed
 
 NAME = "glp-rapids-exchange"
 HANDLER = "glp_rapids_take"
+REMEMBERED = 100  # runs that failed: what is still on its way to them is dropped
 
 
 class ExchangePlugin(WorkerPlugin):
@@ -43,27 +44,32 @@ class ExchangePlugin(WorkerPlugin):
     async def take(self, run: str, turn: int, rank: int, value: Any) -> None:
         """Take a value in that a rank has sent in one of its turns."""
         with self._news:
-            self._taken.setdefault((run, turn), {})[rank] = value
-            self._news.notify_all()
+            if run not in self._failed:
+                self._taken.setdefault((run, turn), {})[rank] = value
+                self._news.notify_all()
 
     def fail(self, run: str, why: str) -> None:
         """Let the rank of a run fail, now or when it comes to wait."""
         with self._news:
+            self.forget(run)
             self._failed[run] = why
+            for old in list(self._failed)[:-REMEMBERED]:
+                del self._failed[old]
             self._news.notify_all()
 
     def wait_for(self, run: str, turn: int, number: int, patience: float) -> dict[int, Any]:
         """Wait for so many values of a turn, and hand them out."""
         until = time.monotonic() + patience
         with self._news:
-            while len(self._taken.get((run, turn), ())) < number:
+            while True:
                 if run in self._failed:
                     raise RankFailed(self._failed[run])
+                if len(self._taken.get((run, turn), ())) >= number:
+                    return self._taken.pop((run, turn), {})
                 if not self._news.wait(min(until - time.monotonic(), 1.0)) and (
                     time.monotonic() >= until
                 ):
                     raise RankFailed(f"others did not come within {patience:g} seconds")
-            return self._taken.pop((run, turn), {})
 
     def forget(self, run: str) -> None:
         """Drop what is left of a run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -35,9 +36,7 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     names = EdgeOptions.__annotations__
     edges = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    if unknown := sorted(others.keys() - SweepOptions.__annotations__.keys()):
-        known = ", ".join(sorted(SweepOptions.__annotations__))
-        raise TypeError(f"unknown option {unknown[0]!r}; there are {known}")
+    refuse_unknown(others)
     run_options = Options(**{**defaults, **others})
     if run_options.devices is not None:
         return _for_devices(graph, edges, run_options), run_options
@@ -67,6 +66,13 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     if run_options.way == "auto" and fits:
         return made.to("gpu"), run_options
     return made, streaming
+
+
+def refuse_unknown(options: Mapping[str, Any]) -> None:
+    """Refuse keywords that are no `SweepOptions`; `Options` has fields that are no keywords."""
+    if unknown := sorted(options.keys() - SweepOptions.__annotations__.keys()):
+        known = ", ".join(sorted(SweepOptions.__annotations__))
+        raise TypeError(f"unknown option {unknown[0]!r}; there are {known}")
 
 
 def _for_devices(graph: Any, edges: dict[str, Any], options: Options) -> BaseGraph:

@@ -32,6 +32,8 @@ class PartitionedEngine:
     ):  # fmt: skip
         self._workload, self._compiled, self._fields = workload, compiled, fields
         self._devices = devices
+        # asked here: `numba.set_num_threads` is for the thread of the caller, not for the ranks'
+        self._threads = max(threads_available() // len(devices), 1)
         self._bounds = ranges_of(workload.rows.indptr, len(devices))
         self._exchanges: list[Any] = self._connected()
         self._schedules: list[Schedule] = []
@@ -53,13 +55,12 @@ class PartitionedEngine:
         fields = self._fields
         if rank:
             fields = {name: copy.copy(value) for name, value in fields.items()}
-        threads = max(threads_available() // len(self._devices), 1)
         first, last = self._bounds[rank : rank + 2]
         rows, readers = self._parts(rank)
         workload = replace(self._workload, rows=rows, readers=readers)
         return CpuRankEngine(
-            workload, self._compiled, fields, self._exchanges[rank], first, last, threads
-        )
+            workload, self._compiled, fields, self._exchanges[rank], first, last, self._threads
+        )  # fmt: skip
 
     # ------------------------------------------------------------ what an engine is asked
 
