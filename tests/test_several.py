@@ -2,6 +2,7 @@
 
 import _thread
 import json
+import signal
 import threading
 import time
 from itertools import pairwise
@@ -189,6 +190,15 @@ def test_nobody_waits_for_ever():
         ends[0].barrier()
 
 
+@pytest.fixture
+def heeds_interrupts():
+    """A process in the background of a shell ignores them, and all that it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_an_interrupt_stops_all_ranks():
     ends = exchanges(2)
     begun = threading.Barrier(2)
