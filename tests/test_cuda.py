@@ -169,9 +169,7 @@ def test_kernels_without_warp_intrinsics_agree_in_the_simulator(strategy):
     ("run", "directed", "weights", "index_type", "capability"),
     [
         ("program", True, np.float64, np.int32, CAPABILITIES[0]),
-        ("classic", True, None, np.int64, CAPABILITIES[1]),
-        ("classic", False, None, np.int32, CAPABILITIES[-1]),
-        ("seeded", False, np.float32, np.int32, CAPABILITIES[3]),
+        ("classic", False, None, np.int64, CAPABILITIES[-1]),
     ],
 )
 def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, index_type, capability):
@@ -189,8 +187,7 @@ def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, index
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("run", "weighted", "capability"),
-    [("classic", False, CAPABILITIES[0]), ("program", True, CAPABILITIES[-1])],
+    ("run", "weighted", "capability"), [("program", True, CAPABILITIES[0])]
 )
 def test_the_kernel_of_a_rank_compiles(monkeypatch, run, weighted, capability):
     from glp_rapids.jit.cuda import gpu_target
