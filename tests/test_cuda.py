@@ -186,10 +186,7 @@ def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, index
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("run", "weighted", "capability"), [("program", True, CAPABILITIES[0])]
-)
-def test_the_kernel_of_a_rank_compiles(monkeypatch, run, weighted, capability):
+def test_the_kernel_of_a_rank_compiles(monkeypatch):
     from glp_rapids.jit.cuda import gpu_target
     from glp_rapids.multigpu.exchange import exchanges
     from glp_rapids.propagation.engines import gpu, rank_gpu
@@ -198,7 +195,7 @@ def test_the_kernel_of_a_rank_compiles(monkeypatch, run, weighted, capability):
         number = workload.rows.number_of_vertices
         return rank_gpu.GpuRankEngine(workload, compiled, fields, *exchanges(1), 0, number)
 
-    with cuda_offline.compiling(monkeypatch, capability) as ptx:
+    with cuda_offline.compiling(monkeypatch, CAPABILITIES[0]) as ptx:
         together = gpu.launch_together
         monkeypatch.setattr(rank_gpu, "bound", lambda array: array)
         monkeypatch.setattr(rank_gpu, "multiprocessors", lambda: 1)
@@ -210,9 +207,9 @@ def test_the_kernel_of_a_rank_compiles(monkeypatch, run, weighted, capability):
             ),
         )  # fmt: skip
         monkeypatch.setattr(engines, "engine_of", lambda *_: (engine, gpu_target()))
-        RUNS[run](edges(weighted))
+        RUNS["program"](edges(weighted=True))
     assert [name for name, _ in ptx] == ["propagate_part"]
-    assert_target(ptx, capability)
+    assert_target(ptx, CAPABILITIES[0])
     assert not any("fma.rn" in code for code in ptx.values())
 
 

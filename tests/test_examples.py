@@ -141,4 +141,6 @@ def test_notebooks_are_stored_executed_and_small(path):
 
 
 def test_every_script_has_its_notebook():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {path.stem for path in NOTEBOOKS}
+    # one that waits for a broker's messages never ends: tests/test_kafka_example.py runs it
+    scripts = {path.stem for path in EXAMPLES.glob("*.py")} - {"kafka_monitor"}
+    assert scripts == {path.stem for path in NOTEBOOKS}

@@ -35,22 +35,28 @@ def inside(parts, end, days=DAYS):
     return rows[rows["time"] > rows["time"].max() - pd.Timedelta(days=days)]
 
 
-def faded_edges(rows, half_life, column=None):
-    """What pairs count by age, computed from the newest time: scores know no common factor."""
-    ages = (rows["time"].max() - rows["time"]) / pd.Timedelta(half_life)
-    worth = 1.0 if column is None else rows[column]
+def faded_edges(rows, half_life, scale=None):
+    """What pairs count by age, computed from the newest time: scores know no common factor.
+
+    ``scale``: of amounts, which count in whole units at the end of a period of 8 half-lives. Those
+    of the old end of a window are a few units, so they are rounded here as well.
+    """
+    length, zero = pd.Timedelta(half_life), pd.Timestamp(0)
+    worth = 2.0 ** -((rows["time"].max() - rows["time"]) / length)
+    if scale is not None:
+        period = 8 * length
+        end = zero + ((rows["time"].max() - zero) // period + 1) * period
+        cut = np.ceil((end - rows["time"]) / length * 1024) / 1024
+        worth = (rows["amount"] * scale * 2.0**-cut).round().clip(lower=1)
     ends = np.sort(rows[["source", "destination"]].to_numpy(), axis=1)
-    frame = pd.DataFrame({"src": ends[:, 0], "dst": ends[:, 1], "w": 2.0**-ages * worth})
+    frame = pd.DataFrame({"src": ends[:, 0], "dst": ends[:, 1], "w": worth})
     return frame.groupby(["src", "dst"], as_index=False).sum()
 
 
-# Where a window holds many half-lives, what is left of an amount at its old end is a few units, and
-# the scores of those who have nothing else are as rough.
 @pytest.mark.parametrize(
-    ("half_life", "weight", "rough"),
-    [("1D", "transfers", 2e-3), *exhaustive(("12h", "amount", 3e-2))],
+    ("half_life", "weight"), [("1D", "transfers"), *exhaustive(("12h", "amount"))]
 )
-def test_transactions_count_less_the_older_they_are(half_life, weight, rough, device, tmp_path):
+def test_transactions_count_less_the_older_they_are(half_life, weight, device, tmp_path):
     parts, seeds = batches(every="1D")
     watch = monitor(seeds, device, half_life=half_life, weight=weight)
     # one that is given a window with rows in it
@@ -66,14 +72,15 @@ def test_transactions_count_less_the_older_they_are(half_life, weight, rough, de
     for number, part in enumerate(parts[5:], 5):
         watch.update(part)
         late.update(part)
-        edges = faded_edges(inside(parts, number + 1), half_life, {"amount": "amount"}.get(weight))
+        scale = watch.window._scale if weight == "amount" else None
+        edges = faded_edges(inside(parts, number + 1), half_life, scale)
         graph = as_graph(edges, weight="w", device="cpu")
         exact = account_scores(graph, seeds, damping=0.8, absent="drop", tol=1e-6)
         for one in (watch, late):
             scores = to_pandas(one.scores)
             assert scores["vertex"].tolist() == exact["vertex"].tolist()
             # ages are cut to a 1024th of a half-life, small counts to units
-            np.testing.assert_allclose(scores["score"], exact["score"], atol=rough, rtol=0)
+            np.testing.assert_allclose(scores["score"], exact["score"], atol=2e-3, rtol=0)
         if number % 6 == 5:
             watch.verify()
             watch.save(tmp_path / "watch")

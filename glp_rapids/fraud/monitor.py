@@ -58,9 +58,9 @@ class Monitor:
         What an edge weighs: the number of its transactions, or what they are worth.
     half_life : str, pandas.Timedelta, number, optional
         After so much time a transaction counts half as much, after twice that a quarter, and so on,
-        in steps of a 1024th of it; a number counts the window's ``time_unit``. At the least a
-        transaction counts as one that is 20 half-lives old, or 0.0001 (``decimals``) of an amount;
-        None (default): all count the same until they leave.
+        in steps of a 1024th of it; a number counts the window's ``time_unit``. At the least one
+        counts as if 20 half-lives old, or 0.0001 (``decimals``) of an amount, so that amounts over
+        ten half-lives old are rough. None (default): all count the same until they leave.
     damping, tol
         As in `account_scores`.
     refresh : str, pandas.Timedelta, number, optional

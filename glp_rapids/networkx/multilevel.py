@@ -62,9 +62,9 @@ def louvain_partitions(
     --------
     >>> import networkx as nx
     >>> from glp_rapids.networkx.backend import BackendInterface
-    >>> G = BackendInterface.convert_from_nx(nx.path_graph(15))
+    >>> G = BackendInterface.convert_from_nx(nx.path_graph(30))
     >>> [len(found) for found in BackendInterface.louvain_partitions(G, weight=None)]
-    [9, 6, 4]
+    [16, 8, 6]
     """
     _refuse_directed(G)
     return _dendrogram(

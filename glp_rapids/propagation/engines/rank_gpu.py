@@ -109,11 +109,6 @@ class GpuRankEngine(PersistentEngine):
         agree([changed for changed, _ in told])
         self._failure = min(failure for _, failure in told)
 
-    def pending(self) -> Any:
-        """Return the vertices of this rank that are not known to be settled; None: nobody asked."""
-        found, (first, last) = super().pending(), self._range
-        return None if found is None else found[(found >= first) & (found < last)]
-
     def _prepare(self, how: LaunchSchedule) -> None:
         """Get the launches of a sweep ready, which differ in their steps alone."""
         made = self._workspace
