@@ -37,18 +37,26 @@ class Words(NamedTuple):
 
 
 class NcclMeeting(Meeting):
-    """Where the ranks of some GPUs meet, with a communicator each."""
+    """Where the ranks of some GPUs meet, with a communicator each once `connect` was called."""
 
     def __init__(self, devices: tuple[int, ...], patience: float | None = None):
         super().__init__(len(devices), patience)
         self._devices = devices
-        self.communicators = _communicators(devices)
+        self.communicators: list[Any] = []
+
+    def connect(self) -> None:
+        """Take the communicators that are there now: another run may have aborted the last ones.
+
+        Whoever calls this holds `in_turn`, and until it lets go of it nobody else uses them.
+        """
+        self.communicators = _communicators(self._devices)
 
     def abort(self, error: BaseException) -> None:
         """Let all ranks fail; kernels of NCCL that wait for one another end."""
         first = self.error is None
         super().abort(error)
-        if first and _kept.pop(self._devices, None) is not None:
+        if first and self.communicators and _kept.get(self._devices) is self.communicators:
+            del _kept[self._devices]
             for communicator in self.communicators:
                 communicator.abort()
 
@@ -56,9 +64,7 @@ class NcclMeeting(Meeting):
 class NcclExchange(ThreadExchange):
     """The exchange of a GPU with others of its process; its thread has made the GPU current."""
 
-    def __init__(self, meeting: NcclMeeting, rank: int):
-        super().__init__(meeting, rank)
-        self._communicator = meeting.communicators[rank]
+    _meeting: NcclMeeting
 
     def allgather(
         self, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]] | None = None
@@ -106,15 +112,16 @@ class NcclExchange(ThreadExchange):
                 )
         if self.ranks == 1:
             return
+        communicator = self._meeting.communicators[self.rank]
         nccl.groupStart()
         try:
             for rank, sent, room in messages:
                 if rank == self.rank:
                     continue
                 if sent.bytes:
-                    self._communicator.send(sent.place, sent.bytes, nccl.NCCL_INT8, rank, stream)
+                    communicator.send(sent.place, sent.bytes, nccl.NCCL_INT8, rank, stream)
                 if room.bytes:
-                    self._communicator.recv(room.place, room.bytes, nccl.NCCL_INT8, rank, stream)
+                    communicator.recv(room.place, room.bytes, nccl.NCCL_INT8, rank, stream)
         finally:
             nccl.groupEnd()
 

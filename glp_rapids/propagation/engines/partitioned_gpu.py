@@ -8,6 +8,7 @@ entry of its rows, and 8 a vertex.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -41,12 +42,16 @@ class PartitionedGpuEngine(PartitionedEngine):
         if self._kept is None:
             workload.kept.clear()
             self._kept = workload.kept[key] = [None] * len(devices)
-        with in_turn:
-            super().__init__(workload, compiled, fields, devices)
+        super().__init__(workload, compiled, fields, devices)
 
     def _connected(self) -> list[Exchange]:
-        meeting = NcclMeeting(self._devices)
-        return [NcclExchange(meeting, rank) for rank in range(len(self._devices))]
+        self._meeting = NcclMeeting(self._devices)
+        return [NcclExchange(self._meeting, rank) for rank in range(len(self._devices))]
+
+    def _together(self, do: Callable[[int], Any]) -> list[Any]:
+        with in_turn:
+            self._meeting.connect()
+            return super()._together(do)
 
     def _scope(self, rank: int) -> contextlib.AbstractContextManager:
         return current_gpu(self._devices[rank])
@@ -81,18 +86,12 @@ class PartitionedGpuEngine(PartitionedEngine):
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps, and record how many labels each changed."""
-        with in_turn:
-            super().advance(schedule, sweeps)
+        super().advance(schedule, sweeps)
         if self._home in self._devices or not (schedule.over or self.failure()):
             return
         for name, value in self._fields.items():  # the graph is on a GPU that took no part
             if getattr(value, "ndim", 0):
                 value[...] = _copied(self._engines[0].fields[name])
-
-    def start(self) -> None:
-        """Write the first label of every vertex, on every GPU."""
-        with in_turn:
-            super().start()
 
 
 def _copied(value: Any) -> Any:

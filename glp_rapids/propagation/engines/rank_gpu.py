@@ -41,6 +41,7 @@ class GpuRankEngine(PersistentEngine):
         self._exchange, self._range = exchange, (first, last)
         super().__init__(workload, compiled, fields)
         self._box = self._new_box()
+        self._bound_box = Box(*map(bound, self._box))
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -64,28 +65,22 @@ class GpuRankEngine(PersistentEngine):
         return workload.readers.number_of_edges // update.OF_BLOCK if workload.skip else 0
 
     def _new_box(self) -> Box:
-        """Make room for the winners that go out; for those that come there is some at first."""
+        """Make room for the winners that go out, and for all that can come.
+
+        It never grows: to allocate while the GPU of another rank waits could wait for that GPU.
+        """
         groups = to_host(self._workspace.plan.groups)
         sizes = groups[:, ENDS : ENDS + RANGES] - groups[:, HUBS : HUBS + RANGES]
         size = max(int(sizes.sum(axis=1).max(initial=0)), 1)
         self._keeps_score = not self._compiled.traits.default_update
-        self._room = 0
-        out = (self._xp.zeros(1, np.int64), *self._some(size))
-        return self._with_room(Box(*out, None, None, None), size * self._exchange.ranks)
+        number = self._xp.zeros(1, np.int64)
+        return Box(number, *self._some(size), *self._some(self._exchange.sum(size)))
 
     def _some(self, size: int) -> tuple[Any, Any, Any]:
         """Make arrays of so many vertices, labels and scores."""
         xp, (index_type, _, score_type) = self._xp, self._functions.types
         scores = size if self._keeps_score else 1
         return xp.empty(size, index_type), xp.empty(size, index_type), xp.empty(scores, score_type)
-
-    def _with_room(self, box: Box, size: int) -> Box:
-        """Return the box with room for so many that come."""
-        self._room = size
-        vertices, labels, scores = self._some(size)
-        box = box._replace(come_vertices=vertices, come_labels=labels, come_scores=scores)
-        self._bound_box = Box(*map(bound, box))
-        return box
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps, step by step, with the other ranks."""
@@ -102,7 +97,7 @@ class GpuRankEngine(PersistentEngine):
         self._prepare(how)
         for number in range(-(-self._workload.classes // rule.span)):
             self._launch(come, number, False)
-            come = self._exchanged(how)
+            come = self._exchanged()
         self._launch(come, -1, True)
         self._record(schedule, before)
         told = self._exchange.tell((schedule.changed[-1], self._failure))
@@ -135,7 +130,7 @@ class GpuRankEngine(PersistentEngine):
         else:
             words.data.memset_async(0, words.nbytes)
 
-    def _exchanged(self, how: LaunchSchedule) -> int:
+    def _exchanged(self) -> int:
         """Exchange the winners of a class; return how many have come from all ranks."""
         box, kinds = self._box, 2 + self._keeps_score
         number = int(to_host(box.number)[0])
@@ -145,10 +140,6 @@ class GpuRankEngine(PersistentEngine):
         def into(size: int) -> list[Any]:
             nonlocal come
             come = size
-            if size > self._room:
-                self._box = self._with_room(self._box, 2 * size)
-                self._prepare(how)
-            box = self._box
             return [box.come_vertices, box.come_labels, box.come_scores][:kinds]
 
         self._exchange.allgather(out, into)
