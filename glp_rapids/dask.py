@@ -7,6 +7,7 @@ has all edges. Labels are those of one process, bit for bit. The ranks run on th
 
 from __future__ import annotations
 
+import sys
 import time
 import uuid
 from collections.abc import Sequence
@@ -188,7 +189,8 @@ def _itself(part: Any) -> Any:
 
 def _workers(client: Any) -> set[str]:
     """Return the addresses of the cluster's workers."""
-    return set(client.scheduler_info(n_workers=-1)["workers"])
+    # `scheduler_info` may be what the client last refreshed by itself, which has no workers
+    return set(client.nthreads())
 
 
 def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
@@ -267,6 +269,8 @@ def _rank_of_run(
     from glp_rapids.propagation.variants.classic import Classic
 
     exchange = DaskExchange(run, rank, workers)
+    if arrow := sys.modules.get("pyarrow"):  # it keeps what files were read by: a good part of them
+        arrow.default_memory_pool().release_unused()
     try:
         frames = [part for part in parts if len(part)] or [meta]
         parts.clear()

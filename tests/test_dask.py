@@ -140,6 +140,22 @@ def test_what_went_wrong_is_said_though_no_worker_can_be_reached(client, monkeyp
     assert "unreachable" in error.__notes__[0]
 
 
+def test_no_worker_is_missed_while_the_client_looks_at_the_scheduler(client):
+    there, over = set(client.run(os.getpid)), threading.Event()
+
+    def look():
+        while not over.is_set():
+            client.scheduler_info(n_workers=0)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        assert all(glp_rapids.dask._workers(client) == there for _ in range(300))
+    finally:
+        over.set()
+        looking.join()
+
+
 def test_two_runs_at_once_take_turns(client):
     edges = dd.from_pandas(large_frame(2_000), npartitions=3)
     found = []

@@ -5,10 +5,12 @@ import json
 import signal
 import threading
 import time
+from functools import partial
 from itertools import pairwise
 
 import graphs
 import numpy as np
+import pandas as pd
 import pytest
 from cases import exhaustive
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ import glp_rapids
 from glp_rapids import as_graph, bench, compress, label_propagation
 from glp_rapids.cli import main
 from glp_rapids.device import gpu_available
+from glp_rapids.ingest import shuffle
 from glp_rapids.multigpu.exchange import RankFailed, as_ranks, exchanges
 from glp_rapids.multigpu.partition import ranges_of, readers_in_range, rows_of_range
 from glp_rapids.propagation import engines
@@ -302,3 +305,27 @@ def test_the_command_line(tmp_path, capsys):
         assert main(["label-propagation", str(tmp_path / "edges.csv"), *how]) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] != ""
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_edges_come_to_their_owners_in_rounds(monkeypatch, directed):
+    monkeypatch.setattr(shuffle, "A_ROUND", 7)
+    draws = np.random.default_rng(0)
+    frames = [
+        pd.DataFrame(draws.integers(0, 40, (size, 3)), columns=["src", "dst", "w"])
+        for size in (0, 50, 9)
+    ]
+    graph = glp_rapids.as_graph(pd.concat(frames), weight="w", directed=directed, device="cpu")
+    rows = graph.rows("in")
+    how = shuffle.readers.Options("src", "dst", "w", directed, None)
+    given = zip(exchanges(3), frames, strict=True)
+    works = [
+        partial(shuffle.part_of, exchange, [frame], how, "merge", "in") for exchange, frame in given
+    ]
+    parts = as_ranks(works, works[0].args[0].abort)
+    assert [part.first for part in parts[1:]] == [part.last for part in parts[:-1]]
+    for part in parts:
+        begin, end = rows.indptr[part.first], rows.indptr[part.last]
+        assert np.diff(part.rows.indptr).sum() == end - begin
+        np.testing.assert_array_equal(part.rows.indices, rows.indices[begin:end])
+        np.testing.assert_array_equal(part.rows.weights, rows.weights[begin:end])

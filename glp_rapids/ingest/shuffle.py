@@ -21,10 +21,10 @@ from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest import readers
 from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.ingest.weights import checked_weights
-from glp_rapids.jit.interrupts import parts as chunks_of
 from glp_rapids.multigpu.exchange import Exchange
 
 SAMPLES = 256  # ids that a rank names for each range there will be
+A_ROUND = 1 << 19  # edges of a rank that are sent at once
 
 
 class Part(NamedTuple):
@@ -71,11 +71,9 @@ def part_of(
     dtype = index_dtype(number)
     answers = exchange.alltoall([(first + codes.astype(np.int64)).astype(dtype) for codes in found])
     index = np.concatenate(answers)
-    ends = index[source], index[destination]
-    del source, destination, index, answers, asked, parts, found, ids
-    pairs = list(_rows_of(*ends, weights, options.directed, direction))
-    del ends, weights
-    _send_to_owners(exchange, pairs, bounds)
+    ends = [index[source], index[destination], weights]
+    del source, destination, weights, index, answers, asked, parts, found, ids
+    pairs = _sent_to_owners(exchange, ends, bounds, options.directed, direction)
     arrays = build.csr_of_pairs(*pairs, number, symmetric=False, multigraph=multigraph)
     del pairs
     return Part(CSR(*arrays), first, last, own, _words(exchange, own, number))
@@ -136,20 +134,31 @@ def _rows_of(
     return rows, neighbours, weights
 
 
-def _send_to_owners(exchange: Exchange, pairs: list, bounds: np.ndarray) -> None:
-    """Send each entry to the rank that owns its row; those that have come take their place."""
-    owner = np.empty(pairs[0].size, np.int16)
-    for first, last in chunks_of(owner.size):
-        owner[first:last] = np.searchsorted(bounds[1:], pairs[0][first:last], side="right")
-    for place, values in enumerate(pairs):
-        if values is None:
-            continue
-        pairs[place] = None  # so that it goes once it is cut
-        parts = [values[owner == rank] for rank in range(exchange.ranks)]
-        del values
-        parts = exchange.alltoall(parts)
-        pairs[place] = np.concatenate(parts)
-        del parts
+def _sent_to_owners(
+    exchange: Exchange, edges: list[np.ndarray | None], bounds: np.ndarray, directed: bool,
+    direction: str,
+) -> list[np.ndarray | None]:  # fmt: skip
+    """Send each entry to the rank that owns its row; return row, neighbour, weight of this rank's.
+
+    ``edges`` (ends and weights) are taken out. Some are sent after others, so that a rank holds
+    little beside them and what has come.
+    """
+    come: list[list[np.ndarray] | None] = [None if values is None else [] for values in edges]
+    for number in range(max(1, *exchange.tell(-(-edges[0].size // A_ROUND)))):
+        some = slice(number * A_ROUND, (number + 1) * A_ROUND)
+        part = [None if values is None else values[some] for values in edges]
+        entries = _rows_of(*part, directed, direction)
+        owner = np.searchsorted(bounds[1:], entries[0], side="right").astype(np.int16)
+        for taken, values in zip(come, entries, strict=True):
+            if taken is not None:
+                parts = [values[owner == rank] for rank in range(exchange.ranks)]
+                taken += exchange.alltoall(parts)
+    edges.clear()
+    joined: list[np.ndarray | None] = []
+    while come:
+        taken = come.pop(0)
+        joined.append(None if taken is None else np.concatenate(taken))
+    return joined
 
 
 def _words(exchange: Exchange, own: VertexIds, number: int) -> IdWords:
