@@ -1,9 +1,12 @@
 """Kernels that hand parts of their work to threads."""
 
+import ctypes
 import importlib
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +36,12 @@ def _added(team, values, sums, calls, factor, nothing):
     return total
 
 
+@ParallelKernel
+def _added_again(team, values, sums, calls):
+    for _ in range(60):
+        together(team, _add, (team.threads, (values, (sums, calls)), 2, None))
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_every_thread_does_its_part_once_a_region(threads):
     values = np.arange(1001)
@@ -45,6 +54,26 @@ def test_one_thread_does_the_work_of_all():
     sums, calls = np.zeros((2, 5), np.int64)
     found = _added.compiled(Team(5, 0), np.arange(1001), sums, calls, 1, None)
     assert (found, calls.tolist()) == (3 * 500_500, [3] * 5)
+
+
+def test_one_thread_goes_on_alone_where_others_are_waited_for():
+    pointer = ctypes.c_void_p
+    region = ctypes.CFUNCTYPE(None, *[pointer] * 4)
+    calls = []
+
+    @ctypes.CFUNCTYPE(None, *[pointer] * 5, *[ctypes.c_long] * 3)
+    def crowded(part, first, count, step, data, *_):
+        """Stand for Numba's function where a thread is held up: far longer than there is to do."""
+        calls.append(threading.get_ident())
+        time.sleep(0.01)
+        region(part)(first, count, step, data)
+
+    team = Team(3, ctypes.cast(crowded, pointer).value)
+    sums, parts = np.zeros((2, 3), np.int64)
+    _added_again.compiled(team, np.arange(1001), sums, parts)
+    assert sums.sum() == 60 * 2 * 500_500
+    assert parts.tolist() == [60] * 3
+    assert 1 <= len(calls) <= 5  # of 60 regions
 
 
 def test_a_function_is_called_from_python_and_from_compiled_code():
