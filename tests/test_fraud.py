@@ -5,6 +5,7 @@ import pytest
 from cases import exhaustive
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from glp_rapids.datasets import blacklist, data_folder, ground_truth, load, transactions
 from glp_rapids.device import to_host
@@ -16,7 +17,7 @@ from glp_rapids.fraud import (
     find_clusters,
     suspicious_clusters,
 )
-from glp_rapids.graph.subgraph import components, core
+from glp_rapids.graph.subgraph import components, copies, core, largest_core
 from glp_rapids.ingest.read import as_graph
 
 COLUMNS = {"source": "source", "destination": "destination"}
@@ -283,6 +284,19 @@ def test_the_core_is_what_peeling_by_hand_leaves(pairs, community, share, partne
             total[[a, b]] += w
     found = core(graph, np.array(community), total, share, partners)
     assert found.tolist() == obvious_core(edges, community, share, partners)
+    cut, left = largest_core(graph, total, share, partners)
+    expected = np.flatnonzero(np.array(obvious_core(edges, [0] * 8, share, partners)) >= 0)
+    assert left.tolist() == expected.tolist()
+    assert set(np.flatnonzero(found >= 0)) <= set(left)
+    inner = matrix_of(graph)[left][:, left]
+    assert (matrix_of(cut) != inner).nnz == 0
+    three = sparse.block_diag([inner] * 3, format="csr") if left.size else inner
+    assert (matrix_of(copies(cut, 3)) != three).nnz == 0
+
+
+def matrix_of(graph):
+    size = graph.number_of_vertices
+    return sparse.csr_matrix((graph.weights, graph.indices, graph.indptr), (size, size))
 
 
 @HYPOTHESIS

@@ -169,6 +169,13 @@ class CpuEngine(ArrayEngine):
         call(partial(self._kernels.residuals, threads), *self._arrays, said, numbers, found)
         return found
 
+    def residuals_of(self, rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Compute the residuals of some vertices."""
+        found = np.empty(rows.size, np.int64)
+        said = self.system.damping * numbers
+        call(self._kernels.residuals_of, rows, *self._arrays, said, numbers, found)
+        return found
+
     def push(
         self, numbers: np.ndarray, residual: np.ndarray, allowed: int, entries: int, rounds: int
     ) -> Pushed:
