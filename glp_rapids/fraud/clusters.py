@@ -133,8 +133,8 @@ def find_clusters(
     ``minimum_score``, which was chosen for a ``damping`` of 0.8. A cluster has at least one seed: a
     ring without any known member is not found. Measured on `glp_rapids.datasets.transactions`
     (a million rows, a fifth of the members as seeds, generator seeds 0 to 11): of the accounts
-    reported beside the seeds 100% are ring members, and 96% (at the least 93%) of the members that
-    are no seeds are reported. With a tenth as seeds 81%; of rings that trade half as much, 54%.
+    reported beside the seeds 100% are ring members, and 97% (at the least 94%) of the members that
+    are no seeds are reported. With a tenth as seeds 82%; of rings that trade half as much, 67%.
 
     Examples
     --------

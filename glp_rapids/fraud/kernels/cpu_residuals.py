@@ -86,11 +86,12 @@ def _listed(indptr, residual, largest, level, vertices):
     count = work = np.int64(0)
     for chunk in range(largest.size):
         if largest[chunk] > level:
-            for v in range(chunk * CHUNK, min(residual.size, (chunk + 1) * CHUNK)):
+            for row in range(chunk * CHUNK, min(residual.size, (chunk + 1) * CHUNK)):
+                v = U64(row)
                 if abs(residual[v]) > level:
-                    vertices[count] = v
+                    vertices[count] = row
                     count += 1
-                    work += indptr[v + 1] - indptr[v]
+                    work += indptr[v + ONE] - indptr[v]
     return count, work
 
 
@@ -131,9 +132,10 @@ def push(
         most = np.int64(0)
         for chunk in range(chunks):
             if changed[chunk] != 0:
-                changed[chunk], largest[chunk] = 0, 0
-                for v in range(chunk * CHUNK, min(size, (chunk + 1) * CHUNK)):
-                    largest[chunk] = max(largest[chunk], abs(residual[v]))
+                changed[chunk], of_chunk = 0, np.int64(0)
+                for row in range(chunk * CHUNK, min(size, (chunk + 1) * CHUNK)):
+                    of_chunk = max(of_chunk, abs(residual[U64(row)]))
+                largest[chunk] = of_chunk
             most = max(most, largest[chunk])
         if most <= allowed or made == rounds:
             break
@@ -142,11 +144,11 @@ def push(
         if work > entries:
             return made, pushed, True
         for i in range(count):
-            v = vertices[i]
+            v = U64(vertices[i])
             before[i] = numbers[v]
             numbers[v] += residual[v]
             residual[v] = 0
-            changed[v // CHUNK] = 1
+            changed[v // U64(CHUNK)] = 1
         for i in range(count):
             _fetch_ahead(i, count, vertices, indptr, indices, weights, total, residual)
             u = U64(vertices[i])
