@@ -187,9 +187,12 @@ class Clusters(NamedTuple):
 
 def grouped(
     transfers: Graph, values: Graph | None, score: Array, is_seed: Array, limits: Limits,
-    merchants: Array | None = None,
+    merchants: Array | None = None, scale: int | None = None,
 ) -> Clusters:  # fmt: skip
-    """Find the clusters among accounts that are scored; ``merchants``: marks of those."""
+    """Find the clusters among accounts that are scored.
+
+    ``merchants``: marks of those. ``scale``: how many units ``values`` has to an amount of one.
+    """
     xp = array_module(transfers.indptr)
     close = xp.flatnonzero((score >= limits.minimum_score) & (score > 0))
     total = transfers.keep("row weights", transfers.row_weights)[close]
@@ -197,6 +200,8 @@ def grouped(
     inner, left = largest_core(induced(transfers, close), total, *least)
     close, total = close[left], total[left]
     worth = inner if values is None else induced(values, close)
+    if scale is not None:
+        worth = replace(worth, weights=worth.weights / np.float64(scale), _derived={})
     community = connected_core(inner, _agreed(inner), total, *least)
     score, is_seed = score[close], is_seed[close]
     suspect = xp.ones(close.size, dtype=bool) if merchants is None else ~merchants[close]

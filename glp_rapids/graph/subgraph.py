@@ -48,17 +48,19 @@ class Groups:
 def induced(graph: Graph, kept: Array) -> Graph:
     """Cut out the graph among the vertices ``kept``, which ascend; they become 0, 1, ..."""
     xp = array_module(kept)
-    number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
-    number[kept] = xp.arange(kept.size, dtype=number.dtype)
+    stays = xp.zeros(graph.number_of_vertices, dtype=bool)
+    stays[kept] = True
     # only the rows of those that stay are read: they may be few of many
     starts = graph.indptr[kept]
     offsets = segment_offsets(graph.indptr[kept + 1] - starts)
-    row = segment_ids(offsets, number.dtype, int(offsets[-1]))
+    row = segment_ids(offsets, graph.indices.dtype, int(offsets[-1]))
     entry = xp.arange(row.size) + (starts - offsets[:-1])[row]
-    column = number[graph.indices[entry]]
-    inner = xp.flatnonzero(column >= 0)
-    column, entry = column[inner], entry[inner]
+    inner = xp.flatnonzero(stays[graph.indices[entry]])  # marks are near when numbers are not
+    entry = entry[inner]
     indptr = segment_offsets(xp.bincount(row[inner], minlength=kept.size)[: kept.size])
+    number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
+    number[kept] = xp.arange(kept.size, dtype=number.dtype)
+    column = number[graph.indices[entry]]
     weights = None if graph.weights is None else graph.weights[entry]
     return Graph(indptr, column, weights, False, _numbered(kept.size, graph))
 
