@@ -26,7 +26,7 @@ from glp_rapids.jit.parallel import threads_available
 Array = Any
 AT_ONCE = 1 << 22  # entries
 PARALLEL_FROM = 1 << 15
-NARROW = 6  # part of all entries from which reading costs less than pushing; by measurement
+PUSH, READ, REST = 12, 5, 1  # what an entry costs: pushed, read, and what else comes with reading
 
 
 class Pushed(NamedTuple):
@@ -180,7 +180,9 @@ class CpuEngine(ArrayEngine):
         self, numbers: np.ndarray, residual: np.ndarray, allowed: int, entries: int, rounds: int
     ) -> Pushed:
         """Push round after round; a wide round reads all rows, which costs less and is the same."""
-        narrow = min(entries, self._graph.indices.size // NARROW)
+        size = self._graph.indices.size
+        threads = threads_available() if size >= PARALLEL_FROM else 1
+        narrow = min(entries, int(size * (READ / threads + REST) / PUSH))
         made = pushed = 0
         while True:
             done, work, too_large = call(
