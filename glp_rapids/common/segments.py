@@ -88,15 +88,16 @@ def _limbs_of_floats(rest: Array, offsets: Array, longest: int) -> list[tuple[Ar
     scaled = xp.empty_like(rest)
     while (largest := float(rest.max())) > 0:
         shift = bits - math.frexp(largest)[1]
-        _times_power(rest, shift, scaled)
+        times_power(rest, shift, scaled)
         xp.trunc(scaled, out=scaled)
         limbs.append((integer_sums(scaled.astype(np.int64), offsets), shift))
-        _times_power(scaled, -shift, scaled)
+        times_power(scaled, -shift, scaled)
         rest -= scaled
     return limbs or [(xp.zeros(offsets.size - 1, np.int64), 0)]
 
 
-def _times_power(values: Array, exponent: int, out: Array) -> None:
+def times_power(values: Array, exponent: int, out: Array) -> None:
+    """Multiply by a power of two, as `ldexp` does, which takes four times as long."""
     xp = array_module(values)
     if abs(exponent) <= 1000:
         xp.multiply(values, math.ldexp(1.0, exponent), out=out)

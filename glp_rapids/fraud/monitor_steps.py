@@ -44,7 +44,7 @@ def next_state(
     facts = {"tick": state.tick, "device": window.device, **change._asdict()}
     if not len(window):
         return _emptied(window, state, change, facts, laps)
-    graph, values = window._graph(settings.weight), window.graph("amount")
+    graph, values = window._graph(settings.weight), window._graph("units")
     laps.lap("graph")
     state, place = _scored(window, settings, state, graph)
     _warn_without_seeds(before, state, first)
@@ -54,7 +54,7 @@ def next_state(
     if merchants is not None:
         sellers = module_on(graph.device).zeros(score.size, dtype=bool)
         sellers[seed_lists.index_of(merchants, graph, "merchants")] = True
-    found = grouped(graph, values, score, is_seed, settings.limits, sellers)
+    found = grouped(graph, values, score, is_seed, settings.limits, sellers, window._scale)
     laps.lap("clusters")
     facts |= state.scores.facts()
     state, alerts = named(state, graph, found)

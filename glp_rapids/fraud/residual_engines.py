@@ -26,7 +26,7 @@ from glp_rapids.jit.parallel import threads_available
 Array = Any
 AT_ONCE = 1 << 22  # entries
 PARALLEL_FROM = 1 << 15
-NARROW = 6  # part of all entries from which reading costs less than pushing; by measurement
+PUSH, READ, REST = 12, 5, 1  # what an entry costs: pushed, read, and what else comes with reading
 
 
 class Pushed(NamedTuple):
@@ -169,11 +169,20 @@ class CpuEngine(ArrayEngine):
         call(partial(self._kernels.residuals, threads), *self._arrays, said, numbers, found)
         return found
 
+    def residuals_of(self, rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Compute the residuals of some vertices."""
+        found = np.empty(rows.size, np.int64)
+        said = self.system.damping * numbers
+        call(self._kernels.residuals_of, rows, *self._arrays, said, numbers, found)
+        return found
+
     def push(
         self, numbers: np.ndarray, residual: np.ndarray, allowed: int, entries: int, rounds: int
     ) -> Pushed:
         """Push round after round; a wide round reads all rows, which costs less and is the same."""
-        narrow = min(entries, self._graph.indices.size // NARROW)
+        size = self._graph.indices.size
+        threads = threads_available() if size >= PARALLEL_FROM else 1
+        narrow = min(entries, int(size * (READ / threads + REST) / PUSH))
         made = pushed = 0
         while True:
             done, work, too_large = call(

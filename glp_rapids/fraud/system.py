@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.segments import times_power
 from glp_rapids.device import module_on
 from glp_rapids.graph.graph import Graph
 
@@ -134,7 +135,8 @@ class System:
         """Turn numbers into scores: 1 for seeds, else not negative."""
         xp = module_on(self.graph.device)
         # the root first: a unit on its own may be below all floats
-        scores = xp.ldexp(numbers.astype(np.float64) * self.root, self.exponent - BITS)
+        scores = numbers.astype(np.float64) * self.root
+        times_power(scores, self.exponent - BITS, scores)
         scores = xp.maximum(scores, 0.0)
         scores[self.of.seeds] = 1.0
         return scores

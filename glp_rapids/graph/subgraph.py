@@ -48,21 +48,40 @@ class Groups:
 def induced(graph: Graph, kept: Array) -> Graph:
     """Cut out the graph among the vertices ``kept``, which ascend; they become 0, 1, ..."""
     xp = array_module(kept)
-    number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
-    number[kept] = xp.arange(kept.size, dtype=number.dtype)
+    stays = xp.zeros(graph.number_of_vertices, dtype=bool)
+    stays[kept] = True
     # only the rows of those that stay are read: they may be few of many
     starts = graph.indptr[kept]
     offsets = segment_offsets(graph.indptr[kept + 1] - starts)
-    row = segment_ids(offsets, number.dtype, int(offsets[-1]))
+    row = segment_ids(offsets, graph.indices.dtype, int(offsets[-1]))
     entry = xp.arange(row.size) + (starts - offsets[:-1])[row]
-    column = number[graph.indices[entry]]
-    inner = xp.flatnonzero(column >= 0)
-    column, entry = column[inner], entry[inner]
+    inner = xp.flatnonzero(stays[graph.indices[entry]])  # marks are near when numbers are not
+    entry = entry[inner]
     indptr = segment_offsets(xp.bincount(row[inner], minlength=kept.size)[: kept.size])
+    number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
+    number[kept] = xp.arange(kept.size, dtype=number.dtype)
+    column = number[graph.indices[entry]]
     weights = None if graph.weights is None else graph.weights[entry]
-    names = vertex_ids.IdColumn(xp.arange(kept.size), "integer", None)
-    vertices = vertex_ids.VertexIds((names,), graph.vertices.kind)
-    return Graph(indptr, column, weights, False, vertices)
+    return Graph(indptr, column, weights, False, _numbered(kept.size, graph))
+
+
+def copies(graph: Graph, number: int) -> Graph:
+    """Put so many copies of a graph side by side: vertex v of copy i is i * vertices + v."""
+    if number == 1:
+        return graph
+    xp, size = array_module(graph.indptr), graph.number_of_vertices
+    ends = [graph.indptr[1:] + i * graph.number_of_edges for i in range(number)]
+    indptr = xp.concatenate([graph.indptr[:1], *ends])
+    steps = [graph.indices.dtype.type(i * size) for i in range(number)]
+    indices = xp.concatenate([graph.indices + step for step in steps])
+    weights = None if graph.weights is None else xp.concatenate([graph.weights] * number)
+    return Graph(indptr, indices, weights, graph.directed, _numbered(number * size, graph))
+
+
+def _numbered(size: int, graph: Graph) -> vertex_ids.VertexIds:
+    """Name vertices 0, 1, ..., in frames of the kind that those of a graph have."""
+    names = vertex_ids.IdColumn(array_module(graph.indptr).arange(size), "integer", None)
+    return vertex_ids.VertexIds((names,), graph.vertices.kind)
 
 
 def inside(graph: Graph, group: Array) -> Array:
@@ -120,14 +139,39 @@ def core(
     """
     xp = array_module(community)
     while True:
-        same = inside(graph, community)
-        weak = integer_sums(same, graph.indptr) < minimum_partners
-        # without self-loops, as `inside` leaves them out
-        weak |= segment_sums(masked(graph, same).weights, graph.indptr) < minimum_share * total
-        weak &= community >= 0
+        weak = _weak(graph, community, total, minimum_share, minimum_partners)
         if not any_true(weak):
             return community
         community = xp.where(weak, -1, community)
+
+
+def _weak(
+    graph: Graph, community: Array, total: Array, minimum_share: float, minimum_partners: int
+) -> Array:
+    """Mark the members with too small a share or too few partners inside."""
+    same = inside(graph, community)
+    weak = integer_sums(same, graph.indptr) < minimum_partners
+    # without self-loops, as `inside` leaves them out
+    weak |= segment_sums(masked(graph, same).weights, graph.indptr) < minimum_share * total
+    return weak & (community >= 0)
+
+
+def largest_core(
+    graph: Graph, total: Array, minimum_share: float, minimum_partners: int
+) -> tuple[Graph, Array]:
+    """Cut a graph down to the `core` of all its vertices together; tell which are left.
+
+    Cores of any communities are within it: more company makes nobody weaker.
+    """
+    xp = array_module(total)
+    left = xp.arange(total.size)
+    while True:
+        together = xp.zeros(left.size, np.int64)
+        weak = _weak(graph, together, total[left], minimum_share, minimum_partners)
+        if not any_true(weak):
+            return graph, left
+        stays = xp.flatnonzero(~weak)
+        graph, left = induced(graph, stays), left[stays]
 
 
 def connected_core(
