@@ -25,9 +25,9 @@ from glp_rapids import (
 )
 from glp_rapids.communities.engines import cpu
 from glp_rapids.communities.kernels import merging, tally
+from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.moving import exceeds, gain
 from glp_rapids.communities.objective import Objective
-from glp_rapids.communities.schedule import draws_of_classes
 from glp_rapids.datasets import load, social
 from glp_rapids.device import to_host
 from glp_rapids.graph import connected
@@ -164,9 +164,9 @@ def test_a_larger_graph_in_threads_and_rows_in_any_order(monkeypatch):
 
 
 def test_memory_does_not_grow_with_threads_without_end(monkeypatch):
-    slots = tally.tables_for(1 << 20, 4, 64)[3]
-    assert slots.shape == (64, 1 << 20)
-    assert tally.tables_for(1 << 20, 4, 65)[3].nbytes < 1 << 20
+    totals = tally.tables_for(1 << 20, 4, 32, np.int32).totals
+    assert totals.shape == (32, 1 << 20)
+    assert tally.tables_for(1 << 20, 4, 33, np.int32).totals.nbytes < 1 << 20
     graph = host_graph(graphs.GRAPHS["power law"]())
     found = multilevel_label_propagation(graph)
     gather, totals = merging.gather_rows, []

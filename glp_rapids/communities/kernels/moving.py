@@ -3,6 +3,10 @@
 What a vertex gains anywhere is judged by the communities as they stand before its class; labels and
 volumes are then updated by one thread, which is little work, and all threads wake the neighbours
 of those that moved.
+
+Most vertices stay, and most of these are known to without a table: no other community could give
+them more than all that they have outside their own. Gains are compared in float64 first, and
+without rounding where that leaves a doubt.
 """
 
 from __future__ import annotations
@@ -12,13 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels.tally import add, clear, table_of
+from glp_rapids.communities.kernels.tally import add_up, label_at, table_of
 from glp_rapids.jit.cpu import compiled
-from glp_rapids.jit.parallel import ParallelKernel, together
+from glp_rapids.jit.parallel import ParallelKernel, Team, together
+from glp_rapids.jit.prefetch import prefetch
 from glp_rapids.jit.target import cpu_target
 
 CHUNK = 256  # vertices that a thread takes at a time
 NOWHERE = -1
+ENOUGH = 1 << 15  # entries that two threads go through sooner than one
+FAR, NEAR = 16, 8  # how many vertices ahead memory is asked for
 
 gain = cpu_target().compile(rules.gain)
 exceeds = cpu_target().compile(rules.exceeds)
@@ -55,57 +62,130 @@ class Partition(NamedTuple):
 
 
 @inlined
+def bounds_of(weight, constant, volume, others):
+    """Return two numbers of float64 between which ``weight * constant - volume * others`` lies."""
+    for_it, against = np.float64(weight) * constant, np.float64(volume) * others
+    error = UNSURE * (for_it + against)
+    return for_it - against - error, for_it - against + error
+
+
+@jit
+def compared(weight, others, other_weight, other_others, constant, other_constant, volume):
+    """Return 1, 0 or -1: whether one gain of a vertex is greater than another, or as great."""
+    high, low = gain(weight, constant, volume, others)
+    other_high, other_low = gain(other_weight, other_constant, volume, other_others)
+    if high == other_high and low == other_low:
+        return 0
+    return 1 if exceeds(high, low, other_high, other_low) else -1
+
+
+@jit
+def sign_of(weight, constant, volume, others):
+    """Return 1, 0 or -1: whether a gain is above 0, just 0, or below."""
+    low, high = bounds_of(weight, constant, volume, others)
+    if low > 0:
+        return 1
+    if high < 0:
+        return -1
+    first, second = gain(weight, constant, volume, others)
+    return -1 if first < 0 else np.int64(first > 0 or second > 0)
+
+
+@inlined
+def _list_others(v, own, level, labels, table):
+    """List labels around a vertex but its own, and weights; return how many, and of both sums."""
+    indptr, indices, weights, unit, _, _, _ = level
+    listed, amounts = table.listed, table.amounts
+    begin, end = indptr[np.uint64(v)], indptr[np.uint64(v + 1)]
+    count, loops = 0, 0
+    if weights.size == 0:
+        for j in range(begin, end):
+            u = indices[np.uint64(j)]
+            label = labels[np.uint64(u)]
+            listed[np.uint64(count)] = label
+            count += label != own
+            loops += u == v
+        return count, (end - begin - count - loops) * unit, count * unit
+    to_own, to_others = np.int64(0), np.int64(0)
+    for j in range(begin, end):
+        u = indices[np.uint64(j)]
+        label, weight = labels[np.uint64(u)], weights[np.uint64(j)]
+        listed[np.uint64(count)] = label
+        amounts[np.uint64(count)] = weight
+        elsewhere = label != own
+        count += elsewhere & (weight > 0)
+        to_others += weight if elsewhere else 0
+        to_own += weight if (not elsewhere) & (u != v) else 0
+    return count, to_own, to_others
+
+
+@inlined
 def best_of(v, level, partition, seed, table):
     """Return the community where a vertex is best, its own unless another is better."""
-    indptr, indices, weights, unit, volume, words, constant = level
+    _, _, weights, unit, volume, words, constant = level
     labels, sizes, volumes = partition
-    weighted = weights.size > 0
-    place = np.uint64(v)
-    own, mine = np.int64(labels[place]), volume[place]
-    weight = unit
-    count = 0
-    for j in range(indptr[place], indptr[np.uint64(v + 1)]):
-        u = indices[np.uint64(j)]
-        if weighted:
-            weight = weights[np.uint64(j)]
-        if u != v and weight > 0:
-            count = add(np.int64(labels[np.uint64(u)]), weight, count, table)
-    found, found_weights, _, _, _ = table
-    to_own = np.int64(0)
-    for entry in range(count):
-        if found[np.uint64(entry)] == own:
-            to_own = found_weights[np.uint64(entry)]
-    best = own
-    others = volumes[np.uint64(own)] - mine
-    best_high, best_low = gain(to_own, constant, mine, others)
-    for_it, against = np.float64(to_own) * constant, np.float64(mine) * others
-    surely = for_it - against - UNSURE * (for_it + against)
-    for entry in range(count):
-        label = found[np.uint64(entry)]
-        if label == own:
-            continue
-        weight, others = found_weights[np.uint64(entry)], volumes[np.uint64(label)]
-        for_it, against = np.float64(weight) * constant, np.float64(mine) * others
-        error = UNSURE * (for_it + against)
-        if for_it - against + error < surely:
-            continue
-        surely = max(surely, for_it - against - error)
-        high, low = gain(weight, constant, mine, others)
-        if exceeds(high, low, best_high, best_low):
-            best, best_high, best_low = label, high, low
-        elif (
-            best != own
-            and high == best_high
-            and low == best_low
-            and first_of_equals(label, best, seed, words)
-        ):
-            best = label
-    clear(count, table)
-    if best_high < 0 and sizes[place] == 0:
+    own, mine = np.int64(labels[np.uint64(v)]), volume[np.uint64(v)]
+    count, weight, to_others = _list_others(v, own, level, labels, table)
+    best, others = own, volumes[np.uint64(own)] - mine
+    least, most = bounds_of(weight, constant, mine, others)
+    if np.float64(to_others) * constant * (1 + UNSURE) > least:
+        for i in range(count):
+            prefetch(volumes, np.uint64(table.listed[np.uint64(i)]))
+        found, by_key = add_up(count, unit, weights.size > 0, table)
+        limit = least
+        for i in range(found):
+            slot = np.uint64(table.listed[np.uint64(i)])
+            there = volumes[np.uint64(label_at(slot, by_key, table))]
+            low, high = bounds_of(table.totals[slot], constant, mine, there)
+            table.most[np.uint64(i)] = high
+            limit = max(limit, low)
+        for i in range(found):
+            slot = np.uint64(table.listed[np.uint64(i)])
+            to_it = table.totals[slot]
+            table.totals[slot] = 0
+            if table.most[np.uint64(i)] < limit:
+                continue
+            label = label_at(slot, by_key, table)
+            there = volumes[np.uint64(label)]
+            low, high = bounds_of(to_it, constant, mine, there)
+            if low <= most:
+                order = 0
+                if to_it != weight or there != others:
+                    order = compared(to_it, there, weight, others, constant, constant, mine)
+                if order < 0:
+                    continue
+                if order == 0 and (best == own or not first_of_equals(label, best, seed, words)):
+                    continue
+            best, weight, others, least, most = label, to_it, there, low, high
+    if (
+        least < 0
+        and sizes[np.uint64(v)] == 0
+        and sign_of(weight, constant, mine, others) < 0
+    ):
         return np.int64(v)  # better alone, under its own name, which nobody bears
     if best != own and waits(own, best, sizes[np.uint64(own)], sizes[np.uint64(best)]):
         return own
     return best
+
+
+@inlined
+def fetch_rows(position, last, members, level):
+    """Have the rows of vertices that come soon fetched: they are far apart in memory."""
+    if position + FAR < last:
+        prefetch(level.indptr, np.uint64(members[np.uint64(position + FAR)]))
+    if position + NEAR < last:
+        v = np.uint64(members[np.uint64(position + NEAR)])
+        prefetch(level.indices, np.uint64(level.indptr[v]))
+
+
+@inlined
+def fetch_ahead(position, last, members, level, labels):
+    """Have what is read of vertices that come soon fetched."""
+    fetch_rows(position, last, members, level)
+    if position + FAR < last:
+        v = np.uint64(members[np.uint64(position + FAR)])
+        prefetch(level.volume, v)
+        prefetch(labels, v)
 
 
 @jit
@@ -119,6 +199,7 @@ def _evaluate_some(
         low = first + chunk * CHUNK
         listed = low
         for position in range(low, min(low + CHUNK, last)):
+            fetch_ahead(position, last, members, level, partition.labels)
             v = members[np.uint64(position)]
             if active[np.uint64(v)] == 0:
                 continue
@@ -145,6 +226,24 @@ def _wake_some(thread, threads, first, last, level, labels, active, targets, cou
                     active[u] = 1
 
 
+@inlined
+def crew(team, entries):
+    """Return the team that goes through so many entries: one thread where others would come late.
+
+    Waking another takes some 50 microseconds, more where processes share the cores.
+    """
+    return Team(team.threads, team.parallel_for if entries >= ENOUGH else 0)
+
+
+@jit
+def share_but(values, value):
+    """Return the share of values that are not a certain one."""
+    count = 0
+    for i in range(values.size):
+        count += values[i] != value
+    return count / values.size
+
+
 @ParallelKernel
 def sweep(team, class_offsets, members, level, partition, seed, active, targets, counts, tables):
     """Update some classes one after the other; return how many vertices moved."""
@@ -152,9 +251,11 @@ def sweep(team, class_offsets, members, level, partition, seed, active, targets,
     labels, sizes, volumes = partition
     movers, goals = targets
     moved = 0
+    degree = level.indices.size // labels.size + 1
+    share = share_but(active, 0)
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
-        together(team, _evaluate_some, (
+        together(crew(team, share * (last - first) * degree), _evaluate_some, (
             threads, first, last, members, level, partition, seed, active, targets, counts, tables,
         ))  # fmt: skip
         before = moved
@@ -170,7 +271,7 @@ def sweep(team, class_offsets, members, level, partition, seed, active, targets,
                 volumes[own] -= level.volume[v]
                 volumes[goal] += level.volume[v]
         if moved > before:
-            together(team, _wake_some, (
+            together(crew(team, (moved - before) * degree), _wake_some, (
                 threads, first, last, level, labels, active, targets, counts,
             ))  # fmt: skip
     return moved

@@ -12,10 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels.moving import CHUNK, NOWHERE, exceeds, gain, inlined
-from glp_rapids.communities.kernels.tally import add, clear, table_of
+from glp_rapids.communities.kernels.moving import (
+    CHUNK,
+    NOWHERE,
+    bounds_of,
+    compared,
+    crew,
+    fetch_ahead,
+    inlined,
+    share_but,
+    sign_of,
+)
+from glp_rapids.communities.kernels.tally import add_up, label_at, table_of
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, together
+from glp_rapids.jit.prefetch import prefetch
 from glp_rapids.jit.target import cpu_target
 
 draw = cpu_target().compile(rules.draw)
@@ -43,13 +54,18 @@ def _weights_inside_some(thread, threads, level, communities, outward):
     weighted = level.weights.size > 0
     vertices = level.indptr.size - 1
     for v in range(vertices * thread // threads, vertices * (thread + 1) // threads):
-        own, total, weight = communities[np.uint64(v)], np.int64(0), level.unit
-        for j in range(level.indptr[np.uint64(v)], level.indptr[np.uint64(v + 1)]):
-            u = level.indices[np.uint64(j)]
-            if weighted:
-                weight = level.weights[np.uint64(j)]
-            if u != v and communities[np.uint64(u)] == own:
-                total += weight
+        own, total = communities[np.uint64(v)], np.int64(0)
+        begin, end = level.indptr[np.uint64(v)], level.indptr[np.uint64(v + 1)]
+        if weighted:
+            for j in range(begin, end):
+                u = level.indices[np.uint64(j)]
+                inside = (u != v) & (communities[np.uint64(u)] == own)
+                total += level.weights[np.uint64(j)] if inside else 0
+        else:
+            for j in range(begin, end):
+                u = level.indices[np.uint64(j)]
+                total += (u != v) & (communities[np.uint64(u)] == own)
+            total *= level.unit
         outward[np.uint64(v)] = total
 
 
@@ -60,49 +76,80 @@ def weights_inside(team, level, communities, outward):
 
 
 @inlined
+def _list_parts(v, level, communities, parts, table):
+    """List the parts around a vertex that it may join, and weights; return how many."""
+    indptr, indices, weights, _, _, _, _ = level
+    labels, turns, _, _ = parts
+    listed, amounts = table.listed, table.amounts
+    own, turn = communities[np.uint64(v)], turns[np.uint64(v)]
+    begin, end = indptr[np.uint64(v)], indptr[np.uint64(v + 1)]
+    count = 0
+    for j in range(begin, end):
+        u = np.uint64(indices[np.uint64(j)])
+        listed[np.uint64(count)] = labels[u]
+        joins = (communities[u] == own) & (turns[u] != turn)  # v itself has its own turn
+        if weights.size > 0:
+            weight = weights[np.uint64(j)]
+            amounts[np.uint64(count)] = weight
+            joins &= weight > 0
+        count += joins
+    return count
+
+
+@inlined
 def _part_for(v, level, partition, parts, seed, table):
     """Return the part that a lone vertex joins, or NOWHERE."""
-    indptr, indices, weights, unit, volume, words, constant = level
+    _, _, weights, unit, volume, words, constant = level
     communities, _, volumes = partition
-    labels, turns, part_volumes, outward = parts
-    turn = turns[np.uint64(v)]
-    weighted = weights.size > 0
-    place = np.uint64(v)
-    own, mine = communities[place], volume[place]
-    whole = volumes[np.uint64(own)]
-    high, _ = gain(outward[place], constant, mine, whole - mine)
-    if high < 0:
-        return np.int64(NOWHERE)
-    weight = unit
-    count = 0
-    for j in range(indptr[place], indptr[np.uint64(v + 1)]):
-        u = np.uint64(indices[np.uint64(j)])
-        if communities[u] != own or turns[u] == turn:  # among the latter is v itself
-            continue
-        if weighted:
-            weight = weights[np.uint64(j)]
-        if weight > 0:
-            count = add(np.int64(labels[u]), weight, count, table)
-    found, found_weights, _, _, _ = table
-    best, best_high = np.int64(NOWHERE), np.int64(0)
-    best_low = best_drawn = np.uint64(0)
-    for entry in range(count):
-        label, weight = found[np.uint64(entry)], found_weights[np.uint64(entry)]
+    _, _, part_volumes, outward = parts
+    mine, whole = volume[np.uint64(v)], volumes[np.uint64(communities[np.uint64(v)])]
+    best = np.int64(NOWHERE)
+    if sign_of(outward[np.uint64(v)], constant, mine, whole - mine) < 0:
+        return best
+    count = _list_parts(v, level, communities, parts, table)
+    for i in range(count):
+        label = np.uint64(table.listed[np.uint64(i)])
+        prefetch(words, label)
+        prefetch(part_volumes, label)
+    found, by_key = add_up(count, unit, weights.size > 0, table)
+    favourite, limit = 0, -np.inf
+    for i in range(found):
+        slot = np.uint64(table.listed[np.uint64(i)])
+        label = np.uint64(label_at(slot, by_key, table))
+        lowered = noisy(constant, draw(words[np.uint64(v)], words[label], seed))
+        low, high = bounds_of(table.totals[slot], lowered, mine, part_volumes[label])
+        table.most[np.uint64(i)] = high
+        favourite, limit = i if low > limit else favourite, max(low, limit)
+    best_weight = best_others = best_constant = np.int64(0)
+    best_drawn, least, most = np.uint64(0), -np.inf, -np.inf
+    # the favourite comes first, so that few of the others need a second look
+    for turn in range(-1 if found > 1 else 0, found):
+        i = favourite if turn < 0 else turn
+        slot = np.uint64(table.listed[np.uint64(i)])
+        weight = table.totals[slot]
+        if turn >= 0:
+            table.totals[slot] = 0
+            if table.most[np.uint64(i)] < least or (turn == favourite and found > 1):
+                continue
+        label = label_at(slot, by_key, table)
         others = part_volumes[np.uint64(label)]
-        drawn = draw(words[place], words[np.uint64(label)], seed)
-        high, low = gain(weight, noisy(constant, drawn), mine, others)
-        if best >= 0 and not exceeds(high, low, best_high, best_low):
-            same = high == best_high and low == best_low
-            if not same or drawn > best_drawn or (drawn == best_drawn and label > best):
+        drawn = draw(words[np.uint64(v)], words[np.uint64(label)], seed)
+        lowered = noisy(constant, drawn)
+        low, high = bounds_of(weight, lowered, mine, others)
+        if best >= 0 and low <= most:
+            order = compared(
+                weight, others, best_weight, best_others, lowered, best_constant, mine
+            )
+            if order < 0 or (
+                order == 0 and (drawn > best_drawn or (drawn == best_drawn and label > best))
+            ):
                 continue
-        if not exceeds(high, low, np.int64(0), np.uint64(0)):  # else the true gain is no less
-            true_high, true_low = gain(weight, constant, mine, others)
-            if not exceeds(true_high, true_low, np.int64(0), np.uint64(0)):
-                continue
-        outward_high, _ = gain(outward[np.uint64(label)], constant, others, whole - others)
-        if outward_high >= 0:
-            best, best_high, best_low, best_drawn = label, high, low, drawn
-    clear(count, table)
+        # what is taken off makes no gain of a loss
+        if low <= 0 and sign_of(weight, constant, mine, others) <= 0:
+            continue
+        if sign_of(outward[np.uint64(label)], constant, others, whole - others) >= 0:
+            best, best_weight, best_others, best_constant = label, weight, others, lowered
+            best_drawn, least, most = drawn, low, high
     return best
 
 
@@ -116,6 +163,7 @@ def _evaluate_some(
         low = first + chunk * CHUNK
         listed = low
         for position in range(low, min(low + CHUNK, last)):
+            fetch_ahead(position, last, members, level, partition.labels)
             v = members[np.uint64(position)]
             if parts.turns[np.uint64(v)] == JOINED:
                 continue
@@ -138,17 +186,15 @@ def _outward_of_some(
         low = first + chunk * CHUNK
         for position in range(low, low + counts[np.uint64(chunk)]):
             v, goal = movers[np.uint64(position)], goals[np.uint64(position)]
-            change, weight = np.int64(0), level.unit
+            own, change, weight = communities[np.uint64(v)], np.int64(0), level.unit
             for j in range(level.indptr[np.uint64(v)], level.indptr[np.uint64(v + 1)]):
                 u = np.uint64(level.indices[np.uint64(j)])
-                if u == np.uint64(v) or communities[u] != communities[np.uint64(v)]:
-                    continue
                 if weighted:
                     weight = level.weights[np.uint64(j)]
-                if labels[u] != goal:
-                    change += weight
-                elif joined[u] == 0:
-                    change -= weight  # of two that join together neither was counted before
+                inside = (communities[u] == own) & (u != np.uint64(v))
+                change += weight if inside & (labels[u] != goal) else 0
+                # of two that join together neither was counted before
+                change -= weight if inside & (labels[u] == goal) & (joined[u] == 0) else 0
             changes[np.uint64(position)] = change
 
 
@@ -161,12 +207,15 @@ def sweep(
     labels, turns, volumes, outward = parts
     movers, goals, changes = targets
     moved = 0
+    degree = level.indices.size // labels.size + 1
+    share = share_but(turns, JOINED)
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
-        together(team, _evaluate_some, (
+        together(crew(team, share * (last - first) * degree), _evaluate_some, (
             threads, first, last, members, level, partition, parts, seed, targets, counts, tables,
         ))  # fmt: skip
         chunks = (last - first + CHUNK - 1) // CHUNK
+        before = moved
         for chunk in range(chunks):
             low = first + chunk * CHUNK
             moved += counts[chunk]
@@ -179,7 +228,7 @@ def sweep(
                 volumes[own] -= level.volume[v]
                 volumes[goal] += level.volume[v]
                 outward[own] = 0
-        together(team, _outward_of_some, (
+        together(crew(team, (moved - before) * degree), _outward_of_some, (
             threads, first, last, level, partition.labels, labels, joined, targets, counts,
         ))  # fmt: skip
         for chunk in range(chunks):
