@@ -19,6 +19,9 @@ from glp_rapids.jit.interrupts import A_CALL, interruptible
 from glp_rapids.jit.parallel import threads_available
 
 PARALLEL_FROM = 1 << 16  # entries
+# Entries of a class, below which one thread does it all: waking another takes some 50
+# microseconds, and far longer where other processes want the cores.
+ENOUGH = 1 << 15
 SOON = 1 << 20  # entries that all kernels go through in milliseconds
 TOTALS = 4  # of all threads of a contraction, 8 bytes each, for a vertex
 
@@ -43,7 +46,7 @@ class CpuEngine:
         self._threads = threads_available() if network.indices.size >= PARALLEL_FROM else 1
         longest = int(np.diff(network.indptr).max()) if network.size else 0
         self._index_type = network.indices.dtype
-        self._tables = tables_for(network.size, longest, self._threads, self._index_type)
+        self._tables = tables_for(longest, self._threads, self._index_type)
         self._changes = np.empty(network.size, np.int64)
         self._movers = np.empty((2, network.size), self._index_type)
         self._counts = np.empty(network.size // moving.CHUNK + 1, np.int64)
@@ -68,7 +71,7 @@ class CpuEngine:
         while not settles(moved, self.network.size):
             moved.append(sum(self._calls(draws, lambda offsets, members: moving.sweep(
                 self._threads, offsets, members, self._level, partition, np.uint64(seed), active,
-                targets, self._counts, self._tables,
+                targets, self._counts, self._tables, np.int64(ENOUGH),
             ))))  # fmt: skip
         return moved
 
@@ -92,6 +95,7 @@ class CpuEngine:
             done = sum(self._calls(draws, lambda offsets, members: refining.sweep(
                 self._threads, offsets, members, self._level, partition, parts, np.uint64(seed),
                 joined, (*self._movers, self._changes), self._counts, self._tables,
+                np.int64(ENOUGH),
             )))  # fmt: skip
             if not done:
                 break
@@ -118,7 +122,7 @@ class CpuEngine:
         old, number = self.network, first.size
         threads = min(self._threads, TOTALS * old.size // number)
         members = np.empty(old.size, self._index_type)
-        offsets, begins = np.zeros((2, number + 1), np.int64)
+        offsets, begins = np.zeros(number + 2, np.int64), np.zeros(number + 1, np.int64)
         volumes = np.zeros(number, np.int64)
         self._call(
             merging.sort_by_part, parts, old.indptr, old.volume, offsets, members, begins, volumes
