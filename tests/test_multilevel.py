@@ -24,10 +24,10 @@ from glp_rapids import (
     multilevel_label_propagation,
 )
 from glp_rapids.communities.engines import cpu
-from glp_rapids.communities.kernels import merging, tally
+from glp_rapids.communities.kernels import merging
+from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.moving import exceeds, gain
 from glp_rapids.communities.objective import Objective
-from glp_rapids.communities.schedule import draws_of_classes
 from glp_rapids.datasets import load, social
 from glp_rapids.device import to_host
 from glp_rapids.graph import connected
@@ -156,17 +156,14 @@ def test_a_larger_graph_in_threads_and_rows_in_any_order(monkeypatch):
     )  # fmt: skip
     monkeypatch.setattr(cpu, "PARALLEL_FROM", 0)
     monkeypatch.setattr(cpu, "A_CALL", 0)  # one class a call
+    monkeypatch.setattr(cpu, "ENOUGH", 0)
     shuffled = frame.sample(frac=1, random_state=0).rename(columns={"src": "dst", "dst": "src"})
-    for edges, direct in ((frame, 1 << 22), (shuffled, 1 << 22), (frame, 0)):
-        monkeypatch.setattr(tally, "LARGEST_DIRECT", direct)  # 0: labels are hashed
+    for edges in (frame, shuffled):
         found = multilevel_label_propagation(edges, device="cpu")
         assert found["partition"].tolist() == hierarchy[-1]
 
 
 def test_memory_does_not_grow_with_threads_without_end(monkeypatch):
-    slots = tally.tables_for(1 << 20, 4, 64)[3]
-    assert slots.shape == (64, 1 << 20)
-    assert tally.tables_for(1 << 20, 4, 65)[3].nbytes < 1 << 20
     graph = host_graph(graphs.GRAPHS["power law"]())
     found = multilevel_label_propagation(graph)
     gather, totals = merging.gather_rows, []

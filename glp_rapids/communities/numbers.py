@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.propagation.results import renumbered
+from glp_rapids.jit.cache import kept
+from glp_rapids.jit.interrupts import parts
 
 Array = Any
 
@@ -20,7 +21,22 @@ class Numbered(NamedTuple):
 
 def numbered(labels: np.ndarray) -> Numbered:
     """Number communities on the host."""
-    numbers = renumbered(labels)
-    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
-    first[numbers[::-1]] = np.arange(numbers.size - 1, -1, -1)  # the last that is written stays
-    return Numbered(numbers, first)
+    number_of = np.full(labels.size, -1, labels.dtype)
+    numbers, first = np.empty_like(labels), np.empty(labels.size, np.int64)
+    given = 0
+    for begin, end in parts(labels.size):
+        given = _number(begin, end, labels, number_of, numbers, first, given)
+    return Numbered(numbers, first[:given].copy())
+
+
+@kept(error_model="numpy")
+def _number(begin, end, labels, number_of, numbers, first, given):
+    """Number some more vertices, when so many communities have a number already."""
+    for v in range(begin, end):
+        label = np.uint64(labels[v])
+        if number_of[label] < 0:
+            number_of[label] = given
+            first[given] = v
+            given += 1
+        numbers[v] = number_of[label]
+    return given

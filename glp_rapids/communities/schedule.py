@@ -10,15 +10,6 @@ seed of three.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from glp_rapids.common.hashing import CLASS_SEED, mix_array
-from glp_rapids.device import array_module
-
-Array = Any
-
 CLASSES = 8
 SMALL, FEWER_CLASSES = 2048, 4  # up to so many vertices, so many
 MOST_SWEEPS = 5
@@ -34,15 +25,3 @@ def classes_for(vertices: int) -> int:
 def settles(moved: list[int], vertices: int) -> bool:
     """Tell whether sweeps that moved so many vertices each are enough."""
     return len(moved) >= MOST_SWEEPS or bool(moved and FEW * moved[-1] <= vertices)
-
-
-def draws_of_classes(words: Array, seed: int, draw: int) -> tuple[Array, Array, Array]:
-    """Draw classes by a hash: that of each vertex, where each begins in the list, and the list."""
-    xp = array_module(words)
-    mixed = mix_array(words, CLASS_SEED + seed + (draw << 32))
-    classes = classes_for(words.size)
-    class_of = (mixed % np.uint64(classes)).astype(np.uint8)
-    members = xp.argsort(class_of, kind="stable")
-    offsets = xp.zeros(classes + 1, np.int64)
-    xp.cumsum(xp.bincount(class_of, minlength=classes), out=offsets[1:])
-    return class_of, offsets, members

@@ -110,7 +110,9 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
         return lambda one: compiled(one, **options)
     if config.DISABLE_JIT:
         return function
-    whole = numba.njit(nogil=True, pipeline_class=_WholeCompiler, **options)(function)
+    whole = numba.njit(
+        nogil=True, no_cfunc_wrapper=True, pipeline_class=_WholeCompiler, **options
+    )(function)
     whole.linked = numba.njit(
         nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
         pipeline_class=_LinkedCompiler, **options,

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.communities.kernels import merging, moving, refining
+from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.tally import tables_for
 from glp_rapids.communities.numbers import Numbered, numbered
 from glp_rapids.communities.objective import Network
-from glp_rapids.communities.schedule import draws_of_classes, settles
+from glp_rapids.communities.schedule import settles
 from glp_rapids.graph.connected import connected_parts
 from glp_rapids.jit.interrupts import A_CALL, interruptible
 from glp_rapids.jit.parallel import threads_available
 
 PARALLEL_FROM = 1 << 16  # entries
+# Entries of a class, below which one thread does it all: waking another takes some 50
+# microseconds, and far longer where other processes want the cores.
+ENOUGH = 1 << 15
+SOON = 1 << 20  # entries that all kernels go through in milliseconds
 TOTALS = 4  # of all threads of a contraction, 8 bytes each, for a vertex
 
 
@@ -39,8 +45,10 @@ class CpuEngine:
         )  # fmt: skip
         self._threads = threads_available() if network.indices.size >= PARALLEL_FROM else 1
         longest = int(np.diff(network.indptr).max()) if network.size else 0
-        self._tables = tables_for(network.size, longest, self._threads)
-        self._movers = np.empty((3, network.size), np.int64)
+        self._index_type = network.indices.dtype
+        self._tables = tables_for(longest, self._threads, self._index_type)
+        self._changes = np.empty(network.size, np.int64)
+        self._movers = np.empty((2, network.size), self._index_type)
         self._counts = np.empty(network.size // moving.CHUNK + 1, np.int64)
 
     def partition(self, labels: np.ndarray) -> moving.Partition:
@@ -56,14 +64,14 @@ class CpuEngine:
 
     def move(self, partition: moving.Partition, seed: int) -> list[int]:
         """Sweep until few vertices move; return how many did in each sweep."""
-        draws = draws_of_classes(self.network.words, seed, 0)
+        draws = draws_of_classes(self.network.words, seed, 0, self._index_type)
         active = np.ones(self.network.size, np.uint8)
-        targets = tuple(self._movers[:2])
+        targets = tuple(self._movers)
         moved: list[int] = []
         while not settles(moved, self.network.size):
             moved.append(sum(self._calls(draws, lambda offsets, members: moving.sweep(
                 self._threads, offsets, members, self._level, partition, np.uint64(seed), active,
-                targets, self._counts, self._tables,
+                targets, self._counts, self._tables, np.int64(ENOUGH),
             ))))  # fmt: skip
         return moved
 
@@ -75,18 +83,19 @@ class CpuEngine:
             np.empty(network.size, np.uint8), network.volume.copy(),
             np.empty(network.size, np.int64),
         )  # fmt: skip
-        interruptible(refining.weights_inside)(
-            self._threads, self._level, partition.labels, parts.outward
+        self._call(
+            refining.weights_inside, self._threads, self._level, partition.labels, parts.outward
         )
         joined = np.zeros(network.size, np.uint8)
         for sweep in range(1, sweeps + 1):
-            draws = draws_of_classes(network.words, seed, sweep)
+            draws = draws_of_classes(network.words, seed, sweep, self._index_type)
             parts.turns[:] = draws[0] if sweep == 1 else np.where(
                 parts.turns == refining.JOINED, parts.turns, draws[0]
             )  # fmt: skip
             done = sum(self._calls(draws, lambda offsets, members: refining.sweep(
                 self._threads, offsets, members, self._level, partition, parts, np.uint64(seed),
-                joined, tuple(self._movers), self._counts, self._tables,
+                joined, (*self._movers, self._changes), self._counts, self._tables,
+                np.int64(ENOUGH),
             )))  # fmt: skip
             if not done:
                 break
@@ -98,7 +107,7 @@ class CpuEngine:
 
     def numbered(self, labels: np.ndarray) -> Numbered:
         """Number communities, or parts, in the order of their first vertices."""
-        return numbered(labels)
+        return numbered(labels.astype(self._index_type, copy=False))
 
     def counted(self, found: Numbered) -> Numbered:
         """Return what `numbered` did, likewise."""
@@ -112,21 +121,24 @@ class CpuEngine:
     def _merged(self, parts: np.ndarray, first: np.ndarray) -> Network:
         old, number = self.network, first.size
         threads = min(self._threads, TOTALS * old.size // number)
-        offsets = segment_offsets(np.bincount(parts, minlength=number))
-        members = np.argsort(parts, kind="stable")
-        begins = segment_offsets(np.add.reduceat(np.diff(old.indptr)[members], offsets[:-1]))
+        members = np.empty(old.size, self._index_type)
+        offsets, begins = np.zeros(number + 2, np.int64), np.zeros(number + 1, np.int64)
+        volumes = np.zeros(number, np.int64)
+        self._call(
+            merging.sort_by_part, parts, old.indptr, old.volume, offsets, members, begins, volumes
+        )
         indices = np.empty(begins[-1], old.indices.dtype)
         weights = np.empty(begins[-1], np.int64)
         sizes = np.empty(number, np.int64)
         totals = np.zeros((threads, number), np.int64)
-        interruptible(merging.gather_rows)(
-            threads, offsets, members, self._level, parts, begins, indices, weights, sizes, totals
-        )
+        self._call(
+            merging.gather_rows, threads, offsets, members, self._level, parts, begins, indices,
+            weights, sizes, totals,
+        )  # fmt: skip
         indptr = segment_offsets(sizes)
         entries = np.empty(indptr[-1], indices.dtype), np.empty(indptr[-1], np.int64)
-        interruptible(merging.close_up)(threads, begins, indptr, indices, weights, *entries)
-        volume = np.add.reduceat(old.volume[members], offsets[:-1])
-        return Network(indptr, *entries, 1, volume, old.words[first])
+        self._call(merging.close_up, threads, begins, indptr, indices, weights, *entries)
+        return Network(indptr, *entries, 1, volumes, old.words[first])
 
     def connected(self, labels: np.ndarray) -> np.ndarray:
         """Name every vertex by the smallest it is connected to inside its community."""
@@ -139,4 +151,9 @@ class CpuEngine:
         _, offsets, members = draws
         step = offsets.size - 1 if self.network.indices.size < A_CALL else 1
         for first in range(0, offsets.size - 1, max(step, 1)):
-            yield interruptible(call)(offsets[first : first + step + 1], members)
+            yield self._call(call, offsets[first : first + step + 1], members)
+
+    def _call(self, kernel: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a kernel: in a thread of its own, where a signal would wait for long."""
+        whole = self.network.indices.size < SOON
+        return (kernel if whole else interruptible(kernel))(*arguments)

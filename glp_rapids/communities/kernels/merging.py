@@ -1,18 +1,40 @@
-"""Contraction on CPU cores: the row of a part is gathered from its vertices in a table.
+"""Contraction on CPU cores: the row of a part is listed from its vertices and added up in a table.
 
-Threads take parts in turn. Rows are written where all entries of the vertices would have room, then
-moved together.
+Threads take chunks of parts in turn. The rows of a chunk are written one after the other, from
+where there would be room for all entries of its vertices; then all chunks are moved together.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from glp_rapids.communities.kernels.moving import CHUNK
+from glp_rapids.communities.kernels.moving import CHUNK, ONE, U64, fetch_rows
+from glp_rapids.jit.cache import kept
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, together
 
+TWO = U64(2)
 jit = compiled(error_model="numpy", _nrt=False)
+
+
+@kept(error_model="numpy")
+def sort_by_part(parts, indptr, volume, offsets, members, begins, volumes):
+    """List the vertices of each part in ascending order; add up their entries and their volumes.
+
+    ``offsets`` and ``begins``, of zeros before, then tell where the vertices of each part begin,
+    and where its entries would; ``offsets`` has one more at the end.
+    """
+    number = volumes.size
+    for v in range(parts.size):
+        part = U64(parts[v])
+        offsets[part + TWO] += 1
+        begins[part + ONE] += indptr[v + 1] - indptr[v]
+        volumes[part] += volume[v]
+    for part in range(number):
+        offsets[part + 2] += offsets[part + 1]
+        begins[part + 1] += begins[part]
+    for v in range(parts.size):
+        part = U64(parts[v]) + ONE
+        members[U64(offsets[part])] = v
+        offsets[part] += 1
 
 
 @jit
@@ -20,47 +42,54 @@ def _gather_some(
     thread, threads, offsets, members, level, parts, begins, indices, weights, sizes, totals
 ):
     """Write the rows of a thread's parts; ``totals`` has a zero for each part and thread."""
-    total = totals[thread]
-    weighted = level.weights.size > 0
-    number = offsets.size - 1
+    indptr, neighbours, of_entries, unit, _, _, _ = level
+    total, number = totals[thread], sizes.size
     for chunk in range(thread, (number + CHUNK - 1) // CHUNK, threads):
+        end = begins[U64(chunk * CHUNK)]
         for part in range(chunk * CHUNK, min((chunk + 1) * CHUNK, number)):
-            begin = begins[np.uint64(part)]
-            end = begin
-            weight = level.unit
-            for position in range(offsets[np.uint64(part)], offsets[np.uint64(part + 1)]):
-                v = members[np.uint64(position)]
-                for j in range(level.indptr[np.uint64(v)], level.indptr[np.uint64(v + 1)]):
-                    other = parts[np.uint64(level.indices[np.uint64(j)])]
-                    if other == part:
-                        continue
-                    if weighted:
-                        weight = level.weights[np.uint64(j)]
-                    if weight > 0:
-                        if total[np.uint64(other)] == 0:
-                            indices[np.uint64(end)] = other
-                            end += 1
-                        total[np.uint64(other)] += weight
+            begin, weight = end, unit
+            for position in range(offsets[U64(part)], offsets[U64(part + 1)]):
+                fetch_rows(position, members.size, members, level)
+                v = U64(members[U64(position)])
+                for j in range(indptr[v], indptr[v + ONE]):
+                    other, place = parts[U64(neighbours[U64(j)])], U64(end)
+                    indices[place] = other
+                    outside = other != part
+                    if of_entries.size > 0:
+                        weight = of_entries[U64(j)]
+                        weights[place] = weight
+                        outside &= weight > 0
+                    end += outside
+            listed, end = end, begin
+            for j in range(begin, listed):
+                other = indices[U64(j)]
+                if of_entries.size > 0:
+                    weight = weights[U64(j)]
+                before = total[U64(other)]
+                indices[U64(end)] = other
+                end += before == 0
+                total[U64(other)] = before + weight
             for j in range(begin, end):
-                other = np.uint64(indices[np.uint64(j)])
-                weights[np.uint64(j)] = total[other]
+                other = U64(indices[U64(j)])
+                weights[U64(j)] = total[other]
                 total[other] = 0
-            sizes[np.uint64(part)] = end - begin
+            sizes[U64(part)] = end - begin
 
 
 @jit
 def _close_some(thread, threads, begins, indptr, indices, weights, new_indices, new_weights):
     number = indptr.size - 1
-    for part in range(number * thread // threads, number * (thread + 1) // threads):
-        shift = begins[np.uint64(part)] - indptr[np.uint64(part)]
-        for j in range(indptr[np.uint64(part)], indptr[np.uint64(part + 1)]):
-            new_indices[np.uint64(j)] = indices[np.uint64(j + shift)]
-            new_weights[np.uint64(j)] = weights[np.uint64(j + shift)]
+    for chunk in range(thread, (number + CHUNK - 1) // CHUNK, threads):
+        first, last = U64(chunk * CHUNK), U64(min((chunk + 1) * CHUNK, number))
+        shift = begins[first] - indptr[first]
+        for j in range(indptr[first], indptr[last]):
+            new_indices[U64(j)] = indices[U64(j + shift)]
+            new_weights[U64(j)] = weights[U64(j + shift)]
 
 
 @ParallelKernel
 def gather_rows(team, offsets, members, level, parts, begins, indices, weights, sizes, totals):
-    """Write the row of every part from ``begins`` on, and how long it is."""
+    """Write the rows of every chunk of parts from ``begins`` on, and how long each is."""
     together(team, _gather_some, (
         team.threads, offsets, members, level, parts, begins, indices, weights, sizes, totals,
     ))  # fmt: skip

@@ -3,6 +3,10 @@
 What a vertex gains anywhere is judged by the communities as they stand before its class; labels and
 volumes are then updated by one thread, which is little work, and all threads wake the neighbours
 of those that moved.
+
+Most vertices stay, and most of these are known to without a table: no other community could give
+them more than all that they have outside their own. Gains are compared in float64 first, and
+without rounding where that leaves a doubt.
 """
 
 from __future__ import annotations
@@ -12,13 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels.tally import add, clear, table_of
+from glp_rapids.communities.kernels.tally import add_up, table_of
 from glp_rapids.jit.cpu import compiled
-from glp_rapids.jit.parallel import ParallelKernel, together
+from glp_rapids.jit.parallel import ParallelKernel, Team, together
+from glp_rapids.jit.prefetch import prefetch
 from glp_rapids.jit.target import cpu_target
 
+U64 = np.uint64
+ONE = U64(1)
 CHUNK = 256  # vertices that a thread takes at a time
 NOWHERE = -1
+FAR, NEAR = 16, 8  # how many vertices ahead memory is asked for
 
 gain = cpu_target().compile(rules.gain)
 exceeds = cpu_target().compile(rules.exceeds)
@@ -55,57 +63,120 @@ class Partition(NamedTuple):
 
 
 @inlined
+def bounds_of(weight, constant, volume, others):
+    """Return two numbers of float64 between which ``weight * constant - volume * others`` lies."""
+    for_it, against = np.float64(weight) * constant, np.float64(volume) * others
+    error = UNSURE * (for_it + against)
+    return for_it - against - error, for_it - against + error
+
+
+@jit
+def compared(weight, others, other_weight, other_others, constant, other_constant, volume):
+    """Return 1, 0 or -1: whether one gain of a vertex is greater than another, or as great.
+
+    That of no weight, and no others, is 0.
+    """
+    low, high = bounds_of(weight, constant, volume, others)
+    other_low, other_high = bounds_of(other_weight, other_constant, volume, other_others)
+    if low > other_high or high < other_low:
+        return 1 if low > other_high else -1
+    first, second = gain(weight, constant, volume, others)
+    other_first, other_second = gain(other_weight, other_constant, volume, other_others)
+    if first == other_first and second == other_second:
+        return 0
+    return 1 if exceeds(first, second, other_first, other_second) else -1
+
+
+@inlined
+def _list_others(v, own, level, labels, table):
+    """List labels around a vertex but its own, and weights; return how many, and of both sums."""
+    indptr, indices, weights, unit, _, _, _ = level
+    listed, amounts, _, _, _ = table
+    begin, end = indptr[v], indptr[v + ONE]
+    count, loops = 0, 0
+    if weights.size == 0:
+        for j in range(begin, end):
+            u = U64(indices[U64(j)])
+            label = labels[u]
+            listed[U64(count)] = label
+            count += label != own
+            loops += u == v
+        return count, (end - begin - count - loops) * unit, count * unit
+    to_own, to_others = np.int64(0), np.int64(0)
+    for j in range(begin, end):
+        place = U64(j)
+        u, weight = U64(indices[place]), weights[place]
+        label, place = labels[u], U64(count)
+        listed[place] = label
+        amounts[place] = weight
+        elsewhere = label != own
+        count += elsewhere & (weight > 0)
+        to_others += weight if elsewhere else 0
+        to_own += 0 if elsewhere | (u == v) else weight
+    return count, to_own, to_others
+
+
+@inlined
 def best_of(v, level, partition, seed, table):
     """Return the community where a vertex is best, its own unless another is better."""
-    indptr, indices, weights, unit, volume, words, constant = level
+    _, _, weights, unit, volume, words, constant = level
     labels, sizes, volumes = partition
-    weighted = weights.size > 0
-    place = np.uint64(v)
-    own, mine = np.int64(labels[place]), volume[place]
-    weight = unit
-    count = 0
-    for j in range(indptr[place], indptr[np.uint64(v + 1)]):
-        u = indices[np.uint64(j)]
-        if weighted:
-            weight = weights[np.uint64(j)]
-        if u != v and weight > 0:
-            count = add(np.int64(labels[np.uint64(u)]), weight, count, table)
-    found, found_weights, _, _, _ = table
-    to_own = np.int64(0)
-    for entry in range(count):
-        if found[np.uint64(entry)] == own:
-            to_own = found_weights[np.uint64(entry)]
-    best = own
-    others = volumes[np.uint64(own)] - mine
-    best_high, best_low = gain(to_own, constant, mine, others)
-    for_it, against = np.float64(to_own) * constant, np.float64(mine) * others
-    surely = for_it - against - UNSURE * (for_it + against)
-    for entry in range(count):
-        label = found[np.uint64(entry)]
-        if label == own:
-            continue
-        weight, others = found_weights[np.uint64(entry)], volumes[np.uint64(label)]
-        for_it, against = np.float64(weight) * constant, np.float64(mine) * others
-        error = UNSURE * (for_it + against)
-        if for_it - against + error < surely:
-            continue
-        surely = max(surely, for_it - against - error)
-        high, low = gain(weight, constant, mine, others)
-        if exceeds(high, low, best_high, best_low):
-            best, best_high, best_low = label, high, low
-        elif (
-            best != own
-            and high == best_high
-            and low == best_low
-            and first_of_equals(label, best, seed, words)
-        ):
-            best = label
-    clear(count, table)
-    if best_high < 0 and sizes[place] == 0:
+    listed, _, most, totals, keys = table
+    own, mine = np.int64(labels[v]), volume[v]
+    count, weight, to_others = _list_others(v, own, level, labels, table)
+    best, others = own, volumes[U64(own)] - mine
+    limit, _ = bounds_of(weight, constant, mine, others)
+    if np.float64(to_others) * constant * (1 + UNSURE) > limit:
+        for i in range(count):
+            prefetch(volumes, U64(listed[U64(i)]))
+        found = add_up(count, unit, weights.size > 0, table)
+        for i in range(found):
+            slot = U64(listed[U64(i)])
+            low, high = bounds_of(totals[slot], constant, mine, volumes[U64(keys[slot])])
+            most[U64(i)] = high
+            limit = max(limit, low)
+        for i in range(found):
+            slot = U64(listed[U64(i)])
+            to_it = totals[slot]
+            totals[slot] = 0
+            if most[U64(i)] < limit:
+                continue
+            label = np.int64(keys[slot])
+            there, order = volumes[U64(label)], 0
+            if to_it != weight or there != others:
+                order = compared(to_it, there, weight, others, constant, constant, mine)
+            if order > 0 or (
+                order == 0 and best != own and first_of_equals(label, best, seed, words)
+            ):
+                best, weight, others = label, to_it, there
+    if (
+        limit < 0
+        and sizes[v] == 0
+        and compared(weight, others, 0, 0, constant, constant, mine) < 0
+    ):
         return np.int64(v)  # better alone, under its own name, which nobody bears
-    if best != own and waits(own, best, sizes[np.uint64(own)], sizes[np.uint64(best)]):
+    if best != own and waits(own, best, sizes[U64(own)], sizes[U64(best)]):
         return own
     return best
+
+
+@inlined
+def fetch_rows(position, last, members, level):
+    """Have the rows of vertices that come soon fetched: they are far apart in memory."""
+    indptr, indices, _, _, _, _, _ = level
+    if position + FAR < last:
+        prefetch(indptr, U64(members[U64(position + FAR)]))
+        prefetch(indices, U64(indptr[U64(members[U64(position + NEAR)])]))
+
+
+@inlined
+def fetch_ahead(position, last, members, level, labels):
+    """Have what is read of vertices that come soon fetched."""
+    fetch_rows(position, last, members, level)
+    if position + FAR < last:
+        v = U64(members[U64(position + FAR)])
+        prefetch(level.volume, v)
+        prefetch(labels, v)
 
 
 @jit
@@ -114,47 +185,72 @@ def _evaluate_some(
 ):
     """Find where the active vertices of a thread's chunks go; list those that move."""
     table = table_of(tables, thread)
+    labels, _, _ = partition
     movers, goals = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
         listed = low
         for position in range(low, min(low + CHUNK, last)):
-            v = members[np.uint64(position)]
-            if active[np.uint64(v)] == 0:
+            fetch_ahead(position, last, members, level, labels)
+            v = U64(members[U64(position)])
+            if active[v] == 0:
                 continue
-            active[np.uint64(v)] = 0
+            active[v] = 0
             best = best_of(v, level, partition, seed, table)
-            if best != partition.labels[np.uint64(v)]:
-                movers[np.uint64(listed)] = v
-                goals[np.uint64(listed)] = best
+            if best != labels[v]:
+                movers[U64(listed)] = v
+                goals[U64(listed)] = best
                 listed += 1
-        counts[np.uint64(chunk)] = listed - low
+        counts[U64(chunk)] = listed - low
 
 
 @jit
 def _wake_some(thread, threads, first, last, level, labels, active, targets, counts):
     """Mark the neighbours of the vertices that moved, but for those they moved to."""
+    indptr, indices, _, _, _, _, _ = level
     movers, goals = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
-        for position in range(low, low + counts[np.uint64(chunk)]):
-            v, goal = movers[np.uint64(position)], goals[np.uint64(position)]
-            for j in range(level.indptr[np.uint64(v)], level.indptr[np.uint64(v + 1)]):
-                u = np.uint64(level.indices[np.uint64(j)])
+        for position in range(low, low + counts[U64(chunk)]):
+            v, goal = U64(movers[U64(position)]), goals[U64(position)]
+            for j in range(indptr[v], indptr[v + ONE]):
+                u = U64(indices[U64(j)])
                 if labels[u] != goal:
                     active[u] = 1
 
 
+@inlined
+def crew(team, entries, enough):
+    """Return the team that goes through so many entries: one thread, if there are not enough."""
+    return Team(team.threads, team.parallel_for if entries >= enough else 0)
+
+
+@jit
+def share_but(values, value):
+    """Return the share of values that are not a certain one."""
+    count = 0
+    for i in range(values.size):
+        count += values[i] != value
+    return count / values.size
+
+
 @ParallelKernel
-def sweep(team, class_offsets, members, level, partition, seed, active, targets, counts, tables):
-    """Update some classes one after the other; return how many vertices moved."""
+def sweep(
+    team, class_offsets, members, level, partition, seed, active, targets, counts, tables, enough
+):  # fmt: skip
+    """Update some classes one after the other; return how many vertices moved.
+
+    ``enough``: entries that several threads go through sooner than one.
+    """
     threads = team.threads
     labels, sizes, volumes = partition
     movers, goals = targets
     moved = 0
+    degree = level.indices.size // labels.size + 1
+    share = share_but(active, 0)
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
-        together(team, _evaluate_some, (
+        together(crew(team, share * (last - first) * degree, enough), _evaluate_some, (
             threads, first, last, members, level, partition, seed, active, targets, counts, tables,
         ))  # fmt: skip
         before = moved
@@ -170,7 +266,7 @@ def sweep(team, class_offsets, members, level, partition, seed, active, targets,
                 volumes[own] -= level.volume[v]
                 volumes[goal] += level.volume[v]
         if moved > before:
-            together(team, _wake_some, (
+            together(crew(team, (moved - before) * degree, enough), _wake_some, (
                 threads, first, last, level, labels, active, targets, counts,
             ))  # fmt: skip
     return moved

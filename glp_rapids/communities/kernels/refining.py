@@ -12,10 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels.moving import CHUNK, NOWHERE, exceeds, gain, inlined
-from glp_rapids.communities.kernels.tally import add, clear, table_of
+from glp_rapids.communities.kernels.moving import (
+    CHUNK,
+    NOWHERE,
+    ONE,
+    U64,
+    bounds_of,
+    compared,
+    crew,
+    fetch_ahead,
+    inlined,
+    share_but,
+)
+from glp_rapids.communities.kernels.tally import add_up, table_of
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, together
+from glp_rapids.jit.prefetch import prefetch
 from glp_rapids.jit.target import cpu_target
 
 draw = cpu_target().compile(rules.draw)
@@ -40,17 +52,17 @@ class Parts(NamedTuple):
 @jit
 def _weights_inside_some(thread, threads, level, communities, outward):
     """Add up the weights from each vertex to others of its community."""
-    weighted = level.weights.size > 0
-    vertices = level.indptr.size - 1
+    indptr, indices, weights, unit, _, _, _ = level
+    vertices = outward.size
     for v in range(vertices * thread // threads, vertices * (thread + 1) // threads):
-        own, total, weight = communities[np.uint64(v)], np.int64(0), level.unit
-        for j in range(level.indptr[np.uint64(v)], level.indptr[np.uint64(v + 1)]):
-            u = level.indices[np.uint64(j)]
-            if weighted:
-                weight = level.weights[np.uint64(j)]
-            if u != v and communities[np.uint64(u)] == own:
-                total += weight
-        outward[np.uint64(v)] = total
+        place, total, weight = U64(v), np.int64(0), unit
+        own = communities[place]
+        for j in range(indptr[place], indptr[place + ONE]):
+            u = U64(indices[U64(j)])
+            if weights.size > 0:
+                weight = weights[U64(j)]
+            total += weight if (u != place) & (communities[u] == own) else 0
+        outward[place] = total
 
 
 @ParallelKernel
@@ -60,49 +72,78 @@ def weights_inside(team, level, communities, outward):
 
 
 @inlined
+def _list_parts(v, level, communities, parts, table):
+    """List the parts around a vertex that it may join, and weights; return how many."""
+    indptr, indices, weights, _, _, _, _ = level
+    labels, turns, _, _ = parts
+    listed, amounts, _, _, _ = table
+    own, turn, count = communities[v], turns[v], 0
+    for j in range(indptr[v], indptr[v + ONE]):
+        u, place = U64(indices[U64(j)]), U64(count)
+        listed[place] = labels[u]
+        joins = (communities[u] == own) & (turns[u] != turn)  # v itself has its own turn
+        if weights.size > 0:
+            weight = weights[U64(j)]
+            amounts[place] = weight
+            joins &= weight > 0
+        count += joins
+    return count
+
+
+@inlined
 def _part_for(v, level, partition, parts, seed, table):
     """Return the part that a lone vertex joins, or NOWHERE."""
-    indptr, indices, weights, unit, volume, words, constant = level
+    _, _, weights, unit, volume, words, constant = level
     communities, _, volumes = partition
-    labels, turns, part_volumes, outward = parts
-    turn = turns[np.uint64(v)]
-    weighted = weights.size > 0
-    place = np.uint64(v)
-    own, mine = communities[place], volume[place]
-    whole = volumes[np.uint64(own)]
-    high, _ = gain(outward[place], constant, mine, whole - mine)
-    if high < 0:
-        return np.int64(NOWHERE)
-    weight = unit
-    count = 0
-    for j in range(indptr[place], indptr[np.uint64(v + 1)]):
-        u = np.uint64(indices[np.uint64(j)])
-        if communities[u] != own or turns[u] == turn:  # among the latter is v itself
+    _, _, part_volumes, outward = parts
+    listed, _, bounds, totals, keys = table
+    mine, whole = volume[v], volumes[U64(communities[v])]
+    best = np.int64(NOWHERE)
+    if compared(outward[v], whole - mine, 0, 0, constant, constant, mine) < 0:
+        return best
+    count = _list_parts(v, level, communities, parts, table)
+    if count == 0:
+        return best
+    for i in range(count):
+        label = U64(listed[U64(i)])
+        prefetch(words, label)
+        prefetch(part_volumes, label)
+    found = add_up(count, unit, weights.size > 0, table)
+    favourite, limit = 0, -np.inf
+    for i in range(found):
+        slot = U64(listed[U64(i)])
+        label = U64(keys[slot])
+        lowered = noisy(constant, draw(words[v], words[label], seed))
+        low, high = bounds_of(totals[slot], lowered, mine, part_volumes[label])
+        bounds[U64(i)] = high
+        favourite, limit = i if low > limit else favourite, max(low, limit)
+    best_weight = best_others = best_constant = np.int64(0)
+    best_drawn, limit = U64(0), -np.inf
+    # the favourite comes first, so that few of the others need a second look
+    for turn in range(-1, found):
+        i = favourite if turn < 0 else turn
+        slot = U64(listed[U64(i)])
+        weight, label = totals[slot], np.int64(keys[slot])
+        if turn >= 0:
+            totals[slot] = 0
+            if turn == favourite or bounds[U64(i)] < limit:
+                continue
+        others, drawn = part_volumes[U64(label)], draw(words[v], words[U64(label)], seed)
+        lowered = noisy(constant, drawn)
+        if best >= 0:
+            order = compared(
+                weight, others, best_weight, best_others, lowered, best_constant, mine
+            )
+            if order < 0 or (
+                order == 0 and (drawn > best_drawn or (drawn == best_drawn and label > best))
+            ):
+                continue
+        # what is taken off makes no gain of a loss
+        if compared(weight, others, 0, 0, constant, constant, mine) <= 0:
             continue
-        if weighted:
-            weight = weights[np.uint64(j)]
-        if weight > 0:
-            count = add(np.int64(labels[u]), weight, count, table)
-    found, found_weights, _, _, _ = table
-    best, best_high = np.int64(NOWHERE), np.int64(0)
-    best_low = best_drawn = np.uint64(0)
-    for entry in range(count):
-        label, weight = found[np.uint64(entry)], found_weights[np.uint64(entry)]
-        others = part_volumes[np.uint64(label)]
-        drawn = draw(words[place], words[np.uint64(label)], seed)
-        high, low = gain(weight, noisy(constant, drawn), mine, others)
-        if best >= 0 and not exceeds(high, low, best_high, best_low):
-            same = high == best_high and low == best_low
-            if not same or drawn > best_drawn or (drawn == best_drawn and label > best):
-                continue
-        if not exceeds(high, low, np.int64(0), np.uint64(0)):  # else the true gain is no less
-            true_high, true_low = gain(weight, constant, mine, others)
-            if not exceeds(true_high, true_low, np.int64(0), np.uint64(0)):
-                continue
-        outward_high, _ = gain(outward[np.uint64(label)], constant, others, whole - others)
-        if outward_high >= 0:
-            best, best_high, best_low, best_drawn = label, high, low, drawn
-    clear(count, table)
+        if compared(outward[U64(label)], whole - others, 0, 0, constant, constant, others) >= 0:
+            best, best_weight, best_others, best_constant = label, weight, others, lowered
+            best_drawn, (limit, _) = drawn, bounds_of(weight, lowered, mine, others)
     return best
 
 
@@ -111,20 +152,23 @@ def _evaluate_some(
     thread, threads, first, last, members, level, partition, parts, seed, targets, counts, tables
 ):  # fmt: skip
     table = table_of(tables, thread)
+    communities, _, _ = partition
+    turns = parts.turns
     movers, goals, _ = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
         listed = low
         for position in range(low, min(low + CHUNK, last)):
-            v = members[np.uint64(position)]
-            if parts.turns[np.uint64(v)] == JOINED:
+            fetch_ahead(position, last, members, level, communities)
+            v = U64(members[U64(position)])
+            if turns[v] == JOINED:
                 continue
             goal = _part_for(v, level, partition, parts, seed, table)
             if goal >= 0:
-                movers[np.uint64(listed)] = v
-                goals[np.uint64(listed)] = goal
+                movers[U64(listed)] = v
+                goals[U64(listed)] = goal
                 listed += 1
-        counts[np.uint64(chunk)] = listed - low
+        counts[U64(chunk)] = listed - low
 
 
 @jit
@@ -132,41 +176,43 @@ def _outward_of_some(
     thread, threads, first, last, level, communities, labels, joined, targets, counts
 ):
     """Find by how much each vertex that joined a part changes the weight from it to the rest."""
+    indptr, indices, weights, unit, _, _, _ = level
     movers, goals, changes = targets
-    weighted = level.weights.size > 0
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
-        for position in range(low, low + counts[np.uint64(chunk)]):
-            v, goal = movers[np.uint64(position)], goals[np.uint64(position)]
-            change, weight = np.int64(0), level.unit
-            for j in range(level.indptr[np.uint64(v)], level.indptr[np.uint64(v + 1)]):
-                u = np.uint64(level.indices[np.uint64(j)])
-                if u == np.uint64(v) or communities[u] != communities[np.uint64(v)]:
-                    continue
-                if weighted:
-                    weight = level.weights[np.uint64(j)]
-                if labels[u] != goal:
-                    change += weight
-                elif joined[u] == 0:
-                    change -= weight  # of two that join together neither was counted before
-            changes[np.uint64(position)] = change
+        for position in range(low, low + counts[U64(chunk)]):
+            v, goal = U64(movers[U64(position)]), goals[U64(position)]
+            own, change, weight = communities[v], np.int64(0), unit
+            for j in range(indptr[v], indptr[v + ONE]):
+                u = U64(indices[U64(j)])
+                if weights.size > 0:
+                    weight = weights[U64(j)]
+                inside, there = (communities[u] == own) & (u != v), labels[u] == goal
+                change += 0 if there | (not inside) else weight
+                # of two that join together neither was counted before
+                change -= weight if inside & there & (joined[u] == 0) else 0
+            changes[U64(position)] = change
 
 
 @ParallelKernel
 def sweep(
-    team, class_offsets, members, level, partition, parts, seed, joined, targets, counts, tables
+    team, class_offsets, members, level, partition, parts, seed, joined, targets, counts, tables,
+    enough,
 ):  # fmt: skip
     """Let lone vertices of some classes join parts, class after class; return how many did."""
     threads = team.threads
     labels, turns, volumes, outward = parts
     movers, goals, changes = targets
     moved = 0
+    degree = level.indices.size // labels.size + 1
+    share = share_but(turns, JOINED)
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
-        together(team, _evaluate_some, (
+        together(crew(team, share * (last - first) * degree, enough), _evaluate_some, (
             threads, first, last, members, level, partition, parts, seed, targets, counts, tables,
         ))  # fmt: skip
         chunks = (last - first + CHUNK - 1) // CHUNK
+        before = moved
         for chunk in range(chunks):
             low = first + chunk * CHUNK
             moved += counts[chunk]
@@ -179,7 +225,7 @@ def sweep(
                 volumes[own] -= level.volume[v]
                 volumes[goal] += level.volume[v]
                 outward[own] = 0
-        together(team, _outward_of_some, (
+        together(crew(team, (moved - before) * degree, enough), _outward_of_some, (
             threads, first, last, level, partition.labels, labels, joined, targets, counts,
         ))  # fmt: skip
         for chunk in range(chunks):
