@@ -25,6 +25,7 @@ from glp_rapids import (
 )
 from glp_rapids.jit.interrupts import Stopped, stopped_by
 from glp_rapids.traversal.engines import cpu, largest
+from glp_rapids.traversal.kernels import cpu_sssp
 
 DIRECTIONS = ("out", "in", "both")
 WITH_VERTICES = [name for name in GRAPHS if name != "empty"]
@@ -212,9 +213,24 @@ def test_the_step_is_one_of_most_weights():
     weights = np.full(1000, 512, np.int64)
     weights[::10], weights[5] = 0, 1 << 50
     graph = as_graph((np.arange(1000), np.arange(1, 1001), weights), device="cpu", directed=True)
-    assert cpu.CpuEngine(graph, "out")._unit() == 512 * cpu.STEP / 128
+    pace = cpu.CpuEngine(graph, "out")._pace
+    assert pace == (512 * cpu.STEP, 512 * cpu.STEP / cpu.FINEST, False, True)
     nothing = as_graph((i, j, np.zeros(i.size)), device="cpu")
-    assert cpu.CpuEngine(nothing, "out")._unit() == np.finfo(np.float64).tiny
+    assert cpu.CpuEngine(nothing, "out")._pace.step == np.finfo(np.float64).tiny
+
+
+@pytest.mark.parametrize("options", [{}, {"cutoff": 1 << 32}, {"targets": [3]}])
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_sums_up_to_half_a_word_and_beyond(beyond, options):
+    most = cpu_sssp.MOST // 6
+    graph = as_graph(
+        ([0, 1, 2, 5], [1, 2, 3, 6], [most + beyond, most, 0, 1]), device="cpu", directed=True
+    )
+    assert cpu.CpuEngine(graph, "out")._pace.words == (not beyond)
+    found = sssp(graph, 0, **options)
+    sums, none = [0, most + beyond, *[2 * most + beyond] * 2], largest(np.dtype(np.int64))
+    assert found["distance"].tolist() == [*sums, none, none]
+    assert found["predecessor"].tolist() == [-1, 0, 1, 2, -1, -1]
 
 
 def certificate(graph, starts, found):
