@@ -24,7 +24,7 @@ from glp_rapids import (
     weakly_connected_components,
 )
 from glp_rapids.jit.interrupts import Stopped, stopped_by
-from glp_rapids.traversal.engines import cpu, largest
+from glp_rapids.traversal.engines import cpu, cpu_pace, largest
 from glp_rapids.traversal.kernels import cpu_sssp
 
 DIRECTIONS = ("out", "in", "both")
@@ -180,7 +180,7 @@ def test_the_step_of_the_limit_does_not_show(name, dtype, step, monkeypatch):
     graph = as_graph(
         frame, weight="weight", directed=name == "directed", multigraph="min", device="cpu"
     )
-    monkeypatch.setattr(cpu, "STEP", step)
+    monkeypatch.setattr(cpu_pace, "STEP", step)
     found = sssp(graph, 3)
     start = int(graph.vertex_index([3])[0])
     if dtype != np.float32:
@@ -197,7 +197,7 @@ def test_the_step_of_the_limit_does_not_show(name, dtype, step, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_weights_from_one_to_two_to_the_hundred_and_ten(dtype):
-    leaves = np.arange(3 * cpu.SAMPLE)
+    leaves = np.arange(3 * cpu_pace.SAMPLE)
     weights = np.where(leaves % 3, 2.0 ** (leaves / leaves.size * 110), 1.0).astype(dtype)
     star = pd.DataFrame({"src": 0, "dst": leaves + 1, "w": weights})
     found = sssp(star, 0, weight="w", directed=True)
@@ -214,7 +214,7 @@ def test_the_step_is_one_of_most_weights():
     weights[::10], weights[5] = 0, 1 << 50
     graph = as_graph((np.arange(1000), np.arange(1, 1001), weights), device="cpu", directed=True)
     pace = cpu.CpuEngine(graph, "out")._pace
-    assert pace == (512 * cpu.STEP, 512 * cpu.STEP / cpu.FINEST, False, True)
+    assert pace == (512 * cpu_pace.STEP, 512 * cpu_pace.STEP / cpu_pace.FINEST, False, True)
     nothing = as_graph((i, j, np.zeros(i.size)), device="cpu")
     assert cpu.CpuEngine(nothing, "out")._pace.step == np.finfo(np.float64).tiny
 

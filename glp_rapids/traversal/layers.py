@@ -144,7 +144,7 @@ class LayeredEdges:
 
     def __init__(self, search: Search, direction: Direction, starts: Any, found: Found) -> None:
         self._search, self._starts, self._found = search, starts, found
-        self._rows = search.graph.rows(direction)
+        self._direction: Direction = direction
         self._lists = lists_of(search, found)
         if search.streams is not None:  # what is beside the lists lies where they are
             self._found = Found(to_host(found.distance), to_host(found.predecessor), found.rounds)
@@ -238,7 +238,7 @@ class LayeredEdges:
         if self._lists.weights is None:
             raise ValueError("the graph has no weights; distances in edges are those of bfs()")
         cutoff = cutoff_of(cutoff, self._lists.weights.dtype)
-        refuse_long_paths(self._rows)
+        refuse_long_paths(search.graph, self._direction)
         done = search.engine.relax(self._lists, self._starts, cutoff)
         found = Found(done.distance, None, done.sweeps)
         copied = "bytes_over_bus" if search.folder is None else "bytes_read"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible, parts_
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.outofcore import in_files
 from glp_rapids.traversal.engines import OPPOSITE, Found, Lists, Relaxed, largest
+from glp_rapids.traversal.engines.cpu_pace import Pace, pace_of
 from glp_rapids.traversal.engines.cpu_strips import relax_in_strips
 from glp_rapids.traversal.kernels import (
     cpu_bfs,
@@ -29,26 +30,9 @@ if TYPE_CHECKING:
 
 PULL = 15, 16  # see `cpu_bfs.top_down`; by measurement on Kronecker graphs and road networks
 PARALLEL_FROM = 1 << 16  # vertices
-# Median weights by the mean degree: how far the limit of near vertices goes up at first. Around
-# it times change little: on a road grid from 2 to 16, on a Kronecker graph from 1 to 5.
-STEP = 4.0
-FINEST = 128  # of the first step, the least, unless that of integers is one already
 NOBODY = -1
-SAMPLE = 1 << 12  # weights
 AT_ONCE = 64  # searches, a bit each
 TRIAL = 64, 4  # see `cpu_together.search_together`
-
-
-class Pace(NamedTuple):
-    """How far the limit of near vertices goes up, and how vertices are kept while it does.
-
-    ``words``: distance and predecessor in one; ``plateaus``: edges may add nothing to a distance.
-    """
-
-    step: int | float
-    least_step: int | float
-    words: bool
-    plateaus: bool
 
 
 class CpuEngine:
@@ -105,7 +89,9 @@ class CpuEngine:
 
     def _search(self, label: np.ndarray, queue: np.ndarray, search: np.ndarray, depth: int) -> int:
         reverse = self._reverse()
-        pull = np.array(PULL if reverse is not None else (0, 0), np.int64)
+        pull = np.zeros(3, np.int64)
+        if reverse is not None:
+            pull[:] = *PULL, label.size // max(PULL[1] * self._longest, 1)
         bitmaps = None
         while True:
             call(cpu_bfs.top_down, self._indptr, self._indices, label, queue, search, depth, pull)
@@ -335,22 +321,13 @@ class CpuEngine:
         return total
 
     @cached_property
+    def _longest(self) -> int:
+        """How many entries the longest row has."""
+        return self._graph.rows(self._direction).largest_degree()
+
+    @cached_property
     def _pace(self) -> Pace:
-        """Choose how far the limit goes up, and in which form vertices are kept."""
-        weights, vertices = self._weights, self._indptr.size - 1
-        sample = weights[:: max(1, weights.size // SAMPLE)]
-        positive = sample[sample > 0].astype(np.float64)
-        # no mean: one weight that is far above all others would make the step reach everything
-        median = float(np.median(positive)) if positive.size else 0.0
-        rows = np.count_nonzero(self._indptr[1:] != self._indptr[:-1])
-        step = median * STEP * rows / max(weights.size, 1)
-        if weights.dtype.kind == "f":
-            least = float(np.finfo(weights.dtype).tiny)
-            return Pace(max(step, least), max(step / FINEST, least), False, True)
-        most = self._graph.rows(self._direction).largest_weight() * max(vertices, 1)
-        words = most <= cpu_sssp.MOST and self._index_dtype.itemsize == 4
-        plateaus = bool(weights.size) and int(weights.min()) == 0
-        return Pace(max(int(step), 1), max(int(step / FINEST), 1), words, plateaus)
+        return pace_of(self._graph.rows(self._direction))
 
 
 def _dependencies(graph: tuple, raised: np.ndarray, source: int, room: tuple) -> int:

@@ -169,6 +169,8 @@ def near_far(
         lowest = cutoff
         for i in range(waiting):
             v = U64(far[U64(i)])
+            if i + 2 * LATER < waiting:
+                prefetch(distance, U64(far[U64(i + 2 * LATER)]))
             here = distance[v]
             if here <= before:
                 place[v] = 0  # it has been near in the meantime
