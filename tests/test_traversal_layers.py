@@ -26,7 +26,7 @@ from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.traversal import search
 from glp_rapids.traversal.engines.cpu_strips import OF_RELAXING
 from glp_rapids.traversal.kernels import cpu_layers
-from glp_rapids.traversal.limits import BYTES_A_VERTEX
+from glp_rapids.traversal.limits import OF_FILES
 
 WITH_VERTICES = [name for name in GRAPHS if name != "empty"]
 
@@ -130,7 +130,7 @@ def test_layers_in_files_are_those_in_memory(tmp_path):
     graph = mapped(as_graph(**given, device="cpu"), tmp_path)
     rows = graph.rows("out")
     entry = 4 + weights.itemsize
-    limit = 3000 * BYTES_A_VERTEX + SLOTS * rows.largest_degree() * entry
+    limit = 3000 * OF_FILES + SLOTS * rows.largest_degree() * entry
     files = sorted(tmp_path.iterdir())
     here = layered_edges(graph, 5)
     for traced in (False, True):  # first all code is loaded
@@ -160,7 +160,7 @@ def test_files_for_layers_need_a_folder_with_room(tmp_path, monkeypatch):
     graph = as_graph(**edges(random_pairs(500, 9000, 3)), device="cpu")
     lists = graph.indices.nbytes
     vertices, longest = graph.number_of_vertices, graph.rows().largest_degree()
-    limit = vertices * BYTES_A_VERTEX + lists + SLOTS * longest * 4
+    limit = vertices * OF_FILES + lists + SLOTS * longest * 4
     with pytest.raises(LackOfMemory, match="pass folder= to layered_edges"):
         layered_edges(graph, 0, memory_limit=limit)
     with pytest.raises(ValueError, match="folder must be a folder that there is, not '/"):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from glp_rapids.traversal.engines import Engine
 
 BYTES_A_VERTEX = 72  # that a search takes beside neighbour lists, offsets and result included
+OF_FILES = 48  # the same on a CPU where layers are in files; measured: 25 to 34 to make them
 
 
 class Place(NamedTuple):
@@ -83,6 +84,7 @@ def place_within(
             return Place(made, engine, "gpu", limit)
     mend = ", or pass graph.to('cpu')" if stays else ""
     if device == "cpu" and "rows_in_order" in methods:
+        beside = made.number_of_vertices * OF_FILES
         # a row is read as a whole, one ahead of the other
         longest = SLOTS * rows.largest_degree() * sum(part.dtype.itemsize for part in parts)
         lists, mend = own + longest, ", or pass folder= to layered_edges, for files"
