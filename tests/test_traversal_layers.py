@@ -96,6 +96,16 @@ def check(given, direction, starts):
     for a, b, _, way, _ in expected:
         paths[b] += paths[a] if way == "forward" else 0
     assert layers.path_counts()["paths"].tolist() == paths
+    shares = [0.0] * len(level)
+    for a in reversed(dict.fromkeys(u)):
+        ahead = (b for c, b, _, way, _ in expected if c == a and way == "forward")
+        for b in ahead:
+            shares[a] += paths[a] / paths[b] * (1.0 + shares[b])
+    shares = [0.0 if w in starts else share for w, share in enumerate(shares)]
+    assert layers.dependencies()["dependency"].tolist() == shares
+    if len(starts) == 1:
+        engine = layers._search.engine
+        assert engine.dependencies(layers._starts, False).tolist() == shares
 
 
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
@@ -146,6 +156,7 @@ def test_layers_in_files_are_those_in_memory(tmp_path):
     assert_frame_equal(found, here.sssp())
     assert_frame_equal(found, sssp(graph, 5, return_predecessors=False))
     assert_frame_equal(paths, here.path_counts())
+    assert_frame_equal(there.dependencies(), here.dependencies())
     assert_frame_equal(there.edges(), here.edges())
     report = found.attrs["glp"]
     assert 0 < report["layers_streamed"] < there.number_of_layers
@@ -206,6 +217,15 @@ def test_with_both_directions_a_pair_of_edges_is_two_ways():
     assert layers.edges()["dst"].tolist() == [1, 1, 0, 0, 2, 1]
 
 
+def test_more_paths_than_a_float_counts_have_no_shares():
+    rungs = np.arange(1100)  # each doubles the paths
+    pairs = [(3 * r + a, 3 * r + b) for r in rungs for a, b in ((0, 1), (0, 2), (1, 3), (2, 3))]
+    layers = layered_edges(edges(pairs)["graph"], 0)
+    assert np.isinf(layers.path_counts()["paths"].iloc[-1])
+    with pytest.raises(ValueError, match="more than 1e308 shortest paths"):
+        layers.dependencies()
+
+
 def test_seconds_are_those_of_each_call(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(search, "time", SimpleNamespace(perf_counter=lambda: now[0]))
@@ -230,6 +250,7 @@ def test_what_layers_cannot_do_is_refused():
 WORK = {
     "relax_all": lambda layers: layers.sssp(),
     "count_paths": lambda layers: layers.path_counts(),
+    "sum_dependencies": lambda layers: layers.dependencies(),
 }
 
 

@@ -17,9 +17,9 @@ import pandas as pd
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import array_module, to_host
-from glp_rapids.frames.kinds import to_frame
+from glp_rapids.frames.kinds import set_attributes, to_frame
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.traversal.engines import Found
+from glp_rapids.traversal.engines import TOO_MANY_PATHS, Found
 from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of, lists_of
 from glp_rapids.traversal.sssp import refuse_long_paths
 
@@ -218,6 +218,35 @@ class LayeredEdges:
         search = self._search
         paths = search.engine.count_paths(self._lists, self._starts, self._found.distance)
         return search.graph.frame({"paths": paths})
+
+    def dependencies(self) -> Frame:
+        """Add up what shares of the shortest paths, in edges, lead through every vertex.
+
+        Returns
+        -------
+        frame
+            ``vertex, dependency``, float64: of the paths from the start to each other vertex the
+            share that passes through this one on its way, added up over all ends; 0 at the start.
+            That is the start's part of `betweenness_centrality`, to the bit. With several starts,
+            paths from all that are nearest. Edges are read once, from the last layer to the first,
+            after once for the path counts. Layers of a graph on a GPU are copied to the host for
+            that; ``.attrs["glp"]["device"]`` says "cpu".
+
+        Raises
+        ------
+        ValueError
+            If there are more than 1e308 shortest paths between two vertices.
+        """
+        from glp_rapids.traversal.engines.cpu_strips import dependencies  # imports Numba
+
+        search, level = self._search.again(), self._found.distance
+        paths = search.engine.count_paths(self._lists, self._starts, level)
+        if not bool(array_module(paths).isfinite(paths).all()):
+            raise ValueError(TOO_MANY_PATHS)
+        values = dependencies(self._lists, self._starts, level, paths)
+        del paths
+        frame = search.graph.frame({"dependency": values})
+        return set_attributes(frame, search.facts() | {"device": "cpu"})
 
     def sssp(self, *, cutoff: float | None = None, unreachable: Unreachable = "max") -> Frame:
         """Find lengths of shortest paths by relaxing layer after layer until nothing changes.

@@ -13,7 +13,14 @@ from glp_rapids.common.segments import segment_offsets
 from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible, parts_of_rows
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.outofcore import in_files
-from glp_rapids.traversal.engines import OPPOSITE, Found, Lists, Relaxed, largest
+from glp_rapids.traversal.engines import (
+    OPPOSITE,
+    TOO_MANY_PATHS,
+    Found,
+    Lists,
+    Relaxed,
+    largest,
+)
 from glp_rapids.traversal.engines.cpu_pace import Pace, pace_of
 from glp_rapids.traversal.engines.cpu_strips import relax_in_strips
 from glp_rapids.traversal.kernels import (
@@ -311,10 +318,7 @@ class CpuEngine:
                 for source, size, room in zip(batch, sizes, rooms, strict=False):
                     _, queue, _, dependency = room
                     if size < 0:
-                        raise ValueError(
-                            "graph: there are more than 1e308 shortest paths between two "
-                            "vertices, which float64 cannot count; take a part of the graph"
-                        )
+                        raise ValueError(TOO_MANY_PATHS)
                     reached = queue[1:size]
                     total[reached] += dependency[reached] + endpoints
                     total[source] += endpoints * (size - 1)

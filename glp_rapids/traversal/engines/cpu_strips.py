@@ -1,10 +1,16 @@
-"""Layers in files that a CPU works on: read strip by strip, each edge once a pass."""
+"""What a CPU does with layers beside its engine: relaxations strip by strip, dependencies.
+
+Layers in files are read strip by strip, each edge once a pass.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from glp_rapids.jit.interrupts import call
+from glp_rapids.device import to_host
+from glp_rapids.jit.interrupts import call, interruptible
 from glp_rapids.traversal.engines import Lists, Relaxed
 from glp_rapids.traversal.engines.strips import Strips
 from glp_rapids.traversal.kernels import cpu_layers
@@ -38,3 +44,15 @@ def relax_in_strips(
                     strips.indices, strips.weights, waits, distance, cutoff,
                 )  # fmt: skip
         return Relaxed(distance, sweeps, strips.moved, strips.layers_streamed)
+
+
+@interruptible
+def dependencies(lists: Lists, starts: Any, level: Any, paths: Any) -> np.ndarray:
+    """Add up Brandes's dependencies of the starts on every other vertex, on the host."""
+    order, offsets, indices, level, paths, starts = map(
+        to_host, (lists.order, lists.offsets, lists.indices, level, paths, starts)
+    )
+    sums = np.zeros(level.size)
+    call(cpu_layers.sum_dependencies, order, offsets, indices, level, paths, sums)
+    sums[starts] = 0.0
+    return sums

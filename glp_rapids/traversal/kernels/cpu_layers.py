@@ -78,3 +78,21 @@ def count_paths(order, offsets, indices, level, paths, stop):
             v = U64(indices[U64(p)])
             if level[v] == level[u] + 1:
                 paths[v] += paths[u]
+
+
+@jit
+def sum_dependencies(order, offsets, indices, level, paths, dependency, stop):
+    """Add up what shares of shortest paths lead through a vertex, from the last layer back.
+
+    Sums go over rows in their order. See Brandes in `cpu_brandes`.
+    """
+    for row in range(order.size - 1, -1, -1):
+        if stop[0] != 0:
+            return
+        u = U64(order[row])
+        total = 0.0
+        for p in range(offsets[row], offsets[row + 1]):
+            v = U64(indices[U64(p)])
+            if level[v] == level[u] + 1:
+                total += paths[u] / paths[v] * (1.0 + dependency[v])
+        dependency[u] = total
