@@ -442,11 +442,14 @@ def test_traversal_is_measured_beside_scipy_and_networkit():
 
 
 def test_layers_are_measured_beside_near_far(device):
-    options = ["--graphs", "road-20", "--repeats", "1", "--device", device]
-    (_, [row]), *limited = tables_of("layers", *options).items()
+    options = ["--graphs", "road-20", "kron-10-64", "--repeats", "1", "--device", device]
+    (_, (row, _)), (_, (small, dense)) = tables_of("layers", *options).items()
     assert row["equal"]
     assert row["layers"] > row["passes"] > 0
-    assert len(limited) == (device == "gpu")
+    assert small["way"] in ("refused", "streamed")
+    assert dense["way"] == "streamed"
+    assert dense["equal"]
+    assert dense["copied MB"] > 0
 
 
 @pytest.mark.parametrize("flags", [[], ["--strings", "--ids"]])

@@ -24,7 +24,8 @@ from glp_rapids import (
     weakly_connected_components,
 )
 from glp_rapids.jit.interrupts import Stopped, stopped_by
-from glp_rapids.traversal.engines import cpu, largest
+from glp_rapids.traversal.engines import cpu, cpu_pace, largest
+from glp_rapids.traversal.kernels import cpu_sssp
 
 DIRECTIONS = ("out", "in", "both")
 WITH_VERTICES = [name for name in GRAPHS if name != "empty"]
@@ -179,7 +180,7 @@ def test_the_step_of_the_limit_does_not_show(name, dtype, step, monkeypatch):
     graph = as_graph(
         frame, weight="weight", directed=name == "directed", multigraph="min", device="cpu"
     )
-    monkeypatch.setattr(cpu, "STEP", step)
+    monkeypatch.setattr(cpu_pace, "STEP", step)
     found = sssp(graph, 3)
     start = int(graph.vertex_index([3])[0])
     if dtype != np.float32:
@@ -196,7 +197,7 @@ def test_the_step_of_the_limit_does_not_show(name, dtype, step, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_weights_from_one_to_two_to_the_hundred_and_ten(dtype):
-    leaves = np.arange(3 * cpu.SAMPLE)
+    leaves = np.arange(3 * cpu_pace.SAMPLE)
     weights = np.where(leaves % 3, 2.0 ** (leaves / leaves.size * 110), 1.0).astype(dtype)
     star = pd.DataFrame({"src": 0, "dst": leaves + 1, "w": weights})
     found = sssp(star, 0, weight="w", directed=True)
@@ -212,9 +213,24 @@ def test_the_step_is_one_of_most_weights():
     weights = np.full(1000, 512, np.int64)
     weights[::10], weights[5] = 0, 1 << 50
     graph = as_graph((np.arange(1000), np.arange(1, 1001), weights), device="cpu", directed=True)
-    assert cpu.CpuEngine(graph, "out")._unit() == 512 * cpu.STEP / 128
+    pace = cpu.CpuEngine(graph, "out")._pace
+    assert pace == (512 * cpu_pace.STEP, 512 * cpu_pace.STEP / cpu_pace.FINEST, False, True)
     nothing = as_graph((i, j, np.zeros(i.size)), device="cpu")
-    assert cpu.CpuEngine(nothing, "out")._unit() == np.finfo(np.float64).tiny
+    assert cpu.CpuEngine(nothing, "out")._pace.step == np.finfo(np.float64).tiny
+
+
+@pytest.mark.parametrize("options", [{}, {"cutoff": 1 << 32}, {"targets": [3]}])
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_sums_up_to_half_a_word_and_beyond(beyond, options):
+    most = cpu_sssp.MOST // 6
+    graph = as_graph(
+        ([0, 1, 2, 5], [1, 2, 3, 6], [most + beyond, most, 0, 1]), device="cpu", directed=True
+    )
+    assert cpu.CpuEngine(graph, "out")._pace.words == (not beyond)
+    found = sssp(graph, 0, **options)
+    sums, none = [0, most + beyond, *[2 * most + beyond] * 2], largest(np.dtype(np.int64))
+    assert found["distance"].tolist() == [*sums, none, none]
+    assert found["predecessor"].tolist() == [-1, 0, 1, 2, -1, -1]
 
 
 def certificate(graph, starts, found):

@@ -1,25 +1,46 @@
 """Edges by layers: none is lost, and what is made of them is what searches find."""
 
+import errno
+import os
 import signal
 import threading
 import time
+import tracemalloc
+from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import reference
-from graphs import GRAPHS, edge_frames, edges, path
+from graphs import GRAPHS, edge_frames, edges, path, power_law_pairs, random_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from glp_rapids import as_graph, bfs, layered_edges, sssp
+from glp_rapids.device import LackOfMemory
 from glp_rapids.jit.interrupts import Stopped, stopped_by
+from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.traversal import search
+from glp_rapids.traversal.engines.cpu_strips import OF_RELAXING
 from glp_rapids.traversal.kernels import cpu_layers
+from glp_rapids.traversal.limits import OF_FILES
 
 WITH_VERTICES = [name for name in GRAPHS if name != "empty"]
+
+
+@contextmanager
+def as_short_of_memory_as_can_be(layers):
+    """Strips of a row or so: two of the longest rows have room beside what there is by vertex."""
+    lists = layers._lists
+    longest = SLOTS * int(np.diff(lists.offsets).max(initial=0))
+    entry = lists.indices.itemsize + lists.weights.itemsize
+    memory = OF_RELAXING * layers._search.graph.number_of_vertices + longest * entry
+    layers._lists = lists._replace(memory=memory)
+    yield
+    layers._lists = lists
 
 
 def check(given, direction, starts):
@@ -68,11 +89,23 @@ def check(given, direction, starts):
             options = {"unreachable": unreachable, "cutoff": 3 if unreachable == "max" else None}
             alone = sssp(graph, ids, direction=direction, return_predecessors=False, **options)
             assert_frame_equal(layers.sssp(**options), alone)
+            with as_short_of_memory_as_can_be(layers):
+                assert_frame_equal(layers.sssp(**options), alone)
 
     paths = [1.0 if w in starts else 0.0 for w in range(len(level))]
     for a, b, _, way, _ in expected:
         paths[b] += paths[a] if way == "forward" else 0
     assert layers.path_counts()["paths"].tolist() == paths
+    shares = [0.0] * len(level)
+    for a in reversed(dict.fromkeys(u)):
+        ahead = (b for c, b, _, way, _ in expected if c == a and way == "forward")
+        for b in ahead:
+            shares[a] += paths[a] / paths[b] * (1.0 + shares[b])
+    shares = [0.0 if w in starts else share for w, share in enumerate(shares)]
+    assert layers.dependencies()["dependency"].tolist() == shares
+    if len(starts) == 1:
+        engine = layers._search.engine
+        assert engine.dependencies(layers._starts, False).tolist() == shares
 
 
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
@@ -89,6 +122,72 @@ def test_layers_of_any_graph(given, data):
     if n:
         direction = data.draw(st.sampled_from(["out", "in", "both"]))
         check(given, direction, [data.draw(st.integers(0, n - 1))])
+
+
+def mapped(graph, folder):
+    """The graph with its neighbour lists in mapped files."""
+    arrays = {}
+    for name in ("indices", "weights"):
+        np.save(folder / f"{name}.npy", getattr(graph, name))
+        arrays[name] = np.load(folder / f"{name}.npy", mmap_mode="r")
+    return replace(graph, **arrays, _derived={})
+
+
+def test_layers_in_files_are_those_in_memory(tmp_path):
+    pairs = power_law_pairs(3000, 60000, 5)
+    weights = np.random.default_rng(2).integers(1, 100, len(pairs))
+    given = edges(pairs, weights, directed=True, multigraph="min")
+    graph = mapped(as_graph(**given, device="cpu"), tmp_path)
+    rows = graph.rows("out")
+    entry = 4 + weights.itemsize
+    limit = 3000 * OF_FILES + SLOTS * rows.largest_degree() * entry
+    files = sorted(tmp_path.iterdir())
+    here = layered_edges(graph, 5)
+    for traced in (False, True):  # first all code is loaded
+        if traced:
+            tracemalloc.start()
+        there = layered_edges(graph, 5, memory_limit=limit, folder=tmp_path)
+        found, paths = there.sssp(), there.path_counts()
+    assert tracemalloc.get_traced_memory()[1] < limit
+    tracemalloc.stop()
+    assert sorted(tmp_path.iterdir()) == files
+    assert there.about["in_files"] == there.number_of_edges * entry > limit - 3000 * OF_RELAXING
+    assert here.about["in_files"] == 0
+    assert_frame_equal(found, here.sssp())
+    assert_frame_equal(found, sssp(graph, 5, return_predecessors=False))
+    assert_frame_equal(paths, here.path_counts())
+    assert_frame_equal(there.dependencies(), here.dependencies())
+    assert_frame_equal(there.edges(), here.edges())
+    report = found.attrs["glp"]
+    assert 0 < report["layers_streamed"] < there.number_of_layers
+    assert there.about["in_files"] < report["bytes_read"]
+    assert report["bytes_read"] <= report["sweeps"] * there.about["in_files"]
+    assert report["device"] == "cpu"
+    roomy = layered_edges(graph, 5, memory_limit="1GB", folder=tmp_path)
+    assert roomy.about["in_files"] == 0
+
+
+def test_files_for_layers_need_a_folder_with_room(tmp_path, monkeypatch):
+    graph = as_graph(**edges(random_pairs(500, 9000, 3)), device="cpu")
+    lists = graph.indices.nbytes
+    vertices, longest = graph.number_of_vertices, graph.rows().largest_degree()
+    limit = vertices * OF_FILES + lists + SLOTS * longest * 4
+    with pytest.raises(LackOfMemory, match="pass folder= to layered_edges"):
+        layered_edges(graph, 0, memory_limit=limit)
+    with pytest.raises(ValueError, match="folder must be a folder that there is, not '/"):
+        layered_edges(graph, 0, memory_limit=limit, folder=tmp_path / "nowhere")
+    with pytest.raises(TypeError, match="folder must be a str, a path or None, not 7"):
+        layered_edges(graph, 0, folder=7)
+    with pytest.raises(LackOfMemory, match="lists lie in mapped files"):
+        layered_edges(graph, 0, memory_limit=lists, folder=tmp_path)
+    assert layered_edges(graph, 0, memory_limit=limit, folder=tmp_path).about["in_files"] == lists
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match="No space left"):
+        layered_edges(graph, 0, memory_limit=limit, folder=tmp_path)
 
 
 def test_shortest_paths_that_the_paper_would_miss():
@@ -118,6 +217,15 @@ def test_with_both_directions_a_pair_of_edges_is_two_ways():
     assert layers.edges()["dst"].tolist() == [1, 1, 0, 0, 2, 1]
 
 
+def test_more_paths_than_a_float_counts_have_no_shares():
+    rungs = np.arange(1100)  # each doubles the paths
+    pairs = [(3 * r + a, 3 * r + b) for r in rungs for a, b in ((0, 1), (0, 2), (1, 3), (2, 3))]
+    layers = layered_edges(edges(pairs)["graph"], 0)
+    assert np.isinf(layers.path_counts()["paths"].iloc[-1])
+    with pytest.raises(ValueError, match="more than 1e308 shortest paths"):
+        layers.dependencies()
+
+
 def test_seconds_are_those_of_each_call(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(search, "time", SimpleNamespace(perf_counter=lambda: now[0]))
@@ -142,6 +250,7 @@ def test_what_layers_cannot_do_is_refused():
 WORK = {
     "relax_all": lambda layers: layers.sssp(),
     "count_paths": lambda layers: layers.path_counts(),
+    "sum_dependencies": lambda layers: layers.dependencies(),
 }
 
 

@@ -5,15 +5,19 @@ layers, which hold all edges: how many layers there are, and how often they are 
 nothing changes ("passes"). Weights are integers from 1 to 255, a hash of the two ends; medians over
 starts that have an edge. "make" is `layered_edges`, "near-far" is `sssp` as it is.
 
-On a GPU a second table has the same under a ``memory_limit`` of a part of the graph's bytes: layers
-that do not stay on the GPU, bytes over the bus, and the share of the time that the copies of so
-many bytes take alone.
+A second table has the same under a ``memory_limit`` of a part of the graph's bytes: layers that do
+not stay in memory, bytes that were copied, and the share of the time that the copies of so many
+bytes take alone. On a GPU they come from pinned host memory over the bus; on a CPU the graph and
+its layers lie in mapped files in a temporary folder, which the system's cache holds if it can.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -24,7 +28,8 @@ from glp_rapids.bench import memory, subjects
 from glp_rapids.bench.table import Tables
 from glp_rapids.bench.timing import clocked
 from glp_rapids.bench.traversal import draw_starts, with_whole_weights
-from glp_rapids.device import LackOfMemory, module_on
+from glp_rapids.common.mapping import for_kernels
+from glp_rapids.device import DeviceName, LackOfMemory, module_on
 from glp_rapids.graph.graph import Graph
 from glp_rapids.outofcore import pinned
 
@@ -40,19 +45,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Tables:
-    """Return a table in memory, and on a GPU one under a limit, with a row a graph."""
+    """Return a table in memory and one under a limit, with a row a graph."""
 
     def measure(name: str, graph: Graph) -> Tables:
         weighted = with_whole_weights(graph)
         starts = draw_starts(weighted, max(options.repeats, 1) + 1)
         tables = {"Layers in memory, ms": [_in_memory(name, weighted, starts)]}
+        title = f"Layers under a limit of a {options.part:g}th of the graph, ms"
         if weighted.device == "gpu":
             host = weighted.to("cpu")
             host._derived.clear()
             del weighted, graph
             memory.free_memory()
-            row = _limited(name, host, starts, options.part)
-            tables[f"Layers under a limit of a {options.part:g}th of the graph, ms"] = [row]
+            tables[title] = [_limited(name, host, starts, options.part, "gpu", {})]
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                mapped = _mapped(weighted, Path(folder))
+                files = {"folder": folder}
+                tables[title] = [_limited(name, mapped, starts, options.part, "cpu", files)]
         return tables
 
     return subjects.each(options.graphs, options.device, "layers", measure)
@@ -78,7 +88,19 @@ def _in_memory(name: str, graph: Graph, starts: list[int]) -> dict[str, Any]:
     return _about(name, graph) | _medians(found)
 
 
-def _limited(name: str, host: Graph, starts: list[int], part: float) -> dict[str, Any]:
+def _mapped(graph: Graph, folder: Path) -> Graph:
+    """Write the arrays of a graph to files, and map these."""
+    arrays = {}
+    for name in ("indptr", "indices", "weights"):
+        np.save(folder / f"{name}.npy", getattr(graph, name))
+        arrays[name] = for_kernels(np.load(folder / f"{name}.npy", mmap_mode="r"))
+    return replace(graph, **arrays, _derived={})
+
+
+def _limited(
+    name: str, host: Graph, starts: list[int], part: float, device: DeviceName,
+    files: dict[str, str],
+) -> dict[str, Any]:  # fmt: skip
     size = sum(one.nbytes for one in (host.indptr, host.indices, host.weights))
     limit = int(size / part)
     row = _about(name, host) | {"limit MB": limit / 1e6}
@@ -86,17 +108,18 @@ def _limited(name: str, host: Graph, starts: list[int], part: float) -> dict[str
     for start in starts:
         source = host.external(np.array([start]))
         try:
-            layers = layered_edges(host, source, device="gpu", memory_limit=limit)
-            taken, result = clocked(layers.sssp, 0, "gpu")
+            layers = layered_edges(host, source, device=device, memory_limit=limit, **files)
+            taken, result = clocked(layers.sssp, 0, device)
         except LackOfMemory:
             return row | {"way": "refused"}
         report = result.attrs["glp"]
-        moved = report["bytes_over_bus"]
-        copies = 1e3 * moved / _bandwidth(limit // PART)
+        moved = report["bytes_read" if files else "bytes_over_bus"]
+        speed = _read_speed(host.weights, limit // PART) if files else _bandwidth(limit // PART)
+        copies = 1e3 * moved / speed
         of_start = {
-            "layers": layers.number_of_layers, "not on the GPU": report["layers_streamed"],
-            "passes": report["sweeps"], "bus MB": moved / 1e6, "ms": taken, "copies alone": copies,
-            "share of copies": copies / taken,
+            "layers": layers.number_of_layers, "not in memory": report["layers_streamed"],
+            "passes": report["sweeps"], "copied MB": moved / 1e6, "ms": taken,
+            "copies alone": copies, "share of copies": copies / taken,
         }  # fmt: skip
         expected = sssp(host, source, return_predecessors=False, device="cpu")
         of_start["equal"] = bool(expected.equals(result))
@@ -134,3 +157,16 @@ def _bandwidth(size: int) -> float:
 
     copy()
     return COPIES * there.nbytes / (clocked(copy, 0, "gpu")[0] / 1e3)
+
+
+def _read_speed(mapped: np.ndarray, size: int) -> float:
+    """Return the bytes a second of copies of about so many bytes from a mapped file."""
+    there = np.empty(max(min(size, mapped.nbytes) // mapped.itemsize, 1), mapped.dtype)
+    parts = np.array_split(mapped, max(mapped.size // there.size, 1))[:COPIES]
+
+    def copy() -> None:
+        for part in parts:
+            there[: part.size] = part[: there.size]
+
+    copied = sum(min(part.size, there.size) for part in parts) * mapped.itemsize
+    return copied / (clocked(copy, 1, "cpu")[0] / 1e3)

@@ -7,6 +7,7 @@ leave out edges to a vertex that another one found first, and edges back. Here n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -16,9 +17,9 @@ import pandas as pd
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import array_module, to_host
-from glp_rapids.frames.kinds import to_frame
+from glp_rapids.frames.kinds import set_attributes, to_frame
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.traversal.engines import Found
+from glp_rapids.traversal.engines import TOO_MANY_PATHS, Found
 from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of, lists_of
 from glp_rapids.traversal.sssp import refuse_long_paths
 
@@ -48,6 +49,7 @@ def layered_edges(
     *,
     direction: Direction = "out",
     memory_limit: int | str | None = None,
+    folder: str | os.PathLike[str] | None = None,
     **edges: Unpack[EdgeOptions],
 ) -> LayeredEdges:
     """Store the edges of a graph by the distance of their sources from a start.
@@ -66,7 +68,11 @@ def layered_edges(
         Bytes, or a text such as "40GB", that the graph, or what works on its layers, may take. A
         graph from host memory that does not fit the GPU is searched there; its layers stay there,
         pinned, and `LayeredEdges.sssp` streams them in their order: as many of the first as fit
-        stay on the GPU, the others come once a pass. None: no limit.
+        stay on the GPU, the others come once a pass. On a CPU the same is done with files, if there
+        is a ``folder`` for them; neighbour lists in mapped files count for nobody. None: no limit.
+    folder : str or path, optional
+        A folder, best on a fast disk, for files that hold the layers if they do not fit
+        ``memory_limit`` on a CPU. They have no names, and go with the result. None: no files.
     **edges
         How to read ``graph``; see `as_graph`. ``multigraph`` is "min" by default here.
 
@@ -74,17 +80,20 @@ def layered_edges(
     -------
     LayeredEdges
         Its method `LayeredEdges.edges` returns the frame ``src, dst, layer, kind``; others work on
-        the layers. ``.about`` holds ``layers``, ``edges``, ``reached``, ``device``, ``seconds``,
-        ``peak_memory``.
+        the layers. ``.about`` holds ``layers``, ``edges``, ``reached``, ``in_files`` (bytes),
+        ``device``, ``seconds``, ``peak_memory``.
 
     Raises
     ------
     ValueError
-        If ``start`` is empty or has an id that is no vertex.
+        If ``start`` is empty or has an id that is no vertex, or there is no such ``folder``.
     TypeError
         If an argument is of another type than described.
     LackOfMemory
-        If ``memory_limit`` is below what there is by vertex.
+        If ``memory_limit`` is below what there is by vertex, or, on a CPU, without a ``folder``,
+        below the graph and its layers.
+    OSError
+        If nothing can be written to the ``folder``, or its disk is full.
 
     Notes
     -----
@@ -111,7 +120,8 @@ def layered_edges(
     [1.0, 1.0, 1.0, 1.0]
     """
     edges = {"multigraph": "min", **edges}
-    search = Search(graph, direction, edges, "bfs", "rows_in_order", memory_limit=memory_limit)
+    limits = {"memory_limit": memory_limit, "folder": folder}
+    search = Search(graph, direction, edges, "bfs", "rows_in_order", **limits)
     starts = search.vertices(start, "start")
     found = search.engine.bfs(starts, 1 << 40, True)
     return LayeredEdges(search, direction, starts, found)
@@ -134,11 +144,15 @@ class LayeredEdges:
 
     def __init__(self, search: Search, direction: Direction, starts: Any, found: Found) -> None:
         self._search, self._starts, self._found = search, starts, found
-        self._rows = search.graph.rows(direction)
+        self._direction: Direction = direction
         self._lists = lists_of(search, found)
         if search.streams is not None:  # what is beside the lists lies where they are
             self._found = Found(to_host(found.distance), to_host(found.predecessor), found.rounds)
-        facts = {"layers": self.number_of_layers, "edges": self.number_of_edges}
+        parts = [self._lists.indices, self._lists.weights]
+        in_files = 0 if search.folder is None else sum(p.nbytes for p in parts if p is not None)
+        facts = {
+            "layers": self.number_of_layers, "edges": self.number_of_edges, "in_files": in_files,
+        }  # fmt: skip
         self.about: dict[str, Any] = search.facts(
             levels=found.rounds, reached=self._lists.order.size, **facts
         )
@@ -205,6 +219,35 @@ class LayeredEdges:
         paths = search.engine.count_paths(self._lists, self._starts, self._found.distance)
         return search.graph.frame({"paths": paths})
 
+    def dependencies(self) -> Frame:
+        """Add up what shares of the shortest paths, in edges, lead through every vertex.
+
+        Returns
+        -------
+        frame
+            ``vertex, dependency``, float64: of the paths from the start to each other vertex the
+            share that passes through this one on its way, added up over all ends; 0 at the start.
+            That is the start's part of `betweenness_centrality`, to the bit. With several starts,
+            paths from all that are nearest. Edges are read once, from the last layer to the first,
+            after once for the path counts. Layers of a graph on a GPU are copied to the host for
+            that; ``.attrs["glp"]["device"]`` says "cpu".
+
+        Raises
+        ------
+        ValueError
+            If there are more than 1e308 shortest paths between two vertices.
+        """
+        from glp_rapids.traversal.engines.cpu_strips import dependencies  # imports Numba
+
+        search, level = self._search.again(), self._found.distance
+        paths = search.engine.count_paths(self._lists, self._starts, level)
+        if not bool(array_module(paths).isfinite(paths).all()):
+            raise ValueError(TOO_MANY_PATHS)
+        values = dependencies(self._lists, self._starts, level, paths)
+        del paths
+        frame = search.graph.frame({"dependency": values})
+        return set_attributes(frame, search.facts() | {"device": "cpu"})
+
     def sssp(self, *, cutoff: float | None = None, unreachable: Unreachable = "max") -> Frame:
         """Find lengths of shortest paths by relaxing layer after layer until nothing changes.
 
@@ -215,18 +258,20 @@ class LayeredEdges:
             often all layers were gone through: the paper's order of work takes few sweeps where
             shortest paths have few edges more than they need, and many elsewhere. On a GPU they
             are relaxed there if weights are integers, else on the host. Under a
-            ``memory_limit`` ``layers_streamed`` says how many layers did not stay on the GPU, and
-            ``bytes_over_bus`` what was copied; strips in which nothing changed are left out.
+            ``memory_limit`` ``layers_streamed`` says how many layers did not stay on the GPU (or
+            in memory, if they are in files), and ``bytes_over_bus`` (``bytes_read``) what was
+            copied; strips in which nothing changed are left out.
         """
         check_unreachable(unreachable)
         search = self._search.again()
         if self._lists.weights is None:
             raise ValueError("the graph has no weights; distances in edges are those of bfs()")
         cutoff = cutoff_of(cutoff, self._lists.weights.dtype)
-        refuse_long_paths(self._rows)
+        refuse_long_paths(search.graph, self._direction)
         done = search.engine.relax(self._lists, self._starts, cutoff)
         found = Found(done.distance, None, done.sweeps)
-        facts = {"bytes_over_bus": done.moved, "layers_streamed": done.streamed}
+        copied = "bytes_over_bus" if search.folder is None else "bytes_read"
+        facts = {copied: done.moved, "layers_streamed": done.streamed}
         return search.result(found, unreachable, sweeps=done.sweeps, **facts)
 
     def _read(self, first: int, last: int) -> Layer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,11 +29,11 @@ from glp_rapids.traversal.engines import (
     order_by_level,
     where_searched,
 )
-from glp_rapids.traversal.limits import place_within
+from glp_rapids.traversal.limits import Place, checked_folder, place_within
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
-    from glp_rapids.graph.graph import Direction, Graph
+    from glp_rapids.graph.graph import Direction
     from glp_rapids.graph.vertex_ids import VertexIds
     from glp_rapids.ingest.options import EdgeOptions
     from glp_rapids.traversal.engines import Found
@@ -47,22 +48,20 @@ class Search:
 
     def __init__(
         self, graph: Any, direction: Direction, edges: EdgeOptions | dict, *methods: str,
-        memory_limit: int | str | None = None,
+        memory_limit: int | str | None = None, folder: str | os.PathLike[str] | None = None,
     ) -> None:  # fmt: skip
-        """``methods``: what will be asked of the engine."""
+        """``methods``: what will be asked of the engine; ``folder``: for lists that do not fit."""
         check_choice("direction", direction, ("out", "in", "both"), "'out', 'in' or 'both'")
         limit = as_bytes("memory_limit", memory_limit)
-        self.graph: Graph
-        self.streams: int | None = None  # the limit, if lists lie in host memory for a GPU
+        path = checked_folder(folder)
         if limit is None:
-            self.graph = where_searched(as_graph(graph, **edges), *methods)
+            here = where_searched(as_graph(graph, **edges), *methods)
             self._begin = time.perf_counter()
-            self.engine = engine_for(self.graph, direction)
+            place = Place(here, engine_for(here, direction), here.device)
         else:
-            place = place_within(graph, direction, dict(edges), methods, limit)
-            self.graph, self.engine, self.streams = place
+            place = place_within(graph, direction, dict(edges), methods, limit, path)
             self._begin = time.perf_counter()
-        self.device = self.graph.device if self.streams is None else "gpu"
+        self.graph, self.engine, self.device, self.streams, self.folder = place
 
     def again(self) -> Search:
         """Begin another call on the same graph, whose time counts from now."""
@@ -114,7 +113,8 @@ class Search:
 def lists_of(search: Search, level: Found) -> Lists:
     """Store the edges by the distance of their sources."""
     order, first_row = order_by_level(level.distance, level.rounds)
-    rows = search.engine.rows_in_order(order)
+    where = () if search.folder is None else (search.folder,)
+    rows = search.engine.rows_in_order(order, *where)
     if search.streams is not None:
         order = to_host(order)
     return Lists(order, *rows, first_row, search.streams)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction, Graph
 
 Array = Any
+TOO_MANY_PATHS = (
+    "graph: there are more than 1e308 shortest paths between two vertices, which float64 cannot "
+    "count; take a part of the graph"
+)
 OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from glp_rapids.graph.simple import rows_of_vertices
-from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible
+from glp_rapids.common.segments import segment_offsets
+from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible, parts_of_rows
 from glp_rapids.jit.parallel import threads_available
-from glp_rapids.traversal.engines import OPPOSITE, Found, Lists, Relaxed, largest
+from glp_rapids.outofcore import in_files
+from glp_rapids.traversal.engines import (
+    OPPOSITE,
+    TOO_MANY_PATHS,
+    Found,
+    Lists,
+    Relaxed,
+    largest,
+)
+from glp_rapids.traversal.engines.cpu_pace import Pace, pace_of
+from glp_rapids.traversal.engines.cpu_strips import relax_in_strips
 from glp_rapids.traversal.kernels import (
     cpu_bfs,
     cpu_brandes,
@@ -27,8 +37,7 @@ if TYPE_CHECKING:
 
 PULL = 15, 16  # see `cpu_bfs.top_down`; by measurement on Kronecker graphs and road networks
 PARALLEL_FROM = 1 << 16  # vertices
-STEP = 0.5  # median weights: how far the limit of near vertices goes up at first
-SAMPLE = 1 << 12  # weights
+NOBODY = -1
 AT_ONCE = 64  # searches, a bit each
 TRIAL = 64, 4  # see `cpu_together.search_together`
 
@@ -67,11 +76,12 @@ class CpuEngine:
     def _distances(self, starts: np.ndarray, depth: int) -> np.ndarray:
         return self._unpacked(self._labels(starts, depth)[0], False)[0]
 
-    def _unpacked(self, label: np.ndarray, predecessors: bool) -> tuple[np.ndarray, np.ndarray]:
-        distance = np.empty(label.size, self._index_dtype)
+    def _unpacked(
+        self, label: np.ndarray, predecessors: bool, dtype: np.dtype | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        distance = np.empty(label.size, dtype or self._index_dtype)
         predecessor = np.empty(label.size if predecessors else 0, self._index_dtype)
-        unreached = largest(self._index_dtype)
-        cpu_bfs.unpack(self._team(), label, unreached, distance, predecessor)
+        cpu_bfs.unpack(self._team(), label, largest(distance.dtype), distance, predecessor)
         return distance, predecessor
 
     def _labels(self, starts: np.ndarray, depth: int) -> tuple[np.ndarray, int]:
@@ -86,7 +96,9 @@ class CpuEngine:
 
     def _search(self, label: np.ndarray, queue: np.ndarray, search: np.ndarray, depth: int) -> int:
         reverse = self._reverse()
-        pull = np.array(PULL if reverse is not None else (0, 0), np.int64)
+        pull = np.zeros(3, np.int64)
+        if reverse is not None:
+            pull[:] = *PULL, label.size // max(PULL[1] * self._longest, 1)
         bitmaps = None
         while True:
             call(cpu_bfs.top_down, self._indptr, self._indices, label, queue, search, depth, pull)
@@ -130,48 +142,66 @@ class CpuEngine:
         self, starts: np.ndarray, cutoff: int | float, targets: np.ndarray, predecessors: bool
     ) -> Found:
         """Find distances in the type of the weights, on one thread."""
-        weights, vertices = self._weights, self._indptr.size - 1
-        of_type = weights.dtype.type
-        unreached = largest(weights.dtype)
-        distance = np.full(vertices, unreached, weights.dtype)
-        nobody = np.iinfo(self._indices.dtype).max
-        predecessor = np.full(vertices if predecessors else 0, nobody, self._indices.dtype)
-        graph = self._indptr, self._indices, weights
-        rounds = call(
-            cpu_sssp.near_far, *graph, starts, of_type(self._unit()), of_type(cutoff), targets,
-            distance, predecessor, self._indices.dtype.type(nobody),
-        )  # fmt: skip
+        search = self._in_words if self._pace.words else self._in_arrays
+        distance, predecessor, rounds = search(starts, cutoff, targets, predecessors)
         if targets.size:
             beyond = distance > distance[targets].max()
-            distance[beyond] = unreached
+            distance[beyond] = largest(distance.dtype)
             if predecessors:
-                predecessor[beyond] = nobody
+                predecessor[beyond] = NOBODY
         if not predecessors:
             return Found(distance, None, rounds)
-        return Found(distance, self._joined(starts, distance, predecessor), rounds)
+        if self._pace.plateaus:
+            self._join(starts, distance, predecessor)
+        return Found(distance, predecessor, rounds)
+
+    def _in_words(
+        self, starts: np.ndarray, cutoff: int, targets: np.ndarray, predecessors: bool
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Search where distance and predecessor fit one word."""
+        label = np.full(self._indptr.size - 1, cpu_sssp.FAR)
+        most = (min(cutoff, cpu_sssp.MOST) << 32) + int(cpu_sssp.LOW)
+        steps = (np.uint64(min(int(step) << 32, most)) for step in self._pace[:2])
+        rounds = call(
+            cpu_sssp.near_far, self._indptr, self._indices, self._weights, starts, *steps,
+            np.uint64(most), targets, label, None, cpu_sssp.LOW,
+        )  # fmt: skip
+        return *self._unpacked(label, predecessors, self._weights.dtype), rounds
+
+    def _in_arrays(
+        self, starts: np.ndarray, cutoff: int | float, targets: np.ndarray, predecessors: bool
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Search with distances of any type, and predecessors beside them."""
+        weights, vertices = self._weights, self._indptr.size - 1
+        of_type = weights.dtype.type
+        distance = np.full(vertices, largest(weights.dtype), weights.dtype)
+        predecessor = np.full(vertices if predecessors else 0, NOBODY, self._index_dtype)
+        rounds = call(
+            cpu_sssp.near_far, self._indptr, self._indices, weights, starts,
+            *map(of_type, self._pace[:2]), of_type(cutoff), targets, distance,
+            _unsigned(predecessor), None,
+        )  # fmt: skip
+        return distance, predecessor, rounds
 
     @interruptible
     def predecessors(self, starts: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """Find the predecessors of `sssp` for distances that are known, on one thread."""
-        nobody = np.iinfo(self._indices.dtype).max
-        predecessor = np.full(distance.size, nobody, self._indices.dtype)
+        predecessor = np.full(distance.size, NOBODY, self._index_dtype)
         call(
             cpu_sssp.find_nearer, self._indptr, self._indices, self._weights, distance,
-            largest(distance.dtype), predecessor,
+            largest(distance.dtype), _unsigned(predecessor),
         )  # fmt: skip
-        return self._joined(starts, distance, predecessor)
+        self._join(starts, distance, predecessor)
+        return predecessor
 
-    def _joined(
-        self, starts: np.ndarray, distance: np.ndarray, predecessor: np.ndarray
-    ) -> np.ndarray:
+    def _join(self, starts: np.ndarray, distance: np.ndarray, predecessor: np.ndarray) -> None:
         """Add the predecessors on plateaus."""
         nobody = self._indices.dtype.type(np.iinfo(self._indices.dtype).max)
         unreached = distance.dtype.type(largest(distance.dtype))
         call(
             cpu_sssp.join_plateaus, self._indptr, self._indices, self._weights, distance,
-            unreached, predecessor, nobody, starts,
+            unreached, _unsigned(predecessor), nobody, starts,
         )  # fmt: skip
-        return predecessor.view(self._index_dtype)
 
     def bfs_of_each(
         self, starts: np.ndarray, depth: int, distances: bool
@@ -202,12 +232,31 @@ class CpuEngine:
                 distance[search] = alone
         return distance if distances else None, summary
 
-    def rows_in_order(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Copy the rows of some vertices one after another: offsets, indices, weights."""
+    def rows_in_order(
+        self, order: np.ndarray, folder: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Copy the rows of some vertices one after another: offsets, indices, weights.
+
+        With a ``folder`` into mapped files there.
+        """
         rows = self._graph.rows(self._direction)
-        offsets, _, place = rows_of_vertices(rows, order)
-        weights = None if rows.weights is None else rows.weights[place]
-        return offsets, rows.indices[place], weights
+        offsets = segment_offsets(self._indptr[order + 1] - self._indptr[order])
+
+        def copied(values: np.ndarray | None) -> np.ndarray | None:
+            if values is None:
+                return None
+            size = int(offsets[-1])
+            copy = np.empty(size, values.dtype) if folder is None else in_files.empty(
+                size, values.dtype, folder
+            )
+            for first, last in parts_of_rows(offsets):
+                cpu_layers.copy_rows(
+                    self._indptr, order, first, last, _unsigned(values),
+                    _unsigned(copy[offsets[first] : offsets[last]]),
+                )  # fmt: skip
+            return copy
+
+        return offsets, copied(rows.indices), copied(rows.weights)
 
     @interruptible
     def count_paths(self, lists: Lists, starts: np.ndarray, level: np.ndarray) -> np.ndarray:
@@ -221,12 +270,15 @@ class CpuEngine:
     def relax(self, lists: Lists, starts: np.ndarray, cutoff: int | float) -> Relaxed:
         """Relax layer after layer until nothing changes, on one thread."""
         weights = lists.weights
-        unreached = weights.dtype.type(largest(weights.dtype))
+        of_type = weights.dtype.type
+        unreached = of_type(largest(weights.dtype))
         distance = np.full(self._indptr.size - 1, unreached)
         distance[starts] = 0
+        if lists.memory is not None:
+            return relax_in_strips(lists, starts, distance, of_type(cutoff))
         sweeps = call(
             cpu_layers.relax_all, lists.order, lists.offsets, lists.indices, weights, distance,
-            unreached, weights.dtype.type(cutoff),
+            unreached, of_type(cutoff),
         )  # fmt: skip
         return Relaxed(distance, sweeps)
 
@@ -266,23 +318,20 @@ class CpuEngine:
                 for source, size, room in zip(batch, sizes, rooms, strict=False):
                     _, queue, _, dependency = room
                     if size < 0:
-                        raise ValueError(
-                            "graph: there are more than 1e308 shortest paths between two "
-                            "vertices, which float64 cannot count; take a part of the graph"
-                        )
+                        raise ValueError(TOO_MANY_PATHS)
                     reached = queue[1:size]
                     total[reached] += dependency[reached] + endpoints
                     total[source] += endpoints * (size - 1)
         return total
 
-    def _unit(self) -> float:
-        """Return what the limit goes up by at least: a part of the median of some weights."""
-        sample = self._weights[:: max(1, self._weights.size // SAMPLE)]
-        positive = sample[sample > 0].astype(np.float64)
-        # no mean: one weight that is far above all others would make the step reach everything
-        median = float(np.median(positive)) if positive.size else 0.0
-        least = 1 if self._weights.dtype.kind == "i" else float(np.finfo(sample.dtype).tiny)
-        return max(median * STEP / cpu_sssp.FIRST_FACTOR, least)
+    @cached_property
+    def _longest(self) -> int:
+        """How many entries the longest row has."""
+        return self._graph.rows(self._direction).largest_degree()
+
+    @cached_property
+    def _pace(self) -> Pace:
+        return pace_of(self._graph.rows(self._direction))
 
 
 def _dependencies(graph: tuple, raised: np.ndarray, source: int, room: tuple) -> int:
@@ -290,7 +339,7 @@ def _dependencies(graph: tuple, raised: np.ndarray, source: int, room: tuple) ->
 
 
 def _unsigned(indices: np.ndarray) -> np.ndarray:
-    """Look at vertex indices as unsigned, which spares a test of each for being negative."""
+    """Look at numbers as unsigned; of indices that spares a test of each for being negative."""
     return np.ascontiguousarray(indices).view(np.dtype(f"u{indices.dtype.itemsize}"))
 
 
