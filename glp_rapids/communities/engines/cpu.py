@@ -47,6 +47,7 @@ class CpuEngine:
         longest = int(np.diff(network.indptr).max()) if network.size else 0
         self._index_type = network.indices.dtype
         self._tables = tables_for(longest, self._threads, self._index_type)
+        self._enough = np.int64(ENOUGH * network.size // max(network.indices.size, 1))
         self._changes = np.empty(network.size, np.int64)
         self._movers = np.empty((2, network.size), self._index_type)
         self._counts = np.empty(network.size // moving.CHUNK + 1, np.int64)
@@ -71,7 +72,8 @@ class CpuEngine:
         while not settles(moved, self.network.size):
             moved.append(sum(self._calls(draws, lambda offsets, members: moving.sweep(
                 self._threads, offsets, members, self._level, partition, np.uint64(seed), active,
-                targets, self._counts, self._tables, np.int64(ENOUGH),
+                targets, self._counts, self._tables, np.count_nonzero(active) / active.size,
+                self._enough,
             ))))  # fmt: skip
         return moved
 
@@ -95,7 +97,7 @@ class CpuEngine:
             done = sum(self._calls(draws, lambda offsets, members: refining.sweep(
                 self._threads, offsets, members, self._level, partition, parts, np.uint64(seed),
                 joined, (*self._movers, self._changes), self._counts, self._tables,
-                np.int64(ENOUGH),
+                np.count_nonzero(parts.turns != refining.JOINED) / joined.size, self._enough,
             )))  # fmt: skip
             if not done:
                 break

@@ -72,19 +72,18 @@ def bounds_of(weight, constant, volume, others):
 
 @jit
 def compared(weight, others, other_weight, other_others, constant, other_constant, volume):
-    """Return 1, 0 or -1: whether one gain of a vertex is greater than another, or as great.
-
-    That of no weight, and no others, is 0.
-    """
-    low, high = bounds_of(weight, constant, volume, others)
-    other_low, other_high = bounds_of(other_weight, other_constant, volume, other_others)
-    if low > other_high or high < other_low:
-        return 1 if low > other_high else -1
-    first, second = gain(weight, constant, volume, others)
-    other_first, other_second = gain(other_weight, other_constant, volume, other_others)
-    if first == other_first and second == other_second:
+    """Return 1, 0 or -1: whether one gain of a vertex is greater than another, or as great."""
+    high, low = gain(weight, constant, volume, others)
+    other_high, other_low = gain(other_weight, other_constant, volume, other_others)
+    if high == other_high and low == other_low:
         return 0
-    return 1 if exceeds(first, second, other_first, other_second) else -1
+    return 1 if exceeds(high, low, other_high, other_low) else -1
+
+
+@jit
+def loses(weight, constant, volume, others):
+    """Tell whether a gain is below 0."""
+    return gain(weight, constant, volume, others)[0] < 0
 
 
 @inlined
@@ -152,7 +151,7 @@ def best_of(v, level, partition, seed, table):
     if (
         limit < 0
         and sizes[v] == 0
-        and compared(weight, others, 0, 0, constant, constant, mine) < 0
+        and loses(weight, constant, mine, others)
     ):
         return np.int64(v)  # better alone, under its own name, which nobody bears
     if best != own and waits(own, best, sizes[U64(own)], sizes[U64(best)]):
@@ -220,37 +219,27 @@ def _wake_some(thread, threads, first, last, level, labels, active, targets, cou
 
 
 @inlined
-def crew(team, entries, enough):
-    """Return the team that goes through so many entries: one thread, if there are not enough."""
-    return Team(team.threads, team.parallel_for if entries >= enough else 0)
-
-
-@jit
-def share_but(values, value):
-    """Return the share of values that are not a certain one."""
-    count = 0
-    for i in range(values.size):
-        count += values[i] != value
-    return count / values.size
+def crew(team, vertices, enough):
+    """Return the team that goes through so many rows: one thread, if there are not enough."""
+    return Team(team.threads, team.parallel_for if vertices >= enough else 0)
 
 
 @ParallelKernel
 def sweep(
-    team, class_offsets, members, level, partition, seed, active, targets, counts, tables, enough
+    team, class_offsets, members, level, partition, seed, active, targets, counts, tables, share,
+    enough,
 ):  # fmt: skip
     """Update some classes one after the other; return how many vertices moved.
 
-    ``enough``: entries that several threads go through sooner than one.
+    ``share``: that of active vertices; ``enough``: rows that several threads go through sooner.
     """
     threads = team.threads
     labels, sizes, volumes = partition
     movers, goals = targets
     moved = 0
-    degree = level.indices.size // labels.size + 1
-    share = share_but(active, 0)
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
-        together(crew(team, share * (last - first) * degree, enough), _evaluate_some, (
+        together(crew(team, share * (last - first), enough), _evaluate_some, (
             threads, first, last, members, level, partition, seed, active, targets, counts, tables,
         ))  # fmt: skip
         before = moved
@@ -266,7 +255,7 @@ def sweep(
                 volumes[own] -= level.volume[v]
                 volumes[goal] += level.volume[v]
         if moved > before:
-            together(crew(team, (moved - before) * degree, enough), _wake_some, (
+            together(crew(team, moved - before, enough), _wake_some, (
                 threads, first, last, level, labels, active, targets, counts,
             ))  # fmt: skip
     return moved

@@ -20,9 +20,11 @@ from glp_rapids.communities.kernels.moving import (
     bounds_of,
     compared,
     crew,
+    exceeds,
     fetch_ahead,
+    gain,
     inlined,
-    share_but,
+    loses,
 )
 from glp_rapids.communities.kernels.tally import add_up, table_of
 from glp_rapids.jit.cpu import compiled
@@ -99,7 +101,7 @@ def _part_for(v, level, partition, parts, seed, table):
     listed, _, bounds, totals, keys = table
     mine, whole = volume[v], volumes[U64(communities[v])]
     best = np.int64(NOWHERE)
-    if compared(outward[v], whole - mine, 0, 0, constant, constant, mine) < 0:
+    if loses(outward[v], constant, mine, whole - mine):
         return best
     count = _list_parts(v, level, communities, parts, table)
     if count == 0:
@@ -139,9 +141,10 @@ def _part_for(v, level, partition, parts, seed, table):
             ):
                 continue
         # what is taken off makes no gain of a loss
-        if compared(weight, others, 0, 0, constant, constant, mine) <= 0:
+        high, low = gain(weight, constant, mine, others)
+        if not exceeds(high, low, 0, U64(0)):
             continue
-        if compared(outward[U64(label)], whole - others, 0, 0, constant, constant, others) >= 0:
+        if not loses(outward[U64(label)], constant, others, whole - others):
             best, best_weight, best_others, best_constant = label, weight, others, lowered
             best_drawn, (limit, _) = drawn, bounds_of(weight, lowered, mine, others)
     return best
@@ -197,18 +200,16 @@ def _outward_of_some(
 @ParallelKernel
 def sweep(
     team, class_offsets, members, level, partition, parts, seed, joined, targets, counts, tables,
-    enough,
+    share, enough,
 ):  # fmt: skip
     """Let lone vertices of some classes join parts, class after class; return how many did."""
     threads = team.threads
     labels, turns, volumes, outward = parts
     movers, goals, changes = targets
     moved = 0
-    degree = level.indices.size // labels.size + 1
-    share = share_but(turns, JOINED)
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
-        together(crew(team, share * (last - first) * degree, enough), _evaluate_some, (
+        together(crew(team, share * (last - first), enough), _evaluate_some, (
             threads, first, last, members, level, partition, parts, seed, targets, counts, tables,
         ))  # fmt: skip
         chunks = (last - first + CHUNK - 1) // CHUNK
@@ -225,7 +226,7 @@ def sweep(
                 volumes[own] -= level.volume[v]
                 volumes[goal] += level.volume[v]
                 outward[own] = 0
-        together(crew(team, (moved - before) * degree, enough), _outward_of_some, (
+        together(crew(team, moved - before, enough), _outward_of_some, (
             threads, first, last, level, partition.labels, labels, joined, targets, counts,
         ))  # fmt: skip
         for chunk in range(chunks):

@@ -245,10 +245,10 @@ class CpuEngine:
         def copied(values: np.ndarray | None) -> np.ndarray | None:
             if values is None:
                 return None
-            size = int(offsets[-1])
-            copy = np.empty(size, values.dtype) if folder is None else in_files.empty(
-                size, values.dtype, folder
-            )
+            if folder is None:
+                copy = np.empty(int(offsets[-1]), values.dtype)
+            else:
+                copy = in_files.empty(int(offsets[-1]), values.dtype, folder)
             for first, last in parts_of_rows(offsets):
                 cpu_layers.copy_rows(
                     self._indptr, order, first, last, _unsigned(values),

@@ -176,17 +176,17 @@ def _unpack_some(thread, threads, label, unreached, distance, predecessor):
         word = label[U64(v)]
         if word == FAR:
             distance[U64(v)] = unreached
-            if wanted:
-                predecessor[U64(v)] = -1
         else:
             distance[U64(v)] = word >> HIGH
-            if wanted:
-                predecessor[U64(v)] = word & LOW
+        if wanted and word & LOW == LOW:
+            predecessor[U64(v)] = -1
+        elif wanted:
+            predecessor[U64(v)] = word & LOW
 
 
 @ParallelKernel
 def unpack(team, label, unreached, distance, predecessor):
-    """Write the halves of the words; ``unreached`` and -1 for a vertex without a distance.
+    """Write the halves of the words: ``unreached`` in the place of `FAR`, -1 of a low half of ones.
 
     ``predecessor`` may have no elements: then it is not wanted.
     """

@@ -10,7 +10,8 @@ edge; that does not depend on the order of work.
 
 Where every sum fits 32 bits a vertex is one 64-bit word, ``distance << 32 | predecessor``, as in
 breadth-first search: one comparison finds the least distance and the smallest predecessor, and one
-cache line is read and written in the place of two. That took a third to a half off the time.
+cache line is read and written in the place of two. Beside the same weights as float64 that took a
+third off the time on a road network and an eighth on a Kronecker graph.
 
 What may take long returns early once ``stop[0]`` is not 0, and what it returns then means nothing.
 """
