@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import glp_rapids
-from glp_rapids.jit import cache
+from glp_rapids.jit import cache, parallel
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, Team, together
 
@@ -180,7 +180,7 @@ def test_regions_without_compilation(tmp_path):
     assert many == f"{found.attrs['glp']['changed']} {found['partition'].tolist()}"
 
 
-def test_a_block_of_one_thread_has_one_and_ends(monkeypatch):
+def test_a_block_of_one_thread_has_one_and_ends():
     before = parallel.threads_available()
     with parallel.one_thread():
         assert parallel.threads_available() == 1
