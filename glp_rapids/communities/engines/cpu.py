@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -91,6 +92,9 @@ class CpuEngine:
             if not done:
                 break
         return parts.labels
+
+    def rest(self, labels: np.ndarray, seed: int, depth: int, options: Any) -> None:
+        """Do no more than a level at a time; a GPU does several."""
 
     def swept(self, moved: list[int]) -> list[int]:
         """Return what `move` did, which a GPU is waited for."""

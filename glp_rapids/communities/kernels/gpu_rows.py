@@ -16,7 +16,6 @@ import numpy as np
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
 from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.jit.primitives import grid_barrier
 
 
 @functools.cache
@@ -28,6 +27,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
     """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
+    meet_all = gpu_classes.meet_all
     add, amount, include = gpu_tables.build(weighted, index_type)
     wanted, seen, entry_label, own_of, apart, score, _, goal_of, _ = rule
     better, settle, weight_at, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
@@ -172,7 +172,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             cuda.atomic.add(work.moved, step, going)
             shared.words[GOING] = 0
         turn += 1
-        grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
+        meet_all(work.arrived, turn * np.int64(cuda.gridDim.x))
         return turn
 
     @cuda.jit(device=True)
@@ -182,7 +182,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         if offsets[group * sizes + hubs] < offsets[(group + 1) * sizes]:
             evaluate_pieces(state, lists, offsets, group, shared, work)
             turn += 1
-            grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
+            meet_all(work.arrived, turn * np.int64(cuda.gridDim.x))
             evaluate_hubs(state, lists, offsets, group, step, shared, work)
             turn = meet(step, shared, work, turn)
         return turn

@@ -1,0 +1,132 @@
+"""Going down on a GPU: the levels from a small one on, sent off together and read once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.communities.kernels import gpu_classes, gpu_descent, gpu_merging
+from glp_rapids.communities.kernels.gpu_descent import A_RECORD, RECORDS
+from glp_rapids.communities.numbers import Rest
+from glp_rapids.communities.objective import Network
+from glp_rapids.device import array_module, to_host
+from glp_rapids.jit.launch import launch_together
+
+Array = Any
+
+
+class Reach(NamedTuple):
+    """Which levels a launch has: of at most so many vertices and entries; a block has so many."""
+
+    most: int
+    items_a_block: int
+
+
+# The larger the level, the more blocks; the last has one, whose barriers cost next to nothing.
+REACHES = (Reach(1 << 22, 1 << 11), Reach(1 << 17, 1 << 11), Reach(1 << 13, 1 << 13))
+FEW_NAMES = 1 << 15  # numbers of parts that all have room for; and four a vertex
+
+
+def room_of_hubs(entries: int) -> int:
+    """Return how many slots the tables of hubs take at the most."""
+    largest = gpu_classes.LARGEST[-1]
+    if entries <= largest:
+        return 0
+    return entries + (entries >> 1) + entries // (largest + 1)
+
+
+def hubs_and_pieces(room: int) -> tuple[int, int]:
+    """Return how many hubs, and pieces of them, take so much room at the most."""
+    largest = gpu_classes.LARGEST[-1]
+    hubs = room // (largest + (largest >> 1)) + 1
+    return hubs, room // gpu_classes.PIECE + hubs
+
+
+def goes_down(network: Network) -> bool:
+    """Tell whether a level, and with it all after it, is small enough."""
+    return network.size + network.indices.size <= REACHES[0].most
+
+
+def sent_off(network: Network, labels: Array, course: gpu_descent.Course) -> Rest:
+    """Do all levels from this one on, or as many as there is room for, and wait."""
+    xp, index_type = array_module(labels), network.indices.dtype.type
+    size, entries = network.size, network.indices.size
+    items, weights = size + entries, network.weights
+    if not weights.size:
+        weights = xp.full(entries, network.unit, np.int64)
+    given = gpu_descent.Given(
+        network.indptr, network.indices, weights, network.volume, network.words,
+        labels.astype(index_type, copy=False),
+    )  # fmt: skip
+    blocks = [-(-min(items, reach.most) // reach.items_a_block) for reach in REACHES]
+    store = _store(xp, index_type, size, entries, max(blocks))
+    kernel, number = gpu_descent.build(index_type), 0
+    for wanted, least in zip(blocks, (*(reach.most for reach in REACHES[1:]), 0), strict=True):
+        if items > least:
+            launch_together(
+                kernel, wanted, gpu_classes.THREADS, given, store,
+                course._replace(least=np.int64(least), launch=np.int64(number)),
+            )  # fmt: skip
+            number += 1
+    return _read(store, bool(course.refine))
+
+
+def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_descent.Store:
+    stride, room = size + 1, room_of_hubs(entries)
+    hubs, pieces = hubs_and_pieces(room)
+    table = min(entries + (entries >> 1) + size, size * size)
+    long = entries // (gpu_merging.LONGEST + 1) + 1
+    named = gpu_descent.NARROW * stride + 2 * entries + long + room
+    control = gpu_descent.SCRATCH + gpu_descent.scratch_size()
+    zeros = xp.zeros(2 * (hubs + room + table) + control, np.int64)
+    wide = gpu_descent.WIDE * stride + 2 * entries + blocks + 2 * hubs + 2 * pieces
+    sizes = (stride, entries, blocks, hubs, room, pieces, table, long, named)
+    return gpu_descent.Store(
+        xp.empty(wide, np.int64), zeros, xp.empty(2 * stride + pieces, np.uint64),
+        xp.empty(named + 4 * stride + FEW_NAMES, index_type), xp.empty(2 * stride, np.uint8),
+        zeros[2 * (hubs + room + table) :], *map(np.int64, sizes),
+    )  # fmt: skip
+
+
+def _read(store: gpu_descent.Store, refine: bool) -> Rest:
+    """Wait, and tell what came out; arrays stay where they are."""
+    told = to_host(store.control[: gpu_descent.SCRATCH])
+    depth = int(told[gpu_descent.LEVEL])
+    records = told[RECORDS : RECORDS + depth * A_RECORD].reshape(depth, A_RECORD)
+    ends = [int(told[gpu_descent.START]), *records[:, gpu_descent.TIME].tolist()]
+    levels, parts, begin = [], [], int(store.named)
+    for record, (earlier, later) in zip(records.tolist(), pairwise(ends), strict=True):
+        vertices = record[gpu_descent.VERTICES]
+        moved = record[gpu_descent.MOVED :][: record[gpu_descent.SWEEPS]]
+        levels.append(
+            {"vertices": vertices, "communities": record[gpu_descent.FOUND], "moved": moved,
+             "seconds": (later - earlier) / 1e9}
+        )  # fmt: skip
+        parts.append(store.narrow[begin : begin + vertices])
+        begin += vertices
+    stride, entries, side = int(store.stride), int(store.entries), int(told[gpu_descent.SIDE])
+    size, filled = int(told[gpu_descent.SIZE]), int(told[gpu_descent.ENTRIES])
+
+    def wide(which: int, number: int) -> Array:
+        return store.wide[which * stride :][:number]
+
+    def narrow(which: int, number: int) -> Array:
+        return store.narrow[which * stride :][:number]
+
+    if told[gpu_descent.FINISHED]:
+        communities = parts.pop()
+        if refine:
+            communities = narrow(gpu_descent.OF_COMMUNITIES, size)
+        volumes = wide(gpu_descent.MERGING, int(told[gpu_descent.COMMUNITIES]))
+        crossing = int(told[gpu_descent.CROSSING])
+        return Rest(levels, parts, communities, volumes, crossing, None, None)
+    network = Network(
+        wide(gpu_descent.INDPTR + side, size + 1),
+        store.narrow[gpu_descent.NARROW * stride + side * entries :][:filled],
+        store.wide[gpu_descent.WIDE * stride + side * entries :][:filled], 1,
+        wide(gpu_descent.VOLUME + side, size), store.words[side * stride :][:size],
+    )  # fmt: skip
+    labels = narrow(gpu_descent.LABELS + side, size)
+    return Rest(levels, parts, None, None, 0, network, labels)

@@ -1,0 +1,456 @@
+"""All levels from one on in one launch: moving, refining, numbering, contraction, and again.
+
+A small level takes less time than what a host does for it: five launches, some forty allocations
+and fills, four reads. So the last levels of an iteration go down here, by the functions of which
+`gpu_moving`, `gpu_refining`, `gpu_numbering`, `gpu_merging` and `gpu_uniting` are made, between two
+copies of a level's arrays. The host reads once what came out. A launch goes on while levels have
+more than ``least`` vertices and entries; one of fewer blocks, sent off with it, takes over there. A
+block alone waits for no other: its barriers are those of its threads.
+
+Launch: cooperative, any number of blocks of THREADS. Degrees: any. Shared memory: 41 KB.
+Registers: REGISTERS.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.communities.kernels import (
+    gpu_best,
+    gpu_classes,
+    gpu_merging,
+    gpu_moving,
+    gpu_numbering,
+    gpu_refining,
+    gpu_uniting,
+)
+from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, REFINING_SWEEPS
+from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
+from glp_rapids.jit.primitives import find_root
+
+Array = Any
+BLOCKS = 2  # of a multiprocessor: registers for all that is at hand
+MOST_LEVELS = 32
+LAUNCHES = 4  # at the most
+
+# Words of `Store.control`.
+FINISHED, LEVEL, SIZE, ENTRIES, SIDE, NAMED, COMMUNITIES, CROSSING, START = range(9)
+NUMBERED = 10  # two words, of `Numbering.done`
+ARRIVED = 12  # one a launch
+MERGED = 16  # four words, `Merging.done`
+SWEPT = 20
+RECORDS = 24  # of each level:
+(VERTICES, FOUND, SWEEPS, TIME, MOVED), A_RECORD = range(5), 4 + MOST_SWEEPS
+SCRATCH = RECORDS + MOST_LEVELS * A_RECORD  # zeros when a level begins:
+STEPS_MOVING, STEPS_REFINING = MOST_SWEEPS * CLASSES, REFINING_SWEEPS * CLASSES
+DRAWS = 1 + REFINING_SWEEPS
+
+# What is in `Store.wide`, a stride each: `_OF_NEXT` is that of the other side of a pair.
+INDPTR, VOLUME, SIZES, VOLUMES, PART_VOLUMES, OUTWARD, MERGING, OFFSETS = 0, 2, 4, 5, 6, 7, 8, 9
+WIDE = 10
+# In `Store.narrow`.
+LABELS, FOLLOWING, PARTS_OF, PARTS_FOLLOWING, JOINED, PARENT = 0, 2, 3, 4, 5, 6
+MEMBERS, GOALS, FIRST, NUMBER_OF = 7, 8, 9, 10
+OF_COMMUNITIES, FIRST_OF_COMMUNITIES, FIRST_OF_PARTS = 11, 12, 13
+NARROW = 14
+
+
+def scratch_size() -> int:
+    """Return how many words of ``control`` begin as zeros on every level."""
+    return STEPS_MOVING + STEPS_REFINING + DRAWS * 2 * (gpu_classes.LISTS + CLASSES)
+
+
+class Given(NamedTuple):
+    """The first level, with weights, and its communities: each a vertex that has that name."""
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    volume: Array
+    words: Array
+    labels: Array
+
+
+class Store(NamedTuple):
+    """What the levels take, each kind of number in one array, and how large its pieces are.
+
+    ``wide``: WIDE strides, two rows of weights, ``counts``, and of hubs bases, first pieces, and
+    two numbers a piece. ``zeros``: of hubs ``found``, ``own``, the table; that of the parts.
+    ``words``: two strides, and of hubs a number a piece. ``narrow``: NARROW strides, two rows of
+    indices, long rows, the slots of hubs in use, and from ``named`` on numbers of parts, level
+    after level. ``flags``: two strides.
+    """
+
+    wide: Array
+    zeros: Array
+    words: Array
+    narrow: Array
+    flags: Array
+    control: Array
+    stride: Any
+    entries: Any
+    counts: Any
+    hubs: Any
+    room: Any  # of the tables of hubs
+    pieces: Any
+    table: Any  # slots of the table of the parts
+    long: Any
+    named: Any
+
+
+class Course(NamedTuple):
+    """How to go down."""
+
+    constant: Any
+    seed: Any  # uint64: of the first level
+    first: Any  # the number of the first level
+    most: Any  # levels in all
+    refine: Any
+    least: Any  # vertices and entries: a level of so many is left to others
+    launch: Any  # which one this is
+
+
+class Level(NamedTuple):
+    """The arrays of a level, of as many elements as it has vertices where nothing else is said."""
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    volume: Array
+    words: Array
+    labels: Array  # of communities
+    following: Array
+    sizes: Array
+    volumes: Array
+    active: Array
+    parts: Array
+    turns: Array
+    part_volumes: Array
+    outward: Array
+    joined: Array
+    parts_following: Array
+    parent: Array
+    members: Array
+    goals: Array
+    first: Array
+    number_of: Array
+    of_communities: Array  # the numbers of communities
+    first_of_communities: Array
+    first_of_parts: Array
+    names: Array  # the numbers of parts, which outlive the level
+    merging: Array
+    offsets: Array  # one more
+    counts: Array  # one a block
+
+
+@functools.cache
+def build(index_type: Any) -> Any:
+    """Make the kernel; the ``zeros`` and ``control`` of its store begin as such."""
+    threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
+    lists_of_all, hub_lists = gpu_classes.LISTS, DRAWS * gpu_classes.LISTS
+    scratch = scratch_size()
+    meet_all, classes_of = gpu_classes.meet_all, gpu_classes.classes_of
+    lanes = gpu_uniting.LANES
+    lay_out = gpu_best.build_shared(True, index_type)
+    lay_out_begins = gpu_classes.build_begins()
+    move = gpu_moving.build_move(True, index_type)
+    refine = gpu_refining.build_refine(True, index_type)
+    number_all = gpu_numbering.build_number(threads)
+    lay_out_cache, add_all = gpu_merging.build_add_all(
+        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, True, False
+    )
+    write_all = gpu_merging.build_write_all(threads, slots // threads, True)
+    unite_row = gpu_uniting.build_unite_row(True, index_type)
+
+    @cuda.jit(device=True)
+    def level_of(store, side, size, entries, named):
+        """Return the arrays of a level."""
+        wide, narrow, stride = store.wide, store.narrow, store.stride
+        indptr, volume = (INDPTR + side) * stride, (VOLUME + side) * stride
+        weights = WIDE * stride + side * store.entries
+        counts = WIDE * stride + 2 * store.entries
+        labels, words = (LABELS + side) * stride, side * stride
+        indices = NARROW * stride + side * store.entries
+        names = store.named + named
+        return Level(
+            wide[indptr : indptr + size + 1], narrow[indices : indices + entries],
+            wide[weights : weights + entries], wide[volume : volume + size],
+            store.words[words : words + size], narrow[labels : labels + size],
+            narrow[FOLLOWING * stride : FOLLOWING * stride + size],
+            wide[SIZES * stride : SIZES * stride + size],
+            wide[VOLUMES * stride : VOLUMES * stride + size], store.flags[:size],
+            narrow[PARTS_OF * stride : PARTS_OF * stride + size],
+            store.flags[stride : stride + size],
+            wide[PART_VOLUMES * stride : PART_VOLUMES * stride + size],
+            wide[OUTWARD * stride : OUTWARD * stride + size],
+            narrow[JOINED * stride : JOINED * stride + size],
+            narrow[PARTS_FOLLOWING * stride : PARTS_FOLLOWING * stride + size],
+            narrow[PARENT * stride : PARENT * stride + size],
+            narrow[MEMBERS * stride : MEMBERS * stride + size],
+            narrow[GOALS * stride : GOALS * stride + size],
+            narrow[FIRST * stride : FIRST * stride + size],
+            narrow[NUMBER_OF * stride : NUMBER_OF * stride + size],
+            narrow[OF_COMMUNITIES * stride : OF_COMMUNITIES * stride + size],
+            narrow[FIRST_OF_COMMUNITIES * stride : FIRST_OF_COMMUNITIES * stride + size],
+            narrow[FIRST_OF_PARTS * stride : FIRST_OF_PARTS * stride + size],
+            narrow[names : names + size], wide[MERGING * stride : MERGING * stride + size],
+            wide[OFFSETS * stride : OFFSETS * stride + size + 1],
+            wide[counts : counts + store.counts],
+        )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def load(given, store):
+        """Copy the first level to the first side."""
+        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
+        all_threads = np.int64(cuda.gridDim.x) * threads
+        size, entries = np.int64(given.labels.size), np.int64(given.indices.size)
+        weights, indices = WIDE * store.stride, NARROW * store.stride
+        for entry in range(everywhere, entries, all_threads):
+            store.narrow[indices + entry] = given.indices[entry]
+            store.wide[weights + entry] = given.weights[entry]
+        for v in range(everywhere, size, all_threads):
+            store.wide[INDPTR * store.stride + v] = given.indptr[v]
+            store.wide[VOLUME * store.stride + v] = given.volume[v]
+            store.words[v] = given.words[v]
+            store.narrow[LABELS * store.stride + v] = given.labels[v]
+        if everywhere == 0:
+            store.wide[INDPTR * store.stride + size] = entries
+            store.control[SIZE], store.control[ENTRIES] = size, entries
+            store.control[START] = np.int64(nanoseconds())
+
+    @cuda.jit(device=True)
+    def prepare(store, level, side):
+        """Bring all arrays of a level to what its functions begin with."""
+        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
+        all_threads = np.int64(cuda.gridDim.x) * threads
+        next_volume = (VOLUME + 1 - side) * store.stride
+        for place in range(everywhere, scratch, all_threads):
+            store.control[SCRATCH + place] = 0
+        for word in range(everywhere, 4, all_threads):
+            store.control[MERGED + word] = 0
+        for v in range(everywhere, level.labels.size, all_threads):
+            level.following[v] = level.labels[v]
+            level.sizes[v] = 0
+            level.volumes[v] = 0
+            level.active[v] = 1
+            level.parts[v] = v
+            level.part_volumes[v] = level.volume[v]
+            level.outward[v] = 0
+            level.joined[v] = 0
+            level.parts_following[v] = v
+            level.parent[v] = v
+            level.merging[v] = 0
+            store.wide[next_volume + v] = 0
+
+    @cuda.jit(device=True)
+    def lists_of(store, level, draw, draws):
+        """Return the lists of some of the times that classes are drawn on a level."""
+        begin = SCRATCH + STEPS_MOVING + STEPS_REFINING
+        counts, cursors = begin + draw * lists_of_all, begin + hub_lists + draw * lists_of_all
+        rooms, step = begin + 2 * hub_lists + draw * 2 * CLASSES, draws * lists_of_all
+        bases = WIDE * store.stride + 2 * store.entries + store.counts
+        return gpu_classes.Lists(
+            level.members, level.goals, store.control[counts : counts + step],
+            store.control[cursors : cursors + step],
+            store.control[rooms : rooms + draws * 2 * CLASSES],
+            store.wide[bases : bases + store.hubs],
+            store.wide[bases + store.hubs : bases + 2 * store.hubs],
+            classes_of(level.labels.size),
+        )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def work_of(store, arrived, first, steps):
+        """Return what blocks share in the steps of moving, or of refining."""
+        pieces = WIDE * store.stride + 2 * store.entries + store.counts + 2 * store.hubs
+        used, low = NARROW * store.stride + 2 * store.entries + store.long, 2 * store.stride
+        return gpu_best.Work(
+            arrived, store.control[SCRATCH + first : SCRATCH + first + steps],
+            store.zeros[: store.hubs], store.zeros[store.hubs : 2 * store.hubs],
+            store.zeros[2 * store.hubs : 2 * (store.hubs + store.room)],
+            store.narrow[used : used + store.room],
+            store.wide[pieces : pieces + store.pieces],
+            store.wide[pieces + store.pieces : pieces + 2 * store.pieces],
+            store.words[low : low + store.pieces],
+        )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def unite(level, arrived, turn):
+        """Name every vertex by the smallest it is connected to inside its community."""
+        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
+        blocks, size = np.int64(cuda.gridDim.x), level.labels.size
+        for v in range(everywhere // lanes, size, blocks * threads // lanes):
+            unite_row(
+                v, level.indptr[v] + everywhere % lanes, lanes, level.indptr, level.indices,
+                level.weights, level.labels, level.parent,
+            )  # fmt: skip
+        turn += 1
+        meet_all(arrived, turn * blocks)
+        for v in range(everywhere, size, blocks * threads):
+            level.parts[v] = find_root(level.parent, v)
+        turn += 1
+        meet_all(arrived, turn * blocks)
+        return turn
+
+    @cuda.jit(device=True)
+    def judge(level, numbers, store):
+        """Add up the volumes of the communities, and the weight between them."""
+        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
+        all_threads, crossing = np.int64(cuda.gridDim.x) * threads, np.int64(0)
+        for v in range(everywhere // lanes, numbers.size, all_threads // lanes):
+            own = numbers[v]
+            if everywhere % lanes == 0:
+                cuda.atomic.add(level.merging, own, level.volume[v])
+            for entry in range(level.indptr[v] + everywhere % lanes, level.indptr[v + 1], lanes):
+                if numbers[level.indices[entry]] != own:
+                    crossing += level.weights[entry]
+        if crossing != 0:
+            cuda.atomic.add(store.control, CROSSING, crossing)
+
+    @cuda.jit(device=True)
+    def contract(level, parts, first, communities, side, store, shared, arrived, turn):
+        """Make the next level of the parts, on the other side; return the turn."""
+        number, other = np.int64(first.size), 1 - side
+        then = level_of(store, other, number, store.entries, 0)
+        table = 2 * (store.hubs + store.room)
+        long = NARROW * store.stride + 2 * store.entries
+        rows = gpu_merging.Rows(level.indptr, level.indices, level.weights, np.int64(1), parts)
+        vertices = gpu_merging.Vertices(
+            level.volume, level.words, first, communities, level.first_of_communities,
+            then.volume, then.words, then.labels,
+        )  # fmt: skip
+        merging = gpu_merging.Merging(
+            then.merging, then.offsets, store.zeros[table : table + 2 * store.table],
+            store.narrow[long : long + store.long], level.counts,
+            store.control[MERGED : MERGED + 4],
+        )  # fmt: skip
+        turn = add_all(
+            rows, vertices, merging, shared.listed, shared.labels, shared.words, lay_out_cache(),
+            arrived, turn,
+        )  # fmt: skip
+        turn += 1
+        meet_all(arrived, turn * np.int64(cuda.gridDim.x))
+        write_all(merging, then.indptr, then.indices, then.weights, shared.listed, shared.used)
+        return turn
+
+    @cuda.jit(device=True)
+    def move_vertices(store, level, course, seed, shared, begins, arrived, turn):
+        state = gpu_moving.Moving(
+            level.indptr, level.indices, level.weights, np.int64(1), level.volume, level.words,
+            course.constant, level.labels, level.sizes, level.volumes, level.active,
+            level.following, seed,
+        )  # fmt: skip
+        return move(
+            state, lists_of(store, level, 0, 1), work_of(store, arrived, 0, STEPS_MOVING),
+            store.control[SWEPT : SWEPT + 1], shared, begins, turn,
+        )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def refine_parts(store, level, course, seed, shared, begins, arrived, turn):
+        state = gpu_refining.Refining(
+            level.indptr, level.indices, level.weights, np.int64(1), level.volume, level.words,
+            course.constant, level.labels, level.volumes, level.parts, level.turns,
+            level.part_volumes, level.outward, level.joined, level.parts_following, seed,
+        )  # fmt: skip
+        return refine(
+            state, lists_of(store, level, 1, REFINING_SWEEPS),
+            work_of(store, arrived, STEPS_MOVING, STEPS_REFINING), np.int64(REFINING_SWEEPS),
+            shared, begins, turn,
+        )  # fmt: skip
+
+    @cuda.jit(device=True)
+    def write_record(control, level, size, found):
+        """Write how a level went; one block does."""
+        record, thread = RECORDS + level * A_RECORD, np.int64(cuda.threadIdx.x)
+        for sweep in range(thread, MOST_SWEEPS, threads):
+            moved = np.int64(0)
+            for group in range(CLASSES):
+                moved += control[SCRATCH + sweep * CLASSES + group]
+            control[record + MOVED + sweep] = moved
+        if thread == 0:
+            control[record + VERTICES], control[record + FOUND] = size, found
+            control[record + SWEEPS] = control[SWEPT]
+            control[record + TIME] = np.int64(nanoseconds())
+
+    def go_down(given, store, course):
+        cuda.cg.this_grid()
+        shared, begins = lay_out(), lay_out_begins()
+        control = store.control
+        blocks, turn = np.int64(cuda.gridDim.x), np.int64(0)
+        one = cuda.blockIdx.x == 0 and cuda.threadIdx.x == 0
+        place = ARRIVED + course.launch
+        arrived = control[place : place + 1]
+        if course.launch == 0:
+            load(given, store)
+            turn += 1
+            meet_all(arrived, turn * blocks)
+        while control[FINISHED] == 0:
+            size, entries, side = control[SIZE], control[ENTRIES], control[SIDE]
+            level, named = control[LEVEL], control[NAMED]
+            if (
+                size + entries <= course.least
+                or level == MOST_LEVELS
+                or store.named + named + size > store.narrow.size
+            ):
+                break
+            here = level_of(store, side, size, entries, named)
+            prepare(store, here, side)
+            turn += 1
+            meet_all(arrived, turn * blocks)
+            seed = course.seed + (np.uint64(level) << np.uint64(40))
+            turn = move_vertices(store, here, course, seed, shared, begins, arrived, turn)
+            last = course.first + level + 1 == course.most
+            # Communities are numbered, then parts, then pieces: one text, which is compiled once.
+            labels, numbers, firsts = here.labels, here.of_communities, here.first_of_communities
+            if course.refine == 0:
+                numbers = here.names
+            communities, parts, first_of_parts = numbers, numbers, firsts
+            number, found = np.int64(0), np.int64(0)
+            for stage in range(3):
+                if stage == 1:
+                    if last or course.refine == 0:
+                        continue
+                    turn = refine_parts(store, here, course, seed, shared, begins, arrived, turn)
+                    labels, numbers, firsts = here.parts, here.names, here.first_of_parts
+                    parts, first_of_parts = numbers, firsts
+                if stage == 2:
+                    last = last or number == size
+                    if not last or course.refine == 0:
+                        continue
+                    turn = unite(here, arrived, turn)
+                    labels, numbers, firsts = here.parts, communities, here.first_of_communities
+                turn = number_all(
+                    gpu_numbering.Numbering(
+                        labels, numbers, here.first, here.number_of, firsts, here.counts,
+                        control[NUMBERED : NUMBERED + 2],
+                    ),
+                    shared.listed, arrived, turn,
+                )  # fmt: skip
+                number = control[NUMBERED + gpu_numbering.NUMBER]
+                if stage != 1:
+                    found = number
+            turn += 1
+            meet_all(arrived, turn * blocks)
+            if last:
+                judge(here, communities, store)
+            else:
+                turn = contract(
+                    here, parts, first_of_parts[:number], communities, side, store, shared,
+                    arrived, turn,
+                )  # fmt: skip
+                entries = control[MERGED + gpu_merging.USED]
+            if cuda.blockIdx.x == 0:
+                write_record(control, level, size, found)
+            if one:
+                control[LEVEL], control[COMMUNITIES] = level + 1, found
+                if last:
+                    control[FINISHED] = 1
+                else:
+                    control[SIZE], control[ENTRIES], control[SIDE] = number, entries, 1 - side
+                    control[NAMED] = named + size
+            turn += 1
+            meet_all(arrived, turn * blocks)
+
+    return kernel(go_down, f"{threads} {slots}", launch_bounds=(threads, BLOCKS))
