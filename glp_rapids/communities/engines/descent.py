@@ -26,6 +26,19 @@ class Reach(NamedTuple):
 
 # The larger the level, the more blocks; the last has one, whose barriers cost next to nothing.
 REACHES = (Reach(1 << 22, 1 << 11), Reach(1 << 17, 1 << 11), Reach(1 << 13, 1 << 13))
+# Fields of a store, by what they are made as: five allocations in all.
+ZEROS = ("found", "own", "hub_table", "table", "control")
+WIDE = (
+    "indptr", "weights", "volume", "sizes", "volumes", "part_volumes", "outward", "totals",
+    "offsets", "counts", "bases", "pieces", "piece_labels", "gains_high",
+)  # fmt: skip
+WORDS = ("words", "gains_low")
+NARROW = (
+    "indices", "labels", "following", "parts", "joined", "parts_following", "parent", "members",
+    "goals", "first", "number_of", "of_communities", "first_of_communities", "first_of_parts",
+    "names", "used", "long",
+)  # fmt: skip
+FLAGS = ("active", "turns")
 FEW_NAMES = 1 << 15  # numbers of parts that all have room for; and four a vertex
 
 
@@ -74,20 +87,28 @@ def sent_off(network: Network, labels: Array, course: gpu_descent.Course) -> Res
 
 
 def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_descent.Store:
-    stride, room = size + 1, room_of_hubs(entries)
+    room = room_of_hubs(entries)
     hubs, pieces = hubs_and_pieces(room)
     table = min(entries + (entries >> 1) + size, size * size)
-    long = entries // (gpu_merging.LONGEST + 1) + 1
-    named = gpu_descent.NARROW * stride + 2 * entries + long + room
-    control = gpu_descent.SCRATCH + gpu_descent.scratch_size()
-    zeros = xp.zeros(2 * (hubs + room + table) + control, np.int64)
-    wide = gpu_descent.WIDE * stride + 2 * entries + blocks + 2 * hubs + 2 * pieces
-    sizes = (stride, entries, blocks, hubs, room, pieces, table, long, named)
-    return gpu_descent.Store(
-        xp.empty(wide, np.int64), zeros, xp.empty(2 * stride + pieces, np.uint64),
-        xp.empty(named + 4 * stride + FEW_NAMES, index_type), xp.empty(2 * stride, np.uint8),
-        zeros[2 * (hubs + room + table) :], *map(np.int64, sizes),
-    )  # fmt: skip
+    stride, control = size + 1, gpu_descent.SCRATCH + gpu_descent.scratch_size()
+    sizes = {
+        **dict.fromkeys(("indptr", "volume", "words", "labels"), 2 * stride),
+        **dict.fromkeys(("indices", "weights"), 2 * entries), "counts": blocks,
+        **dict.fromkeys(("bases", "pieces", "found", "own"), hubs),
+        **dict.fromkeys(("piece_labels", "gains_high", "gains_low"), pieces),
+        "hub_table": 2 * room, "used": room, "table": 2 * table, "control": control,
+        "long": entries // (gpu_merging.LONGEST + 1) + 1, "names": 4 * stride + FEW_NAMES,
+    }  # fmt: skip
+    arrays = {}
+    for make, dtype, fields in (
+        (xp.zeros, np.int64, ZEROS), (xp.empty, np.int64, WIDE), (xp.empty, np.uint64, WORDS),
+        (xp.empty, index_type, NARROW), (xp.empty, np.uint8, FLAGS),
+    ):  # fmt: skip
+        ends = np.cumsum([0, *(sizes.get(field, stride) for field in fields)]).tolist()
+        whole = make(ends[-1], dtype)
+        for field, (begin, end) in zip(fields, pairwise(ends), strict=True):
+            arrays[field] = whole[begin:end]
+    return gpu_descent.Store(**arrays, stride=np.int64(stride), entries=np.int64(entries))
 
 
 def _read(store: gpu_descent.Store, refine: bool) -> Rest:
@@ -96,7 +117,7 @@ def _read(store: gpu_descent.Store, refine: bool) -> Rest:
     depth = int(told[gpu_descent.LEVEL])
     records = told[RECORDS : RECORDS + depth * A_RECORD].reshape(depth, A_RECORD)
     ends = [int(told[gpu_descent.START]), *records[:, gpu_descent.TIME].tolist()]
-    levels, parts, begin = [], [], int(store.named)
+    levels, parts, begin = [], [], 0
     for record, (earlier, later) in zip(records.tolist(), pairwise(ends), strict=True):
         vertices = record[gpu_descent.VERTICES]
         moved = record[gpu_descent.MOVED :][: record[gpu_descent.SWEEPS]]
@@ -104,29 +125,21 @@ def _read(store: gpu_descent.Store, refine: bool) -> Rest:
             {"vertices": vertices, "communities": record[gpu_descent.FOUND], "moved": moved,
              "seconds": (later - earlier) / 1e9}
         )  # fmt: skip
-        parts.append(store.narrow[begin : begin + vertices])
+        parts.append(store.names[begin : begin + vertices])
         begin += vertices
-    stride, entries, side = int(store.stride), int(store.entries), int(told[gpu_descent.SIDE])
     size, filled = int(told[gpu_descent.SIZE]), int(told[gpu_descent.ENTRIES])
-
-    def wide(which: int, number: int) -> Array:
-        return store.wide[which * stride :][:number]
-
-    def narrow(which: int, number: int) -> Array:
-        return store.narrow[which * stride :][:number]
-
     if told[gpu_descent.FINISHED]:
         communities = parts.pop()
         if refine:
-            communities = narrow(gpu_descent.OF_COMMUNITIES, size)
-        volumes = wide(gpu_descent.MERGING, int(told[gpu_descent.COMMUNITIES]))
+            communities = store.of_communities[:size]
+        volumes = store.totals[: int(told[gpu_descent.COMMUNITIES])]
         crossing = int(told[gpu_descent.CROSSING])
         return Rest(levels, parts, communities, volumes, crossing, None, None)
+    side = int(told[gpu_descent.SIDE])
+    first, entry = side * int(store.stride), side * int(store.entries)
     network = Network(
-        wide(gpu_descent.INDPTR + side, size + 1),
-        store.narrow[gpu_descent.NARROW * stride + side * entries :][:filled],
-        store.wide[gpu_descent.WIDE * stride + side * entries :][:filled], 1,
-        wide(gpu_descent.VOLUME + side, size), store.words[side * stride :][:size],
+        store.indptr[first : first + size + 1], store.indices[entry : entry + filled],
+        store.weights[entry : entry + filled], 1, store.volume[first : first + size],
+        store.words[first : first + size],
     )  # fmt: skip
-    labels = narrow(gpu_descent.LABELS + side, size)
-    return Rest(levels, parts, None, None, 0, network, labels)
+    return Rest(levels, parts, None, None, 0, network, store.labels[first : first + size])

@@ -86,6 +86,18 @@ def meet_all(arrived, goal):
 
 
 @cuda.jit(device=True)
+def quotient(one, other):
+    """Divide numbers below 2^32: code for 64 bits is long, and a fourth of a kernel was that."""
+    return np.int64(np.uint32(one) // np.uint32(other))
+
+
+@cuda.jit(device=True)
+def remainder(one, other):
+    """Return what division leaves, likewise."""
+    return np.int64(np.uint32(one) % np.uint32(other))
+
+
+@cuda.jit(device=True)
 def room_for(degree):
     """Return how many slots the table of a hub has."""
     return degree + (degree >> 1) + 1
@@ -94,7 +106,7 @@ def room_for(degree):
 @cuda.jit(device=True)
 def first_piece(place, block, blocks):
     """Return the first piece of a hub that is a block's own; every ``blocks``-th follows."""
-    return (block + blocks - (place * 61) % blocks) % blocks
+    return remainder(block + blocks - remainder(place * 61, blocks), blocks)
 
 
 @cuda.jit(device=True)

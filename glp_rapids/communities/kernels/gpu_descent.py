@@ -48,16 +48,6 @@ SCRATCH = RECORDS + MOST_LEVELS * A_RECORD  # zeros when a level begins:
 STEPS_MOVING, STEPS_REFINING = MOST_SWEEPS * CLASSES, REFINING_SWEEPS * CLASSES
 DRAWS = 1 + REFINING_SWEEPS
 
-# What is in `Store.wide`, a stride each: `_OF_NEXT` is that of the other side of a pair.
-INDPTR, VOLUME, SIZES, VOLUMES, PART_VOLUMES, OUTWARD, MERGING, OFFSETS = 0, 2, 4, 5, 6, 7, 8, 9
-WIDE = 10
-# In `Store.narrow`.
-LABELS, FOLLOWING, PARTS_OF, PARTS_FOLLOWING, JOINED, PARENT = 0, 2, 3, 4, 5, 6
-MEMBERS, GOALS, FIRST, NUMBER_OF = 7, 8, 9, 10
-OF_COMMUNITIES, FIRST_OF_COMMUNITIES, FIRST_OF_PARTS = 11, 12, 13
-NARROW = 14
-
-
 def scratch_size() -> int:
     """Return how many words of ``control`` begin as zeros on every level."""
     return STEPS_MOVING + STEPS_REFINING + DRAWS * 2 * (gpu_classes.LISTS + CLASSES)
@@ -75,53 +65,18 @@ class Given(NamedTuple):
 
 
 class Store(NamedTuple):
-    """What the levels take, each kind of number in one array, and how large its pieces are.
+    """What the levels take, for a vertex each where nothing else is said.
 
-    ``wide``: WIDE strides, two rows of weights, ``counts``, and of hubs bases, first pieces, and
-    two numbers a piece. ``zeros``: of hubs ``found``, ``own``, the table; that of the parts.
-    ``words``: two strides, and of hubs a number a piece. ``narrow``: NARROW strides, two rows of
-    indices, long rows, the slots of hubs in use, and from ``named`` on numbers of parts, level
-    after level. ``flags``: two strides.
+    Arrays of their own, whose addresses a kernel has among its constants, not in registers; only
+    of what two levels have at a time there are two in one, ``stride`` and ``entries`` apart.
     """
 
-    wide: Array
-    zeros: Array
-    words: Array
-    narrow: Array
-    flags: Array
-    control: Array
-    stride: Any
-    entries: Any
-    counts: Any
-    hubs: Any
-    room: Any  # of the tables of hubs
-    pieces: Any
-    table: Any  # slots of the table of the parts
-    long: Any
-    named: Any
-
-
-class Course(NamedTuple):
-    """How to go down."""
-
-    constant: Any
-    seed: Any  # uint64: of the first level
-    first: Any  # the number of the first level
-    most: Any  # levels in all
-    refine: Any
-    least: Any  # vertices and entries: a level of so many is left to others
-    launch: Any  # which one this is
-
-
-class Level(NamedTuple):
-    """The arrays of a level, of as many elements as it has vertices where nothing else is said."""
-
-    indptr: Array
-    indices: Array
-    weights: Array
-    volume: Array
-    words: Array
-    labels: Array  # of communities
+    indptr: Array  # two
+    indices: Array  # two
+    weights: Array  # two
+    volume: Array  # two
+    words: Array  # two
+    labels: Array  # two, of communities
     following: Array
     sizes: Array
     volumes: Array
@@ -140,10 +95,47 @@ class Level(NamedTuple):
     of_communities: Array  # the numbers of communities
     first_of_communities: Array
     first_of_parts: Array
-    names: Array  # the numbers of parts, which outlive the level
-    merging: Array
+    names: Array  # the numbers of parts, level after level
+    totals: Array  # of parts entries, and in the end of communities volumes
     offsets: Array  # one more
     counts: Array  # one a block
+    bases: Array  # of hubs
+    pieces: Array  # likewise
+    found: Array  # likewise, zeros
+    own: Array  # likewise, zeros
+    hub_table: Array  # zeros
+    used: Array  # slots of that
+    piece_labels: Array
+    gains_high: Array
+    gains_low: Array
+    table: Array  # of the parts, zeros
+    long: Array  # rows
+    control: Array  # zeros
+    stride: Any
+    entries: Any
+
+
+class Course(NamedTuple):
+    """How to go down."""
+
+    constant: Any
+    seed: Any  # uint64: of the first level
+    first: Any  # the number of the first level
+    most: Any  # levels in all
+    refine: Any
+    least: Any  # vertices and entries: a level of so many is left to others
+    launch: Any  # which one this is
+
+
+class Level(NamedTuple):
+    """Of what there are two at a time, that of a level, as large as it is."""
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    volume: Array
+    words: Array
+    labels: Array
 
 
 @functools.cache
@@ -166,39 +158,12 @@ def build(index_type: Any) -> Any:
     unite_row = gpu_uniting.build_unite_row(True, index_type)
 
     @cuda.jit(device=True)
-    def level_of(store, side, size, entries, named):
-        """Return the arrays of a level."""
-        wide, narrow, stride = store.wide, store.narrow, store.stride
-        indptr, volume = (INDPTR + side) * stride, (VOLUME + side) * stride
-        weights = WIDE * stride + side * store.entries
-        counts = WIDE * stride + 2 * store.entries
-        labels, words = (LABELS + side) * stride, side * stride
-        indices = NARROW * stride + side * store.entries
-        names = store.named + named
+    def level_of(store, side, size, entries):
+        first, entry = side * store.stride, side * store.entries
         return Level(
-            wide[indptr : indptr + size + 1], narrow[indices : indices + entries],
-            wide[weights : weights + entries], wide[volume : volume + size],
-            store.words[words : words + size], narrow[labels : labels + size],
-            narrow[FOLLOWING * stride : FOLLOWING * stride + size],
-            wide[SIZES * stride : SIZES * stride + size],
-            wide[VOLUMES * stride : VOLUMES * stride + size], store.flags[:size],
-            narrow[PARTS_OF * stride : PARTS_OF * stride + size],
-            store.flags[stride : stride + size],
-            wide[PART_VOLUMES * stride : PART_VOLUMES * stride + size],
-            wide[OUTWARD * stride : OUTWARD * stride + size],
-            narrow[JOINED * stride : JOINED * stride + size],
-            narrow[PARTS_FOLLOWING * stride : PARTS_FOLLOWING * stride + size],
-            narrow[PARENT * stride : PARENT * stride + size],
-            narrow[MEMBERS * stride : MEMBERS * stride + size],
-            narrow[GOALS * stride : GOALS * stride + size],
-            narrow[FIRST * stride : FIRST * stride + size],
-            narrow[NUMBER_OF * stride : NUMBER_OF * stride + size],
-            narrow[OF_COMMUNITIES * stride : OF_COMMUNITIES * stride + size],
-            narrow[FIRST_OF_COMMUNITIES * stride : FIRST_OF_COMMUNITIES * stride + size],
-            narrow[FIRST_OF_PARTS * stride : FIRST_OF_PARTS * stride + size],
-            narrow[names : names + size], wide[MERGING * stride : MERGING * stride + size],
-            wide[OFFSETS * stride : OFFSETS * stride + size + 1],
-            wide[counts : counts + store.counts],
+            store.indptr[first : first + size + 1], store.indices[entry : entry + entries],
+            store.weights[entry : entry + entries], store.volume[first : first + size],
+            store.words[first : first + size], store.labels[first : first + size],
         )  # fmt: skip
 
     @cuda.jit(device=True)
@@ -207,89 +172,79 @@ def build(index_type: Any) -> Any:
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         all_threads = np.int64(cuda.gridDim.x) * threads
         size, entries = np.int64(given.labels.size), np.int64(given.indices.size)
-        weights, indices = WIDE * store.stride, NARROW * store.stride
         for entry in range(everywhere, entries, all_threads):
-            store.narrow[indices + entry] = given.indices[entry]
-            store.wide[weights + entry] = given.weights[entry]
+            store.indices[entry] = given.indices[entry]
+            store.weights[entry] = given.weights[entry]
         for v in range(everywhere, size, all_threads):
-            store.wide[INDPTR * store.stride + v] = given.indptr[v]
-            store.wide[VOLUME * store.stride + v] = given.volume[v]
+            store.indptr[v] = given.indptr[v]
+            store.volume[v] = given.volume[v]
             store.words[v] = given.words[v]
-            store.narrow[LABELS * store.stride + v] = given.labels[v]
+            store.labels[v] = given.labels[v]
         if everywhere == 0:
-            store.wide[INDPTR * store.stride + size] = entries
+            store.indptr[size] = entries
             store.control[SIZE], store.control[ENTRIES] = size, entries
             store.control[START] = np.int64(nanoseconds())
 
     @cuda.jit(device=True)
     def prepare(store, level, side):
-        """Bring all arrays of a level to what its functions begin with."""
+        """Bring all arrays to what the functions of a level begin with."""
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         all_threads = np.int64(cuda.gridDim.x) * threads
-        next_volume = (VOLUME + 1 - side) * store.stride
+        next_volume = (1 - side) * store.stride
         for place in range(everywhere, scratch, all_threads):
             store.control[SCRATCH + place] = 0
         for word in range(everywhere, 4, all_threads):
             store.control[MERGED + word] = 0
         for v in range(everywhere, level.labels.size, all_threads):
-            level.following[v] = level.labels[v]
-            level.sizes[v] = 0
-            level.volumes[v] = 0
-            level.active[v] = 1
-            level.parts[v] = v
-            level.part_volumes[v] = level.volume[v]
-            level.outward[v] = 0
-            level.joined[v] = 0
-            level.parts_following[v] = v
-            level.parent[v] = v
-            level.merging[v] = 0
-            store.wide[next_volume + v] = 0
+            store.following[v] = level.labels[v]
+            store.sizes[v] = 0
+            store.volumes[v] = 0
+            store.active[v] = 1
+            store.parts[v] = v
+            store.part_volumes[v] = level.volume[v]
+            store.outward[v] = 0
+            store.joined[v] = 0
+            store.parts_following[v] = v
+            store.parent[v] = v
+            store.totals[v] = 0
+            store.volume[next_volume + v] = 0
 
     @cuda.jit(device=True)
-    def lists_of(store, level, draw, draws):
+    def lists_of(store, draw, draws, size):
         """Return the lists of some of the times that classes are drawn on a level."""
         begin = SCRATCH + STEPS_MOVING + STEPS_REFINING
         counts, cursors = begin + draw * lists_of_all, begin + hub_lists + draw * lists_of_all
         rooms, step = begin + 2 * hub_lists + draw * 2 * CLASSES, draws * lists_of_all
-        bases = WIDE * store.stride + 2 * store.entries + store.counts
         return gpu_classes.Lists(
-            level.members, level.goals, store.control[counts : counts + step],
+            store.members, store.goals, store.control[counts : counts + step],
             store.control[cursors : cursors + step],
-            store.control[rooms : rooms + draws * 2 * CLASSES],
-            store.wide[bases : bases + store.hubs],
-            store.wide[bases + store.hubs : bases + 2 * store.hubs],
-            classes_of(level.labels.size),
+            store.control[rooms : rooms + draws * 2 * CLASSES], store.bases, store.pieces,
+            classes_of(size),
         )  # fmt: skip
 
     @cuda.jit(device=True)
     def work_of(store, arrived, first, steps):
         """Return what blocks share in the steps of moving, or of refining."""
-        pieces = WIDE * store.stride + 2 * store.entries + store.counts + 2 * store.hubs
-        used, low = NARROW * store.stride + 2 * store.entries + store.long, 2 * store.stride
         return gpu_best.Work(
-            arrived, store.control[SCRATCH + first : SCRATCH + first + steps],
-            store.zeros[: store.hubs], store.zeros[store.hubs : 2 * store.hubs],
-            store.zeros[2 * store.hubs : 2 * (store.hubs + store.room)],
-            store.narrow[used : used + store.room],
-            store.wide[pieces : pieces + store.pieces],
-            store.wide[pieces + store.pieces : pieces + 2 * store.pieces],
-            store.words[low : low + store.pieces],
+            arrived, store.control[SCRATCH + first : SCRATCH + first + steps], store.found,
+            store.own, store.hub_table, store.used, store.piece_labels, store.gains_high,
+            store.gains_low,
         )  # fmt: skip
 
     @cuda.jit(device=True)
-    def unite(level, arrived, turn):
+    def unite(level, store, arrived, turn):
         """Name every vertex by the smallest it is connected to inside its community."""
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         blocks, size = np.int64(cuda.gridDim.x), level.labels.size
         for v in range(everywhere // lanes, size, blocks * threads // lanes):
             unite_row(
                 v, level.indptr[v] + everywhere % lanes, lanes, level.indptr, level.indices,
-                level.weights, level.labels, level.parent,
+                level.weights, level.labels, store.parent,
             )  # fmt: skip
         turn += 1
         meet_all(arrived, turn * blocks)
         for v in range(everywhere, size, blocks * threads):
-            level.parts[v] = find_root(level.parent, v)
+            store.parts[v] = find_root(store.parent, v)
         turn += 1
         meet_all(arrived, turn * blocks)
         return turn
@@ -299,10 +254,10 @@ def build(index_type: Any) -> Any:
         """Add up the volumes of the communities, and the weight between them."""
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         all_threads, crossing = np.int64(cuda.gridDim.x) * threads, np.int64(0)
-        for v in range(everywhere // lanes, numbers.size, all_threads // lanes):
+        for v in range(everywhere // lanes, level.labels.size, all_threads // lanes):
             own = numbers[v]
             if everywhere % lanes == 0:
-                cuda.atomic.add(level.merging, own, level.volume[v])
+                cuda.atomic.add(store.totals, own, level.volume[v])
             for entry in range(level.indptr[v] + everywhere % lanes, level.indptr[v + 1], lanes):
                 if numbers[level.indices[entry]] != own:
                     crossing += level.weights[entry]
@@ -310,21 +265,17 @@ def build(index_type: Any) -> Any:
             cuda.atomic.add(store.control, CROSSING, crossing)
 
     @cuda.jit(device=True)
-    def contract(level, parts, first, communities, side, store, shared, arrived, turn):
+    def contract(level, parts, first, number, communities, side, store, shared, arrived, turn):
         """Make the next level of the parts, on the other side; return the turn."""
-        number, other = np.int64(first.size), 1 - side
-        then = level_of(store, other, number, store.entries, 0)
-        table = 2 * (store.hubs + store.room)
-        long = NARROW * store.stride + 2 * store.entries
+        then = level_of(store, 1 - side, number, store.entries)
         rows = gpu_merging.Rows(level.indptr, level.indices, level.weights, np.int64(1), parts)
         vertices = gpu_merging.Vertices(
-            level.volume, level.words, first, communities, level.first_of_communities,
+            level.volume, level.words, first, communities, store.first_of_communities,
             then.volume, then.words, then.labels,
         )  # fmt: skip
         merging = gpu_merging.Merging(
-            then.merging, then.offsets, store.zeros[table : table + 2 * store.table],
-            store.narrow[long : long + store.long], level.counts,
-            store.control[MERGED : MERGED + 4],
+            store.totals[:number], store.offsets[: number + 1], store.table, store.long,
+            store.counts, store.control[MERGED : MERGED + 4],
         )  # fmt: skip
         turn = add_all(
             rows, vertices, merging, shared.listed, shared.labels, shared.words, lay_out_cache(),
@@ -339,23 +290,24 @@ def build(index_type: Any) -> Any:
     def move_vertices(store, level, course, seed, shared, begins, arrived, turn):
         state = gpu_moving.Moving(
             level.indptr, level.indices, level.weights, np.int64(1), level.volume, level.words,
-            course.constant, level.labels, level.sizes, level.volumes, level.active,
-            level.following, seed,
+            course.constant, level.labels, store.sizes, store.volumes, store.active,
+            store.following, seed,
         )  # fmt: skip
         return move(
-            state, lists_of(store, level, 0, 1), work_of(store, arrived, 0, STEPS_MOVING),
-            store.control[SWEPT : SWEPT + 1], shared, begins, turn,
+            state, lists_of(store, 0, 1, level.labels.size),
+            work_of(store, arrived, 0, STEPS_MOVING), store.control[SWEPT : SWEPT + 1],
+            shared, begins, turn,
         )  # fmt: skip
 
     @cuda.jit(device=True)
     def refine_parts(store, level, course, seed, shared, begins, arrived, turn):
         state = gpu_refining.Refining(
             level.indptr, level.indices, level.weights, np.int64(1), level.volume, level.words,
-            course.constant, level.labels, level.volumes, level.parts, level.turns,
-            level.part_volumes, level.outward, level.joined, level.parts_following, seed,
+            course.constant, level.labels, store.volumes, store.parts, store.turns,
+            store.part_volumes, store.outward, store.joined, store.parts_following, seed,
         )  # fmt: skip
         return refine(
-            state, lists_of(store, level, 1, REFINING_SWEEPS),
+            state, lists_of(store, 1, REFINING_SWEEPS, level.labels.size),
             work_of(store, arrived, STEPS_MOVING, STEPS_REFINING), np.int64(REFINING_SWEEPS),
             shared, begins, turn,
         )  # fmt: skip
@@ -392,10 +344,11 @@ def build(index_type: Any) -> Any:
             if (
                 size + entries <= course.least
                 or level == MOST_LEVELS
-                or store.named + named + size > store.narrow.size
+                or named + size > store.names.size
             ):
                 break
-            here = level_of(store, side, size, entries, named)
+            here = level_of(store, side, size, entries)
+            names = store.names[named : named + size]
             prepare(store, here, side)
             turn += 1
             meet_all(arrived, turn * blocks)
@@ -403,9 +356,10 @@ def build(index_type: Any) -> Any:
             turn = move_vertices(store, here, course, seed, shared, begins, arrived, turn)
             last = course.first + level + 1 == course.most
             # Communities are numbered, then parts, then pieces: one text, which is compiled once.
-            labels, numbers, firsts = here.labels, here.of_communities, here.first_of_communities
+            labels, firsts = here.labels, store.first_of_communities
+            numbers = store.of_communities[:size]
             if course.refine == 0:
-                numbers = here.names
+                numbers = names
             communities, parts, first_of_parts = numbers, numbers, firsts
             number, found = np.int64(0), np.int64(0)
             for stage in range(3):
@@ -413,17 +367,18 @@ def build(index_type: Any) -> Any:
                     if last or course.refine == 0:
                         continue
                     turn = refine_parts(store, here, course, seed, shared, begins, arrived, turn)
-                    labels, numbers, firsts = here.parts, here.names, here.first_of_parts
+                    labels, numbers, firsts = store.parts[:size], names, store.first_of_parts
                     parts, first_of_parts = numbers, firsts
                 if stage == 2:
                     last = last or number == size
                     if not last or course.refine == 0:
                         continue
-                    turn = unite(here, arrived, turn)
-                    labels, numbers, firsts = here.parts, communities, here.first_of_communities
+                    turn = unite(here, store, arrived, turn)
+                    labels, numbers = store.parts[:size], communities
+                    firsts = store.first_of_communities
                 turn = number_all(
                     gpu_numbering.Numbering(
-                        labels, numbers, here.first, here.number_of, firsts, here.counts,
+                        labels, numbers, store.first, store.number_of, firsts, store.counts,
                         control[NUMBERED : NUMBERED + 2],
                     ),
                     shared.listed, arrived, turn,
@@ -437,7 +392,7 @@ def build(index_type: Any) -> Any:
                 judge(here, communities, store)
             else:
                 turn = contract(
-                    here, parts, first_of_parts[:number], communities, side, store, shared,
+                    here, parts, first_of_parts, number, communities, side, store, shared,
                     arrived, turn,
                 )  # fmt: skip
                 entries = control[MERGED + gpu_merging.USED]

@@ -80,7 +80,7 @@ def build_add_all(
     Else what the parts are as vertices is found as well. ``sums``, ``chosen``, one a thread, and
     ``count``, int32, are in shared memory.
     """
-    meet_all = gpu_classes.meet_all
+    meet_all, first_piece = gpu_classes.meet_all, gpu_classes.first_piece
     announce, base_of, ranked, own_range = gpu_scans.build(threads)
 
     @cuda.jit(device=True)
@@ -241,14 +241,14 @@ def build_add_all(
             cuda.syncthreads()
             if start + thread < number:
                 v = merging.listed[start + thread]
-                first = (block + blocks - (start + thread) * 61 % blocks) % blocks
+                first = first_piece(start + thread, block, blocks)
                 if first * piece_size < rows.indptr[v + 1] - rows.indptr[v]:
                     chosen[cuda.atomic.add(count, 0, np.int32(1))] = start + thread
             cuda.syncthreads()
             for item in range(count[0]):
                 v = merging.listed[chosen[item]]
                 part, end = rows.parts[v], rows.indptr[v + 1]
-                first = (block + blocks - chosen[item] * 61 % blocks) % blocks
+                first = first_piece(chosen[item], block, blocks)
                 entry = rows.indptr[v] + first * piece_size
                 own, inside_all = np.int64(0), np.int64(0)
                 while entry < end:

@@ -28,6 +28,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
     meet_all = gpu_classes.meet_all
+    quotient, remainder = gpu_classes.quotient, gpu_classes.remainder
     add, amount, include = gpu_tables.build(weighted, index_type)
     wanted, seen, entry_label, own_of, apart, score, _, goal_of, _ = rule
     better, settle, weight_at, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
@@ -82,14 +83,14 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             if begin == end:
                 continue
             lanes = size_lanes(size)
-            rows = threads // lanes
-            which, lane = thread // lanes, thread % lanes
-            slots = slots_of_all // rows
+            rows = quotient(threads, lanes)
+            which = quotient(thread, lanes)
+            lane, slots = thread - which * lanes, quotient(slots_of_all, rows)
             first = which * slots
             # of short rows so many that most threads have one, as long as all blocks have some
-            chunk = min(max((end - begin) // (4 * blocks), np.int64(rows)), np.int64(threads))
-            number_of_chunks = (end - begin + chunk - 1) // chunk
-            own_chunk = (block + blocks - dealt % blocks) % blocks
+            chunk = min(max(quotient(end - begin, 4 * blocks), rows), np.int64(threads))
+            number_of_chunks = quotient(end - begin + chunk - 1, chunk)
+            own_chunk = remainder(block + blocks - remainder(dealt, blocks), blocks)
             dealt += number_of_chunks
             while own_chunk < number_of_chunks:
                 start = begin + own_chunk * chunk
