@@ -1,19 +1,21 @@
-"""Let small levels of multilevel label propagation go down in Numba's simulator; run by hand.
+"""Do small levels of multilevel label propagation together in Numba's simulator; run by hand.
 
-With NUMBA_ENABLE_CUDASIM=1; the argument says how many graphs. However launches share the levels,
-and however soon one runs out of room, what comes out is what a CPU finds, its report included.
+With NUMBA_ENABLE_CUDASIM=1; the arguments say how many graphs, and how many blocks run at once.
+However launches share the levels, and however soon one runs out of room, what comes out is what a
+CPU finds, its report included. With one graph and two blocks it takes two minutes.
 """
 
 import sys
 import warnings
 
 import numpy as np
-import simulate_multilevel
+import simulate_blocks
+import simulate_multilevel  # sizes for few threads
 from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import levels, objective
-from glp_rapids.communities.engines import descent
+from glp_rapids.communities.engines import descent, gpu
 from glp_rapids.communities.engines.descent import Reach
 from glp_rapids.communities.kernels import gpu_descent
 
@@ -26,6 +28,7 @@ WAYS = {
     "small ones": ((Reach(50, 50),), 32, 1 << 15),
     "small ones, two at a time": ((Reach(90, 50), Reach(30, 30)), 2, 1 << 15),
     "little room": (ALL[:2], 32, -1),
+    "none": ((Reach(0, 1),), 32, 1 << 15),
 }
 RUNS = (
     ("modularity", 1.0, True, 100, 2), ("modularity", 3.0, False, 100, 2),
@@ -57,21 +60,36 @@ def result(graph, device, name, resolution, refine, most, iterations):
     return found.value, found.quality, told, [part.tolist() for part in found.hierarchy]
 
 
+def let_run(blocks):
+    """Let launches have so many blocks, where there is room for what each counts."""
+
+    def launch_together(kernel, wanted, threads, *arguments):
+        kernel[min(blocks, int(wanted)), threads](*arguments)
+
+    simulate_blocks.let_blocks_run_together()
+    descent.launch_together = gpu.launch_together = launch_together
+    gpu.ITEMS_A_BLOCK = 4
+    assert simulate_multilevel.gpu_classes.THREADS == 2
+
+
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    blocks = int(sys.argv[2])
+    let_run(blocks)
     warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
     differing, compared = [], 0
     for which, graph in enumerate(graphs(int(sys.argv[1]))):
         for run in RUNS:
             expected = result(graph, "cpu", *run)
             for way, choice in WAYS.items():
-                descent.REACHES, gpu_descent.MOST_LEVELS, descent.FEW_NAMES = choice
+                reaches, gpu_descent.MOST_LEVELS, descent.FEW_NAMES = choice
+                descent.REACHES = [reach._replace(items_a_block=8) for reach in reaches[:-1]]
+                descent.REACHES += [Reach(reaches[-1].most, max(reaches[-1].most // blocks, 1))]
                 gpu_descent.SCRATCH = gpu_descent.RECORDS + choice[1] * gpu_descent.A_RECORD
                 compared += 1
-                print(which, run, way, flush=True)
                 if result(graph, "gpu", *run) != expected:
                     differing.append((which, run, way))
-    print(f"{len(differing)} of {compared} differ", *differing[:20], simulate_multilevel.__name__)
+    print(f"{len(differing)} of {compared} differ", *differing[:20], sep="\n")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.communities.kernels import gpu_classes, gpu_descent, gpu_merging
+from glp_rapids.communities.kernels import gpu_classes, gpu_descent, gpu_merging, gpu_store
 from glp_rapids.communities.kernels.gpu_descent import A_RECORD, RECORDS
 from glp_rapids.communities.numbers import Rest
-from glp_rapids.communities.objective import Network
+from glp_rapids.communities.objective import MANY, Network
 from glp_rapids.device import array_module, to_host
+from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch_together
 
 Array = Any
@@ -25,7 +26,9 @@ class Reach(NamedTuple):
 
 
 # The larger the level, the more blocks; the last has one, whose barriers cost next to nothing.
-REACHES = (Reach(1 << 22, 1 << 11), Reach(1 << 17, 1 << 11), Reach(1 << 13, 1 << 13))
+# Estimates, from what `gpu_moving` took on an H200; not measured yet.
+REACHES = (Reach(1 << 19, 1 << 12), Reach(1 << 17, 1 << 10), Reach(1 << 14, 1 << 9),
+           Reach(1 << 11, 1 << 11))  # fmt: skip
 # Fields of a store, by what they are made as: five allocations in all.
 ZEROS = ("found", "own", "hub_table", "table", "control")
 WIDE = (
@@ -62,31 +65,31 @@ def goes_down(network: Network) -> bool:
     return network.size + network.indices.size <= REACHES[0].most
 
 
-def sent_off(network: Network, labels: Array, course: gpu_descent.Course) -> Rest:
+def sent_off(network: Network, labels: Array, course: gpu_store.Course) -> Rest:
     """Do all levels from this one on, or as many as there is room for, and wait."""
     xp, index_type = array_module(labels), network.indices.dtype.type
     size, entries = network.size, network.indices.size
     items, weights = size + entries, network.weights
     if not weights.size:
         weights = xp.full(entries, network.unit, np.int64)
-    given = gpu_descent.Given(
+    given = gpu_store.Given(
         network.indptr, network.indices, weights, network.volume, network.words,
         labels.astype(index_type, copy=False),
     )  # fmt: skip
     blocks = [-(-min(items, reach.most) // reach.items_a_block) for reach in REACHES]
     store = _store(xp, index_type, size, entries, max(blocks))
-    kernel, number = gpu_descent.build(index_type), 0
+    kernel, number, arguments = gpu_descent.build(index_type), 0, bound((given, store))
     for wanted, least in zip(blocks, (*(reach.most for reach in REACHES[1:]), 0), strict=True):
         if items > least:
             launch_together(
-                kernel, wanted, gpu_classes.THREADS, given, store,
+                kernel, wanted, gpu_classes.THREADS, *arguments,
                 course._replace(least=np.int64(least), launch=np.int64(number)),
             )  # fmt: skip
             number += 1
     return _read(store, bool(course.refine))
 
 
-def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_descent.Store:
+def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_store.Store:
     room = room_of_hubs(entries)
     hubs, pieces = hubs_and_pieces(room)
     table = min(entries + (entries >> 1) + size, size * size)
@@ -108,10 +111,10 @@ def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gp
         whole = make(ends[-1], dtype)
         for field, (begin, end) in zip(fields, pairwise(ends), strict=True):
             arrays[field] = whole[begin:end]
-    return gpu_descent.Store(**arrays, stride=np.int64(stride), entries=np.int64(entries))
+    return gpu_store.Store(**arrays, stride=np.int64(stride), entries=np.int64(entries))
 
 
-def _read(store: gpu_descent.Store, refine: bool) -> Rest:
+def _read(store: gpu_store.Store, refine: bool) -> Rest:
     """Wait, and tell what came out; arrays stay where they are."""
     told = to_host(store.control[: gpu_descent.SCRATCH])
     depth = int(told[gpu_descent.LEVEL])
@@ -133,6 +136,7 @@ def _read(store: gpu_descent.Store, refine: bool) -> Rest:
         if refine:
             communities = store.of_communities[:size]
         volumes = store.totals[: int(told[gpu_descent.COMMUNITIES])]
+        volumes = to_host(volumes) if volumes.size < MANY else volumes
         crossing = int(told[gpu_descent.CROSSING])
         return Rest(levels, parts, communities, volumes, crossing, None, None)
     side = int(told[gpu_descent.SIDE])

@@ -14,11 +14,11 @@ from glp_rapids.communities.engines import descent
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
-    gpu_descent,
     gpu_merging,
     gpu_moving,
     gpu_numbering,
     gpu_refining,
+    gpu_store,
     gpu_uniting,
 )
 from glp_rapids.communities.numbers import Numbered, Rest
@@ -156,7 +156,7 @@ class GpuEngine:
         """
         if not descent.goes_down(self.network):
             return None
-        course = gpu_descent.Course(
+        course = gpu_store.Course(
             self._constant, np.uint64(seed), np.int64(depth),
             np.int64(options.max_level), np.int64(options.refine), np.int64(0), np.int64(0),
         )  # fmt: skip

@@ -87,7 +87,7 @@ def meet_all(arrived, goal):
 
 @cuda.jit(device=True)
 def quotient(one, other):
-    """Divide numbers below 2^32: code for 64 bits is long, and a fourth of a kernel was that."""
+    """Divide numbers below 2^32; code for 64 bits is long."""
     return np.int64(np.uint32(one) // np.uint32(other))
 
 

@@ -7,14 +7,15 @@ copies of a level's arrays. The host reads once what came out. A launch goes on 
 more than ``least`` vertices and entries; one of fewer blocks, sent off with it, takes over there. A
 block alone waits for no other: its barriers are those of its threads.
 
-Launch: cooperative, any number of blocks of THREADS. Degrees: any. Shared memory: 41 KB.
-Registers: REGISTERS.
+Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
+memory: 41 KB. Registers: 255, with 300 bytes of a thread spilled: at most a block a multiprocessor
+(128, as two blocks leave, and 1,200 spilled).
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,16 +26,16 @@ from glp_rapids.communities.kernels import (
     gpu_moving,
     gpu_numbering,
     gpu_refining,
+    gpu_store,
     gpu_uniting,
 )
 from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, REFINING_SWEEPS
 from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
 from glp_rapids.jit.primitives import find_root
 
-Array = Any
-BLOCKS = 2  # of a multiprocessor: registers for all that is at hand
+BLOCKS = 1  # a multiprocessor: small levels have fewer than there are, and much at hand
 MOST_LEVELS = 32
-LAUNCHES = 4  # at the most
+LAUNCHES = 4  # at the most; each has a word to meet at
 
 # Words of `Store.control`.
 FINISHED, LEVEL, SIZE, ENTRIES, SIDE, NAMED, COMMUNITIES, CROSSING, START = range(9)
@@ -48,94 +49,10 @@ SCRATCH = RECORDS + MOST_LEVELS * A_RECORD  # zeros when a level begins:
 STEPS_MOVING, STEPS_REFINING = MOST_SWEEPS * CLASSES, REFINING_SWEEPS * CLASSES
 DRAWS = 1 + REFINING_SWEEPS
 
+
 def scratch_size() -> int:
     """Return how many words of ``control`` begin as zeros on every level."""
     return STEPS_MOVING + STEPS_REFINING + DRAWS * 2 * (gpu_classes.LISTS + CLASSES)
-
-
-class Given(NamedTuple):
-    """The first level, with weights, and its communities: each a vertex that has that name."""
-
-    indptr: Array
-    indices: Array
-    weights: Array
-    volume: Array
-    words: Array
-    labels: Array
-
-
-class Store(NamedTuple):
-    """What the levels take, for a vertex each where nothing else is said.
-
-    Arrays of their own, whose addresses a kernel has among its constants, not in registers; only
-    of what two levels have at a time there are two in one, ``stride`` and ``entries`` apart.
-    """
-
-    indptr: Array  # two
-    indices: Array  # two
-    weights: Array  # two
-    volume: Array  # two
-    words: Array  # two
-    labels: Array  # two, of communities
-    following: Array
-    sizes: Array
-    volumes: Array
-    active: Array
-    parts: Array
-    turns: Array
-    part_volumes: Array
-    outward: Array
-    joined: Array
-    parts_following: Array
-    parent: Array
-    members: Array
-    goals: Array
-    first: Array
-    number_of: Array
-    of_communities: Array  # the numbers of communities
-    first_of_communities: Array
-    first_of_parts: Array
-    names: Array  # the numbers of parts, level after level
-    totals: Array  # of parts entries, and in the end of communities volumes
-    offsets: Array  # one more
-    counts: Array  # one a block
-    bases: Array  # of hubs
-    pieces: Array  # likewise
-    found: Array  # likewise, zeros
-    own: Array  # likewise, zeros
-    hub_table: Array  # zeros
-    used: Array  # slots of that
-    piece_labels: Array
-    gains_high: Array
-    gains_low: Array
-    table: Array  # of the parts, zeros
-    long: Array  # rows
-    control: Array  # zeros
-    stride: Any
-    entries: Any
-
-
-class Course(NamedTuple):
-    """How to go down."""
-
-    constant: Any
-    seed: Any  # uint64: of the first level
-    first: Any  # the number of the first level
-    most: Any  # levels in all
-    refine: Any
-    least: Any  # vertices and entries: a level of so many is left to others
-    launch: Any  # which one this is
-
-
-class Level(NamedTuple):
-    """Of what there are two at a time, that of a level, as large as it is."""
-
-    indptr: Array
-    indices: Array
-    weights: Array
-    volume: Array
-    words: Array
-    labels: Array
 
 
 @functools.cache
@@ -160,7 +77,7 @@ def build(index_type: Any) -> Any:
     @cuda.jit(device=True)
     def level_of(store, side, size, entries):
         first, entry = side * store.stride, side * store.entries
-        return Level(
+        return gpu_store.Level(
             store.indptr[first : first + size + 1], store.indices[entry : entry + entries],
             store.weights[entry : entry + entries], store.volume[first : first + size],
             store.words[first : first + size], store.labels[first : first + size],

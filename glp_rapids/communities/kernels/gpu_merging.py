@@ -314,9 +314,7 @@ def build_add(
         sums = cuda.shared.array(threads, np.int64)
         chosen = cuda.shared.array(threads, np.int64)
         count = cuda.shared.array(1, np.int32)
-        add_all(
-            rows, vertices, merging, sums, chosen, count, lay_out(), merging.done, np.int64(0)
-        )
+        add_all(rows, vertices, merging, sums, chosen, count, lay_out(), merging.done, np.int64(0))
 
     return kernel(add_rows, f"{threads} {lanes} {longest} {piece_size} {weighted} {every}")
 
