@@ -31,6 +31,8 @@ LARGEST = (8, 32, 256, 1024)
 LANES = (1, 8, 64)
 SIZES = len(LARGEST) + 1
 LISTS = CLASSES * SIZES
+# Entries that a thread has of a row at the most, where several threads have one.
+AT_ONCE = 4
 HUBS = SIZES - 1
 
 hashed = gpu_target().compile(mix)

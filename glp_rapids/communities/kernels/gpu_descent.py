@@ -34,6 +34,7 @@ from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
 from glp_rapids.jit.primitives import find_root
 
 BLOCKS = 1  # a multiprocessor: small levels have fewer than there are, and much at hand
+AT_ONCE = True  # a thread's entries of a row: few warps have work for each other's waiting
 MOST_LEVELS = 32
 LAUNCHES = 4  # at the most; each has a word to meet at
 
@@ -58,15 +59,15 @@ def scratch_size() -> int:
 @functools.cache
 def build(index_type: Any) -> Any:
     """Make the kernel; the ``zeros`` and ``control`` of its store begin as such."""
-    threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
+    threads, slots, at_once = gpu_classes.THREADS, gpu_classes.SLOTS, AT_ONCE
     lists_of_all, hub_lists = gpu_classes.LISTS, DRAWS * gpu_classes.LISTS
     scratch = scratch_size()
     meet_all, classes_of = gpu_classes.meet_all, gpu_classes.classes_of
     lanes = gpu_uniting.LANES
     lay_out = gpu_best.build_shared(True, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = gpu_moving.build_move(True, index_type)
-    refine = gpu_refining.build_refine(True, index_type)
+    move = gpu_moving.build_move(True, index_type, at_once)
+    refine = gpu_refining.build_refine(True, index_type, at_once)
     number_all = gpu_numbering.build_number(threads)
     lay_out_cache, add_all = gpu_merging.build_add_all(
         threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, True, False
@@ -325,4 +326,4 @@ def build(index_type: Any) -> Any:
             turn += 1
             meet_all(arrived, turn * blocks)
 
-    return kernel(go_down, f"{threads} {slots}", launch_bounds=(threads, BLOCKS))
+    return kernel(go_down, f"{threads} {slots} {at_once}", launch_bounds=(threads, BLOCKS))

@@ -374,11 +374,11 @@ def build_write(threads: int, each: int) -> Any:
 
     Launch: as many blocks as `build_add` had. Shared memory: 10 KB. Registers: 39.
     """
-    write_all = build_write_all(threads, each, False)
+    write_all, slots = build_write_all(threads, each, False), threads * each
 
     def write_slots(merging, indptr, indices, weights):
         sums = cuda.shared.array(threads, np.int64)
-        ranks = cuda.shared.array(threads * each, np.int32)
+        ranks = cuda.shared.array(slots, np.int32)
         write_all(merging, indptr, indices, weights, sums, ranks)
 
     return kernel(write_slots, f"{threads} {each}")

@@ -21,6 +21,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels.gpu_classes import AT_ONCE
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
@@ -108,14 +109,15 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
 
 @functools.cache
-def build_move(weighted: bool, index_type: Any) -> Callable:
+def build_move(weighted: bool, index_type: Any, at_once: bool = False) -> Callable:
     """Make the function that moves the vertices of a level until few move; all threads call.
 
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
-    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn.
+    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn. ``at_once``:
+    see `gpu_rows.build`.
     """
     threads = gpu_classes.THREADS
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
+    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted), at_once)
     list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
 
     @cuda.jit(device=True)
@@ -135,7 +137,28 @@ def build_move(weighted: bool, index_type: Any) -> Callable:
                 state.active[u] = 1
             entry += step
 
-    move_class = gpu_visits.build(gpu_best.MOVERS, WAKING_LANES, own_hubs, go, wake)
+    @cuda.jit(device=True)
+    def wake_at_once(state, v, goal, stamp, entry, past, step):
+        last = past - 1
+        while entry <= last:
+            # whom the last entry leads to may be asked again
+            one, two = state.indices[entry], state.indices[min(entry + step, last)]
+            three = state.indices[min(entry + 2 * step, last)]
+            four = state.indices[min(entry + 3 * step, last)]
+            first, second = state.following[one] != goal, state.following[two] != goal
+            third, fourth = state.following[three] != goal, state.following[four] != goal
+            if first:
+                state.active[one] = 1
+            if second:
+                state.active[two] = 1
+            if third:
+                state.active[three] = 1
+            if fourth:
+                state.active[four] = 1
+            entry += AT_ONCE * step
+
+    along = wake_at_once if at_once else wake
+    move_class = gpu_visits.build(gpu_best.MOVERS, WAKING_LANES, own_hubs, go, along)
 
     @cuda.jit(device=True)
     def move(state, lists, work, swept, shared, begins, turn):

@@ -20,6 +20,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels.gpu_classes import AT_ONCE
 from glp_rapids.communities.schedule import CLASSES
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
@@ -126,13 +127,14 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
 
 @functools.cache
-def build_refine(weighted: bool, index_type: Any) -> Callable:
+def build_refine(weighted: bool, index_type: Any, at_once: bool = False) -> Callable:
     """Make the function that splits communities into well-connected parts; all threads call.
 
     ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
-    ``outward`` and ``joined`` as zeros. It returns the next barrier's turn.
+    ``outward`` and ``joined`` as zeros. It returns the next barrier's turn. ``at_once``: see
+    `gpu_rows.build`.
     """
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
+    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted), at_once)
     list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
 
     @cuda.jit(device=True)
@@ -150,21 +152,33 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
             cuda.atomic.add(state.outward, v, total)
 
     @cuda.jit(device=True)
+    def change_by(state, v, own, goal, stamp, entry, past):
+        """Return by how much an entry changes the weight, or 0 past the end."""
+        place, sign = min(entry, past - 1), np.int64(0)
+        u = state.indices[place]
+        if u != v and state.communities[u] == own:
+            if state.following[u] != goal:
+                sign = np.int64(1)
+            elif state.joined[u] != stamp:
+                sign = np.int64(-1)  # of two that join together neither was counted before
+        if entry >= past:
+            sign = np.int64(0)
+        if weighted:
+            return sign * state.weights[place]
+        return sign * state.unit
+
+    @cuda.jit(device=True)
     def add_change(state, v, goal, stamp, entry, past, step):
         own, change = state.communities[v], np.int64(0)
         while entry < past:
-            u, sign = state.indices[entry], np.int64(0)
-            if u != v and state.communities[u] == own:
-                if state.following[u] != goal:
-                    sign = np.int64(1)
-                elif state.joined[u] != stamp:
-                    sign = np.int64(-1)  # of two that join together neither was counted before
-            if sign != 0:
-                if weighted:
-                    change += sign * state.weights[entry]
-                else:
-                    change += sign * state.unit
-            entry += step
+            change += change_by(state, v, own, goal, stamp, entry, past)
+            if at_once:
+                change += change_by(state, v, own, goal, stamp, entry + step, past)
+                change += change_by(state, v, own, goal, stamp, entry + 2 * step, past)
+                change += change_by(state, v, own, goal, stamp, entry + 3 * step, past)
+                entry += AT_ONCE * step
+            else:
+                entry += step
         if change != 0:
             cuda.atomic.add(state.outward, goal, change)
 
