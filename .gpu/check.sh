@@ -14,7 +14,7 @@ a, b = m(e, device='cpu'), m(e, device='gpu')
 print('first run', round(time.time() - t, 1), 's', (a['partition'].values == (b.to_pandas() if hasattr(b, 'to_pandas') else b)['partition'].values).all())
 "; now first $?
 san() { timeout $3 compute-sanitizer --tool $1 --report-api-errors no --kernel-name kernel_substring=locals $python tests/sanitize_multilevel.py $2 > $o/$1_${2// /_}.txt 2>&1; now "$1 $2" $?; }
-(san memcheck "counts together" 70)& (san memcheck "weights together" 70)& (san racecheck "counts together" 75)& (san racecheck "weights together" 75)&
+(san memcheck "counts together" 70)& (san memcheck "weights together" 70)& (san racecheck "counts together refined" 75)& (san racecheck "weights together plain" 75)&
 (san memcheck "weights apart" 70)&
 (timeout -s INT 75 $python -m pytest -q -m gpu -n 4 --dist worksteal -p no:cacheprovider -p no:benchmark tests/test_multilevel.py tests/test_contract.py > $o/pytest.txt 2>&1; now pytest $?)&
 (timeout 70 $python .gpu/agree.py com-dblp w:email-Enron > $o/real1.txt 2>&1; now real1 $?)&
