@@ -3,16 +3,24 @@
     compute-sanitizer --tool memcheck --report-api-errors no \\
         --kernel-name kernel_substring=locals python tests/sanitize_multilevel.py
 
-and the same with ``--tool racecheck``. What comes out is compared with a CPU.
+and the same with ``--tool racecheck``. What comes out is compared with a CPU. Arguments name graphs
+(``counts``, ``weights``), say which levels are done in one launch, all (``together``) or none
+(``apart``), and with which options (``refined``, ``plain``); without any it is all of these.
 """
 
+import itertools
 import sys
 
 import numpy as np
 
 from glp_rapids import as_graph, contract, multilevel_label_propagation
+from glp_rapids.communities.engines import descent
 
-OPTIONS = ({"iterations": 1}, {"refine": False, "objective": "cpm", "resolution": 0.2})
+WAYS = {"together": descent.REACHES, "apart": (descent.Reach(0, 1),)}
+OPTIONS = {
+    "refined": {"iterations": 1},
+    "plain": {"refine": False, "objective": "cpm", "resolution": 0.2},
+}
 
 
 def main(*wanted):
@@ -24,18 +32,21 @@ def main(*wanted):
         "counts": as_graph(tuple(pairs.T), device="cpu"),
         "weights": as_graph((*pairs.T, rng.integers(0, 2**40, len(pairs))), device="cpu"),
     }
-    for name in wanted or graphs:
-        graph = graphs[name]
-        for options in OPTIONS:
-            expected = multilevel_label_propagation(graph, **options, device="cpu")
-            found = multilevel_label_propagation(graph, **options, device="gpu")
-            found = found.to_pandas() if hasattr(found, "to_pandas") else found
-            same = np.array_equal(found.to_numpy(), expected.to_numpy())
-            print(f"{name} {options}: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
-        small = contract(graph, expected, device="cpu")
-        there = contract(graph, expected, device="gpu")
-        same = np.array_equal(there.weights.get(), small.weights)
-        print(f"{name} contract: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
+    ways = [way for way in WAYS if way in wanted] or WAYS
+    names = [name for name in graphs if name in wanted] or graphs
+    kinds = [kind for kind in OPTIONS if kind in wanted] or OPTIONS
+    for name, way, kind in itertools.product(names, ways, kinds):
+        graph, options, descent.REACHES = graphs[name], OPTIONS[kind], WAYS[way]
+        expected = multilevel_label_propagation(graph, **options, device="cpu")
+        found = multilevel_label_propagation(graph, **options, device="gpu")
+        found = found.to_pandas() if hasattr(found, "to_pandas") else found
+        same = np.array_equal(found.to_numpy(), expected.to_numpy())
+        print(f"{name} {way} {kind}: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
+        if way == "apart":
+            small = contract(graph, expected, device="cpu")
+            there = contract(graph, expected, device="gpu")
+            same = np.array_equal(there.weights.get(), small.weights)
+            print(f"{name} contract: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import contraction, levels, objective
+from glp_rapids.communities.engines import descent
 from glp_rapids.communities.engines.gpu import quotient
 from glp_rapids.communities.kernels import (
     gpu_best,
@@ -34,6 +35,10 @@ gpu_merging.PIECE, gpu_merging.EACH = 4, 2
 gpu_pair_cache.SLOTS = 4
 gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.LANES = 4, 4, 2
 
+# Of which levels are done together: all, launched at once or in turns, or none.
+WAYS = (
+    (descent.Reach(1 << 20, 64), descent.Reach(20, 20)), (descent.Reach(0, 1),)
+)  # fmt: skip
 RUNS = (
     ("modularity", 1.0, True, 2), ("cpm", 0.3, False, 1), ("modularity", 2.5, True, 1)
 )  # fmt: skip
@@ -74,10 +79,11 @@ def main():
         if number == 1 and graph.weights is None:
             continue  # that each kernel runs once is enough by default
         runs = RUNS[-1:] if number == 1 else RUNS
-        found = list(results(graph, "gpu", runs))
         expected = list(results(graph, "cpu", runs))
-        compared += len(expected)
-        differing += sum(one != other for one, other in zip(found, expected, strict=True))
+        for descent.REACHES in WAYS:
+            found = list(results(graph, "gpu", runs))
+            compared += len(expected)
+            differing += sum(one != other for one, other in zip(found, expected, strict=True))
         compared += 1
         differing += quotients(graph, contraction.PAIRS["cpu"]) != quotients(graph, quotient)
     print(f"{differing} of {compared} differ")

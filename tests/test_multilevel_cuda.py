@@ -17,8 +17,11 @@ KERNELS = ["add_rows", "add_rows", "find_roots", "move_vertices", "number_labels
            "unite_inside", "write_slots"]  # fmt: skip
 
 
-def compiled(monkeypatch, capability, index_type, weighted):
-    """Compile whatever the engine would launch; give the PTX and its name by kernel."""
+def compiled(monkeypatch, capability, index_type, weighted, *, together=False):
+    """Compile whatever the engine would launch; give the PTX and its name by kernel.
+
+    ``together``: for levels that are done in one launch, else for one at a time.
+    """
     try:
         from cuda.bindings import nvrtc  # noqa: F401
     except ImportError:
@@ -26,8 +29,9 @@ def compiled(monkeypatch, capability, index_type, weighted):
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.communities.engines import gpu
+    from glp_rapids.communities.engines import descent, gpu
     from glp_rapids.communities.kernels.gpu_merging import Rows, Vertices
+    from glp_rapids.communities.levels import Options
     from glp_rapids.communities.numbers import Numbered
     from glp_rapids.communities.objective import Network
     from glp_rapids.jit.cuda import compiling
@@ -51,14 +55,18 @@ def compiled(monkeypatch, capability, index_type, weighted):
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
     monkeypatch.setattr(gpu, "launch", compile_instead)
-    monkeypatch.setattr(gpu, "launch_together", compile_instead)
-    monkeypatch.setattr(gpu, "to_host", lambda words: words)
-    monkeypatch.setattr(gpu, "bound", lambda arrays: arrays)
+    for engine in (gpu, descent):
+        monkeypatch.setattr(engine, "launch_together", compile_instead)
+        monkeypatch.setattr(engine, "to_host", lambda words: words)
+        monkeypatch.setattr(engine, "bound", lambda arrays: arrays)
     indices = np.array([1, 0], index_type)
     weights = np.ones(2 * weighted, np.int64)
     words = np.arange(3, dtype=np.uint64)  # one more, where a part had no first vertex
     network = Network(np.arange(3), indices, weights, 1, np.ones(2, np.int64), words)
     engine = gpu.GpuEngine(network, 1)
+    if together:
+        engine.rest(indices, 0, 0, Options(True, 9, 1, 0.0, 0))
+        return ptx
     partition = engine.partition(np.arange(2))
     engine.move(partition, 0)
     engine.refine(partition, 0, 1)
@@ -83,8 +91,20 @@ def test_kernels_compile(monkeypatch, capability, index_type, weighted):
     assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in codes)
 
 
-# `simulate_multilevel.py 2` compares 16 results, and takes minutes.
-@pytest.mark.parametrize(("graphs", "compared"), [(1, 2)])
+# It is all kernels in one, and takes a minute.
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("capability", "index_type"), [((7, 5), np.int64), ((10, 0), np.int32)]
+)  # fmt: skip
+def test_the_kernel_of_levels_together_compiles(monkeypatch, capability, index_type):
+    found = compiled(monkeypatch, capability, index_type, True, together=True)
+    [(name, code)] = found.values()
+    assert name == "go_down"
+    assert f".target sm_{capability[0]}{capability[1]}" in code
+
+
+# `simulate_multilevel.py 2` compares 28 results, and takes minutes.
+@pytest.mark.parametrize(("graphs", "compared"), [(1, 3)])
 def test_the_simulator_gives_the_results_of_a_cpu(graphs, compared):
     script = Path(__file__).with_name("simulate_multilevel.py")
     run = subprocess.run(

@@ -14,6 +14,7 @@ from typing import Any
 
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.communities.engines import engine_of
+from glp_rapids.communities.numbers import Rest
 from glp_rapids.communities.objective import MANY, Objective, crossing_weight, on_host
 from glp_rapids.communities.schedule import REFINING_SWEEPS
 from glp_rapids.device import array_module, to_host
@@ -78,47 +79,60 @@ def _iterate(
     numbers, first = engine.counted(engine.numbered(before.labels))
     labels = first[numbers]
     parts_of: list[Array] = []
+    done = 0
     while True:
         begin = time.perf_counter()
-        network = engine.network
         # other classes on every level: two of one class that hinder each other do so only there
-        seed = options.seed + (iteration << 48) + (len(parts_of) << 40)
-        partition = engine.partition(labels)
-        done = engine.move(partition, seed)
-        parts = communities = engine.numbered(partition.labels)
-        last = len(parts_of) + 1 == options.max_level
-        if options.refine and not last:
-            parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
-        # a GPU is waited for only now that all is on its way
-        moved, communities = engine.swept(done), engine.counted(communities)
-        parts = engine.counted(parts)
-        last = last or parts.first.size == network.size
-        if last and options.refine:
-            # a community that moves left in pieces gains by every cut
-            communities = engine.counted(engine.numbered(engine.connected(partition.labels)))
-        before.levels.append(
-            {"iteration": iteration, "level": len(parts_of), "vertices": network.size,
-             "communities": communities.first.size, "moved": moved}
-        )  # fmt: skip
-        if not last:
-            parts_of.append(parts.numbers)
-            smaller, labels = engine.contract(parts, communities)
-            engine = type(engine)(smaller, objective.constant)
-        before.levels[-1]["seconds"] = time.perf_counter() - begin
-        if tell is not None:
-            tell(before.levels[-1])
-        if last:
+        seed = options.seed + (iteration << 48) + (done << 40)
+        rest = engine.rest(labels, seed, done, options)
+        if rest is None:
+            rest = _level(engine, labels, seed, done, options)
+        seconds = time.perf_counter() - begin - sum(level["seconds"] for level in rest.levels)
+        rest.levels[0]["seconds"] += seconds
+        for facts in rest.levels:
+            before.levels.append({"iteration": iteration, "level": done, **facts})
+            if tell is not None:
+                tell(before.levels[-1])
+            done += 1
+        parts_of += rest.parts
+        if rest.network is None:
             break
+        engine, labels = type(engine)(rest.network, objective.constant), rest.labels
+    inside = objective.total - rest.crossing
+    hierarchy, down = [], None
+    for parts in (*parts_of, rest.communities):
+        down = parts if down is None else parts[down]
+        hierarchy.append(down)
+    return _found(objective, inside, rest.volumes, hierarchy, before.levels)
+
+
+def _level(engine: Any, labels: Array, seed: int, depth: int, options: Options) -> Rest:
+    """Do one level, all but its time."""
+    network, partition = engine.network, engine.partition(labels)
+    done = engine.move(partition, seed)
+    parts = communities = engine.numbered(partition.labels)
+    last = depth + 1 == options.max_level
+    if options.refine and not last:
+        parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
+    # a GPU is waited for only now that all is on its way
+    moved, communities = engine.swept(done), engine.counted(communities)
+    parts = engine.counted(parts)
+    last = last or parts.first.size == network.size
+    if last and options.refine:
+        # a community that moves left in pieces gains by every cut
+        communities = engine.counted(engine.numbered(engine.connected(partition.labels)))
+    facts = [
+        {"vertices": network.size, "communities": communities.first.size, "moved": moved,
+         "seconds": 0.0}
+    ]  # fmt: skip
+    if not last:
+        return Rest(facts, [parts.numbers], None, None, 0, *engine.contract(parts, communities))
     numbers, first = communities
     if network.size + network.indices.size < MANY:
         network, numbers = on_host(network), to_host(numbers)
     volumes = sums_by_group(numbers, network.volume, first.size)
-    inside = objective.total - crossing_weight(network, numbers)
-    hierarchy, down = [], None
-    for parts in (*parts_of, communities.numbers):
-        down = parts if down is None else parts[down]
-        hierarchy.append(down)
-    return _found(objective, inside, volumes, hierarchy, before.levels)
+    crossing = crossing_weight(network, numbers)
+    return Rest(facts, [], communities.numbers, volumes, crossing, None, None)
 
 
 def _found(

@@ -109,10 +109,10 @@ def multilevel_label_propagation(
     -----
     It runs on the device where the graph is, and finds the same there. O(m) time a sweep, at most
     5 sweeps a level, and as a rule a fifth of the vertices are left after each level. About 110
-    bytes a vertex and 16 an entry beside the graph; on a GPU up to 70 an entry. Many threads of a
-    CPU take at most 32 bytes a vertex together, and each up to 68 for every entry of the longest
-    row. A `CompressedGraph`, mapped or not, is decoded as a whole; there is no ``memory_limit``
-    yet.
+    bytes a vertex and 16 an entry beside the graph; on a GPU up to 70 an entry, and 190 a vertex
+    and 90 an entry where both together are up to a million. Many threads of a CPU take at most 32
+    bytes a vertex together, and each up to 68 for every entry of the longest row. A
+    `CompressedGraph`, mapped or not, is decoded as a whole; there is no ``memory_limit`` yet.
 
     Gains are compared without rounding: weights are integers in 64 bits, real ones multiplied by a
     power of two, and products have 128 bits. Real weights are rounded so that all add up to 2^61,

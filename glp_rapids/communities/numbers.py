@@ -19,6 +19,22 @@ class Numbered(NamedTuple):
     first: Array
 
 
+class Rest(NamedTuple):
+    """What came of a level and those after it, done together.
+
+    Either ``communities`` of the vertices of the last level, with ``volumes`` and the weight that
+    is ``crossing`` from one to another, from both ends; or the next level, and its communities.
+    """
+
+    levels: list[dict]
+    parts: list[Array]  # numbers, of every level but the last
+    communities: Array | None
+    volumes: Array | None
+    crossing: int
+    network: Any
+    labels: Array | None
+
+
 def numbered(labels: np.ndarray) -> Numbered:
     """Number communities on the host."""
     number_of = np.full(labels.size, -1, labels.dtype)

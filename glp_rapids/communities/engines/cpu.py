@@ -103,6 +103,9 @@ class CpuEngine:
                 break
         return parts.labels
 
+    def rest(self, labels: np.ndarray, seed: int, depth: int, options: Any) -> None:
+        """Do no more than a level at a time; a GPU does several."""
+
     def swept(self, moved: list[int]) -> list[int]:
         """Return what `move` did, which a GPU is waited for."""
         return moved

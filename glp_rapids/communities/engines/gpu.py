@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.common.segments import segment_ids
+from glp_rapids.communities.engines import descent
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
@@ -16,9 +18,10 @@ from glp_rapids.communities.kernels import (
     gpu_moving,
     gpu_numbering,
     gpu_refining,
+    gpu_store,
     gpu_uniting,
 )
-from glp_rapids.communities.numbers import Numbered
+from glp_rapids.communities.numbers import Numbered, Rest
 from glp_rapids.communities.objective import Network, loops_of
 from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, classes_for
 from glp_rapids.device import array_module, to_host
@@ -118,29 +121,46 @@ class GpuEngine:
 
     def __init__(self, network: Network, constant: int) -> None:
         self.network, self._constant = network, np.int64(constant)
-        self.xp = xp = array_module(network.indptr)
+        self.xp = array_module(network.indptr)
         self._index_type = network.indices.dtype.type
         self._weighted = network.weights.size > 0
         size = network.size
         self._rows = bound((network.indptr, network.indices, network.weights))
         self._vertices = bound((network.volume, network.words))
         self._blocks = (network.indices.size + size) // ITEMS_A_BLOCK + 1
-        self._members = bound(tuple(xp.empty((2, size), self._index_type)))
-        room = 0
-        entries, largest = network.indices.size, gpu_classes.LARGEST[-1]
-        if largest < entries <= FEW_ENTRIES:
-            room = entries + (entries >> 1) + entries // (largest + 1)
-        elif entries > FEW_ENTRIES:
+
+    @functools.cached_property
+    def _members(self) -> Any:
+        return bound(tuple(self.xp.empty((2, self.network.size), self._index_type)))
+
+    @functools.cached_property
+    def _hubs(self) -> tuple[int, tuple]:
+        """How many hubs there are at the most, and their tables."""
+        network, xp = self.network, self.xp
+        room, largest = descent.room_of_hubs(network.indices.size), gpu_classes.LARGEST[-1]
+        if network.indices.size > FEW_ENTRIES:
             degree = network.indptr[1:] - network.indptr[:-1]
             room = int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
-        self._hubs = room // (largest + (largest >> 1)) + 1
-        pieces = room // gpu_classes.PIECE + self._hubs
-        numbers = xp.zeros(2 * (room + self._hubs), np.int64)
-        self._tables = bound((
-            numbers[: self._hubs], numbers[self._hubs : 2 * self._hubs], numbers[2 * self._hubs :],
+        hubs, pieces = descent.hubs_and_pieces(room)
+        numbers = xp.zeros(2 * (room + hubs), np.int64)
+        return hubs, bound((
+            numbers[:hubs], numbers[hubs : 2 * hubs], numbers[2 * hubs :],
             xp.empty(room, self._index_type), xp.empty(pieces, np.int64),
             xp.empty(pieces, np.int64), xp.empty(pieces, np.uint64),
         ))  # fmt: skip
+
+    def rest(self, labels: Array, seed: int, depth: int, options: Any) -> Rest | None:
+        """Do all that is left of an iteration if this level is small; None: do one at a time.
+
+        ``seed``: that of this level; ``depth``: how many were before.
+        """
+        if not descent.goes_down(self.network):
+            return None
+        course = gpu_store.Course(
+            self._constant, np.uint64(seed), np.int64(depth),
+            np.int64(options.max_level), np.int64(options.refine), np.int64(0), np.int64(0),
+        )  # fmt: skip
+        return descent.sent_off(self.network, labels, course)
 
     def partition(self, labels: Array) -> Partition:
         """Return a partition whose labels are a copy, which `move` changes."""
@@ -239,11 +259,12 @@ class GpuEngine:
         arrived, _, moved, counts, cursors, rooms = (
             words[begin:end] for begin, end in pairwise(cut)
         )
-        hubs = self.xp.empty((2, self._hubs), np.int64)
+        hubs, tables = self._hubs
+        of_hubs = self.xp.empty((2, hubs), np.int64)
         return (
             gpu_classes.Lists(
-                *self._members, counts, cursors, rooms, *hubs, np.int64(classes_for(size))
+                *self._members, counts, cursors, rooms, *of_hubs, np.int64(classes_for(size))
             ),
-            gpu_best.Work(arrived, moved, *self._tables),
+            gpu_best.Work(arrived, moved, *tables),
             words[1 : 2 + steps],
         )

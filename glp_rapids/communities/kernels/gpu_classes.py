@@ -9,14 +9,16 @@ in global memory.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.common.hashing import CLASS_SEED, mix
-from glp_rapids.communities.schedule import CLASSES
+from glp_rapids.communities.schedule import CLASSES, classes_for
 from glp_rapids.jit.cuda import cuda, gpu_target
-from glp_rapids.jit.primitives import grid_barrier
+from glp_rapids.jit.primitives import wait_for_blocks
 
 Array = Any
 
@@ -29,6 +31,8 @@ LARGEST = (8, 32, 256, 1024)
 LANES = (1, 8, 64)
 SIZES = len(LARGEST) + 1
 LISTS = CLASSES * SIZES
+# Entries that a thread has of a row at the most, where several threads have one.
+AT_ONCE = 4
 HUBS = SIZES - 1
 
 hashed = gpu_target().compile(mix)
@@ -47,6 +51,54 @@ class Lists(NamedTuple):
     classes: Any  # how many there are
 
 
+class Begins(NamedTuple):
+    """Where lists begin, in a block's shared memory; see `list_classes`."""
+
+    offsets: Array
+    local: Array
+    of_block: Array
+
+
+classes_of = gpu_target().compile(classes_for)
+
+
+@functools.cache
+def build_begins() -> Callable:
+    """Make the function that lays out what `list_classes` takes in shared memory."""
+    lists, begins = LISTS, LISTS + 1 + CLASSES
+
+    @cuda.jit(device=True)
+    def lay_out():
+        return Begins(
+            cuda.shared.array(begins, np.int64),
+            cuda.shared.array(lists, np.int32),
+            cuda.shared.array(lists, np.int64),
+        )
+
+    return lay_out
+
+
+@cuda.jit(device=True)
+def meet_all(arrived, goal):
+    """Wait for all blocks of the grid, as `grid_barrier` does; of one alone for its threads."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0 and cuda.gridDim.x > 1:
+        wait_for_blocks(arrived, goal)
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def quotient(one, other):
+    """Divide numbers below 2^32; code for 64 bits is long."""
+    return np.int64(np.uint32(one) // np.uint32(other))
+
+
+@cuda.jit(device=True)
+def remainder(one, other):
+    """Return what division leaves, likewise."""
+    return np.int64(np.uint32(one) % np.uint32(other))
+
+
 @cuda.jit(device=True)
 def room_for(degree):
     """Return how many slots the table of a hub has."""
@@ -56,7 +108,7 @@ def room_for(degree):
 @cuda.jit(device=True)
 def first_piece(place, block, blocks):
     """Return the first piece of a hub that is a block's own; every ``blocks``-th follows."""
-    return (block + blocks - (place * 61) % blocks) % blocks
+    return remainder(block + blocks - remainder(place * 61, blocks), blocks)
 
 
 @cuda.jit(device=True)
@@ -91,16 +143,14 @@ def class_of(word, seed, draw, classes):
 
 
 @cuda.jit(device=True)
-def list_classes(
-    level, turns, joined, seed, draw, lists, round_, offsets, local, begins, arrived, turn
-):
+def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrived, turn):
     """List the vertices that have not joined by class and size; return the next barrier's turn.
 
     Their classes go to ``turns`` unless that is empty. ``round_`` counts how often this was done.
-    ``offsets``, of LISTS + 1 + CLASSES, ``local``, int32 of LISTS, and ``begins``, likewise int64,
-    are in shared memory; into the first go the beginnings of the lists, and the number of the first
-    hub of each class.
+    Into ``shared.offsets`` go the beginnings of the lists, and the number of the first hub of each
+    class.
     """
+    offsets, local, begins = shared
     thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
     blocks = np.int64(cuda.gridDim.x)
     vertices = level.indptr.size - 1
@@ -121,7 +171,7 @@ def list_classes(
         if local[place] > 0:
             cuda.atomic.add(lists.counts, round_ * LISTS + place, np.int64(local[place]))
     turn += 1
-    grid_barrier(arrived, turn * blocks)
+    meet_all(arrived, turn * blocks)
     for place in range(thread, LISTS, THREADS):
         begins[place] = lists.counts[round_ * LISTS + place]
     cuda.syncthreads()
@@ -166,5 +216,5 @@ def list_classes(
         cuda.syncthreads()
         begin += blocks * THREADS
     turn += 1
-    grid_barrier(arrived, turn * blocks)
+    meet_all(arrived, turn * blocks)
     return turn

@@ -8,13 +8,14 @@ of a row's entries is whatever it is; nothing that follows depends on it.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.communities.kernels import gpu_pair_cache, gpu_scans
+from glp_rapids.communities.kernels import gpu_classes, gpu_pair_cache, gpu_scans
 from glp_rapids.jit.cuda import cuda, kernel, load_fresh
-from glp_rapids.jit.primitives import grid_barrier, lower_bound
+from glp_rapids.jit.primitives import lower_bound
 
 Array = Any
 THREADS = 256
@@ -62,17 +63,24 @@ class Vertices(NamedTuple):
     labels: Array
 
 
-@functools.cache
-def build_add(
-    threads: int, lanes: int, longest: int, piece_size: int, weighted: bool, every: bool
-) -> Any:  # fmt: skip
-    """Make the kernel that adds the entries of all rows to the tables of their parts.
+class Adding(NamedTuple):
+    """What `build_add_all` makes, compiled for the GPU."""
 
-    ``every``: those inside parts and those without weight, too. Else what the parts are as vertices
-    is found as well. Launch: cooperative, any number of blocks. LANES threads have a row; rows that
-    are too long are listed, and blocks have some of their pieces. Degrees: any. Shared memory:
-    4 KB, with ``every`` 20 KB. Registers: 48, with weights 52; none spilled here.
+    lay_out: Any  # -> a cache of pairs in shared memory
+    add_all: Any  # rows, vertices, merging, sums, chosen, count, cache, arrived, turn -> the turn
+
+
+@functools.cache
+def build_add_all(
+    threads: int, lanes: int, longest: int, piece_size: int, weighted: bool, every: bool
+) -> Adding:  # fmt: skip
+    """Make the function that adds the entries of all rows to the tables of their parts.
+
+    All threads call it. ``every``: entries inside parts and those without weight are added, too.
+    Else what the parts are as vertices is found as well. ``sums``, ``chosen``, one a thread, and
+    ``count``, int32, are in shared memory.
     """
+    meet_all, first_piece = gpu_classes.meet_all, gpu_classes.first_piece
     announce, base_of, ranked, own_range = gpu_scans.build(threads)
 
     @cuda.jit(device=True)
@@ -174,7 +182,7 @@ def build_add(
         return min(entries + (entries >> 1) + 1, merging.entries.size)
 
     @cuda.jit(device=True)
-    def lay_tables(merging, sums, turn):
+    def lay_tables(merging, sums, arrived, turn):
         """Find where the tables of parts begin; return the next barrier's turn."""
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks, number = np.int64(cuda.gridDim.x), np.int64(merging.entries.size)
@@ -184,7 +192,7 @@ def build_add(
             own += slots_of(merging, part)
         announce(own, sums, merging.counts)
         turn += 1
-        grid_barrier(merging.done, turn * blocks)
+        meet_all(arrived, turn * blocks)
         base = base_of(block, sums, merging.counts)
         for start in range(begin, past, threads):
             part, slots = start + thread, np.int64(0)
@@ -197,7 +205,7 @@ def build_add(
         if block == blocks - 1 and thread == 0:
             merging.offsets[number] = base
         turn += 1
-        grid_barrier(merging.done, turn * blocks)
+        meet_all(arrived, turn * blocks)
         return turn
 
     @cuda.jit(device=True)
@@ -233,14 +241,14 @@ def build_add(
             cuda.syncthreads()
             if start + thread < number:
                 v = merging.listed[start + thread]
-                first = (block + blocks - (start + thread) * 61 % blocks) % blocks
+                first = first_piece(start + thread, block, blocks)
                 if first * piece_size < rows.indptr[v + 1] - rows.indptr[v]:
                     chosen[cuda.atomic.add(count, 0, np.int32(1))] = start + thread
             cuda.syncthreads()
             for item in range(count[0]):
                 v = merging.listed[chosen[item]]
                 part, end = rows.parts[v], rows.indptr[v + 1]
-                first = (block + blocks - chosen[item] * 61 % blocks) % blocks
+                first = first_piece(chosen[item], block, blocks)
                 entry = rows.indptr[v] + first * piece_size
                 own, inside_all = np.int64(0), np.int64(0)
                 while entry < end:
@@ -255,26 +263,23 @@ def build_add(
                     add_own(part, own, inside_all, merging, sums)
             cuda.syncthreads()
 
-    def add_rows(rows, vertices, merging):
-        cuda.cg.this_grid()
-        sums = cuda.shared.array(threads, np.int64)
-        chosen = cuda.shared.array(threads, np.int64)
-        count = cuda.shared.array(1, np.int32)
-        cache = lay_out()
+    @cuda.jit(device=True)
+    def add_all(rows, vertices, merging, sums, chosen, count, cache, arrived, turn):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
         count_entries(rows, vertices, merging, sums)
         if not every:
             name_vertices(vertices, rows.parts)
-        grid_barrier(merging.done, blocks)
-        turn = lay_tables(merging, sums, np.int64(1))
+        turn += 1
+        meet_all(arrived, turn * blocks)
+        turn = lay_tables(merging, sums, arrived, turn)
         add_short_rows(rows, merging, sums, cache)
         add_long_rows(rows, merging, sums, chosen, count, cache)
         if every:
             cuda.syncthreads()
             flush(cache, merging)
         turn += 1
-        grid_barrier(merging.done, turn * blocks)
+        meet_all(arrived, turn * blocks)
         room = merging.offsets[merging.entries.size]
         begin, past = own_range(room, block, blocks, np.int64(1))
         own = np.int64(0)
@@ -287,23 +292,46 @@ def build_add(
             cuda.atomic.add(merging.done, USED, whole)
             if block == 0:
                 merging.done[BLOCKS] = blocks
+        return turn
+
+    return Adding(lay_out, add_all)
+
+
+@functools.cache
+def build_add(
+    threads: int, lanes: int, longest: int, piece_size: int, weighted: bool, every: bool
+) -> Any:  # fmt: skip
+    """Make the kernel that does so.
+
+    Launch: cooperative, any number of blocks. LANES threads have a row; rows that are too long are
+    listed, and blocks have some of their pieces. Degrees: any. Shared memory: 4 KB, with ``every``
+    20 KB. Registers: 48, with weights 52; none spilled here.
+    """
+    lay_out, add_all = build_add_all(threads, lanes, longest, piece_size, weighted, every)
+
+    def add_rows(rows, vertices, merging):
+        cuda.cg.this_grid()
+        sums = cuda.shared.array(threads, np.int64)
+        chosen = cuda.shared.array(threads, np.int64)
+        count = cuda.shared.array(1, np.int32)
+        add_all(rows, vertices, merging, sums, chosen, count, lay_out(), merging.done, np.int64(0))
 
     return kernel(add_rows, f"{threads} {lanes} {longest} {piece_size} {weighted} {every}")
 
 
 @functools.cache
-def build_write(threads: int, each: int) -> Any:
-    """Make the kernel that writes the slots in use one after the other, and where rows begin.
+def build_write_all(threads: int, each: int, empties: bool) -> Callable:
+    """Make the function that writes the slots in use one after the other, and where rows begin.
 
-    Launch: as many blocks as `build_add` had, each for the slots that it counted there. Shared
-    memory: 10 KB. Registers: 39.
+    All threads call it, of as many blocks as added, each for the slots that it counted there.
+    ``empties``: the slots end as zeros. ``sums``, int64, one a thread, and ``ranks``, one a slot,
+    are in shared memory.
     """
     slots = threads * each
     _, base_of, ranked, own_range = gpu_scans.build(threads)
 
-    def write_slots(merging, indptr, indices, weights):
-        sums = cuda.shared.array(threads, np.int64)
-        ranks = cuda.shared.array(slots, np.int32)
+    @cuda.jit(device=True)
+    def write_all(merging, indptr, indices, weights, sums, ranks):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         parts = np.int64(merging.entries.size)
         room = merging.offsets[parts]
@@ -323,6 +351,9 @@ def build_write(threads: int, each: int) -> Any:
                 if name != 0:
                     indices[entry] = name - 1
                     weights[entry] = merging.table[2 * slot + 1]
+                    if empties:
+                        merging.table[2 * slot] = 0
+                        merging.table[2 * slot + 1] = 0
                     entry += 1
             cuda.syncthreads()
             part = lower_bound(merging.offsets, 0, parts, first) + thread
@@ -333,5 +364,21 @@ def build_write(threads: int, each: int) -> Any:
             cuda.syncthreads()
         if thread == 0 and begin < end and end == room:
             indptr[parts] = base
+
+    return write_all
+
+
+@functools.cache
+def build_write(threads: int, each: int) -> Any:
+    """Make the kernel that does so.
+
+    Launch: as many blocks as `build_add` had. Shared memory: 10 KB. Registers: 39.
+    """
+    write_all, slots = build_write_all(threads, each, False), threads * each
+
+    def write_slots(merging, indptr, indices, weights):
+        sums = cuda.shared.array(threads, np.int64)
+        ranks = cuda.shared.array(slots, np.int32)
+        write_all(merging, indptr, indices, weights, sums, ranks)
 
     return kernel(write_slots, f"{threads} {each}")

@@ -14,15 +14,16 @@ thread spilled (119 and 138 without that bound).
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels.gpu_classes import AT_ONCE
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
-from glp_rapids.jit.primitives import grid_barrier
 
 Array = Any
 WAKING_LANES = 8
@@ -108,17 +109,16 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any) -> Any:
-    """Make the kernel that moves the vertices of a level until few move.
+def build_move(weighted: bool, index_type: Any, at_once: bool = False) -> Callable:
+    """Make the function that moves the vertices of a level until few move; all threads call.
 
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
-    ``swept`` is a word for the number of sweeps.
+    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn. ``at_once``:
+    see `gpu_rows.build`.
     """
     threads = gpu_classes.THREADS
-    begins, lists_of_all = gpu_classes.LISTS + 1 + CLASSES, gpu_classes.LISTS
-    lay_out = gpu_best.build_shared(weighted, index_type)
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
-    list_classes = gpu_classes.list_classes
+    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted), at_once)
+    list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
 
     @cuda.jit(device=True)
     def go(state, v, goal):
@@ -137,15 +137,32 @@ def build(weighted: bool, index_type: Any) -> Any:
                 state.active[u] = 1
             entry += step
 
-    move_class = gpu_visits.build(gpu_best.MOVERS, WAKING_LANES, own_hubs, go, wake)
+    @cuda.jit(device=True)
+    def wake_at_once(state, v, goal, stamp, entry, past, step):
+        last = past - 1
+        while entry <= last:
+            # whom the last entry leads to may be asked again
+            one, two = state.indices[entry], state.indices[min(entry + step, last)]
+            three = state.indices[min(entry + 2 * step, last)]
+            four = state.indices[min(entry + 3 * step, last)]
+            first, second = state.following[one] != goal, state.following[two] != goal
+            third, fourth = state.following[three] != goal, state.following[four] != goal
+            if first:
+                state.active[one] = 1
+            if second:
+                state.active[two] = 1
+            if third:
+                state.active[three] = 1
+            if fourth:
+                state.active[four] = 1
+            entry += AT_ONCE * step
 
-    def move_vertices(state, lists, work, swept):
-        cuda.cg.this_grid()
-        shared = lay_out()
-        offsets = cuda.shared.array(begins, np.int64)
-        local = cuda.shared.array(lists_of_all, np.int32)
-        begins_of_block = cuda.shared.array(lists_of_all, np.int64)
-        no_turns = state.active[:0]
+    along = wake_at_once if at_once else wake
+    move_class = gpu_visits.build(gpu_best.MOVERS, WAKING_LANES, own_hubs, go, along)
+
+    @cuda.jit(device=True)
+    def move(state, lists, work, swept, shared, begins, turn):
+        offsets, no_turns = begins.offsets, state.active[:0]
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
         everywhere, all_threads = block * threads + thread, blocks * threads
@@ -156,9 +173,8 @@ def build(weighted: bool, index_type: Any) -> Any:
             cuda.atomic.add(state.sizes, state.labels[v], np.int64(1))
             cuda.atomic.add(state.volumes, state.labels[v], state.volume[v])
         turn = list_classes(
-            state, no_turns, 0, state.seed, 0, lists, np.int64(0), offsets, local,
-            begins_of_block, work.arrived, np.int64(0),
-        )  # fmt: skip
+            state, no_turns, 0, state.seed, 0, lists, np.int64(0), begins, work.arrived, turn
+        )
         for sweep in range(MOST_SWEEPS):
             moved = np.int64(0)
             for group in range(lists.classes):
@@ -168,11 +184,27 @@ def build(weighted: bool, index_type: Any) -> Any:
                 if work.moved[step] > 0:
                     move_class(state, lists, offsets, group, step, shared)
                     turn += 1
-                    grid_barrier(work.arrived, turn * blocks)
+                    meet_all(work.arrived, turn * blocks)
             if thread == 0 and block == 0:
                 swept[0] = sweep + 1
             if FEW * moved <= vertices:
                 break
+        return turn
+
+    return move
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any) -> Any:
+    """Make the kernel that does so."""
+    threads = gpu_classes.THREADS
+    lay_out = gpu_best.build_shared(weighted, index_type)
+    lay_out_begins = gpu_classes.build_begins()
+    move = build_move(weighted, index_type)
+
+    def move_vertices(state, lists, work, swept):
+        cuda.cg.this_grid()
+        move(state, lists, work, swept, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
         move_vertices, f"{weighted} {threads} {gpu_classes.SLOTS}",

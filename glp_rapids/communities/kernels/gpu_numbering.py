@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.communities.kernels import gpu_scans
+from glp_rapids.communities.kernels import gpu_classes, gpu_scans
 from glp_rapids.jit.cuda import cuda, kernel
-from glp_rapids.jit.primitives import grid_barrier
 
 Array = Any
 THREADS = 256
@@ -29,35 +29,38 @@ class Numbering(NamedTuple):
 
 
 @functools.cache
-def build(threads: int) -> Any:
-    """Make the kernel.
+def build_number(threads: int) -> Callable:
+    """Make the function that numbers; all threads call, and meet before they read the numbers.
 
-    Launch: cooperative, any number of blocks. Shared memory: 2 KB. Registers: 48.
+    ``sums`` is shared, int64, one a thread. It returns the next barrier's turn.
     """
+    meet_all = gpu_classes.meet_all
     announce, base, ranked, own_range = gpu_scans.build(threads)
 
-    def number_labels(state):
-        cuda.cg.this_grid()
-        sums = cuda.shared.array(threads, np.int64)
+    @cuda.jit(device=True)
+    def number_all(state, sums, arrived, turn):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks, vertices = np.int64(cuda.gridDim.x), np.int64(state.labels.size)
         everywhere, all_threads = block * threads + thread, blocks * threads
         for label in range(everywhere, vertices, all_threads):
             state.first[label] = vertices
-        grid_barrier(state.done, blocks)
+        turn += 1
+        meet_all(arrived, turn * blocks)
         for v in range(everywhere, vertices, all_threads):
             label = state.labels[v]
             # most vertices of a large community find a smaller one there, and spare the atomic
             if v < state.first[label]:
                 cuda.atomic.min(state.first, label, v)
-        grid_barrier(state.done, 2 * blocks)
+        turn += 1
+        meet_all(arrived, turn * blocks)
         begin, past = own_range(vertices, block, blocks, np.int64(threads))
         own = np.int64(0)
         for v in range(begin + thread, past, threads):
             if state.first[state.labels[v]] == v:
                 own += 1
         announce(own, sums, state.counts)
-        grid_barrier(state.done, 3 * blocks)
+        turn += 1
+        meet_all(arrived, turn * blocks)
         number = base(block, sums, state.counts)
         for start in range(begin, past, threads):
             v, leads = start + thread, np.int64(0)
@@ -70,8 +73,25 @@ def build(threads: int) -> Any:
             number += whole
         if block == blocks - 1 and thread == 0:
             state.done[NUMBER] = number
-        grid_barrier(state.done, 4 * blocks)
+        turn += 1
+        meet_all(arrived, turn * blocks)
         for v in range(everywhere, vertices, all_threads):
             state.numbers[v] = state.number_of[state.labels[v]]
+        return turn
+
+    return number_all
+
+
+@functools.cache
+def build(threads: int) -> Any:
+    """Make the kernel.
+
+    Launch: cooperative, any number of blocks. Shared memory: 2 KB. Registers: 48.
+    """
+    number_all = build_number(threads)
+
+    def number_labels(state):
+        cuda.cg.this_grid()
+        number_all(state, cuda.shared.array(threads, np.int64), state.done, np.int64(0))
 
     return kernel(number_labels, str(threads))

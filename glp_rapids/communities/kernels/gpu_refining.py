@@ -13,15 +13,16 @@ spilled (158 and 162 without that bound).
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels.gpu_classes import AT_ONCE
 from glp_rapids.communities.schedule import CLASSES
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
-from glp_rapids.jit.primitives import grid_barrier
 
 Array = Any
 JOINED = 255
@@ -126,17 +127,15 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any) -> Any:
-    """Make the kernel that splits communities into well-connected parts.
+def build_refine(weighted: bool, index_type: Any, at_once: bool = False) -> Callable:
+    """Make the function that splits communities into well-connected parts; all threads call.
 
     ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
-    ``outward`` and ``joined`` as zeros.
+    ``outward`` and ``joined`` as zeros. It returns the next barrier's turn. ``at_once``: see
+    `gpu_rows.build`.
     """
-    threads = gpu_classes.THREADS
-    begins, lists_of_all = gpu_classes.LISTS + 1 + CLASSES, gpu_classes.LISTS
-    lay_out = gpu_best.build_shared(weighted, index_type)
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
-    list_classes = gpu_classes.list_classes
+    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted), at_once)
+    list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
 
     @cuda.jit(device=True)
     def add_inside(state, v, goal, stamp, entry, past, step):
@@ -153,21 +152,33 @@ def build(weighted: bool, index_type: Any) -> Any:
             cuda.atomic.add(state.outward, v, total)
 
     @cuda.jit(device=True)
+    def change_by(state, v, own, goal, stamp, entry, past):
+        """Return by how much an entry changes the weight, or 0 past the end."""
+        place, sign = min(entry, past - 1), np.int64(0)
+        u = state.indices[place]
+        if u != v and state.communities[u] == own:
+            if state.following[u] != goal:
+                sign = np.int64(1)
+            elif state.joined[u] != stamp:
+                sign = np.int64(-1)  # of two that join together neither was counted before
+        if entry >= past:
+            sign = np.int64(0)
+        if weighted:
+            return sign * state.weights[place]
+        return sign * state.unit
+
+    @cuda.jit(device=True)
     def add_change(state, v, goal, stamp, entry, past, step):
         own, change = state.communities[v], np.int64(0)
         while entry < past:
-            u, sign = state.indices[entry], np.int64(0)
-            if u != v and state.communities[u] == own:
-                if state.following[u] != goal:
-                    sign = np.int64(1)
-                elif state.joined[u] != stamp:
-                    sign = np.int64(-1)  # of two that join together neither was counted before
-            if sign != 0:
-                if weighted:
-                    change += sign * state.weights[entry]
-                else:
-                    change += sign * state.unit
-            entry += step
+            change += change_by(state, v, own, goal, stamp, entry, past)
+            if at_once:
+                change += change_by(state, v, own, goal, stamp, entry + step, past)
+                change += change_by(state, v, own, goal, stamp, entry + 2 * step, past)
+                change += change_by(state, v, own, goal, stamp, entry + 3 * step, past)
+                entry += AT_ONCE * step
+            else:
+                entry += step
         if change != 0:
             cuda.atomic.add(state.outward, goal, change)
 
@@ -187,25 +198,21 @@ def build(weighted: bool, index_type: Any) -> Any:
     weigh_class = gpu_visits.build(gpu_best.ALL, LANES, own_hubs, pass_by, add_inside)
     join_class = gpu_visits.build(gpu_best.MOVERS, LANES, own_hubs, join, add_change)
 
-    def refine_parts(state, lists, work, sweeps):
-        cuda.cg.this_grid()
-        shared = lay_out()
-        offsets = cuda.shared.array(begins, np.int64)
-        local = cuda.shared.array(lists_of_all, np.int32)
-        begins_of_block = cuda.shared.array(lists_of_all, np.int64)
-        blocks, turn = np.int64(cuda.gridDim.x), np.int64(0)
+    @cuda.jit(device=True)
+    def refine(state, lists, work, sweeps, shared, begins, turn):
+        offsets, blocks = begins.offsets, np.int64(cuda.gridDim.x)
         if cuda.threadIdx.x == 0:
             shared.words[gpu_best.GOING] = 0
         for sweep in range(sweeps):
             turn = list_classes(
-                state, state.turns, JOINED, state.seed, sweep + 1, lists, sweep, offsets, local,
-                begins_of_block, work.arrived, turn,
+                state, state.turns, JOINED, state.seed, sweep + 1, lists, sweep, begins,
+                work.arrived, turn,
             )  # fmt: skip
             if sweep == 0:
                 for group in range(lists.classes):
                     weigh_class(state, lists, offsets, group, np.int64(0), shared)
                 turn += 1
-                grid_barrier(work.arrived, turn * blocks)
+                meet_all(work.arrived, turn * blocks)
             joined = np.int64(0)
             for group in range(lists.classes):
                 step = np.int64(sweep * CLASSES + group)
@@ -214,10 +221,26 @@ def build(weighted: bool, index_type: Any) -> Any:
                 if joins > 0:
                     join_class(state, lists, offsets, group, step + 1, shared)
                     turn += 1
-                    grid_barrier(work.arrived, turn * blocks)
+                    meet_all(work.arrived, turn * blocks)
                 joined += joins
             if joined == 0:
                 break
+        return turn
+
+    return refine
+
+
+@functools.cache
+def build(weighted: bool, index_type: Any) -> Any:
+    """Make the kernel that does so."""
+    threads = gpu_classes.THREADS
+    lay_out = gpu_best.build_shared(weighted, index_type)
+    lay_out_begins = gpu_classes.build_begins()
+    refine = build_refine(weighted, index_type)
+
+    def refine_parts(state, lists, work, sweeps):
+        cuda.cg.this_grid()
+        refine(state, lists, work, sweeps, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
         refine_parts, f"{weighted} {threads} {gpu_classes.SLOTS}",

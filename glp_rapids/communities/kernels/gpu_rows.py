@@ -16,18 +16,22 @@ import numpy as np
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
 from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.jit.primitives import grid_barrier
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
+def build(
+    weighted: bool, index_type: Any, rule: gpu_best.Rule, at_once: bool = False
+) -> tuple[Callable, ...]:  # fmt: skip
     """Make the function that writes a goal, or -1, for each member of a class.
 
     It returns the next barrier's turn, after which all blocks know how many go. Also the function
-    that lists hubs.
+    that lists hubs. ``at_once``: threads ask for all their entries before they add up the first,
+    which takes registers, and less time where no other warps have work meanwhile.
     """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
+    meet_all = gpu_classes.meet_all
+    quotient, remainder = gpu_classes.quotient, gpu_classes.remainder
     add, amount, include = gpu_tables.build(weighted, index_type)
     wanted, seen, entry_label, own_of, apart, score, _, goal_of, _ = rule
     better, settle, weight_at, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
@@ -70,6 +74,26 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         return goal_of(v, own, best, best_high, best_low, to_own, state)
 
     @cuda.jit(device=True)
+    def look(v, own, entry, past, state):
+        """Return the label and the weight of an entry, or none past the end."""
+        place = min(entry, past - 1)
+        label, weight = entry_label(v, own, place, state), weight_at(place, state)
+        if entry >= past:
+            label = np.int64(NOBODY)
+        return label, weight
+
+    @cuda.jit(device=True)
+    def put(which, first, slots, label, weight, shared):
+        """Add to the table of a row, if there is a label."""
+        if label >= 0:
+            slot = add(
+                shared.keys, shared.low, shared.high, first, slots, slots, index_type(label), weight
+            )
+            if slot >= 0:
+                number_before = cuda.atomic.add(shared.counts, which, np.int32(1))
+                shared.used[first + number_before] = slot
+
+    @cuda.jit(device=True)
     def evaluate(state, lists, offsets, group, step, shared, work):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
@@ -82,14 +106,14 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             if begin == end:
                 continue
             lanes = size_lanes(size)
-            rows = threads // lanes
-            which, lane = thread // lanes, thread % lanes
-            slots = slots_of_all // rows
+            rows = quotient(threads, lanes)
+            which = quotient(thread, lanes)
+            lane, slots = thread - which * lanes, quotient(slots_of_all, rows)
             first = which * slots
             # of short rows so many that most threads have one, as long as all blocks have some
-            chunk = min(max((end - begin) // (4 * blocks), np.int64(rows)), np.int64(threads))
-            number_of_chunks = (end - begin + chunk - 1) // chunk
-            own_chunk = (block + blocks - dealt % blocks) % blocks
+            chunk = min(max(quotient(end - begin, 4 * blocks), rows), np.int64(threads))
+            number_of_chunks = quotient(end - begin + chunk - 1, chunk)
+            own_chunk = remainder(block + blocks - remainder(dealt, blocks), blocks)
             dealt += number_of_chunks
             while own_chunk < number_of_chunks:
                 start = begin + own_chunk * chunk
@@ -125,18 +149,22 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     cuda.syncthreads()
                     if v >= 0:
                         own = own_of(v, state)
-                        for entry in range(state.indptr[v] + lane, state.indptr[v + 1], lanes):
-                            label = entry_label(v, own, entry, state)
-                            if label >= 0:
-                                slot = add(
-                                    shared.keys, shared.low, shared.high, first, slots, slots,
-                                    index_type(label), weight_at(entry, state),
-                                )  # fmt: skip
-                                if slot >= 0:
-                                    number_before = cuda.atomic.add(
-                                        shared.counts, which, np.int32(1)
-                                    )
-                                    shared.used[first + number_before] = slot
+                        entry, past = state.indptr[v] + lane, state.indptr[v + 1]
+                        if at_once:
+                            one, weight = look(v, own, entry, past, state)
+                            two, second = look(v, own, entry + lanes, past, state)
+                            three, third = look(v, own, entry + 2 * lanes, past, state)
+                            four, fourth = look(v, own, entry + 3 * lanes, past, state)
+                            put(which, first, slots, one, weight, shared)
+                            put(which, first, slots, two, second, shared)
+                            put(which, first, slots, three, third, shared)
+                            put(which, first, slots, four, fourth, shared)
+                        else:
+                            while entry < past:
+                                label = entry_label(v, own, entry, state)
+                                weight = weight_at(entry, state)
+                                put(which, first, slots, label, weight, shared)
+                                entry += lanes
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     if v >= 0:
@@ -172,7 +200,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             cuda.atomic.add(work.moved, step, going)
             shared.words[GOING] = 0
         turn += 1
-        grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
+        meet_all(work.arrived, turn * np.int64(cuda.gridDim.x))
         return turn
 
     @cuda.jit(device=True)
@@ -182,7 +210,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         if offsets[group * sizes + hubs] < offsets[(group + 1) * sizes]:
             evaluate_pieces(state, lists, offsets, group, shared, work)
             turn += 1
-            grid_barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
+            meet_all(work.arrived, turn * np.int64(cuda.gridDim.x))
             evaluate_hubs(state, lists, offsets, group, step, shared, work)
             turn = meet(step, shared, work, turn)
         return turn

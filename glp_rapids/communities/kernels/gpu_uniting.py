@@ -6,6 +6,7 @@ Registers: 22 to 29, none spilled.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,33 @@ THREADS, LANES = 256, 8
 
 
 @functools.cache
+def build_unite_row(weighted: bool, index_type: Any) -> Callable:
+    """Make the function with which a thread goes along a row, and unites it with what is inside."""
+
+    @cuda.jit(device=True)
+    def unite_row(v, entry, step, indptr, indices, weights, labels, parent):
+        while entry < indptr[v + 1]:
+            u = indices[entry]
+            if u < v and labels[u] == labels[v] and (not weighted or weights[entry] > 0):
+                union(parent, index_type(v), u)
+            entry += step
+
+    return unite_row
+
+
+@functools.cache
 def build_unite(threads: int, lanes: int, weighted: bool, index_type: Any) -> Any:
     """Make the kernel that unites the ends of all edges inside communities.
 
     Launch: LANES threads a row. Degrees: any.
     """
+    unite_row = build_unite_row(weighted, index_type)
 
     def unite_inside(indptr, indices, weights, labels, parent):
         thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
         v, lane = thread // lanes, thread % lanes
-        if v >= labels.size:
-            return
-        for entry in range(indptr[v] + lane, indptr[v + 1], lanes):
-            u = indices[entry]
-            if u < v and labels[u] == labels[v]:
-                if weighted and weights[entry] <= 0:
-                    continue
-                union(parent, index_type(v), u)
+        if v < labels.size:
+            unite_row(v, indptr[v] + lane, lanes, indptr, indices, weights, labels, parent)
 
     return kernel(unite_inside, f"{threads} {lanes} {weighted}")
 

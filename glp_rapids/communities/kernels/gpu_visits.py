@@ -22,7 +22,7 @@ def build(
     """
     threads, sizes, hubs = gpu_classes.THREADS, gpu_classes.SIZES, gpu_classes.HUBS
     piece_size, first_piece = gpu_classes.PIECE, gpu_classes.first_piece
-    lanes_of = gpu_classes.lanes_of
+    lanes_of, quotient = gpu_classes.lanes_of, gpu_classes.quotient
 
     @cuda.jit(device=True)
     def goal_at(lists, place):
@@ -41,15 +41,16 @@ def build(
                 begin, end, of_row = end, offsets[group * sizes + hubs - 1], lanes_of(hubs - 2)
             if length == 2:
                 begin, end, of_row = offsets[group * sizes + hubs - 1], first_hub, threads
-            row, rows = (block * threads + thread) // of_row, blocks * threads // of_row
-            place = begin + row
+            row = quotient(block * threads + thread, of_row)
+            lane = block * threads + thread - row * of_row
+            rows, place = quotient(blocks * threads, of_row), begin + row
             while place < end:
                 goal = goal_at(lists, place)
                 if which == ALL or goal >= 0:
                     v = np.int64(lists.members[place])
-                    if thread % of_row == 0:
+                    if lane == 0:
                         arrive(state, v, goal)
-                    entry = state.indptr[v] + thread % of_row
+                    entry = state.indptr[v] + lane
                     along(state, v, goal, stamp, entry, state.indptr[v + 1], of_row)
                 place += rows
         for start in range(first_hub, past, threads):

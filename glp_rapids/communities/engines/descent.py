@@ -1,0 +1,149 @@
+"""Going down on a GPU: the levels from a small one on, sent off together and read once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glp_rapids.communities.kernels import gpu_classes, gpu_descent, gpu_merging, gpu_store
+from glp_rapids.communities.kernels.gpu_descent import A_RECORD, RECORDS
+from glp_rapids.communities.numbers import Rest
+from glp_rapids.communities.objective import MANY, Network
+from glp_rapids.device import array_module, to_host
+from glp_rapids.jit.cuda import bound
+from glp_rapids.jit.launch import launch_together
+
+Array = Any
+
+
+class Reach(NamedTuple):
+    """Which levels a launch has: of at most so many vertices and entries; a block has so many."""
+
+    most: int
+    items_a_block: int
+
+
+# The larger the level, the more blocks; the last has one, whose barriers cost next to nothing.
+# Estimates, from what `gpu_moving` took on an H200; not measured yet.
+REACHES = (Reach(1 << 20, 1 << 12), Reach(1 << 17, 1 << 10), Reach(1 << 14, 1 << 9),
+           Reach(1 << 11, 1 << 11))  # fmt: skip
+# Fields of a store, by what they are made as: five allocations in all.
+ZEROS = ("found", "own", "hub_table", "table", "control")
+WIDE = (
+    "indptr", "weights", "volume", "sizes", "volumes", "part_volumes", "outward", "totals",
+    "offsets", "counts", "bases", "pieces", "piece_labels", "gains_high",
+)  # fmt: skip
+WORDS = ("words", "gains_low")
+NARROW = (
+    "indices", "labels", "following", "parts", "joined", "parts_following", "parent", "members",
+    "goals", "first", "number_of", "of_communities", "first_of_communities", "first_of_parts",
+    "names", "used", "long",
+)  # fmt: skip
+FLAGS = ("active", "turns")
+FEW_NAMES = 1 << 15  # numbers of parts that all have room for; and four a vertex
+
+
+def room_of_hubs(entries: int) -> int:
+    """Return how many slots the tables of hubs take at the most."""
+    largest = gpu_classes.LARGEST[-1]
+    if entries <= largest:
+        return 0
+    return entries + (entries >> 1) + entries // (largest + 1)
+
+
+def hubs_and_pieces(room: int) -> tuple[int, int]:
+    """Return how many hubs, and pieces of them, take so much room at the most."""
+    largest = gpu_classes.LARGEST[-1]
+    hubs = room // (largest + (largest >> 1)) + 1
+    return hubs, room // gpu_classes.PIECE + hubs
+
+
+def goes_down(network: Network) -> bool:
+    """Tell whether a level, and with it all after it, is small enough."""
+    return network.size + network.indices.size <= REACHES[0].most
+
+
+def sent_off(network: Network, labels: Array, course: gpu_store.Course) -> Rest:
+    """Do all levels from this one on, or as many as there is room for, and wait."""
+    xp, index_type = array_module(labels), network.indices.dtype.type
+    size, entries = network.size, network.indices.size
+    items, weights = size + entries, network.weights
+    if not weights.size:
+        weights = xp.full(entries, network.unit, np.int64)
+    given = gpu_store.Given(
+        network.indptr, network.indices, weights, network.volume, network.words,
+        labels.astype(index_type, copy=False),
+    )  # fmt: skip
+    blocks = [-(-min(items, reach.most) // reach.items_a_block) for reach in REACHES]
+    store = _store(xp, index_type, size, entries, max(blocks))
+    kernel, number, arguments = gpu_descent.build(index_type), 0, bound((given, store))
+    for wanted, least in zip(blocks, (*(reach.most for reach in REACHES[1:]), 0), strict=True):
+        if items > least:
+            launch_together(
+                kernel, wanted, gpu_classes.THREADS, *arguments,
+                course._replace(least=np.int64(least), launch=np.int64(number)),
+            )  # fmt: skip
+            number += 1
+    return _read(store, bool(course.refine))
+
+
+def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_store.Store:
+    room = room_of_hubs(entries)
+    hubs, pieces = hubs_and_pieces(room)
+    table = min(entries + (entries >> 1) + size, size * size)
+    stride, control = size + 1, gpu_descent.SCRATCH + gpu_descent.scratch_size()
+    sizes = {
+        **dict.fromkeys(("indptr", "volume", "words", "labels"), 2 * stride),
+        **dict.fromkeys(("indices", "weights"), 2 * entries), "counts": blocks,
+        **dict.fromkeys(("bases", "pieces", "found", "own"), hubs),
+        **dict.fromkeys(("piece_labels", "gains_high", "gains_low"), pieces),
+        "hub_table": 2 * room, "used": room, "table": 2 * table, "control": control,
+        "long": entries // (gpu_merging.LONGEST + 1) + 1, "names": 4 * stride + FEW_NAMES,
+    }  # fmt: skip
+    arrays = {}
+    for make, dtype, fields in (
+        (xp.zeros, np.int64, ZEROS), (xp.empty, np.int64, WIDE), (xp.empty, np.uint64, WORDS),
+        (xp.empty, index_type, NARROW), (xp.empty, np.uint8, FLAGS),
+    ):  # fmt: skip
+        ends = np.cumsum([0, *(sizes.get(field, stride) for field in fields)]).tolist()
+        whole = make(ends[-1], dtype)
+        for field, (begin, end) in zip(fields, pairwise(ends), strict=True):
+            arrays[field] = whole[begin:end]
+    return gpu_store.Store(**arrays, stride=np.int64(stride), entries=np.int64(entries))
+
+
+def _read(store: gpu_store.Store, refine: bool) -> Rest:
+    """Wait, and tell what came out; arrays stay where they are."""
+    told = to_host(store.control[: gpu_descent.SCRATCH])
+    depth = int(told[gpu_descent.LEVEL])
+    records = told[RECORDS : RECORDS + depth * A_RECORD].reshape(depth, A_RECORD)
+    ends = [int(told[gpu_descent.START]), *records[:, gpu_descent.TIME].tolist()]
+    levels, parts, begin = [], [], 0
+    for record, (earlier, later) in zip(records.tolist(), pairwise(ends), strict=True):
+        vertices = record[gpu_descent.VERTICES]
+        moved = record[gpu_descent.MOVED :][: record[gpu_descent.SWEEPS]]
+        levels.append(
+            {"vertices": vertices, "communities": record[gpu_descent.FOUND], "moved": moved,
+             "seconds": (later - earlier) / 1e9}
+        )  # fmt: skip
+        parts.append(store.names[begin : begin + vertices])
+        begin += vertices
+    size, filled = int(told[gpu_descent.SIZE]), int(told[gpu_descent.ENTRIES])
+    if told[gpu_descent.FINISHED]:
+        communities = parts.pop()
+        if refine:
+            communities = store.of_communities[:size]
+        volumes = store.totals[: int(told[gpu_descent.COMMUNITIES])]
+        volumes = to_host(volumes) if volumes.size < MANY else volumes
+        crossing = int(told[gpu_descent.CROSSING])
+        return Rest(levels, parts, communities, volumes, crossing, None, None)
+    side = int(told[gpu_descent.SIDE])
+    first, entry = side * int(store.stride), side * int(store.entries)
+    network = Network(
+        store.indptr[first : first + size + 1], store.indices[entry : entry + filled],
+        store.weights[entry : entry + filled], 1, store.volume[first : first + size],
+        store.words[first : first + size],
+    )  # fmt: skip
+    return Rest(levels, parts, None, None, 0, network, store.labels[first : first + size])

@@ -1,0 +1,96 @@
+"""Do small levels of multilevel label propagation together in Numba's simulator; run by hand.
+
+With NUMBA_ENABLE_CUDASIM=1; the arguments say how many graphs, and how many blocks run at once.
+However launches share the levels, and however soon one runs out of room, what comes out is what a
+CPU finds, its report included. With one graph and two blocks it takes two minutes.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+import simulate_blocks
+import simulate_multilevel  # sizes for few threads
+from numba.core import config
+
+from glp_rapids import as_graph
+from glp_rapids.communities import levels, objective
+from glp_rapids.communities.engines import descent, gpu
+from glp_rapids.communities.engines.descent import Reach
+from glp_rapids.communities.kernels import gpu_descent
+
+ALL = (Reach(1 << 20, 64), Reach(60, 64), Reach(20, 20))
+# Which levels go down, by launch; how many do at once; and what names have room.
+WAYS = {
+    "together": (ALL[:1], 32, 1 << 15),
+    "launch after launch": (ALL, 32, 1 << 15),
+    "one at a time": (ALL[:1], 1, 1 << 15),
+    "small ones": ((Reach(50, 50),), 32, 1 << 15),
+    "small ones, two at a time": ((Reach(90, 50), Reach(30, 30)), 2, 1 << 15),
+    "little room": (ALL[:2], 32, -1),
+    "none": ((Reach(0, 1),), 32, 1 << 15),
+}
+RUNS = (
+    ("modularity", 1.0, True, 100, 2), ("modularity", 3.0, False, 100, 2),
+    ("cpm", 0.3, True, 2, 1), ("modularity", 1.0, True, 1, 1), ("modularity", 0.4, False, 2, 2),
+)  # fmt: skip
+
+
+def graphs(number):
+    rng = np.random.default_rng(number)
+    for count in range(number):
+        size = 6 + 5 * count
+        ring = np.arange(size)
+        pairs = np.vstack([
+            np.c_[ring, (ring + 1) % size], rng.integers(0, size, (size, 2)),
+            np.c_[np.zeros(size // 2, int), ring[: size // 2]], [(size + 2, size + 2)],
+        ])  # fmt: skip
+        weights = rng.integers(0, 2 ** rng.integers(1, 41), len(pairs))
+        yield as_graph(tuple(pairs.T), device="cpu")
+        yield as_graph((*pairs.T, weights), device="cpu")
+
+
+def result(graph, device, name, resolution, refine, most, iterations):
+    words = graph.id_words().of(np.arange(graph.number_of_vertices)).view(np.uint64)
+    aim = objective.OBJECTIVES[name](graph, words, resolution)
+    options = levels.Options(refine, most, iterations, 0.0, 3)
+    found = levels.run(aim, device, options, None)
+    told = [{key: value for key, value in level.items() if key != "seconds"}
+            for level in found.levels]  # fmt: skip
+    return found.value, found.quality, told, [part.tolist() for part in found.hierarchy]
+
+
+def let_run(blocks):
+    """Let launches have so many blocks, where there is room for what each counts."""
+
+    def launch_together(kernel, wanted, threads, *arguments):
+        kernel[min(blocks, int(wanted)), threads](*arguments)
+
+    simulate_blocks.let_blocks_run_together()
+    descent.launch_together = gpu.launch_together = launch_together
+    gpu.ITEMS_A_BLOCK = 4
+    assert simulate_multilevel.gpu_classes.THREADS == 2
+
+
+def main():
+    assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    blocks = int(sys.argv[2])
+    let_run(blocks)
+    warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
+    differing, compared = [], 0
+    for which, graph in enumerate(graphs(int(sys.argv[1]))):
+        for run in RUNS:
+            expected = result(graph, "cpu", *run)
+            for way, choice in WAYS.items():
+                reaches, gpu_descent.MOST_LEVELS, descent.FEW_NAMES = choice
+                descent.REACHES = [reach._replace(items_a_block=8) for reach in reaches[:-1]]
+                descent.REACHES += [Reach(reaches[-1].most, max(reaches[-1].most // blocks, 1))]
+                gpu_descent.SCRATCH = gpu_descent.RECORDS + choice[1] * gpu_descent.A_RECORD
+                compared += 1
+                if result(graph, "gpu", *run) != expected:
+                    differing.append((which, run, way))
+    print(f"{len(differing)} of {compared} differ", *differing[:20], sep="\n")
+
+
+if __name__ == "__main__":
+    main()
