@@ -20,6 +20,7 @@ PROBES = 16  # of the table in shared memory, before a label of a hub goes to th
 
 # A multiprocessor's; more of them hide more of the time that memory takes, and spill registers.
 BLOCKS = 4
+AHEAD = False  # a thread's entries of a row, at once
 
 exceeds = gpu_target().compile(rules.exceeds)
 

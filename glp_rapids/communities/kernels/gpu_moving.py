@@ -200,13 +200,13 @@ def build(weighted: bool, index_type: Any) -> Any:
     threads = gpu_classes.THREADS
     lay_out = gpu_best.build_shared(weighted, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = build_move(weighted, index_type)
+    move = build_move(weighted, index_type, gpu_best.AHEAD)
 
     def move_vertices(state, lists, work, swept):
         cuda.cg.this_grid()
         move(state, lists, work, swept, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
-        move_vertices, f"{weighted} {threads} {gpu_classes.SLOTS}",
+        move_vertices, f"{weighted} {threads} {gpu_classes.SLOTS} {gpu_best.AHEAD}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

@@ -236,13 +236,13 @@ def build(weighted: bool, index_type: Any) -> Any:
     threads = gpu_classes.THREADS
     lay_out = gpu_best.build_shared(weighted, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    refine = build_refine(weighted, index_type)
+    refine = build_refine(weighted, index_type, gpu_best.AHEAD)
 
     def refine_parts(state, lists, work, sweeps):
         cuda.cg.this_grid()
         refine(state, lists, work, sweeps, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
-        refine_parts, f"{weighted} {threads} {gpu_classes.SLOTS}",
+        refine_parts, f"{weighted} {threads} {gpu_classes.SLOTS} {gpu_best.AHEAD}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
 from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
+from glp_rapids.communities.kernels.gpu_classes import AT_ONCE
 from glp_rapids.jit.cuda import cuda
 
 
@@ -40,40 +41,6 @@ def build(
     )
 
     @cuda.jit(device=True)
-    def tiny_row(v, thread, shared, state):
-        """Evaluate a row with one thread, in its own column of the tables."""
-        own = own_of(v, state)
-        count = 0
-        for entry in range(state.indptr[v], state.indptr[v + 1]):
-            label = entry_label(v, own, entry, state)
-            if label < 0:
-                continue
-            k = 0
-            while k < count and shared.keys[k * threads + thread] != label:
-                k += 1
-            place = k * threads + thread
-            if k == count:
-                shared.keys[place] = label
-                shared.low[place] = 0
-                if weighted:
-                    shared.high[place] = 0
-                count += 1
-            include(shared.low, shared.high, place, weight_at(entry, state))
-        best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
-        to_own = np.int64(0)
-        for k in range(count):
-            place = k * threads + thread
-            label = np.int64(shared.keys[place])
-            weight = amount(shared.low, shared.high, place) * state.unit
-            if label == apart(own):
-                to_own = weight
-                continue
-            valid, high, low = score(v, own, label, weight, state)
-            if valid and better(v, label, high, low, best, best_high, best_low, state):
-                best, best_high, best_low = label, high, low
-        return goal_of(v, own, best, best_high, best_low, to_own, state)
-
-    @cuda.jit(device=True)
     def look(v, own, entry, past, state):
         """Return the label and the weight of an entry, or none past the end."""
         place = min(entry, past - 1)
@@ -81,6 +48,91 @@ def build(
         if entry >= past:
             label = np.int64(NOBODY)
         return label, weight
+
+    @cuda.jit(device=True)
+    def list_label(label, weight, count, thread, shared):
+        """Add to the list of a row of one thread, if there is a label; return how many it has."""
+        if label < 0:
+            return count
+        k = 0
+        while k < count and shared.keys[k * threads + thread] != label:
+            k += 1
+        place = k * threads + thread
+        if k == count:
+            shared.keys[place] = label
+            shared.low[place] = 0
+            if weighted:
+                shared.high[place] = 0
+            count += 1
+        include(shared.low, shared.high, place, weight)
+        return count
+
+    @cuda.jit(device=True)
+    def candidate(v, own, place, shared, state):
+        """Return a label that was added up, the weight, whether it may be taken, and the gain."""
+        label = np.int64(shared.keys[place])
+        weight = amount(shared.low, shared.high, place) * state.unit
+        valid, high, low = score(v, own, label, weight, state)
+        return label, weight, valid and label != apart(own), high, low
+
+    @cuda.jit(device=True)
+    def best_of_row(v, own, first, count, thread, step, listed, shared, state):
+        """Return the best of some labels of a row, its gain, and the weight to its own, or -1."""
+        best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
+        to_own, use = np.int64(NOBODY), np.int64(first)
+        while use < count:
+            place = use * threads + thread
+            if not listed:
+                place = thread + np.int64(shared.used[thread + use])
+            label, weight, valid, high, low = candidate(v, own, place, shared, state)
+            if at_once:
+                use = use + step
+                # the same once more where there is no second
+                second = min(use, count - 1) * threads + thread
+                if not listed:
+                    second = place
+                    if use < count:
+                        second = thread + np.int64(shared.used[thread + use])
+                other, other_weight, other_valid, other_high, other_low = candidate(
+                    v, own, second, shared, state
+                )
+                if other == apart(own):
+                    to_own = other_weight
+                if other_valid and better(
+                    v, other, other_high, other_low, best, best_high, best_low, state
+                ):
+                    best, best_high, best_low = other, other_high, other_low
+            if label == apart(own):
+                to_own = weight
+            if valid and better(v, label, high, low, best, best_high, best_low, state):
+                best, best_high, best_low = label, high, low
+            use = use + step
+        return best, best_high, best_low, to_own
+
+    @cuda.jit(device=True)
+    def tiny_row(v, thread, shared, state):
+        """Evaluate a row with one thread, in its own column of the tables."""
+        own, count = own_of(v, state), np.int64(0)
+        entry, past = state.indptr[v], state.indptr[v + 1]
+        while entry < past:
+            if at_once:
+                one, weight = look(v, own, entry, past, state)
+                two, second = look(v, own, entry + 1, past, state)
+                three, third = look(v, own, entry + 2, past, state)
+                four, fourth = look(v, own, entry + 3, past, state)
+                count = list_label(one, weight, count, thread, shared)
+                count = list_label(two, second, count, thread, shared)
+                count = list_label(three, third, count, thread, shared)
+                count = list_label(four, fourth, count, thread, shared)
+                entry += AT_ONCE
+            else:
+                label = entry_label(v, own, entry, state)
+                count = list_label(label, weight_at(entry, state), count, thread, shared)
+                entry += 1
+        best, best_high, best_low, to_own = best_of_row(
+            v, own, 0, count, thread, 1, True, shared, state
+        )
+        return goal_of(v, own, best, best_high, best_low, max(to_own, np.int64(0)), state)
 
     @cuda.jit(device=True)
     def put(which, first, slots, label, weight, shared):
@@ -168,18 +220,12 @@ def build(
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     if v >= 0:
-                        for use in range(lane, np.int64(shared.counts[which]), lanes):
-                            place = first + np.int64(shared.used[first + use])
-                            label = np.int64(shared.keys[place])
-                            weight = amount(shared.low, shared.high, place) * state.unit
-                            if label == apart(own):
-                                shared.own[which] = weight
-                                continue
-                            valid, high, low = score(v, own, label, weight, state)
-                            if valid and better(
-                                v, label, high, low, best, best_high, best_low, state
-                            ):
-                                best, best_high, best_low = label, high, low
+                        best, best_high, best_low, to_own = best_of_row(
+                            v, own, lane, np.int64(shared.counts[which]), first, lanes, False,
+                            shared, state,
+                        )  # fmt: skip
+                        if to_own >= 0:
+                            shared.own[which] = to_own
                     best, best_high, best_low = best_of_lanes(
                         v, best, best_high, best_low, lanes, lane, shared, state
                     )
