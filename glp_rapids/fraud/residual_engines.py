@@ -186,7 +186,7 @@ class CpuEngine(ArrayEngine):
         made = pushed = 0
         while True:
             done, work, too_large = call(
-                self._kernels.push, *self._arrays, self.system.damping, numbers, residual,
+                partial(self._kernels.push, threads), *self._arrays, self.system.damping, numbers, residual,
                 np.int64(allowed), np.int64(narrow), np.int64(rounds - made),
             )  # fmt: skip
             made, pushed = made + done, pushed + work
