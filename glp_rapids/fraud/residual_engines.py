@@ -183,10 +183,10 @@ class CpuEngine(ArrayEngine):
         size = self._graph.indices.size
         threads = threads_available() if size >= PARALLEL_FROM else 1
         narrow = min(entries, int(size * (READ / threads + REST) / PUSH))
-        push, made, pushed = partial(self._kernels.push, threads), 0, 0
+        made = pushed = 0
         while True:
             done, work, too_large = call(
-                push, *self._arrays, self.system.damping, numbers, residual,
+                self._kernels.push, *self._arrays, self.system.damping, numbers, residual,
                 np.int64(allowed), np.int64(narrow), np.int64(rounds - made),
             )  # fmt: skip
             made, pushed = made + done, pushed + work

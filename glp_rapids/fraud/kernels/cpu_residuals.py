@@ -23,7 +23,6 @@ U64 = np.uint64
 ONE = np.uint64(1)
 CHUNK = 256  # rows that a thread takes at a time, or that are looked at together
 AHEAD = 8  # rows whose neighbours are fetched, of twice as many the rows
-MOST, COUNT, WORK = 0, 1, 2  # of a thread: its largest residual, vertices listed, their entries
 
 jit = kept(error_model="numpy")
 part = compiled(error_model="numpy", _nrt=False)
@@ -79,138 +78,89 @@ def residuals_of(rows, indptr, indices, weights, total, said, numbers, found, st
 
 
 @part
-def _look_some(thread, threads, begin, changed, largest, residual, found):
-    """Find the largest residual of each chunk that has changed, and of all that a thread has."""
-    most = np.int64(0)
-    for chunk in range(begin[thread], begin[thread + 1]):
-        if changed[chunk] != 0:
-            changed[chunk], of_chunk = 0, np.int64(0)
-            for row in range(chunk * CHUNK, min(residual.size, (chunk + 1) * CHUNK)):
-                of_chunk = max(of_chunk, abs(residual[U64(row)]))
-            largest[chunk] = of_chunk
-        most = max(most, largest[chunk])
-    found[thread, MOST] = most
+def _listed(indptr, residual, largest, level, vertices):
+    """List the vertices above a level, by index; return their number, and that of their entries.
 
-
-@part
-def _list_some(thread, threads, begin, level, indptr, residual, largest, vertices, found):
-    """List a thread's vertices above a level, by index, from the place of its first one on."""
-    place, work = begin[thread] * CHUNK, np.int64(0)
-    for chunk in range(begin[thread], begin[thread + 1]):
+    ``largest``: of each chunk the largest residual, as far as it is above ``allowed``; else 0.
+    """
+    count = work = np.int64(0)
+    for chunk in range(largest.size):
         if largest[chunk] > level:
             for row in range(chunk * CHUNK, min(residual.size, (chunk + 1) * CHUNK)):
                 v = U64(row)
                 if abs(residual[v]) > level:
-                    vertices[place] = row
-                    place += 1
+                    vertices[count] = row
+                    count += 1
                     work += indptr[v + ONE] - indptr[v]
-    found[thread, COUNT], found[thread, WORK] = place - begin[thread] * CHUNK, work
+    return count, work
 
 
 @part
-def _take_some(thread, threads, begin, vertices, before, numbers, residual, changed, found):
-    """Let a thread's vertices have their new numbers; their residuals are then nothing."""
-    first = begin[thread] * CHUNK
-    for i in range(first, first + found[thread, COUNT]):
-        v = U64(vertices[i])
-        before[i] = numbers[v]
-        numbers[v] += residual[v]
-        residual[v] = 0
-        changed[v // U64(CHUNK)] = 1
-
-
-@part
-def _fetch_ahead(i, last, low, high, vertices, indptr, indices, weights, total, residual):
+def _fetch_ahead(i, count, vertices, indptr, indices, weights, total, residual):
     """Have what pushes will read and change soon brought near: rows first, then neighbours."""
-    if i + 2 * AHEAD < last:
+    if i + 2 * AHEAD < count:
         p = U64(indptr[U64(vertices[i + 2 * AHEAD])])
         prefetch(indices, p)
         prefetch(weights, p)
-    if i + AHEAD < last:
+    if i + AHEAD < count:
         u = U64(vertices[i + AHEAD])
         for p in range(indptr[u], min(indptr[u + ONE], indptr[u] + 2 * AHEAD)):
-            v = np.int64(indices[U64(p)])
-            if low <= v < high:
-                prefetch(residual, U64(v))
-                prefetch(total, U64(v))
+            v = U64(indices[U64(p)])
+            prefetch(residual, v)
+            prefetch(total, v)
 
 
-@part
-def _push_some(
-    thread, threads, begin, vertices, before, indptr, indices, weights, total, damping, numbers,
-    residual, changed, found, stop,
-):  # fmt: skip
-    """Push what all vertices have to those of their neighbours that a thread has."""
-    weighted = weights.size > 0
-    low, high = begin[thread] * CHUNK, begin[thread + 1] * CHUNK
-    for other in range(threads):
-        first = begin[other] * CHUNK
-        last = first + found[other, COUNT]
-        for i in range(first, last):
-            if stop[0] != 0:
-                return
-            _fetch_ahead(
-                i, last, low, high, vertices, indptr, indices, weights, total, residual
-            )
-            u = np.int64(vertices[i])
-            old, new = damping * np.float64(before[i]), damping * np.float64(numbers[U64(u)])
-            for p in range(indptr[U64(u)], indptr[U64(u) + ONE]):
-                v = np.int64(indices[U64(p)])
-                if v < low or v == u:
-                    continue
-                if v >= high:  # rows ascend
-                    break
-                weight = np.float64(weights[U64(p)]) if weighted else 1.0
-                share = weight / total[U64(v)]
-                residual[U64(v)] += np.int64(share * new) - np.int64(share * old)
-                changed[U64(v) // U64(CHUNK)] = 1
-
-
-@ParallelKernel
+@jit
 def push(
-    team, indptr, indices, weights, total, damping, numbers, residual, allowed, entries, rounds,
-    stop,
+    indptr, indices, weights, total, damping, numbers, residual, allowed, entries, rounds, stop
 ):  # fmt: skip
     """Push residuals to the neighbours, round after round, until none is above ``allowed``.
 
     A round is of the vertices whose residual is above a quarter of the largest one, too. It ends
     before a round whose rows have more than ``entries`` entries, or after so many rounds. Only
-    chunks are looked at in which a residual has changed, or was too large already. Each thread has
-    the vertices of a part of the entries, and alone changes what these have.
+    chunks are looked at in which a residual has changed, or was too large already.
 
     Returns how many rounds were made, how many entries pushed, and whether a round was too large.
     """
-    size, threads = numbers.size, team.threads
+    weighted = weights.size > 0
+    size = numbers.size
     chunks = (size + CHUNK - 1) // CHUNK
     changed, largest = np.ones(chunks, np.uint8), np.zeros(chunks, np.int64)
     vertices, before = np.empty(size, np.int64), np.empty(size, np.int64)
-    found, begin = np.zeros((threads, 3), np.int64), np.zeros(threads + 1, np.int64)
-    thread = 0
-    for chunk in range(chunks):
-        while thread < threads and indptr[chunk * CHUNK] * threads >= indptr[size] * thread:
-            begin[thread] = chunk
-            thread += 1
-    begin[thread:] = chunks
     made = pushed = np.int64(0)
     while stop[0] == 0:
-        together(team, _look_some, (threads, begin, changed, largest, residual, found))
-        most = found[:, MOST].max()
+        most = np.int64(0)
+        for chunk in range(chunks):
+            if changed[chunk] != 0:
+                changed[chunk], of_chunk = 0, np.int64(0)
+                for row in range(chunk * CHUNK, min(size, (chunk + 1) * CHUNK)):
+                    of_chunk = max(of_chunk, abs(residual[U64(row)]))
+                largest[chunk] = of_chunk
+            most = max(most, largest[chunk])
         if most <= allowed or made == rounds:
             break
         level = max(allowed, most >> 2)
-        together(team, _list_some, (
-            threads, begin, level, indptr, residual, largest, vertices, found,
-        ))  # fmt: skip
-        work = found[:, WORK].sum()
+        count, work = _listed(indptr, residual, largest, level, vertices)
         if work > entries:
             return made, pushed, True
-        together(team, _take_some, (
-            threads, begin, vertices, before, numbers, residual, changed, found,
-        ))  # fmt: skip
-        together(team, _push_some, (
-            threads, begin, vertices, before, indptr, indices, weights, total, damping, numbers,
-            residual, changed, found, stop,
-        ))  # fmt: skip
+        for i in range(count):
+            v = U64(vertices[i])
+            before[i] = numbers[v]
+            numbers[v] += residual[v]
+            residual[v] = 0
+            changed[v // U64(CHUNK)] = 1
+        for i in range(count):
+            _fetch_ahead(i, count, vertices, indptr, indices, weights, total, residual)
+            u = U64(vertices[i])
+            old, new = damping * np.float64(before[i]), damping * np.float64(numbers[u])
+            for p in range(indptr[u], indptr[u + ONE]):
+                v = U64(indices[U64(p)])
+                if v == u:
+                    continue
+                weight = np.float64(weights[U64(p)]) if weighted else 1.0
+                share = weight / total[v]
+                residual[v] += np.int64(share * new) - np.int64(share * old)
+                changed[v // U64(CHUNK)] = 1
         made += 1
         pushed += work
     return made, pushed, False
