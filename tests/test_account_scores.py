@@ -22,7 +22,6 @@ from test_scores import decades
 from glp_rapids.datasets import blacklist, transactions
 from glp_rapids.device import to_host
 from glp_rapids.fraud import account_scores
-from glp_rapids.fraud import residual_engines
 from glp_rapids.fraud.residual_engines import ArrayEngine, CpuEngine, GpuEngine
 from glp_rapids.fraud.score_state import ScoreState, settle
 from glp_rapids.fraud.system import Fixed, System
@@ -118,28 +117,6 @@ def test_loops_and_whole_arrays_do_the_same(pairs, seeds):
         assert np.array_equal(engine.residuals(numbers), residual)
         rows = np.array([0, 3, 12])
         assert np.array_equal(engine.residuals_of(rows, numbers), residual[rows])
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_threads_share_out_pushes(threads, monkeypatch):
-    """Rows of many chunks, with hubs, a self-loop and somebody who is honest."""
-    random = np.random.default_rng(0)
-    near = random.integers(0, 3000, 9000)
-    ends = np.append(near, 5), np.append(np.where(near % 4, (near * 7 + 11) % 3000, near % 5), 5)
-    weights = random.integers(1, 9, 9001)
-    graph = as_graph((*ends, weights), vertices=range(3000), device="cpu")
-    system = System(graph, Fixed(np.array([3, 90]), np.array([2])), 0.85, 1e-6)
-    monkeypatch.setattr(residual_engines, "PARALLEL_FROM", 0)
-    monkeypatch.setattr(residual_engines, "threads_available", lambda: threads)
-    outcomes = []
-    for engine in engines(system):
-        numbers = system.clamped(system.clamp)
-        residual = engine.residuals(numbers)
-        made = [engine.push(numbers, residual, system.allowed, 10**9, rounds) for rounds in (9, 99)]
-        outcomes.append((np.array(made), numbers, residual))
-    assert outcomes[0][0][1, 0] > 9
-    for one, other in zip(*outcomes, strict=True):
-        assert np.array_equal(one, other)
 
 
 def test_the_simulator_gives_the_residuals_of_a_cpu():
