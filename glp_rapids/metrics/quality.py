@@ -23,6 +23,7 @@ from glp_rapids.graph.rows import Rows
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 
+
 @guarded
 def modularity(
     graph: Any, partition: Any, *, resolution: float = 1.0, **edges: Unpack[EdgeOptions]
