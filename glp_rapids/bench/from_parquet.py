@@ -3,9 +3,10 @@
 ``bench beyond-memory --parquet``: a graph's edges are written to a folder of files, and a process
 of its own is ``glp-rapids label-propagation FOLDER --memory-limit ... --output ...``. Host memory
 is the most that it has at any time, less what the same takes for a small folder: so compilers and
-libraries do not count, but the graph, what Arrow holds and the summary do. On a CPU the limit is of
-all that a run holds, the graph included; on a GPU of device memory. So it is 1.25 times the CSR
-there, and a fifth here.
+libraries do not count, but the graph, what Arrow holds and the summary do. (Where nothing has been
+compiled before, the small folder's process compiles most, and may peak higher.) On a CPU the limit
+is of all that a run holds, the graph included; on a GPU of device memory. So it is 1.25 times the
+CSR there, and a fifth here.
 """
 
 from __future__ import annotations
