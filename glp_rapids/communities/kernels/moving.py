@@ -148,11 +148,7 @@ def best_of(v, level, partition, seed, table):
                 order == 0 and best != own and first_of_equals(label, best, seed, words)
             ):
                 best, weight, others = label, to_it, there
-    if (
-        limit < 0
-        and sizes[v] == 0
-        and loses(weight, constant, mine, others)
-    ):
+    if limit < 0 and sizes[v] == 0 and loses(weight, constant, mine, others):
         return np.int64(v)  # better alone, under its own name, which nobody bears
     if best != own and waits(own, best, sizes[U64(own)], sizes[U64(best)]):
         return own
