@@ -42,6 +42,7 @@ NARROW = (
     "names", "used", "long",
 )  # fmt: skip
 FLAGS = ("active", "turns")
+PIECE = 512  # entries of a hub: there are blocks enough, and all wait for the longest
 FEW_NAMES = 1 << 15  # numbers of parts that all have room for; and four a vertex
 
 
@@ -53,11 +54,11 @@ def room_of_hubs(entries: int) -> int:
     return entries + (entries >> 1) + entries // (largest + 1)
 
 
-def hubs_and_pieces(room: int) -> tuple[int, int]:
+def hubs_and_pieces(room: int, piece: int) -> tuple[int, int]:
     """Return how many hubs, and pieces of them, take so much room at the most."""
     largest = gpu_classes.LARGEST[-1]
     hubs = room // (largest + (largest >> 1)) + 1
-    return hubs, room // gpu_classes.PIECE + hubs
+    return hubs, room // piece + hubs
 
 
 def goes_down(network: Network) -> bool:
@@ -91,7 +92,7 @@ def sent_off(network: Network, labels: Array, course: gpu_store.Course) -> Rest:
 
 def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_store.Store:
     room = room_of_hubs(entries)
-    hubs, pieces = hubs_and_pieces(room)
+    hubs, pieces = hubs_and_pieces(room, PIECE)
     table = min(entries + (entries >> 1) + size, size * size)
     stride, control = size + 1, gpu_descent.SCRATCH + gpu_descent.scratch_size()
     sizes = {

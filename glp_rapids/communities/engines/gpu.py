@@ -141,7 +141,7 @@ class GpuEngine:
         if network.indices.size > FEW_ENTRIES:
             degree = network.indptr[1:] - network.indptr[:-1]
             room = int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
-        hubs, pieces = descent.hubs_and_pieces(room)
+        hubs, pieces = descent.hubs_and_pieces(room, gpu_classes.PIECE)
         numbers = xp.zeros(2 * (room + hubs), np.int64)
         return hubs, bound((
             numbers[:hubs], numbers[hubs : 2 * hubs], numbers[2 * hubs :],
@@ -158,7 +158,8 @@ class GpuEngine:
             return None
         course = gpu_store.Course(
             self._constant, np.uint64(seed), np.int64(depth),
-            np.int64(options.max_level), np.int64(options.refine), np.int64(0), np.int64(0),
+            np.int64(options.max_level), np.int64(options.refine), np.int64(descent.PIECE),
+            np.int64(0), np.int64(0),
         )  # fmt: skip
         return descent.sent_off(self.network, labels, course)
 
@@ -263,7 +264,8 @@ class GpuEngine:
         of_hubs = self.xp.empty((2, hubs), np.int64)
         return (
             gpu_classes.Lists(
-                *self._members, counts, cursors, rooms, *of_hubs, np.int64(classes_for(size))
+                *self._members, counts, cursors, rooms, *of_hubs, np.int64(classes_for(size)),
+                np.int64(gpu_classes.PIECE),
             ),
             gpu_best.Work(arrived, moved, *tables),
             words[1 : 2 + steps],

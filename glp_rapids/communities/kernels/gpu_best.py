@@ -20,7 +20,6 @@ PROBES = 16  # of the table in shared memory, before a label of a hub goes to th
 
 # A multiprocessor's; more of them hide more of the time that memory takes, and spill registers.
 BLOCKS = 4
-AHEAD = False  # a thread's entries of a row, at once
 
 exceeds = gpu_target().compile(rules.exceeds)
 
@@ -77,7 +76,7 @@ class Functions(NamedTuple):
 
     better: Any  # v, a label and its gain, another, state
     settle: Any  # place, v, goal, step, lists, shared, state
-    weight_at: Any  # entry, state
+    look: Any  # v, own, entry, past, state -> the label, -1 past the end, and the weight
     clear: Any  # thread, shared
     best_of_lanes: Any
 
@@ -112,7 +111,7 @@ def build_shared(weighted: bool, index_type: Any) -> Callable:
 def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
     """Make the functions for a rule."""
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
-    before, goes = rule.before, rule.goes
+    before, goes, entry_label = rule.before, rule.goes, rule.entry
     empty = index_type(gpu_tables.EMPTY)
 
     @cuda.jit(device=True)
@@ -133,10 +132,14 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
             cuda.atomic.add(shared.words, GOING, np.int32(1))
 
     @cuda.jit(device=True)
-    def weight_at(entry, state):
+    def look(v, own, entry, past, state):
+        place, weight = min(entry, past - 1), np.int64(1)
+        label = entry_label(v, own, place, state)
         if weighted:
-            return state.weights[entry]
-        return np.int64(1)
+            weight = state.weights[place]
+        if entry >= past:
+            label = np.int64(NOBODY)
+        return label, weight
 
     @cuda.jit(device=True)
     def clear(thread, shared):
@@ -167,4 +170,4 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
             distance //= 2
         return best, best_high, best_low
 
-    return Functions(better, settle, weight_at, clear, best_of_lanes)
+    return Functions(better, settle, look, clear, best_of_lanes)

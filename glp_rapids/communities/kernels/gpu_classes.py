@@ -24,10 +24,10 @@ Array = Any
 
 THREADS = 256
 SLOTS = 2048  # of the tables of a block, all together
-# Rows up to so many entries have a thread, a few, a quarter of a block, a block; longer ones are
-# those of hubs, of which a block has pieces.
+# Rows up to so many entries have a thread, a few, a quarter of a block, a block, whose table has as
+# many slots; longer ones are those of hubs, of which a block has pieces.
+LARGEST = (8, 32, 256, 2048)
 PIECE = 2048
-LARGEST = (8, 32, 256, 1024)
 LANES = (1, 8, 64)
 SIZES = len(LARGEST) + 1
 LISTS = CLASSES * SIZES
@@ -49,14 +49,18 @@ class Lists(NamedTuple):
     bases: Array  # of each hub where its table begins
     pieces: Array  # likewise the number of its first piece
     classes: Any  # how many there are
+    piece: Any  # entries of a piece of a hub
 
 
 class Begins(NamedTuple):
-    """Where lists begin, in a block's shared memory; see `list_classes`."""
+    """Where lists begin, in a block's shared memory; see `list_classes`.
+
+    Rows that are no hubs are dealt out in chunks; found once, since divisions take their time.
+    """
 
     offsets: Array
-    local: Array
-    of_block: Array
+    chunks: Array  # int32: of each list how many rows a chunk has
+    of_block: Array  # int64: of each list the number of the block's first chunk
 
 
 classes_of = gpu_target().compile(classes_for)
@@ -106,6 +110,45 @@ def room_for(degree):
 
 
 @cuda.jit(device=True)
+def rows_of(size):
+    """Return how many rows of a size a block serves at a time."""
+    if size == 0:
+        return THREADS // LANES[0]
+    if size == 1:
+        return THREADS // LANES[1]
+    if size == 2:
+        return THREADS // LANES[2]
+    return 1
+
+
+@cuda.jit(device=True)
+def row_of_thread(thread, size):
+    """Return which of these a thread serves."""
+    if size == 0:
+        return np.int64(np.uint32(thread) // np.uint32(LANES[0]))
+    if size == 1:
+        return np.int64(np.uint32(thread) // np.uint32(LANES[1]))
+    if size == 2:
+        return np.int64(np.uint32(thread) // np.uint32(LANES[2]))
+    return np.int64(0)
+
+
+@cuda.jit(device=True)
+def deal(begins, group, block, blocks):
+    """Say which rows of a class are whose, longest first; one thread does."""
+    dealt = np.int64(0)
+    for reverse in range(HUBS):
+        place = group * SIZES + HUBS - 1 - reverse
+        rows, number = rows_of(HUBS - 1 - reverse), begins.offsets[place + 1]
+        number -= begins.offsets[place]
+        # of short rows so many that most threads have one, as long as all blocks have some
+        chunk = min(max(quotient(number, 4 * blocks), rows), np.int64(THREADS))
+        begins.chunks[place] = chunk
+        begins.of_block[place] = remainder(block + blocks - remainder(dealt, blocks), blocks)
+        dealt += quotient(number + chunk - 1, chunk)
+
+
+@cuda.jit(device=True)
 def first_piece(place, block, blocks):
     """Return the first piece of a hub that is a block's own; every ``blocks``-th follows."""
     return remainder(block + blocks - remainder(place * 61, blocks), blocks)
@@ -148,7 +191,7 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
 
     Their classes go to ``turns`` unless that is empty. ``round_`` counts how often this was done.
     Into ``shared.offsets`` go the beginnings of the lists, and the number of the first hub of each
-    class.
+    class; the rest of ``shared`` says who evaluates which rows.
     """
     offsets, local, begins = shared
     thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
@@ -211,10 +254,13 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
                 degree, rooms = level.indptr[v + 1] - level.indptr[v], 2 * round_ * CLASSES + group
                 lists.bases[hub] = cuda.atomic.add(lists.rooms, rooms, room_for(degree))
                 lists.pieces[hub] = cuda.atomic.add(
-                    lists.rooms, rooms + CLASSES, (degree + PIECE - 1) // PIECE
+                    lists.rooms, rooms + CLASSES, quotient(degree + lists.piece - 1, lists.piece)
                 )
         cuda.syncthreads()
         begin += blocks * THREADS
+    cuda.syncthreads()
+    for group in range(thread, CLASSES, THREADS):
+        deal(shared, group, block, blocks)
     turn += 1
     meet_all(arrived, turn * blocks)
     return turn

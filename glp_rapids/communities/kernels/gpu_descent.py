@@ -128,7 +128,7 @@ def build(index_type: Any) -> Any:
             store.volume[next_volume + v] = 0
 
     @cuda.jit(device=True)
-    def lists_of(store, draw, draws, size):
+    def lists_of(store, draw, draws, size, piece):
         """Return the lists of some of the times that classes are drawn on a level."""
         begin = SCRATCH + STEPS_MOVING + STEPS_REFINING
         counts, cursors = begin + draw * lists_of_all, begin + hub_lists + draw * lists_of_all
@@ -137,7 +137,7 @@ def build(index_type: Any) -> Any:
             store.members, store.goals, store.control[counts : counts + step],
             store.control[cursors : cursors + step],
             store.control[rooms : rooms + draws * 2 * CLASSES], store.bases, store.pieces,
-            classes_of(size),
+            classes_of(size), piece,
         )  # fmt: skip
 
     @cuda.jit(device=True)
@@ -212,7 +212,7 @@ def build(index_type: Any) -> Any:
             store.following, seed,
         )  # fmt: skip
         return move(
-            state, lists_of(store, 0, 1, level.labels.size),
+            state, lists_of(store, 0, 1, level.labels.size, course.piece),
             work_of(store, arrived, 0, STEPS_MOVING), store.control[SWEPT : SWEPT + 1],
             shared, begins, turn,
         )  # fmt: skip
@@ -225,7 +225,7 @@ def build(index_type: Any) -> Any:
             store.part_volumes, store.outward, store.joined, store.parts_following, seed,
         )  # fmt: skip
         return refine(
-            state, lists_of(store, 1, REFINING_SWEEPS, level.labels.size),
+            state, lists_of(store, 1, REFINING_SWEEPS, level.labels.size, course.piece),
             work_of(store, arrived, STEPS_MOVING, STEPS_REFINING), np.int64(REFINING_SWEEPS),
             shared, begins, turn,
         )  # fmt: skip

@@ -28,15 +28,17 @@ DENSE = 4  # a table of a hub is dense if one in so many slots is in use
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
+def build(
+    weighted: bool, index_type: Any, rule: gpu_best.Rule, at_once: bool = False
+) -> tuple[Callable, ...]:  # fmt: skip
     """Make the functions of the three steps, and one that lists hubs."""
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
-    hubs, piece_size = gpu_classes.HUBS, gpu_classes.PIECE
-    sizes, begins = gpu_classes.SIZES, gpu_classes.LISTS + 1
+    hubs, sizes, begins = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.LISTS + 1
     room_for, first_piece = gpu_classes.room_for, gpu_classes.first_piece
+    quotient = gpu_classes.quotient
     add, amount, _ = gpu_tables.build(weighted, index_type)
-    wanted, seen, entry_label, own_of, apart, score, _, goal_of, _ = rule
-    better, settle, weight_at, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
+    wanted, seen, _, own_of, apart, score, _, goal_of, _ = rule
+    better, settle, look, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
     empty = index_type(gpu_tables.EMPTY)
 
     @cuda.jit(device=True)
@@ -60,6 +62,22 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 slot = np.int64(0)
 
     @cuda.jit(device=True)
+    def add_entry(label, weight, base, room, hub, shared, work):
+        """Add to the block's table, or where that has no room to the hub's, if there is a label."""
+        if label < 0:
+            return
+        slot = add(
+            shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES, index_type(label), weight
+        )
+        if slot >= 0:
+            shared.used[cuda.atomic.add(shared.counts, 0, np.int32(1))] = slot
+        elif slot == gpu_tables.NO_ROOM:
+            taken = add_to_hub(base, room, label, weight, work)
+            if taken >= 0:
+                number = cuda.atomic.add(work.found, hub, np.int64(1))
+                work.used[base + number] = taken
+
+    @cuda.jit(device=True)
     def own_hubs(state, lists, start, end, which, shared):
         """List the next hubs of which pieces are this block's own, and return their number.
 
@@ -74,7 +92,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         if place < end:
             v = np.int64(lists.members[place])
             piece = first_piece(place, block, blocks)
-            if piece * piece_size < state.indptr[v + 1] - state.indptr[v]:
+            if piece * lists.piece < state.indptr[v + 1] - state.indptr[v]:
                 listed = which == ALL
                 if which == MOVERS:
                     listed = lists.goals[place] >= 0
@@ -101,38 +119,33 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 hub = offsets[begins + group] + place - begin
                 base, room = lists.bases[hub], room_for(degree)
                 piece = first_piece(place, block, blocks)
-                while piece * piece_size < degree:
+                while piece * lists.piece < degree:
                     clear(thread, shared)
                     if thread == 0:
                         shared.words[SUM] = 0
+                        shared.counts[0] = 0
                     cuda.syncthreads()
-                    past = row + min((piece + 1) * piece_size, degree)
-                    for entry in range(row + piece * piece_size + thread, past, threads):
-                        label = entry_label(v, own, entry, state)
-                        if label < 0:
-                            continue
-                        weight = weight_at(entry, state)
-                        slot = add(
-                            shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES,
-                            index_type(label), weight,
-                        )  # fmt: skip
-                        if slot == gpu_tables.NO_ROOM:
-                            taken = add_to_hub(base, room, label, weight, work)
-                            if taken >= 0:
-                                number = cuda.atomic.add(work.found, hub, np.int64(1))
-                                work.used[base + number] = taken
+                    past = row + min((piece + 1) * lists.piece, degree)
+                    entry = row + piece * lists.piece + thread
+                    while entry < past:
+                        label, weight = look(v, own, entry, past, state)
+                        entry += threads
+                        if at_once:
+                            second, second_weight = look(v, own, entry, past, state)
+                            entry += threads
+                            add_entry(second, second_weight, base, room, hub, shared, work)
+                        add_entry(label, weight, base, room, hub, shared, work)
                     cuda.syncthreads()
-                    number = np.int32(0)
-                    for slot in range(thread, slots_of_all, threads):
-                        label = shared.keys[slot]
-                        if label >= 0:
-                            weight = amount(shared.low, shared.high, slot)
-                            taken = add_to_hub(base, room, label, weight, work)
-                            if taken >= 0:
-                                shared.low[slot] = np.uint32(taken)
-                                number += np.int32(1)
-                            else:
-                                shared.keys[slot] = empty
+                    number, count = np.int32(0), np.int64(shared.counts[0])
+                    for use in range(thread, count, threads):
+                        slot = np.int64(shared.used[use])
+                        weight = amount(shared.low, shared.high, slot)
+                        taken = add_to_hub(base, room, np.int64(shared.keys[slot]), weight, work)
+                        if taken >= 0:
+                            shared.low[slot] = np.uint32(taken)
+                            number += np.int32(1)
+                        else:
+                            shared.keys[slot] = empty
                     rank = np.int64(0)
                     if number > 0:
                         rank = np.int64(cuda.atomic.add(shared.words, SUM, number))
@@ -144,7 +157,8 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     cuda.syncthreads()
                     if number > 0:
                         rank += base + shared.begin[0]
-                        for slot in range(thread, slots_of_all, threads):
+                        for use in range(thread, count, threads):
+                            slot = np.int64(shared.used[use])
                             if shared.keys[slot] >= 0:
                                 work.used[rank] = shared.low[slot]
                                 rank += 1
@@ -170,8 +184,8 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 # a table that is full enough is read from one end to the other
                 dense = DENSE * number > room
                 last = room if dense else number
-                items = piece_size + (piece_size >> 1) + 1 if dense else piece_size
-                while piece * piece_size < degree:
+                items = lists.piece + (lists.piece >> 1) + 1 if dense else lists.piece
+                while piece * lists.piece < degree:
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     past = min((piece + 1) * items, last)
                     for item_of_piece in range(piece * items + thread, past, threads):
@@ -219,7 +233,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             if not looked_at:
                 continue
             own, hub = own_of(v, state), offsets[begins + group] + place - begin
-            pieces = (state.indptr[v + 1] - state.indptr[v] + piece_size - 1) // piece_size
+            pieces = quotient(state.indptr[v + 1] - state.indptr[v] + lists.piece - 1, lists.piece)
             best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
             for at in range(lists.pieces[hub] + thread, lists.pieces[hub] + pieces, threads):
                 label, high, low = work.labels[at], work.gains_high[at], work.gains_low[at]

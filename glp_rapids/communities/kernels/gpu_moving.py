@@ -179,10 +179,10 @@ def build_move(weighted: bool, index_type: Any, at_once: bool = False) -> Callab
             moved = np.int64(0)
             for group in range(lists.classes):
                 step = np.int64(sweep * CLASSES + group)
-                turn = decide(state, lists, offsets, group, step, shared, work, turn)
+                turn = decide(state, lists, begins, group, step, shared, work, turn)
                 moved += work.moved[step]
                 if work.moved[step] > 0:
-                    move_class(state, lists, offsets, group, step, shared)
+                    move_class(state, lists, offsets, group, step, np.int64(0), shared)
                     turn += 1
                     meet_all(work.arrived, turn * blocks)
             if thread == 0 and block == 0:
@@ -200,13 +200,13 @@ def build(weighted: bool, index_type: Any) -> Any:
     threads = gpu_classes.THREADS
     lay_out = gpu_best.build_shared(weighted, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = build_move(weighted, index_type, gpu_best.AHEAD)
+    move = build_move(weighted, index_type)
 
     def move_vertices(state, lists, work, swept):
         cuda.cg.this_grid()
         move(state, lists, work, swept, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
-        move_vertices, f"{weighted} {threads} {gpu_classes.SLOTS} {gpu_best.AHEAD}",
+        move_vertices, f"{weighted} {threads} {gpu_classes.SLOTS}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

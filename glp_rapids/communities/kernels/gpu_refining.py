@@ -138,15 +138,26 @@ def build_refine(weighted: bool, index_type: Any, at_once: bool = False) -> Call
     list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
 
     @cuda.jit(device=True)
+    def inside(state, v, own, entry, past):
+        """Return the weight of an entry inside the community, or 0 past the end."""
+        place, weight = min(entry, past - 1), np.int64(0)
+        u = state.indices[place]
+        if entry < past and u != v and state.communities[u] == own:
+            weight = state.unit
+            if weighted:
+                weight = state.weights[place]
+        return weight
+
+    @cuda.jit(device=True)
     def add_inside(state, v, goal, stamp, entry, past, step):
         own, total = state.communities[v], np.int64(0)
         while entry < past:
-            u = state.indices[entry]
-            if u != v and state.communities[u] == own:
-                if weighted:
-                    total += state.weights[entry]
-                else:
-                    total += state.unit
+            total += inside(state, v, own, entry, past)
+            if at_once:
+                total += inside(state, v, own, entry + step, past)
+                total += inside(state, v, own, entry + 2 * step, past)
+                total += inside(state, v, own, entry + 3 * step, past)
+                entry += (AT_ONCE - 1) * step
             entry += step
         if total != 0:
             cuda.atomic.add(state.outward, v, total)
@@ -209,17 +220,22 @@ def build_refine(weighted: bool, index_type: Any, at_once: bool = False) -> Call
                 work.arrived, turn,
             )  # fmt: skip
             if sweep == 0:
+                dealt = np.int64(0)
                 for group in range(lists.classes):
-                    weigh_class(state, lists, offsets, group, np.int64(0), shared)
+                    dealt = weigh_class(
+                        state, lists, offsets, group, np.int64(0), dealt, shared
+                    )
                 turn += 1
                 meet_all(work.arrived, turn * blocks)
             joined = np.int64(0)
             for group in range(lists.classes):
                 step = np.int64(sweep * CLASSES + group)
-                turn = decide(state, lists, offsets, group, step, shared, work, turn)
+                turn = decide(state, lists, begins, group, step, shared, work, turn)
                 joins = work.moved[step]
                 if joins > 0:
-                    join_class(state, lists, offsets, group, step + 1, shared)
+                    join_class(
+                        state, lists, offsets, group, step + 1, np.int64(0), shared
+                    )
                     turn += 1
                     meet_all(work.arrived, turn * blocks)
                 joined += joins
@@ -236,13 +252,13 @@ def build(weighted: bool, index_type: Any) -> Any:
     threads = gpu_classes.THREADS
     lay_out = gpu_best.build_shared(weighted, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    refine = build_refine(weighted, index_type, gpu_best.AHEAD)
+    refine = build_refine(weighted, index_type)
 
     def refine_parts(state, lists, work, sweeps):
         cuda.cg.this_grid()
         refine(state, lists, work, sweeps, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
-        refine_parts, f"{weighted} {threads} {gpu_classes.SLOTS} {gpu_best.AHEAD}",
+        refine_parts, f"{weighted} {threads} {gpu_classes.SLOTS}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

@@ -31,23 +31,15 @@ def build(
     """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
-    meet_all = gpu_classes.meet_all
-    quotient, remainder = gpu_classes.quotient, gpu_classes.remainder
+    slots_of_lane = slots_of_all // threads
+    meet_all, row_of_thread = gpu_classes.meet_all, gpu_classes.row_of_thread
+    rows_of = gpu_classes.rows_of
     add, amount, include = gpu_tables.build(weighted, index_type)
-    wanted, seen, entry_label, own_of, apart, score, _, goal_of, _ = rule
-    better, settle, weight_at, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
+    wanted, seen, _, own_of, apart, score, _, goal_of, _ = rule
+    better, settle, look, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
     add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(
-        weighted, index_type, rule
+        weighted, index_type, rule, at_once
     )
-
-    @cuda.jit(device=True)
-    def look(v, own, entry, past, state):
-        """Return the label and the weight of an entry, or none past the end."""
-        place = min(entry, past - 1)
-        label, weight = entry_label(v, own, place, state), weight_at(place, state)
-        if entry >= past:
-            label = np.int64(NOBODY)
-        return label, weight
 
     @cuda.jit(device=True)
     def list_label(label, weight, count, thread, shared):
@@ -126,8 +118,8 @@ def build(
                 count = list_label(four, fourth, count, thread, shared)
                 entry += AT_ONCE
             else:
-                label = entry_label(v, own, entry, state)
-                count = list_label(label, weight_at(entry, state), count, thread, shared)
+                label, weight = look(v, own, entry, past, state)
+                count = list_label(label, weight, count, thread, shared)
                 entry += 1
         best, best_high, best_low, to_own = best_of_row(
             v, own, 0, count, thread, 1, True, shared, state
@@ -146,30 +138,23 @@ def build(
                 shared.used[first + number_before] = slot
 
     @cuda.jit(device=True)
-    def evaluate(state, lists, offsets, group, step, shared, work):
-        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
-        blocks = np.int64(cuda.gridDim.x)
+    def evaluate(state, lists, begins, group, step, shared, work):
+        thread, blocks = np.int64(cuda.threadIdx.x), np.int64(cuda.gridDim.x)
+        offsets = begins.offsets
         add_pieces(state, lists, offsets, group, shared, work)
-        dealt = np.int64(0)
         for reverse in range(hubs):
             size = hubs - 1 - reverse
-            begin = offsets[group * sizes + size]
-            end = offsets[group * sizes + size + 1]
-            if begin == end:
+            place = group * sizes + size
+            end, chunk = offsets[place + 1], np.int64(begins.chunks[place])
+            following = offsets[place] + begins.of_block[place] * chunk
+            if following >= end:
                 continue
-            lanes = size_lanes(size)
-            rows = quotient(threads, lanes)
-            which = quotient(thread, lanes)
-            lane, slots = thread - which * lanes, quotient(slots_of_all, rows)
+            lanes, rows, which = size_lanes(size), rows_of(size), row_of_thread(thread, size)
+            lane, slots = thread - which * lanes, slots_of_lane * lanes
             first = which * slots
-            # of short rows so many that most threads have one, as long as all blocks have some
-            chunk = min(max(quotient(end - begin, 4 * blocks), rows), np.int64(threads))
-            number_of_chunks = quotient(end - begin + chunk - 1, chunk)
-            own_chunk = remainder(block + blocks - remainder(dealt, blocks), blocks)
-            dealt += number_of_chunks
-            while own_chunk < number_of_chunks:
-                start = begin + own_chunk * chunk
-                own_chunk += blocks
+            while following < end:
+                start = following
+                following += blocks * chunk
                 if thread == 0:
                     shared.words[LISTED] = 0
                 cuda.syncthreads()
@@ -202,21 +187,18 @@ def build(
                     if v >= 0:
                         own = own_of(v, state)
                         entry, past = state.indptr[v] + lane, state.indptr[v + 1]
-                        if at_once:
+                        while entry < past:
                             one, weight = look(v, own, entry, past, state)
-                            two, second = look(v, own, entry + lanes, past, state)
-                            three, third = look(v, own, entry + 2 * lanes, past, state)
-                            four, fourth = look(v, own, entry + 3 * lanes, past, state)
+                            if at_once:
+                                two, second = look(v, own, entry + lanes, past, state)
+                                three, third = look(v, own, entry + 2 * lanes, past, state)
+                                four, fourth = look(v, own, entry + 3 * lanes, past, state)
+                                put(which, first, slots, two, second, shared)
+                                put(which, first, slots, three, third, shared)
+                                put(which, first, slots, four, fourth, shared)
+                                entry += (AT_ONCE - 1) * lanes
                             put(which, first, slots, one, weight, shared)
-                            put(which, first, slots, two, second, shared)
-                            put(which, first, slots, three, third, shared)
-                            put(which, first, slots, four, fourth, shared)
-                        else:
-                            while entry < past:
-                                label = entry_label(v, own, entry, state)
-                                weight = weight_at(entry, state)
-                                put(which, first, slots, label, weight, shared)
-                                entry += lanes
+                            entry += lanes
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     if v >= 0:
@@ -250,8 +232,9 @@ def build(
         return turn
 
     @cuda.jit(device=True)
-    def decide(state, lists, offsets, group, step, shared, work, turn):
-        evaluate(state, lists, offsets, group, step, shared, work)
+    def decide(state, lists, begins, group, step, shared, work, turn):
+        offsets = begins.offsets
+        evaluate(state, lists, begins, group, step, shared, work)
         turn = meet(step, shared, work, turn)
         if offsets[group * sizes + hubs] < offsets[(group + 1) * sizes]:
             evaluate_pieces(state, lists, offsets, group, shared, work)

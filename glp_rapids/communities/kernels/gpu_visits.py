@@ -18,11 +18,12 @@ def build(
 
     ``arrive`` is called once for each, with where it goes; ``along`` by several threads, each with
     the entries that it goes along: the first, the end and the step. Short rows have ``lanes``
-    threads, longer ones those that evaluate them, and hubs are cut into pieces.
+    threads, longer ones those that evaluate them, and hubs are cut into pieces. ``dealt``: how many
+    threads, of all, have a row already; they are the last to get another. It returns this.
     """
     threads, sizes, hubs = gpu_classes.THREADS, gpu_classes.SIZES, gpu_classes.HUBS
-    piece_size, first_piece = gpu_classes.PIECE, gpu_classes.first_piece
     lanes_of, quotient = gpu_classes.lanes_of, gpu_classes.quotient
+    first_piece = gpu_classes.first_piece
 
     @cuda.jit(device=True)
     def goal_at(lists, place):
@@ -31,9 +32,10 @@ def build(
         return np.int64(lists.goals[place])
 
     @cuda.jit(device=True)
-    def visit(state, lists, offsets, group, stamp, shared):
+    def visit(state, lists, offsets, group, stamp, dealt, shared):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
+        all_threads = blocks * threads
         first_hub, past = offsets[group * sizes + hubs], offsets[(group + 1) * sizes]
         for length in range(3):
             begin, end, of_row = offsets[group * sizes], offsets[group * sizes + hubs - 2], lanes
@@ -41,9 +43,17 @@ def build(
                 begin, end, of_row = end, offsets[group * sizes + hubs - 1], lanes_of(hubs - 2)
             if length == 2:
                 begin, end, of_row = offsets[group * sizes + hubs - 1], first_hub, threads
-            row = quotient(block * threads + thread, of_row)
-            lane = block * threads + thread - row * of_row
-            rows, place = quotient(blocks * threads, of_row), begin + row
+            unit = block * threads + thread - dealt
+            if unit < 0:
+                unit += all_threads
+            row = quotient(unit, of_row)
+            lane, place = unit - row * of_row, begin + row
+            rows, taken = quotient(all_threads, of_row), (end - begin) * of_row
+            dealt += (taken + threads - 1) & -threads  # whole blocks: threads are a power of two
+            if taken >= all_threads:
+                dealt = np.int64(0)
+            elif dealt >= all_threads:
+                dealt -= all_threads
             while place < end:
                 goal = goal_at(lists, place)
                 if which == ALL or goal >= 0:
@@ -60,11 +70,12 @@ def build(
                 piece = first_piece(place, block, blocks)
                 if thread == 0 and piece == 0:
                     arrive(state, v, goal)
-                entry, end = state.indptr[v] + piece_size * piece, state.indptr[v + 1]
+                entry, end = state.indptr[v] + lists.piece * piece, state.indptr[v + 1]
                 while entry < end:
-                    past_piece = min(entry + piece_size, end)
+                    past_piece = min(entry + lists.piece, end)
                     along(state, v, goal, stamp, entry + thread, past_piece, threads)
-                    entry += piece_size * blocks
+                    entry += lists.piece * blocks
             cuda.syncthreads()
+        return dealt
 
     return visit
