@@ -12,11 +12,12 @@ from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import contraction, levels, objective
-from glp_rapids.communities.engines import descent
+from glp_rapids.communities.engines import descent, gpu
 from glp_rapids.communities.engines.gpu import quotient
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
+    gpu_descent,
     gpu_merging,
     gpu_moving,
     gpu_numbering,
@@ -28,7 +29,8 @@ from glp_rapids.graph.build import csr_of_pairs
 
 # Every simulated thread is a thread of the host.
 gpu_classes.THREADS, gpu_classes.SLOTS, gpu_best.PROBES = 2, 8, 2
-gpu_classes.LARGEST, gpu_classes.LANES, gpu_classes.PIECE = (1, 2, 3, 4), (1, 1, 2), 3
+gpu_classes.LARGEST, gpu_classes.LANES, gpu_descent.LANES = (1, 2), (1, 1, 2), 2
+gpu.LENGTHS = descent.LENGTHS = gpu_classes.Lengths(np.int64(3), np.int64(4), np.int64(3))
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
 gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
 gpu_merging.PIECE, gpu_merging.EACH = 4, 2

@@ -42,23 +42,23 @@ NARROW = (
     "names", "used", "long",
 )  # fmt: skip
 FLAGS = ("active", "turns")
-PIECE = 512  # entries of a hub: there are blocks enough, and all wait for the longest
+# There are blocks enough, and all wait for the longest.
+LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(512), np.int64(512))
 FEW_NAMES = 1 << 15  # numbers of parts that all have room for; and four a vertex
 
 
-def room_of_hubs(entries: int) -> int:
+def room_of_hubs(entries: int, largest: int) -> int:
     """Return how many slots the tables of hubs take at the most."""
-    largest = gpu_classes.LARGEST[-1]
     if entries <= largest:
         return 0
     return entries + (entries >> 1) + entries // (largest + 1)
 
 
-def hubs_and_pieces(room: int, piece: int) -> tuple[int, int]:
+def hubs_and_pieces(room: int, lengths: gpu_classes.Lengths) -> tuple[int, int]:
     """Return how many hubs, and pieces of them, take so much room at the most."""
-    largest = gpu_classes.LARGEST[-1]
+    largest = int(lengths.block)
     hubs = room // (largest + (largest >> 1)) + 1
-    return hubs, room // piece + hubs
+    return hubs, room // int(lengths.piece) + hubs
 
 
 def goes_down(network: Network) -> bool:
@@ -91,8 +91,8 @@ def sent_off(network: Network, labels: Array, course: gpu_store.Course) -> Rest:
 
 
 def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_store.Store:
-    room = room_of_hubs(entries)
-    hubs, pieces = hubs_and_pieces(room, PIECE)
+    room = room_of_hubs(entries, int(LENGTHS.block))
+    hubs, pieces = hubs_and_pieces(room, LENGTHS)
     table = min(entries + (entries >> 1) + size, size * size)
     stride, control = size + 1, gpu_descent.SCRATCH + gpu_descent.scratch_size()
     sizes = {

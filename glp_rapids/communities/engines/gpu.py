@@ -31,6 +31,7 @@ from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
 FEW_ENTRIES = 1 << 20  # whose hubs take little memory, however many there are
+LENGTHS = gpu_classes.Lengths(np.int64(256), np.int64(2048), np.int64(1024))
 ITEMS_A_BLOCK = 1 << 11  # vertices and entries: fewer blocks meet sooner
 
 
@@ -137,11 +138,12 @@ class GpuEngine:
     def _hubs(self) -> tuple[int, tuple]:
         """How many hubs there are at the most, and their tables."""
         network, xp = self.network, self.xp
-        room, largest = descent.room_of_hubs(network.indices.size), gpu_classes.LARGEST[-1]
+        largest = int(LENGTHS.block)
+        room = descent.room_of_hubs(network.indices.size, largest)
         if network.indices.size > FEW_ENTRIES:
             degree = network.indptr[1:] - network.indptr[:-1]
             room = int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
-        hubs, pieces = descent.hubs_and_pieces(room, gpu_classes.PIECE)
+        hubs, pieces = descent.hubs_and_pieces(room, LENGTHS)
         numbers = xp.zeros(2 * (room + hubs), np.int64)
         return hubs, bound((
             numbers[:hubs], numbers[hubs : 2 * hubs], numbers[2 * hubs :],
@@ -158,7 +160,7 @@ class GpuEngine:
             return None
         course = gpu_store.Course(
             self._constant, np.uint64(seed), np.int64(depth),
-            np.int64(options.max_level), np.int64(options.refine), np.int64(descent.PIECE),
+            np.int64(options.max_level), np.int64(options.refine), descent.LENGTHS,
             np.int64(0), np.int64(0),
         )  # fmt: skip
         return descent.sent_off(self.network, labels, course)
@@ -265,7 +267,7 @@ class GpuEngine:
         return (
             gpu_classes.Lists(
                 *self._members, counts, cursors, rooms, *of_hubs, np.int64(classes_for(size)),
-                np.int64(gpu_classes.PIECE),
+                LENGTHS,
             ),
             gpu_best.Work(arrived, moved, *tables),
             words[1 : 2 + steps],

@@ -24,18 +24,24 @@ Array = Any
 
 THREADS = 256
 SLOTS = 2048  # of the tables of a block, all together
-# Rows up to so many entries have a thread, a few, a quarter of a block, a block, whose table has as
-# many slots; longer ones are those of hubs, of which a block has pieces.
-LARGEST = (8, 32, 256, 2048)
-PIECE = 2048
+# Rows up to so many entries have a thread, or a few.
+LARGEST = (8, 32)
 LANES = (1, 8, 64)
-SIZES = len(LARGEST) + 1
+SIZES = 5
 LISTS = CLASSES * SIZES
-# Entries that a thread has of a row at the most, where several threads have one.
+# Entries of a row that a thread asks for at once, where it does.
 AT_ONCE = 4
 HUBS = SIZES - 1
 
 hashed = gpu_target().compile(mix)
+
+
+class Lengths(NamedTuple):
+    """Which of the longer rows have how many threads, in entries."""
+
+    quarter: Any  # at the most, of a row that a quarter of a block has
+    block: Any  # at the most, of a row that a block has: no more than SLOTS
+    piece: Any  # of the longest rows, those of hubs, of which blocks have pieces
 
 
 class Lists(NamedTuple):
@@ -49,7 +55,7 @@ class Lists(NamedTuple):
     bases: Array  # of each hub where its table begins
     pieces: Array  # likewise the number of its first piece
     classes: Any  # how many there are
-    piece: Any  # entries of a piece of a hub
+    lengths: Lengths
 
 
 class Begins(NamedTuple):
@@ -149,18 +155,28 @@ def deal(begins, group, block, blocks):
 
 
 @cuda.jit(device=True)
+def pieces_of(degree, lengths):
+    """Return how many pieces a hub has."""
+    return quotient(degree + lengths.piece - 1, lengths.piece)
+
+
+@cuda.jit(device=True)
 def first_piece(place, block, blocks):
     """Return the first piece of a hub that is a block's own; every ``blocks``-th follows."""
     return remainder(block + blocks - remainder(place * 61, blocks), blocks)
 
 
 @cuda.jit(device=True)
-def size_of(degree):
+def size_of(degree, lengths):
     """Return which threads serve a row."""
     size = 0
     for largest in LARGEST:
         if degree > largest:
             size += 1
+    if degree > lengths.quarter:
+        size += 1
+    if degree > lengths.block:
+        size += 1
     return size
 
 
@@ -207,7 +223,7 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
         group = class_of(level.words[v], seed, draw, lists.classes)
         if writes:
             turns[v] = group
-        size = size_of(level.indptr[v + 1] - level.indptr[v])
+        size = size_of(level.indptr[v + 1] - level.indptr[v], lists.lengths)
         cuda.atomic.add(local, group * SIZES + size, np.int32(1))
     cuda.syncthreads()
     for place in range(thread, LISTS, THREADS):
@@ -236,7 +252,8 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
         place, rank = np.int64(-1), np.int64(0)
         if v < vertices and not (writes and round_ > 0 and turns[v] == joined):
             group = class_of(level.words[v], seed, draw, lists.classes)
-            place = group * SIZES + size_of(level.indptr[v + 1] - level.indptr[v])
+            degree = level.indptr[v + 1] - level.indptr[v]
+            place = group * SIZES + size_of(degree, lists.lengths)
             rank = np.int64(cuda.atomic.add(local, place, np.int32(1)))
         cuda.syncthreads()
         for other in range(thread, LISTS, THREADS):
@@ -254,7 +271,7 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
                 degree, rooms = level.indptr[v + 1] - level.indptr[v], 2 * round_ * CLASSES + group
                 lists.bases[hub] = cuda.atomic.add(lists.rooms, rooms, room_for(degree))
                 lists.pieces[hub] = cuda.atomic.add(
-                    lists.rooms, rooms + CLASSES, quotient(degree + lists.piece - 1, lists.piece)
+                    lists.rooms, rooms + CLASSES, pieces_of(degree, lists.lengths)
                 )
         cuda.syncthreads()
         begin += blocks * THREADS

@@ -35,6 +35,7 @@ from glp_rapids.jit.primitives import find_root
 
 BLOCKS = 1  # a multiprocessor: small levels have fewer than there are, and much at hand
 AT_ONCE = True  # a thread's entries of a row: few warps have work for each other's waiting
+LANES = 32  # of a row, of the last level
 MOST_LEVELS = 32
 LAUNCHES = 4  # at the most; each has a word to meet at
 
@@ -63,7 +64,7 @@ def build(index_type: Any) -> Any:
     lists_of_all, hub_lists = gpu_classes.LISTS, DRAWS * gpu_classes.LISTS
     scratch = scratch_size()
     meet_all, classes_of = gpu_classes.meet_all, gpu_classes.classes_of
-    lanes = gpu_uniting.LANES
+    lanes = LANES
     lay_out = gpu_best.build_shared(True, index_type)
     lay_out_begins = gpu_classes.build_begins()
     move = gpu_moving.build_move(True, index_type, at_once)
@@ -128,7 +129,7 @@ def build(index_type: Any) -> Any:
             store.volume[next_volume + v] = 0
 
     @cuda.jit(device=True)
-    def lists_of(store, draw, draws, size, piece):
+    def lists_of(store, draw, draws, size, lengths):
         """Return the lists of some of the times that classes are drawn on a level."""
         begin = SCRATCH + STEPS_MOVING + STEPS_REFINING
         counts, cursors = begin + draw * lists_of_all, begin + hub_lists + draw * lists_of_all
@@ -137,7 +138,7 @@ def build(index_type: Any) -> Any:
             store.members, store.goals, store.control[counts : counts + step],
             store.control[cursors : cursors + step],
             store.control[rooms : rooms + draws * 2 * CLASSES], store.bases, store.pieces,
-            classes_of(size), piece,
+            classes_of(size), lengths,
         )  # fmt: skip
 
     @cuda.jit(device=True)
@@ -212,7 +213,7 @@ def build(index_type: Any) -> Any:
             store.following, seed,
         )  # fmt: skip
         return move(
-            state, lists_of(store, 0, 1, level.labels.size, course.piece),
+            state, lists_of(store, 0, 1, level.labels.size, course.lengths),
             work_of(store, arrived, 0, STEPS_MOVING), store.control[SWEPT : SWEPT + 1],
             shared, begins, turn,
         )  # fmt: skip
@@ -225,7 +226,7 @@ def build(index_type: Any) -> Any:
             store.part_volumes, store.outward, store.joined, store.parts_following, seed,
         )  # fmt: skip
         return refine(
-            state, lists_of(store, 1, REFINING_SWEEPS, level.labels.size, course.piece),
+            state, lists_of(store, 1, REFINING_SWEEPS, level.labels.size, course.lengths),
             work_of(store, arrived, STEPS_MOVING, STEPS_REFINING), np.int64(REFINING_SWEEPS),
             shared, begins, turn,
         )  # fmt: skip
@@ -326,4 +327,4 @@ def build(index_type: Any) -> Any:
             turn += 1
             meet_all(arrived, turn * blocks)
 
-    return kernel(go_down, f"{threads} {slots} {at_once}", launch_bounds=(threads, BLOCKS))
+    return kernel(go_down, f"{threads} {slots} {lanes} {at_once}", launch_bounds=(threads, BLOCKS))

@@ -35,7 +35,7 @@ def build(
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, begins = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.LISTS + 1
     room_for, first_piece = gpu_classes.room_for, gpu_classes.first_piece
-    quotient = gpu_classes.quotient
+    pieces_of = gpu_classes.pieces_of
     add, amount, _ = gpu_tables.build(weighted, index_type)
     wanted, seen, _, own_of, apart, score, _, goal_of, _ = rule
     better, settle, look, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
@@ -92,7 +92,7 @@ def build(
         if place < end:
             v = np.int64(lists.members[place])
             piece = first_piece(place, block, blocks)
-            if piece * lists.piece < state.indptr[v + 1] - state.indptr[v]:
+            if piece * lists.lengths.piece < state.indptr[v + 1] - state.indptr[v]:
                 listed = which == ALL
                 if which == MOVERS:
                     listed = lists.goals[place] >= 0
@@ -119,14 +119,14 @@ def build(
                 hub = offsets[begins + group] + place - begin
                 base, room = lists.bases[hub], room_for(degree)
                 piece = first_piece(place, block, blocks)
-                while piece * lists.piece < degree:
+                while piece * lists.lengths.piece < degree:
                     clear(thread, shared)
                     if thread == 0:
                         shared.words[SUM] = 0
                         shared.counts[0] = 0
                     cuda.syncthreads()
-                    past = row + min((piece + 1) * lists.piece, degree)
-                    entry = row + piece * lists.piece + thread
+                    past = row + min((piece + 1) * lists.lengths.piece, degree)
+                    entry = row + piece * lists.lengths.piece + thread
                     while entry < past:
                         label, weight = look(v, own, entry, past, state)
                         entry += threads
@@ -184,8 +184,10 @@ def build(
                 # a table that is full enough is read from one end to the other
                 dense = DENSE * number > room
                 last = room if dense else number
-                items = lists.piece + (lists.piece >> 1) + 1 if dense else lists.piece
-                while piece * lists.piece < degree:
+                items = lists.lengths.piece
+                if dense:
+                    items += (items >> 1) + 1
+                while piece * lists.lengths.piece < degree:
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     past = min((piece + 1) * items, last)
                     for item_of_piece in range(piece * items + thread, past, threads):
@@ -222,7 +224,10 @@ def build(
         blocks = np.int64(cuda.gridDim.x)
         begin = offsets[group * sizes + hubs]
         end = offsets[group * sizes + sizes]
-        for place in range(begin + block, end, blocks):
+        following = begin + block
+        while following < end:
+            place = following
+            following += blocks  # `range` would divide
             v = np.int64(lists.members[place])
             looked_at = wanted(v, state)
             cuda.syncthreads()
@@ -233,7 +238,7 @@ def build(
             if not looked_at:
                 continue
             own, hub = own_of(v, state), offsets[begins + group] + place - begin
-            pieces = quotient(state.indptr[v + 1] - state.indptr[v] + lists.piece - 1, lists.piece)
+            pieces = pieces_of(state.indptr[v + 1] - state.indptr[v], lists.lengths)
             best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
             for at in range(lists.pieces[hub] + thread, lists.pieces[hub] + pieces, threads):
                 label, high, low = work.labels[at], work.gains_high[at], work.gains_low[at]

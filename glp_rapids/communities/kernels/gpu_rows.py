@@ -175,10 +175,12 @@ def build(
                         settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()
                     continue
-                for round_first in range(0, number, rows):
-                    v, own = np.int64(NOBODY), np.int64(0)
-                    if round_first + which < number:
-                        v = np.int64(lists.members[shared.listed[round_first + which]])
+                round_first = np.int64(0)
+                while round_first < number:
+                    v, own, listed = np.int64(NOBODY), np.int64(0), round_first + which
+                    round_first += rows  # `range` would divide
+                    if listed < number:
+                        v = np.int64(lists.members[shared.listed[listed]])
                     clear(thread, shared)
                     if lane == 0:
                         shared.own[which] = 0
@@ -213,7 +215,7 @@ def build(
                     )
                     if lane == 0 and v >= 0:
                         goal = goal_of(v, own, best, best_high, best_low, shared.own[which], state)
-                        place = shared.listed[round_first + which]
+                        place = shared.listed[listed]
                         settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()
                 cuda.syncthreads()

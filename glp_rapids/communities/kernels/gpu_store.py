@@ -77,7 +77,7 @@ class Course(NamedTuple):
     first: Any  # the number of the first level
     most: Any  # levels in all
     refine: Any
-    piece: Any  # of a hub
+    lengths: Any
     least: Any  # vertices and entries: a level of so many is left to others
     launch: Any  # which one this is
 

@@ -70,11 +70,11 @@ def build(
                 piece = first_piece(place, block, blocks)
                 if thread == 0 and piece == 0:
                     arrive(state, v, goal)
-                entry, end = state.indptr[v] + lists.piece * piece, state.indptr[v + 1]
+                entry, end = state.indptr[v] + lists.lengths.piece * piece, state.indptr[v + 1]
                 while entry < end:
-                    past_piece = min(entry + lists.piece, end)
+                    past_piece = min(entry + lists.lengths.piece, end)
                     along(state, v, goal, stamp, entry + thread, past_piece, threads)
-                    entry += lists.piece * blocks
+                    entry += lists.lengths.piece * blocks
             cuda.syncthreads()
         return dealt
 
