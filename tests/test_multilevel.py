@@ -299,6 +299,28 @@ def test_values_of_partitions_are_exact(volumes, inside):
     assert objective.value(inside, volumes) == expected
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"resolution": 2.5, "tol": 0.0}, {"objective": "cpm", "resolution": 0.3}, {"tol": 0.4},
+     {"resolution": 1e12}],
+)  # fmt: skip
+def test_lone_vertices_are_judged_only_where_it_counts(monkeypatch, options):
+    outcomes = []
+    for _ in range(2):
+        founds = [
+            multilevel_label_propagation(host_graph(graphs.GRAPHS[name]()), **options)
+            for name in UNDIRECTED
+        ]
+        outcomes.append([
+            (found["partition"].tolist(), found.attrs["glp"]["converged"],
+             [level["moved"] for level in found.attrs["glp"]["levels"]])
+            for found in founds
+        ])  # fmt: skip
+        shortcut = "glp_rapids.communities.levels._beats_all_alone"
+        monkeypatch.setattr(shortcut, lambda *_: False)
+    assert outcomes[0] == outcomes[1]
+
+
 def test_two_cliques_and_a_bridge_and_a_star():
     found = multilevel_label_propagation(**graphs.GRAPHS["two cliques"](), device="cpu")
     assert found["partition"].tolist() == [0] * 5 + [1] * 5
