@@ -43,7 +43,7 @@ NARROW = (
 )  # fmt: skip
 FLAGS = ("active", "turns")
 # There are blocks enough, and all wait for the longest.
-LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(512), np.int64(512))
+LENGTHS = gpu_classes.Lengths(np.int64(256), np.int64(2048), np.int64(512))
 FEW_NAMES = 1 << 15  # numbers of parts that all have room for; and four a vertex
 
 

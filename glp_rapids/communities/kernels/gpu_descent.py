@@ -34,7 +34,7 @@ from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
 from glp_rapids.jit.primitives import find_root
 
 BLOCKS = 1  # a multiprocessor: small levels have fewer than there are, and much at hand
-AT_ONCE = True  # a thread's entries of a row: few warps have work for each other's waiting
+AT_ONCE = False
 LANES = 32  # of a row, of the last level
 MOST_LEVELS = 32
 LAUNCHES = 4  # at the most; each has a word to meet at
