@@ -29,8 +29,6 @@ LARGEST = (8, 32)
 LANES = (1, 8, 64)
 SIZES = 5
 LISTS = CLASSES * SIZES
-# Entries of a row that a thread asks for at once, where it does.
-AT_ONCE = 4
 HUBS = SIZES - 1
 
 hashed = gpu_target().compile(mix)

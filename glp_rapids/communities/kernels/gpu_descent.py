@@ -8,8 +8,8 @@ more than ``least`` vertices and entries; one of fewer blocks, sent off with it,
 block alone waits for no other: its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
-memory: 41 KB. Registers: 255, with 300 bytes of a thread spilled: at most a block a multiprocessor
-(128, as two blocks leave, and 1,200 spilled).
+memory: 41 KB. Registers: 255, with 230 bytes of a thread in memory: a block a multiprocessor (128
+and 860, as two leave, take as long).
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
 from glp_rapids.jit.primitives import find_root
 
 BLOCKS = 1  # a multiprocessor: small levels have fewer than there are, and much at hand
-AT_ONCE = False
 LANES = 32  # of a row, of the last level
 MOST_LEVELS = 32
 LAUNCHES = 4  # at the most; each has a word to meet at
@@ -60,15 +59,15 @@ def scratch_size() -> int:
 @functools.cache
 def build(index_type: Any) -> Any:
     """Make the kernel; the ``zeros`` and ``control`` of its store begin as such."""
-    threads, slots, at_once = gpu_classes.THREADS, gpu_classes.SLOTS, AT_ONCE
+    threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
     lists_of_all, hub_lists = gpu_classes.LISTS, DRAWS * gpu_classes.LISTS
     scratch = scratch_size()
     meet_all, classes_of = gpu_classes.meet_all, gpu_classes.classes_of
     lanes = LANES
     lay_out = gpu_best.build_shared(True, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = gpu_moving.build_move(True, index_type, at_once)
-    refine = gpu_refining.build_refine(True, index_type, at_once)
+    move = gpu_moving.build_move(True, index_type)
+    refine = gpu_refining.build_refine(True, index_type)
     number_all = gpu_numbering.build_number(threads)
     lay_out_cache, add_all = gpu_merging.build_add_all(
         threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, True, False
@@ -327,4 +326,4 @@ def build(index_type: Any) -> Any:
             turn += 1
             meet_all(arrived, turn * blocks)
 
-    return kernel(go_down, f"{threads} {slots} {lanes} {at_once}", launch_bounds=(threads, BLOCKS))
+    return kernel(go_down, f"{threads} {slots} {lanes}", launch_bounds=(threads, BLOCKS))

@@ -28,9 +28,7 @@ DENSE = 4  # a table of a hub is dense if one in so many slots is in use
 
 
 @functools.cache
-def build(
-    weighted: bool, index_type: Any, rule: gpu_best.Rule, at_once: bool = False
-) -> tuple[Callable, ...]:  # fmt: skip
+def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
     """Make the functions of the three steps, and one that lists hubs."""
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, begins = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.LISTS + 1
@@ -130,10 +128,6 @@ def build(
                     while entry < past:
                         label, weight = look(v, own, entry, past, state)
                         entry += threads
-                        if at_once:
-                            second, second_weight = look(v, own, entry, past, state)
-                            entry += threads
-                            add_entry(second, second_weight, base, room, hub, shared, work)
                         add_entry(label, weight, base, room, hub, shared, work)
                     cuda.syncthreads()
                     number, count = np.int32(0), np.int64(shared.counts[0])

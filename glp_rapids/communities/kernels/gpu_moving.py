@@ -7,8 +7,8 @@ where its neighbour goes is asked of ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any; longer rows have
 more threads (`gpu_classes`), and wake their neighbours by whole blocks. Shared memory:
-33 KB, with weights 41 KB. Registers: 64, as four blocks a multiprocessor leave, with 300 bytes of a
-thread spilled (119 and 138 without that bound).
+33 KB, with weights 41 KB. Registers: 64, as four blocks a multiprocessor leave, with 130 bytes of a
+thread in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
-from glp_rapids.communities.kernels.gpu_classes import AT_ONCE
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
@@ -109,15 +108,14 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
 
 @functools.cache
-def build_move(weighted: bool, index_type: Any, at_once: bool = False) -> Callable:
+def build_move(weighted: bool, index_type: Any) -> Callable:
     """Make the function that moves the vertices of a level until few move; all threads call.
 
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
-    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn. ``at_once``:
-    see `gpu_rows.build`.
+    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn.
     """
     threads = gpu_classes.THREADS
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted), at_once)
+    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
     list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
 
     @cuda.jit(device=True)
@@ -137,28 +135,7 @@ def build_move(weighted: bool, index_type: Any, at_once: bool = False) -> Callab
                 state.active[u] = 1
             entry += step
 
-    @cuda.jit(device=True)
-    def wake_at_once(state, v, goal, stamp, entry, past, step):
-        last = past - 1
-        while entry <= last:
-            # whom the last entry leads to may be asked again
-            one, two = state.indices[entry], state.indices[min(entry + step, last)]
-            three = state.indices[min(entry + 2 * step, last)]
-            four = state.indices[min(entry + 3 * step, last)]
-            first, second = state.following[one] != goal, state.following[two] != goal
-            third, fourth = state.following[three] != goal, state.following[four] != goal
-            if first:
-                state.active[one] = 1
-            if second:
-                state.active[two] = 1
-            if third:
-                state.active[three] = 1
-            if fourth:
-                state.active[four] = 1
-            entry += AT_ONCE * step
-
-    along = wake_at_once if at_once else wake
-    move_class = gpu_visits.build(gpu_best.MOVERS, WAKING_LANES, own_hubs, go, along)
+    move_class = gpu_visits.build(gpu_best.MOVERS, WAKING_LANES, own_hubs, go, wake)
 
     @cuda.jit(device=True)
     def move(state, lists, work, swept, shared, begins, turn):

@@ -7,7 +7,7 @@ from it to the rest of its community is brought up to date. Where its neighbours
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
 `gpu_moving`. Shared memory: 33 KB, with weights 41 KB. Registers: 64, with 500 bytes of a thread
-spilled (158 and 162 without that bound).
+in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
-from glp_rapids.communities.kernels.gpu_classes import AT_ONCE
 from glp_rapids.communities.schedule import CLASSES
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
@@ -127,14 +126,13 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
 
 @functools.cache
-def build_refine(weighted: bool, index_type: Any, at_once: bool = False) -> Callable:
+def build_refine(weighted: bool, index_type: Any) -> Callable:
     """Make the function that splits communities into well-connected parts; all threads call.
 
     ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
-    ``outward`` and ``joined`` as zeros. It returns the next barrier's turn. ``at_once``: see
-    `gpu_rows.build`.
+    ``outward`` and ``joined`` as zeros. It returns the next barrier's turn.
     """
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted), at_once)
+    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
     list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
 
     @cuda.jit(device=True)
@@ -153,11 +151,6 @@ def build_refine(weighted: bool, index_type: Any, at_once: bool = False) -> Call
         own, total = state.communities[v], np.int64(0)
         while entry < past:
             total += inside(state, v, own, entry, past)
-            if at_once:
-                total += inside(state, v, own, entry + step, past)
-                total += inside(state, v, own, entry + 2 * step, past)
-                total += inside(state, v, own, entry + 3 * step, past)
-                entry += (AT_ONCE - 1) * step
             entry += step
         if total != 0:
             cuda.atomic.add(state.outward, v, total)
@@ -183,13 +176,7 @@ def build_refine(weighted: bool, index_type: Any, at_once: bool = False) -> Call
         own, change = state.communities[v], np.int64(0)
         while entry < past:
             change += change_by(state, v, own, goal, stamp, entry, past)
-            if at_once:
-                change += change_by(state, v, own, goal, stamp, entry + step, past)
-                change += change_by(state, v, own, goal, stamp, entry + 2 * step, past)
-                change += change_by(state, v, own, goal, stamp, entry + 3 * step, past)
-                entry += AT_ONCE * step
-            else:
-                entry += step
+            entry += step
         if change != 0:
             cuda.atomic.add(state.outward, goal, change)
 

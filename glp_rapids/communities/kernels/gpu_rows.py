@@ -15,19 +15,15 @@ import numpy as np
 
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
 from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
-from glp_rapids.communities.kernels.gpu_classes import AT_ONCE
 from glp_rapids.jit.cuda import cuda
 
 
 @functools.cache
-def build(
-    weighted: bool, index_type: Any, rule: gpu_best.Rule, at_once: bool = False
-) -> tuple[Callable, ...]:  # fmt: skip
+def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
     """Make the function that writes a goal, or -1, for each member of a class.
 
     It returns the next barrier's turn, after which all blocks know how many go. Also the function
-    that lists hubs. ``at_once``: threads ask for all their entries before they add up the first,
-    which takes registers, and less time where no other warps have work meanwhile.
+    that lists hubs. That threads ask for four entries before they add up the first took longer.
     """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
@@ -38,7 +34,7 @@ def build(
     wanted, seen, _, own_of, apart, score, _, goal_of, _ = rule
     better, settle, look, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
     add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(
-        weighted, index_type, rule, at_once
+        weighted, index_type, rule
     )
 
     @cuda.jit(device=True)
@@ -77,23 +73,6 @@ def build(
             if not listed:
                 place = thread + np.int64(shared.used[thread + use])
             label, weight, valid, high, low = candidate(v, own, place, shared, state)
-            if at_once:
-                use = use + step
-                # the same once more where there is no second
-                second = min(use, count - 1) * threads + thread
-                if not listed:
-                    second = place
-                    if use < count:
-                        second = thread + np.int64(shared.used[thread + use])
-                other, other_weight, other_valid, other_high, other_low = candidate(
-                    v, own, second, shared, state
-                )
-                if other == apart(own):
-                    to_own = other_weight
-                if other_valid and better(
-                    v, other, other_high, other_low, best, best_high, best_low, state
-                ):
-                    best, best_high, best_low = other, other_high, other_low
             if label == apart(own):
                 to_own = weight
             if valid and better(v, label, high, low, best, best_high, best_low, state):
@@ -107,20 +86,9 @@ def build(
         own, count = own_of(v, state), np.int64(0)
         entry, past = state.indptr[v], state.indptr[v + 1]
         while entry < past:
-            if at_once:
-                one, weight = look(v, own, entry, past, state)
-                two, second = look(v, own, entry + 1, past, state)
-                three, third = look(v, own, entry + 2, past, state)
-                four, fourth = look(v, own, entry + 3, past, state)
-                count = list_label(one, weight, count, thread, shared)
-                count = list_label(two, second, count, thread, shared)
-                count = list_label(three, third, count, thread, shared)
-                count = list_label(four, fourth, count, thread, shared)
-                entry += AT_ONCE
-            else:
-                label, weight = look(v, own, entry, past, state)
-                count = list_label(label, weight, count, thread, shared)
-                entry += 1
+            label, weight = look(v, own, entry, past, state)
+            count = list_label(label, weight, count, thread, shared)
+            entry += 1
         best, best_high, best_low, to_own = best_of_row(
             v, own, 0, count, thread, 1, True, shared, state
         )
@@ -190,16 +158,8 @@ def build(
                         own = own_of(v, state)
                         entry, past = state.indptr[v] + lane, state.indptr[v + 1]
                         while entry < past:
-                            one, weight = look(v, own, entry, past, state)
-                            if at_once:
-                                two, second = look(v, own, entry + lanes, past, state)
-                                three, third = look(v, own, entry + 2 * lanes, past, state)
-                                four, fourth = look(v, own, entry + 3 * lanes, past, state)
-                                put(which, first, slots, two, second, shared)
-                                put(which, first, slots, three, third, shared)
-                                put(which, first, slots, four, fourth, shared)
-                                entry += (AT_ONCE - 1) * lanes
-                            put(which, first, slots, one, weight, shared)
+                            label, weight = look(v, own, entry, past, state)
+                            put(which, first, slots, label, weight, shared)
                             entry += lanes
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
