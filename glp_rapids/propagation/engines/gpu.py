@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import any_true, array_module, device_of, to_device, to_host
+from glp_rapids.device import any_true, array_module, overwrite, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
@@ -223,7 +223,7 @@ class PersistentEngine:
         if done > before and not schedule.exploring and schedule.explored < done - before:
             # The least change so far still counts, though its sweep has no place any more.
             words[CHANGED] = min(schedule.changed[schedule.explored : done - before + 1])
-        workspace.words[:] = to_device(words, device_of(self._fields["labels"]))
+        overwrite(workspace.words, words)
         return how, before
 
     def _record(self, schedule: Schedule, before: int) -> None:
