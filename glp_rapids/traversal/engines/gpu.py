@@ -5,6 +5,7 @@ Graphs of fewer than 2**29 vertices and 2**33 entries; larger ones are searched 
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,7 +41,9 @@ HOPS, CHUNK, MOST_CHUNK = 64, 8, 64  # see `gpu_bfs.Pace`
 PULL = 15, 16
 PENALTY = 16  # levels
 NEAR_HOPS, NEAR_CHUNK = 32, 8  # see `gpu_sssp.Pace`
-STEP = 32.0  # median weights, by entries a vertex: how far the limit of near vertices goes up
+# Median weights, by the square of the entries of a vertex that has some: how far the limit of near
+# vertices goes up.
+STEP = 112.0
 SAMPLE = 1 << 12  # weights
 PULL_TOGETHER = 8  # see `gpu_together.Pace`
 MOST_TARGETS = 1 << 10  # that every block looks at; with more of them nothing ends early
@@ -318,8 +321,8 @@ class GpuEngine(LayerWork):
             result = xp.empty(entries, values.dtype)
             if entries:
                 launch(
-                    gpu_rows.build(threads), multiprocessors() * 4, threads, rows.indptr, values,
-                    order, offsets, result,
+                    gpu_rows.build(threads), multiprocessors() * gpu_rows.BLOCKS_A_MULTIPROCESSOR,
+                    threads, rows.indptr, values, order, offsets, result,
                 )  # fmt: skip
             return result
 
@@ -348,11 +351,17 @@ class GpuEngine(LayerWork):
     def _step(self) -> Any:
         """Return how far the limit of near vertices goes up: the longer, the fewer edges."""
         weights = self._rows.weights
-        sample = to_host(weights[:: max(1, weights.size // SAMPLE)])
-        positive = sample[sample > 0].astype(np.float64)
-        median = float(np.median(positive)) if positive.size else 0.0
-        degree = max(weights.size / max(self._rows.number_of_vertices, 1), 1.0)
         of_type = weights.dtype.type
         least = 1 if weights.dtype.kind == "i" else float(np.finfo(weights.dtype).tiny)
         most = float(largest(weights.dtype)) / 4
-        return of_type(min(max(median * (STEP / degree), least), most))
+        return of_type(min(max(STEP * self._scale, least), most))
+
+    @functools.cached_property
+    def _scale(self) -> float:
+        """The median weight, by the square of the entries of a vertex that has some."""
+        rows = self._rows
+        sample = to_host(rows.weights[:: max(1, rows.weights.size // SAMPLE)])
+        positive = sample[sample > 0].astype(np.float64)
+        median = float(np.median(positive)) if positive.size else 0.0
+        with_entries = int((rows.indptr[1:] != rows.indptr[:-1]).sum())
+        return median * (with_entries / max(rows.weights.size, 1)) ** 2
