@@ -310,7 +310,7 @@ def test_streamed_layers_are_as_on_a_cpu():
             found = device.relax(streamed, starts, 99)
             np.testing.assert_array_equal(distance, to_host(found.distance))
             assert found.moved >= 12 * lists.indices.size
-            assert (found.streamed == 0) == (room == lists.indices.size)
+            assert (found.streamed == 0) == (room >= lists.indices.size)
         short = lists._replace(memory=gpu_layers.OF_RELAXING * level.size)
         with pytest.raises(LackOfMemory, match="too little for what there is by vertex"):
             device.relax(short, starts, 99)

@@ -40,7 +40,7 @@ LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
 HOPS, CHUNK, MOST_CHUNK = 64, 8, 64  # see `gpu_bfs.Pace`
 PULL = 15, 16
 PENALTY = 16  # levels
-NEAR_HOPS, NEAR_CHUNK = 32, 8  # see `gpu_sssp.Pace`
+NEAR_HOPS, NEAR_CHUNK, MOST_FAR, LIGHT = 32, 8, 64, 1  # see `gpu_sssp.Pace`
 # Median weights, by the square of the entries of a vertex that has some: how far the limit of near
 # vertices goes up.
 STEP = 112.0
@@ -255,6 +255,7 @@ class GpuEngine(LayerWork):
         pace = gpu_sssp.Pace(
             cutoff=cutoff, unreached=unreached, steps=np.int64(LEVELS_A_LAUNCH),
             hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK), most=np.int64(MOST_CHUNK),
+            most_far=np.int64(min(MOST_FAR, MOST_CHUNK)), light=np.int64(LIGHT),
         )  # fmt: skip
         ends = targets if targets.size <= MOST_TARGETS else targets[:0]
         search = gpu_sssp.build(

@@ -3,7 +3,7 @@
 A block's share counts a row as ROW_COST entries: were it entries alone, a block among rows of one
 entry would look up as many rows as others copy entries, and all would wait for it.
 
-Launch: any number of blocks of THREADS. Degrees: any. Shared memory: 8 KB. Registers: 40.
+Launch: any number of blocks of THREADS. Degrees: any. Shared memory: 4 KB. Registers: 40.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda, kernel
 from glp_rapids.jit.primitives import upper_bound
 
-THREADS = 512
-BLOCKS_A_MULTIPROCESSOR = 16
-AT_ONCE = 3  # of them
+THREADS = 256
+BLOCKS_A_MULTIPROCESSOR = 48
+AT_ONCE = 6  # of them
 ROW_COST = 16
 WARP = 32
 
