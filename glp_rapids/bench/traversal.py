@@ -31,7 +31,7 @@ from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Tables
 from glp_rapids.bench.timing import clocked, fresh
 from glp_rapids.common.hashing import mix_array
-from glp_rapids.device import array_module, to_host
+from glp_rapids.device import array_module, choose, to_host
 from glp_rapids.graph.graph import Graph
 from glp_rapids.traversal.engines import ENGINES, largest
 
@@ -55,8 +55,10 @@ Search = Callable[[int], Any]
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    subjects.add_options(parser, GRAPHS, repeats=5, threads="")
+    subjects.add_options(parser, (), repeats=5, threads="")
     parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=SEARCHES)
+    parser.add_argument("--wanted", action="store_true",
+                        help="only what a time is wanted for; without --graphs, all of that")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, metavar="NAME",
                         help=f"of {', '.join(PEERS)}; all, if they are installed")  # fmt: skip
     parser.add_argument("--alone", action="store_true", help="without any of them")
@@ -81,10 +83,16 @@ def run(options: argparse.Namespace) -> Tables:
         peers = {peer: make(weighted) for peer, make in here.items() if peer in chosen}
         starts = draw_starts(graph, max(options.repeats, 1) + 1)
         title = f"Traversal, graph on the {graph.device}, {threads} threads, ms"
-        searches = options.searches
+        searches = [
+            what for what in options.searches
+            if not options.wanted or (name, what) in WANTED_MS[graph.device]
+        ]  # fmt: skip
         return {title: [_row(name, graph, what, weighted, peers, starts) for what in searches]}
 
-    return subjects.each(options.graphs, options.device, "traversal", measure)
+    graphs = options.graphs or GRAPHS
+    if options.wanted and not options.graphs:
+        graphs = dict.fromkeys(name for name, _ in WANTED_MS[choose(options.device)])
+    return subjects.each(graphs, options.device, "traversal", measure)
 
 
 def with_whole_weights(graph: Graph) -> Graph:
