@@ -264,10 +264,16 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
         if thread == 0:
             staging.counter[0] = 0
         cuda.syncthreads()
-        for first in range(block * threads, distance.size, blocks * threads):
+        vertices = np.int64(distance.size)
+        v = min(block * threads + thread, vertices - 1)
+        here, start, end = distance[v], in_indptr[v], in_indptr[v + 1]
+        for first in range(block * threads, vertices, blocks * threads):
+            # what the next vertex needs is on its way while this one looks
             v = first + thread
-            if v < distance.size and distance[v] == FAR:
-                start, end = in_indptr[v], in_indptr[v + 1]
+            following = min(v + blocks * threads, vertices - 1)
+            here_then, start_then = distance[following], in_indptr[following]
+            end_then = in_indptr[following + 1]
+            if v < vertices and here == FAR:
                 middle = min(end, start + SCANNED)
                 place, hit = start, np.int32(-1)
                 while place < middle and hit < 0:
@@ -296,17 +302,21 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
                     slot = cuda.atomic.add(staging.counter, 0, np.int32(1))
                     staging.vertex[slot] = v
                     staging.place[slot] = FAR
+            here, start, end = here_then, start_then, end_then
             cuda.syncthreads()
             deferred = staging.counter[0]
             for slot in range(thread // warp, deferred, warps):
                 v = staging.vertex[slot]
-                start = in_indptr[v] + SCANNED + thread % warp
-                for place in range(start, in_indptr[v + 1], warp):
-                    u = in_indices[place]
-                    if u > cuda.atomic.min(staging.place, slot, FAR):
-                        break
-                    if distance[u] == level:
+                last = in_indptr[v + 1]
+                for place in range(in_indptr[v] + SCANNED + thread % warp, last, 2 * warp):
+                    least = cuda.atomic.min(staging.place, slot, FAR)
+                    u, w = in_indices[place], in_indices[min(place + warp, last - 1)]
+                    of_u, of_w = distance[u], distance[w]
+                    if of_w == level and of_u != level:
+                        u, of_u = w, of_w
+                    if of_u == level:
                         cuda.atomic.min(staging.place, slot, u)
+                    if of_u == level or u > least:
                         break
             cuda.syncthreads()
             if thread < deferred and staging.place[thread] != FAR:
