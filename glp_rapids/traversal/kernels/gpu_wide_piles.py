@@ -85,26 +85,30 @@ def build(threads: int) -> Wide:
             while place < stop:
                 first = place + 4 * thread
                 if first < stop:
-                    here = row_in_window(window, threads, first)
-                    second, third = min(first + 1, stop - 1), min(first + 2, stop - 1)
-                    fourth = min(first + 3, stop - 1)
-                    by, label = window.shift[here], labels[here]
-                    v1, through1 = indices[first + by], label + weights[first + by]
-                    while second >= window.offset[here + 1]:
-                        here += 1
-                    by, label = window.shift[here], labels[here]
-                    v2, through2 = indices[second + by], label + weights[second + by]
-                    while third >= window.offset[here + 1]:
-                        here += 1
-                    by, label = window.shift[here], labels[here]
-                    v3, through3 = indices[third + by], label + weights[third + by]
-                    while fourth >= window.offset[here + 1]:
-                        here += 1
-                    by, label = window.shift[here], labels[here]
-                    v4, through4 = indices[fourth + by], label + weights[fourth + by]
+                    here1 = row_in_window(window, threads, first)
+                    here2, second = here1, min(first + 1, stop - 1)
+                    while second >= window.offset[here2 + 1]:
+                        here2 += 1
+                    here3, third = here2, min(first + 2, stop - 1)
+                    while third >= window.offset[here3 + 1]:
+                        here3 += 1
+                    here4, fourth = here3, min(first + 3, stop - 1)
+                    while fourth >= window.offset[here4 + 1]:
+                        here4 += 1
+                    first, second = first + window.shift[here1], second + window.shift[here2]
+                    third, fourth = third + window.shift[here3], fourth + window.shift[here4]
+                    # all are asked for before any is looked at
+                    v1, v2, v3, v4 = (
+                        indices[first], indices[second], indices[third], indices[fourth],
+                    )  # fmt: skip
+                    weight1, weight2, weight3, weight4 = (
+                        weights[first], weights[second], weights[third], weights[fourth],
+                    )  # fmt: skip
                     known1, known2, known3, known4 = (
                         distance[v1], distance[v2], distance[v3], distance[v4],
                     )  # fmt: skip
+                    through1, through2 = labels[here1] + weight1, labels[here2] + weight2
+                    through3, through4 = labels[here3] + weight3, labels[here4] + weight4
                     if through1 < known1 and through1 <= pace.cutoff:
                         known1 = cuda.atomic.min(distance, v1, through1)
                     else:
