@@ -11,7 +11,8 @@ breadth-first search also from both sides, which its Python functions switch off
 
 "fresh" is the first call on a graph of which nothing is kept. On a GPU with an engine of its own,
 "here" is the engine's part of a call, without what becomes of its arrays: if the caller's frames
-are pandas', most of a call is their way to the host.
+are pandas', most of a call is their way to the host. ``--wanted`` leaves out what no time is wanted
+for, which without ``--graphs`` is a table of just what one is wanted for.
 """
 
 from __future__ import annotations
