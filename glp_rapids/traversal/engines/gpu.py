@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 Array = Any
 LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
 HOPS, CHUNK, MOST_CHUNK = 64, 8, 64  # see `gpu_bfs.Pace`
-PULL = 15, 16
+PULL = 8, 16
 PENALTY = 16  # levels
-NEAR_HOPS, NEAR_CHUNK, MOST_FAR, LIGHT = 32, 8, 64, 1  # see `gpu_sssp.Pace`
+NEAR_HOPS, NEAR_CHUNK, LIGHT = 32, 8, 4  # see `gpu_sssp.Pace`
 # Median weights, by the square of the entries of a vertex that has some: how far the limit of near
 # vertices goes up.
 STEP = 112.0
@@ -255,7 +255,7 @@ class GpuEngine(LayerWork):
         pace = gpu_sssp.Pace(
             cutoff=cutoff, unreached=unreached, steps=np.int64(LEVELS_A_LAUNCH),
             hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK), most=np.int64(MOST_CHUNK),
-            most_far=np.int64(min(MOST_FAR, MOST_CHUNK)), light=np.int64(LIGHT),
+            light=np.int64(LIGHT),
         )  # fmt: skip
         ends = targets if targets.size <= MOST_TARGETS else targets[:0]
         search = gpu_sssp.build(
@@ -265,7 +265,7 @@ class GpuEngine(LayerWork):
             over = False
             while not over:
                 launch_together(
-                    search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
+                    search, multiprocessors() * gpu_sssp.BLOCKS_A_MULTIPROCESSOR,
                     gpu_frontier.THREADS, rows.indptr, self._indices, weights, starts, ends,
                     distance, room, pile, marks, words, limits, barrier, pace,
                 )  # fmt: skip

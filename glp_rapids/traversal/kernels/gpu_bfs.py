@@ -32,7 +32,7 @@ import numpy as np
 from glp_rapids.jit.cuda import cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import grid_barrier
 from glp_rapids.traversal.kernels import gpu_frontier, gpu_levels
-from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Fallen, Staging, Window
+from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Staging, Window
 from glp_rapids.traversal.kernels.gpu_levels import DENSE, FAR, NONE, UNKNOWN, WARP
 from glp_rapids.traversal.kernels.gpu_queue import COUNTS, Queue
 
@@ -83,7 +83,7 @@ def build(threads: int, lanes: int, asks: bool) -> Any:
     hop, expand, pull, list_level = ways.hop, ways.expand, ways.pull, ways.list_level
     staged, window_rows = gpu_frontier.STAGED, threads + 1
     queued, long = gpu_levels.QUEUED, gpu_levels.LONG
-    two_rooms, two_lists = 2 * (queued + gpu_levels.LONG_QUEUED), 2 * 4 * threads
+    two_rooms = 2 * (queued + gpu_levels.LONG_QUEUED)
 
     @cuda.jit(device=True)
     def begin_search(
@@ -155,10 +155,6 @@ def build(threads: int, lanes: int, asks: bool) -> Any:
             start=cuda.shared.array(two_rooms, np.int64),
             degree=cuda.shared.array(two_rooms, np.int32),
         )
-        fallen = Fallen(
-            vertex=cuda.shared.array(two_lists, np.int32),
-            counter=cuda.shared.array(3, np.int32),
-        )
         counts = cuda.shared.array(COUNTS, np.int32)
         totals = cuda.shared.array(3, np.int32)
         cuda.cg.this_grid()
@@ -167,8 +163,6 @@ def build(threads: int, lanes: int, asks: bool) -> Any:
         first = cuda.blockIdx.x == 0 and thread == 0
         if thread == 0:
             staging.counter[0] = 0
-        if thread < 3:
-            fallen.counter[thread] = 0
         cuda.syncthreads()
         level, size, entries = words[WORDS.level], words[WORDS.size], words[WORDS.entries]
         left, half, listed = words[WORDS.left], words[WORDS.half], words[WORDS.listed] != 0
@@ -221,7 +215,7 @@ def build(threads: int, lanes: int, asks: bool) -> Any:
             else:
                 expand(
                     indptr, indices, distance, predecessor, frontier, begin, behind, words, word,
-                    staging, fallen, window, level, size, entries,
+                    staging, window, level, size, entries,
                 )  # fmt: skip
                 pause -= 1
             half = 1 - half

@@ -64,13 +64,6 @@ class Window(NamedTuple):
     vertex: Array  # int32
 
 
-class Fallen(NamedTuple):
-    """In shared memory: two lists of what fell, that are filled and emptied in turns."""
-
-    vertex: Any  # int32
-    counter: Any  # int32 [3]: one of a list, one of the next, and one that is 0 until then
-
-
 class Functions(NamedTuple):
     """Device functions; all threads of a block call them together but for ``append``."""
 

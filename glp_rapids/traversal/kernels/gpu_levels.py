@@ -149,104 +149,40 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
     @cuda.jit(device=True)
     def expand(
         indptr, indices, distance, predecessor, frontier, begin, behind, words, word, staging,
-        fallen, window, level, size, entries,
+        window, level, size, entries,
     ):  # fmt: skip
-        """Work on a block's part of the entries of a frontier.
-
-        A thread goes along four at once. What is found is listed, then appended by threads that
-        have one each: that is another trip to memory, and only a few entries lead to it.
-        """
+        """Work on a block's part of the entries of a frontier."""
         thread, block, blocks = cuda.threadIdx.x, np.int64(cuda.blockIdx.x), cuda.gridDim.x
         place, last = entries * block // blocks, entries * (block + 1) // blocks
         if place >= last:
             return
         row = rows_of_block(frontier.offset, begin, size, place)
         ahead = np.int32(level + 1)
-        waiting, list_of, counter = np.int64(0), 0, 0
+        waiting = np.int64(0)
         while place < last:
             load_window(indptr, frontier, begin, size, entries, row, window)
             stop = min(last, window.offset[threads])
             while place < stop:
-                first = place + 4 * thread
-                if first < stop:
-                    here1 = row_in_window(window, threads, first)
-                    here2 = here1
-                    second, third = min(first + 1, stop - 1), min(first + 2, stop - 1)
-                    fourth = min(first + 3, stop - 1)
-                    v1 = indices[first + window.shift[here1]]
-                    while second >= window.offset[here2 + 1]:
-                        here2 += 1
-                    v2 = indices[second + window.shift[here2]]
-                    here3 = here2
-                    while third >= window.offset[here3 + 1]:
-                        here3 += 1
-                    v3 = indices[third + window.shift[here3]]
-                    here4 = here3
-                    while fourth >= window.offset[here4 + 1]:
-                        here4 += 1
-                    v4 = indices[fourth + window.shift[here4]]
-                    known1, known2, known3, known4 = (
-                        distance[v1], distance[v2], distance[v3], distance[v4],
-                    )  # fmt: skip
-                    if predecessor.size > 0:
-                        if known1 >= ahead:
-                            cuda.atomic.min(predecessor, v1, window.vertex[here1])
-                        if known2 >= ahead:
-                            cuda.atomic.min(predecessor, v2, window.vertex[here2])
-                        if known3 >= ahead:
-                            cuda.atomic.min(predecessor, v3, window.vertex[here3])
-                        if known4 >= ahead:
-                            cuda.atomic.min(predecessor, v4, window.vertex[here4])
-                    if known1 > ahead:
-                        known1 = cuda.atomic.min(distance, v1, ahead)
-                    if known2 > ahead:
-                        known2 = cuda.atomic.min(distance, v2, ahead)
-                    if known3 > ahead:
-                        known3 = cuda.atomic.min(distance, v3, ahead)
-                    if known4 > ahead:
-                        known4 = cuda.atomic.min(distance, v4, ahead)
-                    number = np.int32(0)
-                    number += 1 if known1 > ahead else 0
-                    number += 1 if known2 > ahead else 0
-                    number += 1 if known3 > ahead else 0
-                    number += 1 if known4 > ahead else 0
-                    if number > 0:
-                        slot = cuda.atomic.add(fallen.counter, counter, number)
-                        slot += list_of * 4 * threads
-                        if known1 > ahead:
-                            fallen.vertex[slot] = v1
-                            slot += 1
-                        if known2 > ahead:
-                            fallen.vertex[slot] = v2
-                            slot += 1
-                        if known3 > ahead:
-                            fallen.vertex[slot] = v3
-                            slot += 1
-                        if known4 > ahead:
-                            fallen.vertex[slot] = v4
-                cuda.syncthreads()
-                number = fallen.counter[counter]
-                following = counter + 1 if counter < 2 else 0
-                if thread == 0:  # all have read it, and nobody adds to it before the next barrier
-                    fallen.counter[following + 1 if following < 2 else 0] = 0
-                for done in range(0, number, threads):
-                    if done + thread < number:
-                        v = fallen.vertex[list_of * 4 * threads + done + thread]
+                new = False
+                if place + thread < stop:
+                    here = row_in_window(window, threads, place + thread)
+                    v = indices[place + thread + window.shift[here]]
+                    known = distance[v]
+                    if known >= ahead and predecessor.size > 0:
+                        cuda.atomic.min(predecessor, v, window.vertex[here])
+                    if known > ahead and cuda.atomic.min(distance, v, ahead) > ahead:
                         degree = indptr[v + 1] - indptr[v]
                         if degree > 0:
                             append(frontier, behind, words, word, staging, v, degree)
-                    waiting += min(threads, number - done)
-                    if waiting > full:
-                        cuda.syncthreads()
-                        flush(frontier, behind, words, word, staging)
-                        waiting = np.int64(0)
-                counter, list_of = following, 1 - list_of
-                place += 4 * threads
+                            new = True
+                waiting += cuda.syncthreads_count(np.int32(new))
+                if waiting > full:
+                    flush(frontier, behind, words, word, staging)
+                    waiting = 0
+                place += threads
             place = stop
             row += threads
             cuda.syncthreads()
-        if thread < 3:
-            fallen.counter[thread] = 0
         flush(frontier, behind, words, word, staging)
 
     @cuda.jit(device=True)
@@ -264,16 +200,10 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
         if thread == 0:
             staging.counter[0] = 0
         cuda.syncthreads()
-        vertices = np.int64(distance.size)
-        v = min(block * threads + thread, vertices - 1)
-        here, start, end = distance[v], in_indptr[v], in_indptr[v + 1]
-        for first in range(block * threads, vertices, blocks * threads):
-            # what the next vertex needs is on its way while this one looks
+        for first in range(block * threads, distance.size, blocks * threads):
             v = first + thread
-            following = min(v + blocks * threads, vertices - 1)
-            here_then, start_then = distance[following], in_indptr[following]
-            end_then = in_indptr[following + 1]
-            if v < vertices and here == FAR:
+            if v < distance.size and distance[v] == FAR:
+                start, end = in_indptr[v], in_indptr[v + 1]
                 middle = min(end, start + SCANNED)
                 place, hit = start, np.int32(-1)
                 while place < middle and hit < 0:
@@ -302,21 +232,17 @@ def build(threads: int, lanes: int, asks: bool) -> Ways:
                     slot = cuda.atomic.add(staging.counter, 0, np.int32(1))
                     staging.vertex[slot] = v
                     staging.place[slot] = FAR
-            here, start, end = here_then, start_then, end_then
             cuda.syncthreads()
             deferred = staging.counter[0]
             for slot in range(thread // warp, deferred, warps):
                 v = staging.vertex[slot]
-                last = in_indptr[v + 1]
-                for place in range(in_indptr[v] + SCANNED + thread % warp, last, 2 * warp):
-                    least = cuda.atomic.min(staging.place, slot, FAR)
-                    u, w = in_indices[place], in_indices[min(place + warp, last - 1)]
-                    of_u, of_w = distance[u], distance[w]
-                    if of_w == level and of_u != level:
-                        u, of_u = w, of_w
-                    if of_u == level:
+                start = in_indptr[v] + SCANNED + thread % warp
+                for place in range(start, in_indptr[v + 1], warp):
+                    u = in_indices[place]
+                    if u > cuda.atomic.min(staging.place, slot, FAR):
+                        break
+                    if distance[u] == level:
                         cuda.atomic.min(staging.place, slot, u)
-                    if of_u == level or u > least:
                         break
             cuda.syncthreads()
             if thread < deferred and staging.place[thread] != FAR:

@@ -74,6 +74,13 @@ class Far(NamedTuple):
     moved: Any  # int32 [1]: how many of another pile came near
 
 
+class Fallen(NamedTuple):
+    """In shared memory: two lists of what fell, that are filled and emptied in turns."""
+
+    vertex: Any  # int32: inverted, if it is far
+    counter: Any  # int32 [3]: one of a list, one of the next, and one that is 0 until then
+
+
 class Piles(NamedTuple):
     """Device functions; all threads of a block call the last together."""
 

@@ -22,7 +22,6 @@ from glp_rapids.traversal.kernels import gpu_frontier
 
 THREADS = 512
 SCANNED = 8  # entries of a row that one thread looks at; the rest of a row is left to a warp
-AT_ONCE = 2  # entries that each thread of it looks at
 LONG = 1 << 10  # or, if it is longer, to the block
 WARP = 32
 NOBODY = np.int32((1 << 31) - 1)
@@ -40,9 +39,8 @@ def _one_nearer(distance, hop, u, v, weights, place):
 @cuda.jit(device=True)
 def _nearer(distance, hop, u, v, weights, place):
     """Tell whether a vertex is nearer than another, and on a shortest path to it."""
-    # both are asked for at once, though few weights will be wanted
-    here, weight = distance[u], weights[place]
-    return (here < distance[v]) & (here + weight == distance[v])
+    here = distance[u]
+    return here < distance[v] and here + weights[place] == distance[v]
 
 
 @cuda.jit(device=True)
@@ -63,44 +61,6 @@ def build_pull(threads: int, edges: int) -> Any:
     """
     is_before = EDGES[edges]
     warp, warps = min(WARP, threads), max(threads // WARP, 1)
-
-    @cuda.jit(device=True)
-    def two(indices, weights, distance, hop, v, place, by, end):
-        """Return the first of two neighbours, and the first that is before a vertex."""
-        second = min(place + by, end - 1)
-        a, b = indices[place], indices[second]
-        of_a = is_before(distance, hop, a, v, weights, place)
-        of_b = is_before(distance, hop, b, v, weights, second)
-        found = NOBODY
-        if of_b:
-            found = b
-        if of_a:
-            found = a
-        return a, found
-
-    @cuda.jit(device=True)
-    def four(indices, weights, distance, hop, v, place, by, end):
-        """Return the first of four neighbours, and the first that is before a vertex."""
-        # all are asked for before any is looked at
-        second, third = min(place + by, end - 1), min(place + 2 * by, end - 1)
-        last = min(place + 3 * by, end - 1)
-        a, b, c, d = indices[place], indices[second], indices[third], indices[last]
-        of_a = is_before(distance, hop, a, v, weights, place)
-        of_b = is_before(distance, hop, b, v, weights, second)
-        of_c = is_before(distance, hop, c, v, weights, third)
-        of_d = is_before(distance, hop, d, v, weights, last)
-        found = NOBODY
-        if of_d:
-            found = d
-        if of_c:
-            found = c
-        if of_b:
-            found = b
-        if of_a:
-            found = a
-        return a, found
-
-    some = two if AT_ONCE == 2 else four
 
     def pull_predecessors(
         indptr, indices, weights, distance, hop, far, predecessor, known, missing, alone
@@ -125,9 +85,22 @@ def build_pull(threads: int, edges: int) -> Any:
                 middle = min(end, start + SCANNED)
                 place = start
                 while place < middle and found < 0:
-                    _, first = four(indices, weights, distance, hop, v, place, 1, middle)
-                    if first != NOBODY:
-                        found = first
+                    # all are asked for before any is looked at
+                    second, third = min(place + 1, middle - 1), min(place + 2, middle - 1)
+                    last = min(place + 3, middle - 1)
+                    a, b, c, d = indices[place], indices[second], indices[third], indices[last]
+                    of_a = is_before(distance, hop, a, v, weights, place)
+                    of_b = is_before(distance, hop, b, v, weights, second)
+                    of_c = is_before(distance, hop, c, v, weights, third)
+                    of_d = is_before(distance, hop, d, v, weights, last)
+                    if of_d:
+                        found = d
+                    if of_c:
+                        found = c
+                    if of_b:
+                        found = b
+                    if of_a:
+                        found = a
                     place += 4
                 later = found < 0 and middle < end
             if later:
@@ -143,26 +116,24 @@ def build_pull(threads: int, edges: int) -> Any:
         cuda.syncthreads()
         for slot in range(thread // warp, counts[0], warps):
             v = np.int64(vertex[slot])
-            start, end = indptr[v], indptr[v + 1]
-            if end - start > LONG:
+            if indptr[v + 1] - indptr[v] > LONG:
                 continue
-            for place in range(start + SCANNED + thread % warp, end, AT_ONCE * warp):
-                least = cuda.atomic.min(best, slot, NOBODY)
-                u, found = some(indices, weights, distance, hop, v, place, warp, end)
-                if found < least:
-                    cuda.atomic.min(best, slot, found)
-                if found != NOBODY or u > least:
+            for place in range(indptr[v] + SCANNED + thread % warp, indptr[v + 1], warp):
+                u = indices[place]
+                if u > cuda.atomic.min(best, slot, NOBODY):
+                    break
+                if is_before(distance, hop, u, v, weights, place):
+                    cuda.atomic.min(best, slot, u)
                     break
         for i in range(counts[2]):
             slot = long[i]
             v = np.int64(vertex[slot])
-            end = indptr[v + 1]
-            for place in range(indptr[v] + SCANNED + thread, end, 4 * threads):
-                least = cuda.atomic.min(best, slot, NOBODY)
-                u, found = four(indices, weights, distance, hop, v, place, threads, end)
-                if found < least:
-                    cuda.atomic.min(best, slot, found)
-                if found != NOBODY or u > least:
+            for place in range(indptr[v] + SCANNED + thread, indptr[v + 1], threads):
+                u = indices[place]
+                if u > cuda.atomic.min(best, slot, NOBODY):
+                    break
+                if is_before(distance, hop, u, v, weights, place):
+                    cuda.atomic.min(best, slot, u)
                     break
         cuda.syncthreads()
         for slot in range(thread, counts[0], threads):
@@ -175,7 +146,7 @@ def build_pull(threads: int, edges: int) -> Any:
         if thread == 0 and counts[1] > 0:
             cuda.atomic.add(alone, 0, np.int64(counts[1]))
 
-    return kernel(pull_predecessors, f"{threads} {edges} {AT_ONCE}")
+    return kernel(pull_predecessors, f"{threads} {edges}")
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from glp_rapids.jit.cuda import cuda, kernel
 from glp_rapids.jit.primitives import upper_bound
 
 THREADS = 256
-BLOCKS_A_MULTIPROCESSOR = 48
+BLOCKS_A_MULTIPROCESSOR = 32
 AT_ONCE = 6  # of them
 ROW_COST = 16
 WARP = 32

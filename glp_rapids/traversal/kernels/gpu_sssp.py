@@ -32,7 +32,7 @@ from glp_rapids.traversal.kernels import (
     gpu_piles,
     gpu_wide_piles,
 )
-from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Fallen, Staging, Window
+from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Staging, Window
 from glp_rapids.traversal.kernels.gpu_piles import (
     COUNTS,
     DENSE,
@@ -42,12 +42,16 @@ from glp_rapids.traversal.kernels.gpu_piles import (
     STOP,
     WARP,
     WORDS,
+    Fallen,
     Far,
     Marks,
     Queue,
 )
 
-__all__ = ["NUMBER_OF_WORDS", "WORDS", "Marks", "Pace", "build"]
+__all__ = ["BLOCKS_A_MULTIPROCESSOR", "NUMBER_OF_WORDS", "WORDS", "Marks", "Pace", "build"]
+
+
+BLOCKS_A_MULTIPROCESSOR = 3  # four would have to keep a third more in local memory
 
 
 class Pace(NamedTuple):
@@ -59,8 +63,7 @@ class Pace(NamedTuple):
     hops: np.int64  # steps between two barriers
     chunk: np.int64  # vertices that are enough for a block
     most: np.int64  # and those that are too many
-    most_far: np.int64  # and those of a far pile
-    light: np.int64  # entries for each of a far pile that are so few that the step is doubled
+    light: np.int64  # entries for each of the far pile, at most, that the step is doubled for
 
 
 @functools.cache
@@ -181,7 +184,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                     words[WORDS.moved + (pile + 2) % 3] = 0
                     words[WORDS.far + (pile + 2) % 3] = 0
                     limits[1 + (pile + 2) % 3] = pace.unreached
-                if waiting <= pace.most_far * blocks:
+                if waiting <= pace.most * blocks:
                     left -= pace.hops
                     relaxed = ENTRIES  # nobody counts what a block does by itself
                     active = min(blocks, (waiting + pace.chunk - 1) // pace.chunk)
@@ -278,5 +281,5 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             limits[0], limits[4] = limit, step
 
     digest = f"{threads} {lanes} {queued} {long} {np.dtype(dtype).name} {asks}"
-    bounds = threads, gpu_frontier.BLOCKS_A_MULTIPROCESSOR
+    bounds = threads, BLOCKS_A_MULTIPROCESSOR
     return kernel(search_near_far, digest, launch_bounds=bounds)
