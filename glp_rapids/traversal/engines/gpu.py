@@ -16,7 +16,7 @@ import numpy as np
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
-from glp_rapids.jit.cuda import multiprocessors
+from glp_rapids.jit.cuda import bound, multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.traversal.engines import OPPOSITE, Found, largest
 from glp_rapids.traversal.engines.gpu_layers import LayerWork
@@ -71,6 +71,9 @@ class GpuEngine(LayerWork):
         self._xp = array_module(self._rows.indptr)
         self._indices, self._none = self._some(self._rows.indices), self._xp.zeros(1, np.int32)
         self._rooms: list[gpu_frontier.Frontier] = []  # which nobody works in
+        self._prepared = self._bound(self._rows.indptr, self._indices)
+        self._words_at_first = self._xp.asarray(self._first_words())
+        to_host(self._words_at_first)  # so that those with other streams find them written
 
     def _placed(self, rows: CSR) -> CSR:
         """Return rows as kernels read them."""
@@ -80,6 +83,19 @@ class GpuEngine(LayerWork):
         """Return an array, or one of a single element in the place of an empty one."""
         return array if array.size else self._xp.zeros(1, array.dtype)
 
+    def _bound(self, *arrays: Array) -> tuple:
+        """Prepare arrays for many launches, each of which would take as long as a small level."""
+        return arrays if self._xp is np else bound(arrays)
+
+    def _first_words(self) -> np.ndarray:
+        """Return the words that a breadth-first search begins with, and what else is 0 at first."""
+        where = gpu_bfs.WORDS
+        words = np.zeros(gpu_bfs.NUMBER_OF_WORDS + 2, np.int64)
+        words[where.level], words[where.listed] = -1, 1
+        words[where.left], words[where.penalty] = self._rows.indices.size, PENALTY
+        words[where.lost : where.lost + 3] = gpu_levels.NONE
+        return words
+
     @contextmanager
     def _room(self) -> Iterator[gpu_frontier.Frontier]:
         """Lend arrays for frontiers; they are kept on the graph."""
@@ -87,9 +103,8 @@ class GpuEngine(LayerWork):
         try:
             room = self._rooms.pop()
         except IndexError:
-            room = gpu_frontier.Frontier(
-                self._xp.empty(size, np.int32), self._xp.empty(size, np.int64)
-            )
+            arrays = self._xp.empty(size, np.int32), self._xp.empty(size, np.int64)
+            room = gpu_frontier.Frontier(*self._bound(*arrays))
         yield room
         self._rooms[:] = [room]
 
@@ -119,14 +134,12 @@ class GpuEngine(LayerWork):
         where, vertices = gpu_bfs.WORDS, rows.number_of_vertices
         distance = xp.empty(vertices, np.int32)
         before = xp.empty(vertices if predecessors and reverse is not None else 0, np.int32)
-        words = np.zeros(gpu_bfs.NUMBER_OF_WORDS + 2, np.int64)
-        words[where.level], words[where.left], words[where.listed] = -1, rows.indices.size, 1
-        words[where.penalty], words[where.lost : where.lost + 3] = PENALTY, gpu_levels.NONE
-        words = xp.asarray(words)  # with what else has to be 0 at first: one copy
+        words = self._words_at_first.copy()
         words, barrier, alone = words[:-2], words[-2:-1], words[-1:]
         missing = words[where.missing : where.missing + 1]
-        into = rows if reverse is None else reverse
-        into_indices = self._some(into.indices)
+        into, prepared = rows if reverse is None else reverse, self._prepared
+        if into is not rows:
+            prepared = self._bound(into.indptr, self._some(into.indices))
         search = gpu_bfs.build(gpu_frontier.THREADS, gpu_frontier.LANES, gpu_frontier.ASKS_AHEAD)
         pace = gpu_bfs.Pace(
             depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), hops=np.int64(HOPS),
@@ -137,8 +150,8 @@ class GpuEngine(LayerWork):
             while True:
                 launch_together(
                     search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
-                    gpu_frontier.THREADS, rows.indptr, self._indices, into.indptr,
-                    into_indices, starts, distance, before, room, words, barrier, pace,
+                    gpu_frontier.THREADS, *self._prepared, *prepared, starts, distance, before,
+                    room, words, barrier, pace,
                 )  # fmt: skip
                 if before.size:
                     # before it is known whether anything is missing, which it seldom is: none is
