@@ -1,4 +1,4 @@
-"""Run the kernel of residuals in Numba's simulator; print how many results differ from a CPU's.
+"""Run the kernels of residuals in Numba's simulator; print how many results differ from a CPU's.
 
 Run by test_account_scores.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1.
 """
@@ -6,11 +6,13 @@ Run by test_account_scores.py in a process of its own, with NUMBA_ENABLE_CUDASIM
 import numpy as np
 
 from glp_rapids import as_graph
-from glp_rapids.fraud.kernels import gpu_residuals
+from glp_rapids.fraud import residual_engines
+from glp_rapids.fraud.kernels import gpu_pushes, gpu_residuals
 from glp_rapids.fraud.residual_engines import ArrayEngine, GpuEngine
 from glp_rapids.fraud.system import Fixed, System
 
 gpu_residuals.THREADS = 4  # every simulated thread is a thread of the host
+gpu_pushes.THREADS, gpu_pushes.LANES, gpu_pushes.LONG = 4, 2, 8
 
 
 def graphs():
@@ -25,6 +27,16 @@ def graphs():
     yield as_graph((source[:0], destination[:0]), vertices=range(3), device="cpu")
 
 
+def pushed(engine, numbers, residual):
+    """Push a round, then two; return what that took, numbers, residuals."""
+    numbers, residual = numbers.copy(), residual.copy()
+    made = [
+        engine.push(numbers, residual, allowed, residual.size, rounds)
+        for allowed, rounds in ((0, 1), (1 << 44, 2))
+    ]
+    return np.array(made), numbers, residual
+
+
 def main():
     different = compared = 0
     for graph in graphs():
@@ -34,6 +46,10 @@ def main():
         found = GpuEngine(system).residuals(numbers)
         compared += 1
         different += not np.array_equal(found, ArrayEngine(system).residuals(numbers))
+        for residual_engines.PUSH_GPU in (1, 16):
+            compared += 1
+            both = [pushed(engine(system), numbers, found) for engine in (GpuEngine, ArrayEngine)]
+            different += not all(map(np.array_equal, *both))
     print(f"{different} of {compared} differ")
 
 

@@ -25,16 +25,15 @@ from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
+from glp_rapids.fraud.cores import connected_core, largest_core
 from glp_rapids.fraud.known import known_accounts, marked
 from glp_rapids.fraud.scores import checked, column, prepared, score_frame
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import (
     Groups,
-    connected_core,
     copies,
     induced,
     inside,
-    largest_core,
     masked,
 )
 from glp_rapids.ingest.options import EdgeOptions
@@ -356,8 +355,7 @@ def _agreed(graph: Graph) -> Array:
         prepared, options = prepare(copies(graph, number), {"device": graph.device})
         with one_thread() if most else nullcontext():
             labels = run(prepared, Classic(), replace(options, seed=seed)).labels
-        for first in range(0, labels.size, max(graph.number_of_vertices, 1)):
-            own = labels[first : first + graph.number_of_vertices]
-            votes += own[row] == own[graph.indices]
+        own = labels.reshape(number, graph.number_of_vertices)
+        votes += (own[:, row] == own[:, graph.indices]).sum(axis=0)
         seed, made = seed + 1, made + number
     return 2 * votes > RUNS
