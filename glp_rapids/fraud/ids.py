@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from glp_rapids.device import DeviceName, to_device
+from glp_rapids.common.segments import segment_offsets
+from glp_rapids.device import DeviceName, array_module, to_device
 from glp_rapids.frames import kinds
-from glp_rapids.graph.vertex_ids import VertexIds
+from glp_rapids.graph.sort_gpu import index_dtype
+from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 from glp_rapids.ingest.rank import rank_ids
 
 Array = Any
@@ -35,6 +37,8 @@ def joined(
     The index of the old ones is None if it would change nothing. ``label``: of whose ids, for
     messages.
     """
+    if _can_be_merged(old, new, device):
+        return _merged(old, new)
     parts = [[column.values for column in vertices.columns] for vertices in (old, new)]
     codes, together = rank_ids(parts, [[label] * len(parts[0])] * 2, old.kind, device)
     columns = []
@@ -44,3 +48,32 @@ def joined(
         columns.append(replace(column, dtype=dtype))
     union = VertexIds(tuple(columns), old.kind)
     return union, None if len(union) == len(old) else codes[0], codes[1]
+
+
+def _can_be_merged(old: VertexIds, new: VertexIds, device: DeviceName) -> bool:
+    """Tell whether both are integers of one column and one type, and lie there."""
+    (one, *more), other = old.columns, new.columns[0]
+    if more or one.family != "integer" or other.family != "integer" or not len(old):
+        return False
+    return len(new) > 0 and one.id_dtype == other.id_dtype and one.device == other.device == device
+
+
+def _merged(old: VertexIds, new: VertexIds) -> tuple[VertexIds, Array | None, Array]:
+    """Merge sorted integers: what is new is looked for, and moves the others up."""
+    one, other = old.columns[0], new.columns[0]
+    values, asked, xp = one.values, other.values, array_module(one.values)
+    place = xp.searchsorted(values, asked)
+    fresh = xp.flatnonzero(values[xp.minimum(place, values.size - 1)] != asked)
+    size = values.size + fresh.size
+    code = index_dtype(size)
+    dtype = one.dtype if one.dtype == other.dtype else None
+    if not fresh.size:
+        column = IdColumn(values, "integer", dtype)
+        return VertexIds((column,), old.kind), None, place.astype(code)
+    before = segment_offsets(xp.bincount(place[fresh], minlength=values.size + 1))
+    index = (xp.arange(values.size) + before[1:-1]).astype(code)
+    new_index = (place + before[place + 1]).astype(code)
+    new_index[fresh] = place[fresh] + xp.arange(fresh.size)
+    together = xp.empty(size, values.dtype)
+    together[index], together[new_index] = values, asked
+    return VertexIds((IdColumn(together, "integer", dtype),), old.kind), index, new_index
