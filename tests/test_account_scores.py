@@ -127,7 +127,7 @@ def test_the_simulator_gives_the_residuals_of_a_cpu():
         [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
     )
     run = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
-    assert run.stdout == "0 of 12 differ\n", run.stdout + run.stderr[-2000:]
+    assert run.stdout == "0 of 14 differ\n", run.stdout + run.stderr[-2000:]
 
 
 @pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((10, 0),))])
