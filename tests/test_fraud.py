@@ -536,12 +536,14 @@ def test_launderers_rank_above_what_pagerank_reaches(name):
         page_rank = restart = near["is_seed"] / len(seeds)
         for _ in range(60):
             page_rank = 0.85 * (steps @ page_rank) + 0.15 * restart
-        reached = [evaluate(near.assign(score=one), known, k=200) for one in (both, page_rank)]
+        rankings = (both, far["score"], page_rank)
+        reached = [evaluate(near.assign(score=one), known, k=200) for one in rankings]
         found.append([
             (one.at["precision"].iloc[0], one.average_precision, one.auc) for one in reached
         ])  # fmt: skip
-    of_both, of_page_rank = np.mean(found, axis=0)
+    of_both, of_far, of_page_rank = np.mean(found, axis=0)
     assert (of_both > of_page_rank).all()
+    assert (of_far > of_page_rank).all()
 
 
 def test_clusters_with_more_trade_than_floats_hold_are_refused():

@@ -348,7 +348,7 @@ def _agreed(graph: Graph) -> Array:
     row = graph.row_indices()
     votes = array_module(row).zeros(row.size, dtype=np.int64)
     # a run is bound by its steps, not by its entries: so several are one, of as many copies
-    most, seed, made = ENTRIES // max(row.size, 1), 0, 0
+    most, seed, made = ENTRIES // max(row.size, graph.number_of_vertices, 1), 0, 0
     while made < RUNS:
         number = min(max(most, 1), RUNS - made)
         # what `label_propagation` does, without a frame for each

@@ -10,6 +10,7 @@ import math
 from typing import Any, Unpack
 
 import numpy as np
+import pandas as pd
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
@@ -199,7 +200,7 @@ def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, 
     inside = 0
     outgoing = xp.zeros(communities, xp.int64)
     incoming = xp.zeros(communities, xp.int64)
-    for first, _, chunk in stored.chunks():
+    for first, _, chunk in stored.chunks(stored.few_at_once()):
         rows, columns = chunk.row_indices() + first, chunk.indices
         if chunk.weights is None:
             weights = xp.ones(columns.size, xp.int64)
@@ -229,11 +230,20 @@ def _exponent(rows: Rows) -> int | None:
 
 
 def labels_of(graph: BaseGraph, partition: Any) -> Any:
-    """Look up each vertex's community, as an integer 0..k-1, on the graph's device."""
+    """Look up each vertex's community, as a small integer, on the graph's device."""
     partition, index = partition_rows(graph, partition)
     labels = array_module(index).empty(graph.number_of_vertices, np.int64)
-    labels[index] = to_device(label_codes(partition["partition"], "partition"), graph.device)
+    labels[index] = to_device(_codes(partition["partition"], labels.size), graph.device)
     return labels
+
+
+def _codes(labels: Any, bound: int) -> Any:
+    """Name labels by integers; small ones, as `label_propagation` gives them, are names already."""
+    values = labels.values if isinstance(labels, pd.Series) else None
+    whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.size
+    if whole and values.min() >= 0 and values.max() < bound:
+        return values
+    return label_codes(labels, "partition")
 
 
 def partition_rows(graph: BaseGraph, partition: Any) -> tuple[Any, Any]:
