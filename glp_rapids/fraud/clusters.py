@@ -13,7 +13,6 @@ merchant out.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
@@ -43,7 +42,7 @@ from glp_rapids.propagation.variants.classic import Classic
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one
-ENTRIES = 1 << 21  # of the copies that a run has to do with, and that one thread has done soon
+ENTRIES = 1 << 21  # of all copies that one run has to do with
 GIANT_FROM = 100  # accounts: of fewer, one ring may well be half
 
 
@@ -342,9 +341,6 @@ def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -
 
 def _agreed(graph: Graph) -> Array:
     """Mark the entries whose ends most of several runs of label propagation put together."""
-    # Numba takes longer to import than a small graph takes to build
-    from glp_rapids.jit.parallel import one_thread
-
     row = graph.row_indices()
     votes = array_module(row).zeros(row.size, dtype=np.int64)
     # a run is bound by its steps, not by its entries: so several are one, of as many copies
@@ -353,8 +349,7 @@ def _agreed(graph: Graph) -> Array:
         number = min(max(most, 1), RUNS - made)
         # what `label_propagation` does, without a frame for each
         prepared, options = prepare(copies(graph, number), {"device": graph.device})
-        with one_thread() if most else nullcontext():
-            labels = run(prepared, Classic(), replace(options, seed=seed)).labels
+        labels = run(prepared, Classic(), replace(options, seed=seed)).labels
         own = labels.reshape(number, graph.number_of_vertices)
         votes += (own[:, row] == own[:, graph.indices]).sum(axis=0)
         seed, made = seed + 1, made + number
