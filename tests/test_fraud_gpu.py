@@ -1,11 +1,13 @@
 """Kernels of scores and of clusters on a GPU, against what the CPU finds on the same graphs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from glp_rapids import as_graph
 from glp_rapids.device import to_device, to_host
-from glp_rapids.fraud import cores
+from glp_rapids.fraud import account_scores, cores
 from glp_rapids.fraud.residual_engines import engine_of
 from glp_rapids.fraud.system import Fixed, System
 from glp_rapids.graph import subgraph
@@ -62,3 +64,26 @@ def test_pushes_are_those_of_a_cpu(seed, entries):
             made = engine.push(numbers, residual, system.allowed, entries, 500)
             outcomes.append((tuple(made), to_host(numbers), to_host(residual)))
         assert all(map(np.array_equal, *outcomes))
+
+
+WAIT = """
+extern "C" __global__ void wait(long long ticks) {
+    long long begin = clock64();
+    while (clock64() - begin < ticks) {}
+}"""
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_solver_works_on_the_stream_it_is_called_on(seed):
+    import cupy
+
+    graph, _ = world(seed, 4000)
+    expected = account_scores(graph, [0, 2, 7])["score"].to_numpy()
+    there = graph.to("gpu")
+    wait = cupy.RawKernel(WAIT, "wait")
+    for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True)):
+        with stream:
+            # what ran on another stream would read arrays that this one has not written yet
+            wait((1,), (1,), (100_000_000,))
+            found = account_scores(replace(there, _derived={}), [0, 2, 7])
+            assert np.array_equal(to_host(found["score"].to_numpy()), expected)
