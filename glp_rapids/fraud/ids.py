@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import DeviceName, array_module, to_device
 from glp_rapids.frames import kinds
@@ -48,6 +50,20 @@ def joined(
         columns.append(replace(column, dtype=dtype))
     union = VertexIds(tuple(columns), old.kind)
     return union, None if len(union) == len(old) else codes[0], codes[1]
+
+
+def places_in(held: VertexIds, asked: VertexIds, device: DeviceName, label: str) -> Array:
+    """Find ids among others: where each is there, -1 if it is not."""
+    if _can_be_merged(held, asked, device):
+        values, wanted = held.columns[0].values, asked.columns[0].values
+        xp = array_module(values)
+        place = xp.minimum(xp.searchsorted(values, wanted), values.size - 1)
+        return xp.where(values[place] == wanted, place, -1)
+    together, old, new = joined(held, asked, device, label)
+    xp = array_module(new)
+    place = xp.full(max(len(together), 1), -1, dtype=np.int64)
+    place[slice(len(held)) if old is None else old] = xp.arange(len(held))
+    return place[new]
 
 
 def _can_be_merged(old: VertexIds, new: VertexIds, device: DeviceName) -> bool:

@@ -17,7 +17,7 @@ from glp_rapids.device import DeviceName, any_true, array_module, device_of, to_
 from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
-from glp_rapids.fraud.ids import joined, taken
+from glp_rapids.fraud.ids import joined, places_in, taken
 from glp_rapids.fraud.pairs import Pairs, Rows, added_up, merged, subtracted
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.vertex_ids import VertexIds
@@ -85,11 +85,10 @@ class ArrayEngine:
         held = self._settled()
         if held is None:
             return known
-        together, old, new = joined(held.ids, batch.ids, held.device, ID)
-        present = xp.zeros(len(together), dtype=bool)
-        inside = held.id_time > start
-        present[slice(None) if old is None else old] = inside
-        return present[new]
+        place = places_in(held.ids, batch.ids, held.device, ID)
+        there = xp.flatnonzero(place >= 0)
+        known[there] = held.id_time[place[there]] > start
+        return known
 
     def holds(self, batch: Batch) -> bool:
         held = self._settled()
