@@ -212,21 +212,21 @@ def grouped(
     enough &= groups.sums(is_seed[member]) > 0
     member = member[enough[groups.of]]
     groups = Groups(community[member], community.size)
+    group_of = xp.full(community.size, -1, dtype=np.int64)
+    group_of[member] = groups.of
+    same = inside(inner, group_of)
+    score_sum, staying, trade, value = groups.totals(
+        xp.where(suspect, score, 0.0)[member], masked(inner, same).row_weights()[member],
+        total[member], masked(worth, same).row_weights()[member],
+    )  # fmt: skip
     size = groups.sums(suspect[member])
-    mean = groups.totals(xp.where(suspect, score, 0.0)[member]) / xp.maximum(size, 1)
+    mean, value = score_sum / xp.maximum(size, 1), value / 2
     # by falling score, then by the smallest vertex, which is the order the groups are in
     order = xp.argsort(-mean, kind="stable")
     place = xp.empty_like(order)
     place[order] = xp.arange(order.size)
-
-    group_of = xp.full(community.size, -1, dtype=np.int64)
-    group_of[member] = groups.of
-    same = inside(inner, group_of)
     partners = groups.sums(integer_sums(same, inner.indptr)[member])
     pairs = xp.maximum(groups.size * (groups.size - 1), 1)
-    staying = groups.totals(masked(inner, same).row_weights()[member])
-    trade = groups.totals(total[member])
-    value = groups.totals(masked(worth, same).row_weights()[member]) / 2
     columns = {
         "cluster": xp.arange(order.size),
         "size": size[order],

@@ -35,14 +35,20 @@ class Groups:
         """Add up integers or truth values."""
         return integer_sums(values[self._order], self._ends)
 
-    def totals(self, values: Array) -> Array:
-        """Add up numbers that are not negative, as float64 and correctly rounded."""
-        totals = segment_sums(values[self._order], self._ends)
-        if bool(array_module(totals).isinf(totals).any()):
+    def totals(self, *values: Array) -> Array:
+        """Add up float64 that are not negative, correctly rounded; a row for each array.
+
+        All at once: groups are small, and there are dozens of operations to it.
+        """
+        xp, size = array_module(self.of), self.of.size
+        ends = [self._ends[1:] + i * size for i in range(len(values))]
+        together = xp.concatenate([one[self._order] for one in values])
+        totals = segment_sums(together, xp.concatenate([self._ends[:1], *ends]))
+        if bool(xp.isinf(totals).any()):
             raise ValueError(
                 "weight: the weights in a group add up to more than float64 can hold; divide them"
             )
-        return totals
+        return totals.reshape(len(values), self.size.size)
 
 
 def induced(graph: Graph, kept: Array) -> Graph:
