@@ -52,7 +52,9 @@ def joined(
     return union, None if len(union) == len(old) else codes[0], codes[1]
 
 
-def places_in(held: VertexIds, asked: VertexIds, device: DeviceName, label: str) -> Array:
+def places_in(
+    held: VertexIds, asked: VertexIds, device: DeviceName, label: str = "source and destination"
+) -> Array:
     """Find ids among others: where each is there, -1 if it is not."""
     if _can_be_merged(held, asked, device):
         values, wanted = held.columns[0].values, asked.columns[0].values
