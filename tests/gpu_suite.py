@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "propagation": [
         "label_propagation", "seeded", "options", "ordering", "scores", "sums", "metrics",
-        "synthetic", "warm_start_gpu",
+        "synthetic",
     ],
     "programs": [
         "program", "program_bounds", "program_errors", "raising", "gpu_safety", "shipped",

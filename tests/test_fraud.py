@@ -57,7 +57,7 @@ CHANCE = pytest.mark.filterwarnings(
 
 @pytest.mark.gpu
 def test_clusters_are_the_same_on_a_gpu():
-    frame, truth = transactions(30_000, accounts=3_000, merchants=300, rings=6, towns=10, seed=2)
+    frame, truth = transactions(30_000, accounts=3_000, merchants=300, rings=6, towns=100, seed=2)
     seeds = blacklist(truth, 0.3, seed=2)
     expected = find_clusters(frame, seeds, device="cpu", **COLUMNS)
     found = find_clusters(frame, seeds, device="gpu", **COLUMNS)

@@ -20,7 +20,7 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_share, is_integer, shown
-from glp_rapids.common.segments import integer_sums
+from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
@@ -216,8 +216,9 @@ def grouped(
     group_of[member] = groups.of
     same = inside(inner, group_of)
     score_sum, staying, trade, value = groups.totals(
-        xp.where(suspect, score, 0.0)[member], masked(inner, same).row_weights()[member],
-        total[member], masked(worth, same).row_weights()[member],
+        xp.where(suspect, score, 0.0)[member],
+        segment_sums(masked(inner, same).weights, inner.indptr)[member], total[member],
+        segment_sums(masked(worth, same).weights, inner.indptr)[member],
     )  # fmt: skip
     size = groups.sums(suspect[member])
     mean, value = score_sum / xp.maximum(size, 1), value / 2

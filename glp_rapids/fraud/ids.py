@@ -56,16 +56,27 @@ def places_in(
     held: VertexIds, asked: VertexIds, device: DeviceName, label: str = "source and destination"
 ) -> Array:
     """Find ids among others: where each is there, -1 if it is not."""
-    if _can_be_merged(held, asked, device):
-        values, wanted = held.columns[0].values, asked.columns[0].values
-        xp = array_module(values)
-        place = xp.minimum(xp.searchsorted(values, wanted), values.size - 1)
-        return xp.where(values[place] == wanted, place, -1)
+    found = places_of_integers(held, asked)
+    if found is not None:
+        return found
     together, old, new = joined(held, asked, device, label)
     xp = array_module(new)
     place = xp.full(max(len(together), 1), -1, dtype=np.int64)
     place[slice(len(held)) if old is None else old] = xp.arange(len(held))
     return place[new]
+
+
+def places_of_integers(held: VertexIds, asked: VertexIds) -> Array | None:
+    """Do what `places_in` does, where those are that are held; None: not integers of one type."""
+    (one, *more), other = held.columns, asked.columns[0]
+    if more or one.family != "integer" or other.family != "integer" or not len(held):
+        return None
+    if one.id_dtype != other.id_dtype:
+        return None
+    values, wanted = one.values, to_device(other.values, one.device)
+    xp = array_module(values)
+    place = xp.minimum(xp.searchsorted(values, wanted), values.size - 1)
+    return xp.where(values[place] == wanted, place, -1)
 
 
 def _can_be_merged(old: VertexIds, new: VertexIds, device: DeviceName) -> bool:
@@ -81,17 +92,18 @@ def _merged(old: VertexIds, new: VertexIds) -> tuple[VertexIds, Array | None, Ar
     one, other = old.columns[0], new.columns[0]
     values, asked, xp = one.values, other.values, array_module(one.values)
     place = xp.searchsorted(values, asked)
-    fresh = xp.flatnonzero(values[xp.minimum(place, values.size - 1)] != asked)
-    size = values.size + fresh.size
+    # how many are new before each that is asked for: since both ascend, these come before it
+    before = segment_offsets(values[xp.minimum(place, values.size - 1)] != asked)
+    fresh = int(before[-1])
+    size = values.size + fresh
     code = index_dtype(size)
     dtype = one.dtype if one.dtype == other.dtype else None
-    if not fresh.size:
+    if not fresh:
         column = IdColumn(values, "integer", dtype)
         return VertexIds((column,), old.kind), None, place.astype(code)
-    before = segment_offsets(xp.bincount(place[fresh], minlength=values.size + 1))
-    index = (xp.arange(values.size) + before[1:-1]).astype(code)
-    new_index = (place + before[place + 1]).astype(code)
-    new_index[fresh] = place[fresh] + xp.arange(fresh.size)
+    own = xp.arange(values.size)
+    index = (own + before[xp.searchsorted(place, own, side="right")]).astype(code)
+    new_index = (place + before[:-1]).astype(code)
     together = xp.empty(size, values.dtype)
     together[index], together[new_index] = values, asked
     return VertexIds((IdColumn(together, "integer", dtype),), old.kind), index, new_index

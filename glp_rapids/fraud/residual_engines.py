@@ -28,7 +28,7 @@ Array = Any
 AT_ONCE = 1 << 22  # entries
 PARALLEL_FROM = 1 << 15
 PUSH, READ, REST = 12, 5, 1  # what an entry costs: pushed, read, and what else comes with reading
-PUSH_GPU = 16  # a GPU reads so many entries while it pushes one
+PUSH_GPU = 4  # a GPU reads so many entries while it pushes one, launches counted
 
 
 class Pushed(NamedTuple):

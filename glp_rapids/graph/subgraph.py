@@ -63,7 +63,7 @@ def induced(graph: Graph, kept: Array) -> Graph:
     entry = xp.arange(row.size) + (starts - offsets[:-1])[row]
     inner = xp.flatnonzero(stays[graph.indices[entry]])  # marks are near when numbers are not
     entry = entry[inner]
-    indptr = segment_offsets(xp.bincount(row[inner], minlength=kept.size)[: kept.size])
+    indptr = xp.searchsorted(inner, offsets)
     number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
     number[kept] = xp.arange(kept.size, dtype=number.dtype)
     column = number[graph.indices[entry]]
@@ -76,11 +76,11 @@ def copies(graph: Graph, number: int) -> Graph:
     if number == 1:
         return graph
     xp, size = array_module(graph.indptr), graph.number_of_vertices
-    ends = [graph.indptr[1:] + i * graph.number_of_edges for i in range(number)]
-    indptr = xp.concatenate([graph.indptr[:1], *ends])
-    steps = [graph.indices.dtype.type(i * size) for i in range(number)]
-    indices = xp.concatenate([graph.indices + step for step in steps])
-    weights = None if graph.weights is None else xp.concatenate([graph.weights] * number)
+    copy = xp.arange(number)[:, None]
+    ends = (graph.indptr[1:] + copy * graph.number_of_edges).ravel()
+    indptr = xp.concatenate([graph.indptr[:1], ends.astype(graph.indptr.dtype, copy=False)])
+    indices = (graph.indices + (copy * size).astype(graph.indices.dtype)).ravel()
+    weights = None if graph.weights is None else xp.tile(graph.weights, number)
     return Graph(indptr, indices, weights, graph.directed, _numbered(number * size, graph))
 
 

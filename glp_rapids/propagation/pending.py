@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.graph.id_words import id_words
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 from glp_rapids.jit.fingerprint import digest_of, fingerprint
@@ -110,10 +109,7 @@ def pending_text(rule: str, workload: Workload, vertices: np.ndarray | None) -> 
 
 def words_of(ids: VertexIds, vertices: np.ndarray) -> np.ndarray:
     """Return the words of some vertices, without making those of all."""
-    columns = (
-        IdColumn(one.at(to_device(vertices, one.device)), one.family, one.dtype)
-        for one in ids.columns
-    )
+    columns = (IdColumn(one.at(vertices), one.family, one.dtype) for one in ids.columns)
     return id_words(VertexIds(tuple(columns), ids.kind), "cpu").of(np.arange(vertices.size))
 
 
@@ -124,12 +120,10 @@ def vertices_of(ids: VertexIds, words: np.ndarray, all_words: Any) -> np.ndarray
     """
     if len(ids.columns) == 1 and ids.columns[0].family == "integer" and len(ids):
         asked = words.astype(ids.columns[0].id_dtype)
-        found = to_host(ids.columns[0].search(to_device(asked, ids.columns[0].device)))
+        found = ids.columns[0].search(asked)
         return found[found >= 0]
     if not words.size:
         return np.empty(0, np.int64)
-    known = all_words()
-    xp = array_module(known.words)
-    known = to_host(known.of(xp.arange(len(ids)))).view(np.uint64)
+    known = all_words().of(np.arange(len(ids))).view(np.uint64)
     place = np.minimum(np.searchsorted(words, known), words.size - 1)
     return np.flatnonzero(words[place] == known)

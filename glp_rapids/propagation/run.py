@@ -40,12 +40,7 @@ from glp_rapids.propagation.workload import TooLittleMemory, workload_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
-    from glp_rapids.graph.rows import Rows
     from glp_rapids.propagation.warm_start import Start
-
-# Where a warm run leaves out who is settled. A GPU joins when all of tests/test_warm_start_gpu.py
-# has agreed there: some of it has, with another update of a class, and nothing failed.
-LEAVE_OUT: set[DeviceName] = {"cpu"}
 
 
 @dataclass
@@ -134,9 +129,7 @@ def _run(
     if start is not None:
         marks = compiled.traits.plain and options.explore == 0
         active = None
-        if device not in LEAVE_OUT or (device == "gpu" and not _is_plain(rows, options)):
-            marks = False
-        elif options.streams_to is None:
+        if options.streams_to is None:
             active = first_active(start, rule, workload, options)
         workload = replace(workload, marks=marks, active=active)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
@@ -200,11 +193,6 @@ def _run(
             for name, value in fields.items()
         }
     return Outcome(graph, fields["labels"], fields, report)
-
-
-def _is_plain(rows: Rows, options: Options) -> bool:
-    """Tell whether the persistent kernel reads plain lists."""
-    return rows.scheme is None and options.strategy == "auto" and options.devices is None
 
 
 def _warm_labels(program: Program, labels: Any, start: Start, device: DeviceName) -> Any:

@@ -17,15 +17,13 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named
-from glp_rapids.device import any_true, array_module, module_on, to_device, to_host
+from glp_rapids.device import to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.partitions import columns_of, label_codes, numbered_columns
-from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
-    from glp_rapids.graph.rows import Rows
     from glp_rapids.propagation.options import Options
     from glp_rapids.propagation.workload import Workload
 
@@ -34,9 +32,9 @@ MANY = 2  # where more than one in so many would be evaluated, all are
 
 @dataclass(frozen=True)
 class Start:
-    """Where a warm run begins; arrays are in host memory, but for labels made on a GPU."""
+    """Where a warm run begins; arrays are in host memory."""
 
-    labels: Any
+    labels: np.ndarray
     new: np.ndarray  # vertices that the earlier result lacks
     touched: np.ndarray | None = None  # None: nobody said whose neighbourhoods changed
     pending: Pending | None = None
@@ -66,12 +64,12 @@ def start_of(
             f"{len(graph.vertices.columns)}"
         )
     communities = _communities(graph, columns, may_be_silent)
-    found = None
+    labels = np.empty(graph.number_of_vertices, graph.index_dtype)
+    new = None
     if communities.min(initial=0) >= 0:
-        found = _of_ascending(graph, columns[keys[0]], communities)
-    if found is None:
-        found = _of_any(graph, [columns[key] for key in keys], communities)
-    labels, new = found
+        new = _of_ascending(graph, columns[keys[0]], communities, labels)
+    if new is None:
+        new = _of_any(graph, [columns[key] for key in keys], communities, labels)
     index = None if touched is None else _touched(graph, touched)
     return Start(labels, new, index, pending)
 
@@ -147,51 +145,34 @@ def _refuse_doubt(graph: BaseGraph) -> None:
 
 
 def _of_ascending(
-    graph: BaseGraph, ids: Any, communities: np.ndarray
-) -> tuple[Any, np.ndarray] | None:
-    """Return labels and the vertices that are new, if ids are integers that ascend."""
+    graph: BaseGraph, ids: Any, communities: np.ndarray, labels: np.ndarray
+) -> np.ndarray | None:
+    """Label the vertices and return the new ones, if ids are integers that ascend."""
     column = graph.vertices.columns[0]
-    if len(graph.vertices.columns) > 1 or column.family != "integer":
+    if len(graph.vertices.columns) > 1 or column.family != "integer" or column.device != "cpu":
         return None
-    on_gpu = kinds.is_cudf(ids, "Series") and not ids.null_count
-    if not on_gpu and not isinstance(ids, pd.Series | np.ndarray):
-        return None
-    if not isinstance(ids.dtype, np.dtype) or ids.dtype.kind not in "iu":
+    if not isinstance(ids, pd.Series | np.ndarray) or not isinstance(ids.dtype, np.dtype):
         return None
     common = np.result_type(ids.dtype, column.id_dtype)
-    if common.kind not in "iu":
+    if ids.dtype.kind not in "iu" or common.kind not in "iu":
         return None
-    asked = to_device(ids.values if on_gpu else np.asarray(ids), column.device)
-    if any_true(asked[1:] <= asked[:-1]):
+    asked = np.asarray(ids)
+    if not (asked[1:] > asked[:-1]).all():
         return None
+    from glp_rapids.propagation.kernels.cpu.initial_labels import labels_of_ascending
+
     known = column.values.astype(common, copy=False)
     asked = asked.astype(common, copy=False)
-    if column.device == "cpu":
-        from glp_rapids.propagation.kernels.cpu.initial_labels import labels_of_ascending
-
-        labels = np.empty(graph.number_of_vertices, graph.index_dtype)
-        return labels, labels_of_ascending(known, asked, communities, labels)
-    from glp_rapids.propagation.results import first_of
-
-    index = column.search(asked)
-    there = index >= 0
-    index, said = index[there], to_device(communities, column.device)[there].astype(np.int64)
-    xp = array_module(index)
-    labels = xp.arange(graph.number_of_vertices, dtype=graph.index_dtype)
-    # indices ascend, so who comes first in a community is its smallest member
-    labels[index] = index[first_of(said)[said]]
-    new = xp.ones(labels.size, bool)
-    new[index] = False
-    return labels, to_host(xp.flatnonzero(new))
+    return labels_of_ascending(known, asked, communities, labels)
 
 
 def _of_any(
-    graph: BaseGraph, ids: list[Any], communities: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels and the vertices that are new, whatever the ids and the order of rows."""
-    labels = np.arange(graph.number_of_vertices, dtype=graph.index_dtype)
+    graph: BaseGraph, ids: list[Any], communities: np.ndarray, labels: np.ndarray
+) -> np.ndarray:
+    """Label the vertices and return the new ones, whatever the ids and the order of rows."""
+    labels[:] = np.arange(labels.size)
     if not communities.size or not labels.size:
-        return labels, np.arange(labels.size)
+        return np.arange(labels.size)
     asked = ids[0] if len(ids) == 1 else kinds.to_frame(
         {str(place): one for place, one in enumerate(ids)}, kinds.kind_of(*ids), copy=False
     )  # fmt: skip
@@ -213,7 +194,7 @@ def _of_any(
     said = held >= 0
     labels[said] = smallest[held[said]]
     labels[held == -1] = -1
-    return labels, np.flatnonzero(held == -2)
+    return np.flatnonzero(held == -2)
 
 
 def _touched(graph: BaseGraph, touched: Any) -> np.ndarray:
@@ -232,7 +213,7 @@ def first_active(
     Fewer than all do only where it is certain that the others are settled.
     """
     retains = options.retain and options.explore == 0
-    if start.touched is None or not (retains and workload.skip):
+    if start.touched is None or not (retains and workload.skip) or workload.graph.device == "gpu":
         return None
     if rule is None or start.pending is None or start.pending.rule != rule:
         return None
@@ -242,20 +223,11 @@ def first_active(
         return None
     parts = [start.touched, vertices_of(graph.vertices, words, graph.id_words), start.new]
     if start.new.size:
-        parts.append(_readers_of(workload.readers, start.new))
-    xp = module_on(graph.device)
-    wanted = xp.zeros(number, bool)
-    for part in parts:
-        wanted[to_device(part, graph.device)] = True
-    active = xp.flatnonzero(wanted)
-    return None if active.size * MANY > number else active
-
-
-def _readers_of(readers: Rows, vertices: np.ndarray) -> Any:
-    """Return the entries of some rows, which are plain on a GPU."""
-    if readers.device == "cpu":
         from glp_rapids.propagation.engines.cpu_streamed import neighbours_of
 
-        return neighbours_of(readers, vertices)
-    _, _, places = rows_of_vertices(readers, to_device(vertices, readers.device))
-    return readers.indices[places]
+        parts.append(neighbours_of(workload.readers, start.new))
+    wanted = np.zeros(number, bool)
+    for part in parts:
+        wanted[part] = True
+    active = np.flatnonzero(wanted)
+    return None if active.size * MANY > number else active

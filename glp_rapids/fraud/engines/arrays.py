@@ -299,10 +299,9 @@ def _ids_after(
     if held.ids is None:
         return None, None
     xp = array_module(held.id_time)
-    inside = xp.flatnonzero(held.id_time > start)
-    together, old, new = joined(taken(held.ids, inside), batch.ids, held.device, ID)
+    together, old, new = joined(held.ids, batch.ids, held.device, ID)
     time = xp.full(len(together), start, dtype=held.id_time.dtype)
-    time[slice(None) if old is None else old] = held.id_time[inside]
+    time[slice(None) if old is None else old] = held.id_time
     time[new[batch.index]] = batch.rows.time
     inside = xp.flatnonzero(time > start)
     return taken(together, inside), time[inside]

@@ -84,8 +84,6 @@ class PersistentEngine:
             self._workspace = self._new_workspace()
         if self._workload.skip:
             self._workspace.slack.fill(0)
-        if workload.active is not None:
-            self._workspace.slack[to_device(workload.active, "gpu")] = -1
         self._bound = tuple(bound(value) for value in fields.values())
         self._numbers = Numbers(
             np.float64(workload.scale),
@@ -96,7 +94,7 @@ class PersistentEngine:
             bound(workload.id_words.words),
         )
         self._distinct = bool(workload.distinct)
-        self._kept_words = np.array([0, -1, workload.active is None], np.int64)
+        self._kept_words = np.array([0, -1, 1], np.int64)
         self._failure = 0
 
     def _make_room(self, kept: dict[tuple, Any]) -> None:
@@ -258,21 +256,14 @@ class PersistentEngine:
             all_distinct=self._distinct,
             rows_ascend=bool(workload.once),
             many=np.int64(schedule.number_of_vertices),
-            marks=bool(workload.marks and workload.skip),
             sparse=np.int64(schedule.number_of_vertices // SPARSE),
             long_list=np.int64(update.OF_BLOCK if self._long_lists(self._workspace.plan) else 0),
             buffer=np.int64(self._buffer_entries),
             early=bool(self._buffer_entries <= EARLY),
         )
 
-    def pending(self) -> Any:
-        """Return the vertices that are not known to be settled, ascending; None: nobody asked.
-
-        A run that is not warm leaves it at that: to look would take a tenth of it.
-        """
-        if not (self._workload.marks and self._workload.skip):
-            return None
-        return to_host(self._xp.flatnonzero(self._workspace.slack < 0))
+    def pending(self) -> None:
+        """Return None: nobody noted which vertices are not known to be settled."""
 
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says of this engine besides: nothing."""

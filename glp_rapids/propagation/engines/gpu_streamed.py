@@ -257,10 +257,7 @@ class StreamedGpuEngine(PersistentEngine):
 
     def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> LaunchSchedule:
         how = super()._how(schedule, sweeps, dropped)
-        return how._replace(many=np.int64(self._many(schedule)), marks=False)
-
-    def pending(self) -> None:
-        """Return None: who is pending after a sweep that wakes everybody is not noted."""
+        return how._replace(many=np.int64(self._many(schedule)))
 
     def _many(self, schedule: Schedule) -> int:
         """Return how many changes make everybody active; more wake them than would be read."""

@@ -90,7 +90,6 @@ class LaunchSchedule(NamedTuple):
     all_distinct: Any  # labels are, before the first sweep
     rows_ascend: Any  # strictly
     many: Any  # more changes make everybody active
-    marks: Any  # never does everybody become active: few labels will change
     sparse: Any  # after so few changes tickets are those of few active vertices
     buffer: Any  # entries of each half
     long_list: Any  # all blocks share the lists of more readers than that; 0: there are none

@@ -73,14 +73,13 @@ def build(target: Target) -> ScheduleFunctions:
         now[SWEEP.first_row] = plan.levels[level, FIRST_ROW]
         now[SWEEP.end_row] = plan.levels[level, END_ROW]
         now[SWEEP.rows_a_class] = plan.levels[level, ROWS_A_CLASS]
-        everybody = wakes_all(sweep, before, schedule.many) and not schedule.marks
+        everybody = wakes_all(sweep, before, schedule.many)
         now[SWEEP.activates] = schedule.skip and not everybody
         if everybody:
             # Nobody is activated for the classes that follow in this sweep either.
             now[SWEEP.everybody] = 1
         now[SWEEP.layout] = 0
-        few = before <= schedule.sparse and (sweep > 1 or schedule.marks)
-        if few and now[SWEEP.everybody] == 0:
+        if now[SWEEP.everybody] == 0 and sweep > 1 and before <= schedule.sparse:
             now[SWEEP.layout] = SPARSE
 
     @cuda.jit(device=True)
