@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from glp_rapids import as_graph
+from glp_rapids.common import segments
 from glp_rapids.device import to_device, to_host
 from glp_rapids.fraud import account_scores, cores
 from glp_rapids.fraud.residual_engines import engine_of
@@ -48,6 +49,17 @@ def test_cores_and_their_pieces_are_those_of_a_cpu(seed, size):
         assert np.array_equal(
             to_host(cores.connected_core(there, marks, total_there, *limits)), pieces
         )
+
+
+@pytest.mark.parametrize("searched", [0, segments.SEARCHED])
+def test_segments_of_elements_are_those_of_a_cpu(searched, monkeypatch):
+    monkeypatch.setattr(segments, "SEARCHED", searched)
+    for sizes in ([], [0, 0], [3], np.random.default_rng(0).integers(0, 4, 3000)):
+        offsets = segments.segment_offsets(np.array(sizes, np.int64))
+        for dtype in (np.int32, np.int64):
+            found = segments.segment_ids(to_device(offsets, "gpu"), dtype)
+            assert found.dtype == dtype
+            assert np.array_equal(to_host(found), segments.segment_ids(offsets, dtype))
 
 
 @pytest.mark.parametrize("seed", range(6))

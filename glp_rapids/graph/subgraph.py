@@ -25,9 +25,10 @@ class Groups:
         xp = array_module(keys)
         present = xp.zeros(possible, dtype=bool)
         present[keys] = True
-        self.of = (xp.cumsum(present) - 1)[keys]
+        ranks = xp.cumsum(present)
+        self.of = (ranks - 1)[keys]
         self._order = xp.argsort(self.of, kind="stable")
-        number = int(present.sum())
+        number = int(ranks[-1]) if possible else 0
         self._ends = xp.searchsorted(self.of[self._order], xp.arange(number + 1))
         self.size = self._ends[1:] - self._ends[:-1]
 

@@ -286,10 +286,9 @@ def _no_rows(held: _Held) -> Batch:
 
 def _split(rows: Rows, start: int | float) -> tuple[Rows, Rows]:
     inside = rows.time > start
-    if not any_true(~inside):
-        return rows, rows[:0]
     xp = array_module(inside)
-    return rows[xp.flatnonzero(inside)], rows[xp.flatnonzero(~inside)]
+    leaving = xp.flatnonzero(~inside)
+    return (rows[xp.flatnonzero(inside)] if leaving.size else rows), rows[leaving]
 
 
 def _ids_after(
