@@ -18,7 +18,7 @@ from glp_rapids.fraud import (
     find_clusters,
     suspicious_clusters,
 )
-from glp_rapids.fraud.ids import joined
+from glp_rapids.fraud.ids import joined, places_in
 from glp_rapids.graph.subgraph import components, copies, core, largest_core
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 from glp_rapids.ingest.rank import rank_ids
@@ -57,11 +57,12 @@ CHANCE = pytest.mark.filterwarnings(
 
 @pytest.mark.gpu
 def test_clusters_are_the_same_on_a_gpu():
-    frame, truth = transactions(30_000, accounts=3_000, merchants=300, rings=6, towns=100, seed=2)
+    sizes = {"accounts": 10_000, "merchants": 1_000, "rings": 12, "towns": 20}
+    frame, truth = transactions(100_000, **sizes, seed=2)
     seeds = blacklist(truth, 0.3, seed=2)
     expected = find_clusters(frame, seeds, device="cpu", **COLUMNS)
     found = find_clusters(frame, seeds, device="gpu", **COLUMNS)
-    assert len(expected.clusters) >= 5
+    assert len(expected.clusters) == 12
     for one, other in zip(found[:2], expected[:2], strict=True):
         pd.testing.assert_frame_equal(one, other)
 
@@ -315,6 +316,10 @@ def test_ids_that_are_merged_are_those_that_are_ranked(numbers, dtype):
         if found is not None:
             assert found.dtype == expected.dtype
             assert np.array_equal(found, expected)
+    there = np.isin(other, one)
+    place = places_in(old, new, "cpu")
+    assert np.array_equal(place >= 0, there)
+    assert np.array_equal(one[place[there]], other[there])
 
 
 def matrix_of(graph):
