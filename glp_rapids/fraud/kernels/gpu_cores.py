@@ -5,7 +5,7 @@ its trade inside goes, and takes itself from those around it, round after round;
 integers, so it does not matter who is first. Pieces are found by union-find.
 
 Launch: cooperative, one block of `THREADS` a multiprocessor; `LANES` threads share a row. Degrees:
-any. Shared memory: none. Registers: 64.
+any. Shared memory: none. Registers: 56.
 """
 
 from __future__ import annotations

@@ -31,8 +31,9 @@ def build(threads: int, lanes: int, long: int) -> Any:
 
     It ends, too, after so many ``rounds``, and before a round of more than ``most_entries``.
 
-    Launch: cooperative, `BLOCKS` a multiprocessor of `THREADS`. Degrees: any; `LANES` threads share
-    a row, a block one of more than `LONG` entries. Shared memory: 4 KB. Registers: 48.
+    Launch: cooperative, at most `BLOCKS` a multiprocessor of `THREADS`; an H200 has room for one.
+    Degrees: any; `LANES` threads share a row, a block one of more than `LONG` entries. Shared
+    memory: 5 KB. Registers: 86.
 
     ``weights`` of no elements: each entry weighs one. ``total``: as for `gpu_residuals`.
     ``listed``, ``amount``, ``before``: room for every vertex, its residual and its number.
