@@ -66,6 +66,7 @@ def build(threads: int, lanes: int, long: int) -> Any:
                 if thread < step:
                     maxima[thread] = max(maxima[thread], maxima[thread + step])
                 step //= 2
+            # compiled, all threads read the first, which racecheck tells of; one looks at it
             if thread == 0 and maxima[0] > allowed:
                 cuda.atomic.max(control, LARGEST + turn, maxima[0])
             barriers += blocks
