@@ -40,7 +40,7 @@ PARTS = {
     "communities": ["contract", "multilevel"],
     "frames": [
         "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
-        "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
+        "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
         "monitor_options", "networkx_backend", "window", "window_clock",
         "monitor_folder",
     ],

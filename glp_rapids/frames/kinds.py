@@ -179,6 +179,9 @@ def _series_of(values: list) -> pd.Series:
 
 def null_count(column: Column) -> int:
     """Count the nulls of a column; NaN counts as one."""
+    dtype = column.dtype if isinstance(column, pd.Series) else None
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":  # where pandas would look
+        return 0
     if hasattr(column, "isna"):
         return int(column.isna().sum())
     return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
