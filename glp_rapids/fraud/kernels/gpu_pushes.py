@@ -66,7 +66,7 @@ def build(threads: int, lanes: int, long: int) -> Any:
                 if thread < step:
                     maxima[thread] = max(maxima[thread], maxima[thread + step])
                 step //= 2
-            # compiled, all threads read the first, which racecheck tells of; one looks at it
+            cuda.syncthreads()  # compiled, all threads read the first, of which one makes use
             if thread == 0 and maxima[0] > allowed:
                 cuda.atomic.max(control, LARGEST + turn, maxima[0])
             barriers += blocks
@@ -87,9 +87,10 @@ def build(threads: int, lanes: int, long: int) -> Any:
                     place = cuda.atomic.add(found, 1 if row_is_long else 0, np.int64(1))
                     cuda.atomic.add(found, 2, entries)
                 cuda.syncthreads()
-                if thread < 3 and found[thread] > 0:
+                of_word = found[min(thread, 2)]  # all read it, and never what is written below
+                if thread < 3 and of_word > 0:
                     word = SHORT_ROWS + 2 * thread + turn
-                    start = cuda.atomic.add(control, word, found[thread])
+                    start = cuda.atomic.add(control, word, of_word)
                     if thread < 2:
                         found[3 + thread] = start
                 cuda.syncthreads()
