@@ -15,7 +15,7 @@ import pytest
 from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import PROGRAMS
+from programs import PROGRAMS, Counting
 from test_memory_limit import (
     EVERY,
     SELECTED,
@@ -30,6 +30,7 @@ from test_memory_limit import (
 from glp_rapids import Graph, as_graph, bench, compress, estimate_memory, label_propagation
 from glp_rapids.device import memory_free
 from glp_rapids.jit.cuda import DeviceArray, gpu_target
+from glp_rapids.outofcore import gathered, pinned
 from glp_rapids.propagation import call, memory, ways
 from glp_rapids.propagation import run as run_of_programs
 from glp_rapids.propagation.engines import (
@@ -37,6 +38,7 @@ from glp_rapids.propagation.engines import (
     gpu_streamed,
     gpu_streamed_packed,
     packed_strips,
+    strips,
 )
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu
 from glp_rapids.propagation.kernels.gpu import packed_numbers, votes, warp_reductions
@@ -268,8 +270,6 @@ def test_an_interrupt_gives_memory_back():
 
 @needs_gpu
 def test_memory_that_cannot_be_pinned(monkeypatch):
-    from glp_rapids.outofcore import pinned
-
     def ordinary(size, dtype, device="gpu"):
         return pinned.HostArray(np.empty(max(int(size), 1), dtype), pinned=False)
 
@@ -281,6 +281,20 @@ def test_memory_that_cannot_be_pinned(monkeypatch):
         assert not found.attrs["glp"]["pinned"]
     with pytest.raises(MemoryError, match="cannot be pinned"):
         EVERY["counting"](graph, **STREAMED)
+
+
+@needs_gpu
+@pytest.mark.parametrize("weighted", [False, *exhaustive(True)])
+def test_lists_that_have_no_room_for_a_copy_are_gathered(monkeypatch, weighted):
+    graph = large(weighted=weighted)
+    monkeypatch.setattr(pinned, "room_for", lambda size: False)
+    for piece in (1, 4_000, gathered.PIECE):
+        monkeypatch.setattr(gathered, "PIECE", piece)
+        found = label_propagation(bare(graph), **STREAMED)
+        assert_same(found, label_propagation(graph, device="cpu"))
+        assert not found.attrs["glp"]["pinned"]
+    with pytest.raises(MemoryError, match="cannot be pinned"):
+        EVERY["counting"](bare(graph), **STREAMED)
 
 
 @needs_gpu
@@ -519,18 +533,47 @@ def test_a_limit_is_what_is_free_at_the_most(monkeypatch):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_lists_have_to_fit_host_memory_once_more(monkeypatch, directed):
+def test_lists_that_are_read_have_to_fit_host_memory_once_more(monkeypatch, directed):
     graph, options = large(directed=directed), Options(streams_to="gpu")
     monkeypatch.setattr(memory, "free_on_gpu", lambda: 1 << 30)
     monkeypatch.setattr(memory, "LITTLE", 0)
-    lists = graph.number_of_edges * 4
+    lists, made = graph.number_of_edges * 4, 0
     if directed:  # and the readers; and the transpose, whose rows are read
-        lists += lists + memory.bytes_to_make(graph, options, "plain", readers=True)
-    monkeypatch.setattr(memory, "memory_free", lambda device: lists)
-    budget_of(graph, Classic(), options)
-    monkeypatch.setattr(memory, "memory_free", lambda device: lists - 5)
+        made = memory.bytes_to_make(graph, options, "plain", readers=True)
+        lists *= 2
+    monkeypatch.setattr(memory, "memory_free", lambda device: made + lists)
+    budget_of(graph, Counting(), options)
+    monkeypatch.setattr(memory, "memory_free", lambda device: made + lists - 5)
     with pytest.raises(MemoryError, match=r"host memory .*, 5 more than are free .*device='cpu'"):
-        budget_of(graph, Classic(), options)
+        budget_of(graph, Counting(), options)
+    monkeypatch.setattr(memory, "memory_free", lambda device: made)
+    budget_of(graph, Classic(), options)  # whose lists are gathered
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_are_gathered_are_those_that_are_laid_out(monkeypatch, weighted):
+    monkeypatch.setattr(gathered, "PIECE", 4_000)
+    graph = large(3_000, 60_000, weighted=weighted)
+    how = graph.rows("out"), 4, graph.id_words(), ([0, 32, 128], [2, 1, 0]), np
+    whole = strips.laid_out(*how)
+    monkeypatch.setattr(pinned, "room_for", lambda size: False)
+    layout = strips.laid_out(*how)
+    assert whole.pinned
+    assert not layout.pinned
+    assert (layout.weights is None) == (not weighted)
+    total, first = layout.number_of_entries, layout.starts[layout.bounds[1]]
+    for host, expected in ((layout.entries, whole.entries), (layout.weights, whole.weights)):
+        if host is None:
+            continue
+        for begin, end in ((0, total), (first, total), (first, first), (0, layout.starts[1])):
+            found, run = np.zeros(total, host.array.dtype), host.of_a_run()
+            pieces = [(at, values.copy()) for at, values in run.pieces(begin, end)]
+            for at, values in pieces:
+                found[at : at + values.size] = values
+            assert np.array_equal(found[begin:end], expected.array[begin:end])
+            assert not found[end:].any()
+            assert len(pieces) > 5 or end - begin < total // 2
+            run.let_go()
 
 
 def test_ways_of_a_graph_that_is_streamed_to_a_gpu(monkeypatch):

@@ -12,7 +12,7 @@ memory that nothing limits, so that what disturbs one disturbs the other; by tha
 are divided. Its labels are those to be found.
 
 On a GPU (``--device gpu``) lists are streamed from host memory: `beyond_gpu_memory` says how that
-is measured.
+is measured. With ``--estimates`` `estimate_memory` is held against what runs take, on ten graphs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids import compress, estimate_memory, label_propagation
-from glp_rapids.bench import beyond_gpu_memory, memory, subjects
+from glp_rapids.bench import beyond_gpu_memory, estimated_memory, memory, subjects
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.device import LackOfMemory, memory_taken
@@ -93,10 +93,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ways", nargs="+", default=tuple(WAYS), choices=tuple(WAYS))
     parser.add_argument("--mapped", action="store_true", help="lists lie in mapped files")
     parser.add_argument("--update", choices=("semi", "sync"), default="semi")
+    parser.add_argument("--estimates", action="store_true",
+                        help="only what runs take beside what estimate_memory says, of ten graphs "
+                        "unless --graphs names others")  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> Tables:
     """Return a table of all graphs, limits and ways."""
+    if options.estimates:
+        return _estimates(options)
     if options.device == "gpu":
         measure_gpu = partial(beyond_gpu_memory.tables, options=options)
         return subjects.each(options.graphs, "gpu", "beyond-memory", measure_gpu)
@@ -110,16 +115,47 @@ def run(options: argparse.Namespace) -> Tables:
     return subjects.each(options.graphs, "cpu", "beyond-memory", measure)
 
 
+def _estimates(options: argparse.Namespace) -> Tables:
+    names = estimated_memory.GRAPHS if options.graphs is GRAPHS else options.graphs
+    title = f"estimate_memory, and what runs take on a {options.device}"
+    if options.device == "gpu":
+        of_gpu = partial(estimated_memory.of_gpu, update=options.update)
+        return subjects.each(names, "gpu", title, lambda *one: {title: of_gpu(*one)})
+    threads, once = subjects.processors(options.threads), replace_options(options, repeats=1)
+
+    def measure(name: str, graph: Graph) -> Tables:
+        with tempfile.TemporaryDirectory() as folder:
+            saved = Saved.of(graph, Path(folder), options.mapped)
+            run_once = partial(_apart, saved, options=once, threads=threads)
+            found = _estimated(saved, options)
+            return {title: estimated_memory.on_cpu(name, found, graph, run_once)}
+
+    return subjects.each(names, "cpu", title, measure)
+
+
+def replace_options(options: argparse.Namespace, **others: Any) -> argparse.Namespace:
+    """Return the same options but for some."""
+    return argparse.Namespace(**{**vars(options), **others})
+
+
+def _estimated(saved: Saved, options: argparse.Namespace) -> dict[str, int]:
+    """Return what each way takes on a CPU, streams the least, by `estimate_memory`."""
+    found = {}
+    for form in ("plain", "compressed"):
+        estimates = estimate_memory(
+            saved.load(form), device="cpu", memory_limit=1, update=options.update
+        )
+        sizes = estimates.set_index("way")["host_bytes"]
+        found |= {way: int(size) for way, size in sizes.items() if WAYS[way].form == form}
+    return found
+
+
 def _of_graph(name: str, graph: Graph, options: argparse.Namespace, threads: int) -> Rows:
-    run_options = {"update": options.update}
     with tempfile.TemporaryDirectory() as folder:
         saved = Saved.of(graph, Path(folder), options.mapped)
-        estimates = estimate_memory(saved.load("plain"), device="cpu", memory_limit=1,
-                                    **run_options).set_index("way")["host_bytes"]  # fmt: skip
-        packed = estimate_memory(saved.load("compressed"), device="cpu", memory_limit=1,
-                                 **run_options).set_index("way")["host_bytes"]  # fmt: skip
-        need = int(estimates["plain"])
-        least = int(min(estimates["streamed plain"], packed["streamed packed"]))
+        estimates = _estimated(saved, options)
+        need = estimates["plain"]
+        least = min(estimates["streamed plain"], estimates["streamed packed"])
         rows = []
         for share in sorted(options.limits):
             limit = least + share * max(need - least, 0) // 100

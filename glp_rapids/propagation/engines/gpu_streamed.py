@@ -110,16 +110,16 @@ class StreamedGpuEngine(PersistentEngine):
             kept = key, self._laid_out(rows, classes, workload.id_words, binned, xp)
             workload.kept["strips"] = kept
         self._layout: Layout = kept[1]
-        self._reader_lists = None
-        if self._apart and workload.skip:
+        self._reader_lists, readable = None, self._layout.pinned
+        if self._apart and workload.skip and readable:
             self._reader_lists = self._pinned_readers()
-        whole = self._reader_lists is None or self._reader_lists.pinned
-        if workload.skip and not (self._layout.pinned and whole):
+            readable = self._reader_lists is not None and self._reader_lists.pinned
+        if workload.skip and not readable:
             if not self._compiled.traits.plain:
                 raise LackOfMemory(
                     f"graph: {self._layout.entries.array.nbytes:,} bytes of host memory cannot be "
-                    "pinned (ulimit -l?), from where a GPU would read who is woken by this "
-                    "program; give skip_inactive=False, or device='cpu'"
+                    "pinned (too few are free, or ulimit -l?), from where a GPU would read who is "
+                    "woken by this program; give skip_inactive=False, or device='cpu'"
                 )
             # Who is skipped could not change: to evaluate everybody gives the same.
             self._workload = workload = replace(workload, skip=False)
@@ -179,7 +179,7 @@ class StreamedGpuEngine(PersistentEngine):
         none = xp.zeros(1, np.int64)
         weights = none
         if layout.weights is not None:
-            weights = layout.weights.on_device(xp)
+            weights = self._on_device(layout.weights)
         self._moved = xp.zeros(1, np.int64)
         entries = bound(self._on_device(layout.entries))
         lists = StreamedLists(
@@ -212,11 +212,13 @@ class StreamedGpuEngine(PersistentEngine):
             return host.on_device(self._xp)
         return self._xp.zeros(1, host.array.dtype)  # nobody reads it: all is copied, none skipped
 
-    def _pinned_readers(self) -> pinned.HostArray:
-        """Return the lists of readers in pinned memory, if there is some."""
+    def _pinned_readers(self) -> pinned.HostArray | None:
+        """Return the lists of readers in pinned memory; None: there is no room for them."""
         host = self._workload.kept.get("readers")
         if host is None:
             indices = np.asarray(self._workload.readers.indices)
+            if not pinned.room_for(indices.nbytes):
+                return None
             host = pinned.empty(indices.size, indices.dtype, self._device)
             host.array[: indices.size] = indices
             self._workload.kept["readers"] = host
