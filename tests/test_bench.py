@@ -25,6 +25,7 @@ from glp_rapids.bench import (
 from glp_rapids.bench.large_graph import large_graph
 from glp_rapids.device import gpu_available
 from glp_rapids.metrics import cover_f1, modularity
+from glp_rapids.propagation.ways import WAYS
 
 
 def tables_of(*arguments):
@@ -419,6 +420,22 @@ def test_beyond_memory_runs_each_way_in_a_process_of_its_own():
         assert row["times in memory"] > 0
     # of so small a graph Python's own objects are a good part
     assert rows[3]["peak MB"] < rows[3]["limit MB"] + 0.1
+
+
+@pytest.mark.exhaustive
+def test_what_runs_take_is_held_against_estimates():
+    found = tables_of("beyond-memory", "--estimates", "--graphs", "rmat-14-16")
+    [rows] = found.values()
+    assert [row["way"] for row in rows] == list(WAYS)
+    for row in rows:
+        assert abs(row["estimated / peak"] - 1) < 0.1
+
+
+@pytest.mark.exhaustive
+def test_a_parquet_folder_becomes_labels_in_one_command():
+    [[row]] = tables_of("beyond-memory", "--parquet", "--graphs", "rmat-12-16").values()
+    assert row["labels equal"]
+    assert row["peak host MB"] > 0
 
 
 def test_traversal_is_measured_beside_scipy_and_networkit():

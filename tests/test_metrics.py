@@ -1,4 +1,5 @@
 import itertools
+import tracemalloc
 
 import networkx as nx
 import numpy as np
@@ -8,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from glp_rapids.metrics import ari, cover_f1, coverage, modularity, nmi
+from glp_rapids import as_graph, label_propagation
+from glp_rapids.metrics import ari, cover_f1, coverage, cpm, modularity, nmi
 
 LABELLINGS = {
     "same": ([0, 0, 1, 1, 2], [5, 5, 3, 3, 9]),
@@ -93,14 +95,39 @@ def test_rows_cut_in_ranges_change_nothing(monkeypatch):
     graph, labels = graph_of(60, 4, directed=True, weighted=True, seed=5)
     edges, options = edges_of(graph, weighted=True)
     expected = modularity(edges, frame(labels), **options)
+    monkeypatch.setattr("glp_rapids.metrics.quality.A_VERTEX", 0)
     for entries in (1, 7, 50):
-        monkeypatch.setattr("glp_rapids.graph.rows.ENTRIES_AT_ONCE", entries)
+        monkeypatch.setattr("glp_rapids.metrics.quality.FEWEST_AT_ONCE", entries)
         assert modularity(edges, frame(labels), **options) == expected
+
+
+def test_many_entries_of_few_vertices_take_little_memory():
+    ends = np.random.default_rng(2).integers(0, 1_000, (2, 200_000))
+    graph = as_graph(tuple(ends), device="cpu")
+    found = label_propagation(graph, max_iter=2)
+    modularity(graph, found)
+    tracemalloc.start()
+    modularity(graph, found)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < graph.indices.nbytes
+
+
+def test_names_of_communities_with_gaps_change_nothing():
+    ends = np.random.default_rng(3).integers(0, 300, (2, 900))
+    graph = as_graph(tuple(ends), device="cpu")
+    found = label_propagation(graph)
+    first = found.groupby("partition")["vertex"].transform("min")
+    named = found.assign(partition=first)  # below the number of vertices, most not used
+    for measure in (modularity, coverage, cpm):
+        assert measure(graph, named) == measure(graph, found)
+        assert measure(graph, found.assign(partition=-1 - first)) == measure(graph, found)
 
 
 def test_a_long_row_before_vertices_without_an_edge(monkeypatch):
     edges = pd.DataFrame({"src": [2, 2], "dst": [0, 1]})
-    monkeypatch.setattr("glp_rapids.graph.rows.ENTRIES_AT_ONCE", 1)
+    monkeypatch.setattr("glp_rapids.metrics.quality.A_VERTEX", 0)
+    monkeypatch.setattr("glp_rapids.metrics.quality.FEWEST_AT_ONCE", 1)
     assert modularity(edges, frame([0, 0, 0, 1, 2]), vertices=[3, 4], device="cpu") == 0
 
 

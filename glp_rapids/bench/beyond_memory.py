@@ -12,7 +12,8 @@ memory that nothing limits, so that what disturbs one disturbs the other; by tha
 are divided. Its labels are those to be found.
 
 On a GPU (``--device gpu``) lists are streamed from host memory: `beyond_gpu_memory` says how that
-is measured. With ``--estimates`` `estimate_memory` is held against what runs take, on ten graphs.
+is measured. With ``--estimates`` `estimate_memory` is held against what runs take, on ten graphs;
+``--parquet`` is `from_parquet`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids import compress, estimate_memory, label_propagation
-from glp_rapids.bench import beyond_gpu_memory, estimated_memory, memory, subjects
+from glp_rapids.bench import beyond_gpu_memory, estimated_memory, from_parquet, memory, subjects
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.device import LackOfMemory, memory_taken
@@ -96,10 +97,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--estimates", action="store_true",
                         help="only what runs take beside what estimate_memory says, of ten graphs "
                         "unless --graphs names others")  # fmt: skip
+    parser.add_argument("--parquet", action="store_true",
+                        help="only from a Parquet folder to labels in one command")  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> Tables:
     """Return a table of all graphs, limits and ways."""
+    if options.parquet:
+        return _parquet(options)
     if options.estimates:
         return _estimates(options)
     if options.device == "gpu":
@@ -115,13 +120,23 @@ def run(options: argparse.Namespace) -> Tables:
     return subjects.each(options.graphs, "cpu", "beyond-memory", measure)
 
 
+def _parquet(options: argparse.Namespace) -> Tables:
+    names = from_parquet.GRAPHS if options.graphs is GRAPHS else options.graphs
+    title = f"From a Parquet folder to labels on a {options.device}"
+
+    def measure(name: str, graph: Graph) -> Tables:
+        return {title: from_parquet.rows(name, graph, options.device)}
+
+    return subjects.each(names, options.device, title, measure)
+
+
 def _estimates(options: argparse.Namespace) -> Tables:
     names = estimated_memory.GRAPHS if options.graphs is GRAPHS else options.graphs
     title = f"estimate_memory, and what runs take on a {options.device}"
     if options.device == "gpu":
         of_gpu = partial(estimated_memory.of_gpu, update=options.update)
         return subjects.each(names, "gpu", title, lambda *one: {title: of_gpu(*one)})
-    threads, once = subjects.processors(options.threads), replace_options(options, repeats=1)
+    threads, once = subjects.processors(options.threads), _with(options, repeats=1)
 
     def measure(name: str, graph: Graph) -> Tables:
         with tempfile.TemporaryDirectory() as folder:
@@ -133,8 +148,8 @@ def _estimates(options: argparse.Namespace) -> Tables:
     return subjects.each(names, "cpu", title, measure)
 
 
-def replace_options(options: argparse.Namespace, **others: Any) -> argparse.Namespace:
-    """Return the same options but for some."""
+def _with(options: argparse.Namespace, **others: Any) -> argparse.Namespace:
+    """Give the same options but for some."""
     return argparse.Namespace(**{**vars(options), **others})
 
 

@@ -10,6 +10,7 @@ import math
 from typing import Any, Unpack
 
 import numpy as np
+import pandas as pd
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
@@ -18,9 +19,11 @@ from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.frames.partitions import as_frame, label_codes, vertex_columns
 from glp_rapids.graph.graph import BaseGraph
-from glp_rapids.graph.rows import Rows
+from glp_rapids.graph.rows import FEWEST_AT_ONCE, Rows
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
+
+A_VERTEX = 0.5  # entries of a chunk on a host, of some 40 bytes each
 
 
 @guarded
@@ -199,7 +202,9 @@ def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, 
     inside = 0
     outgoing = xp.zeros(communities, xp.int64)
     incoming = xp.zeros(communities, xp.int64)
-    for first, _, chunk in stored.chunks():
+    # On a host a chunk takes about as much as the labels and sums.
+    few = max(FEWEST_AT_ONCE, int(A_VERTEX * graph.number_of_vertices))
+    for first, _, chunk in stored.chunks(few if stored.device == "cpu" else None):
         rows, columns = chunk.row_indices() + first, chunk.indices
         if chunk.weights is None:
             weights = xp.ones(columns.size, xp.int64)
@@ -229,11 +234,20 @@ def _exponent(rows: Rows) -> int | None:
 
 
 def labels_of(graph: BaseGraph, partition: Any) -> Any:
-    """Look up each vertex's community, as an integer 0..k-1, on the graph's device."""
+    """Look up each vertex's community, as a small integer, on the graph's device."""
     partition, index = partition_rows(graph, partition)
     labels = array_module(index).empty(graph.number_of_vertices, np.int64)
-    labels[index] = to_device(label_codes(partition["partition"], "partition"), graph.device)
+    labels[index] = to_device(_codes(partition["partition"], labels.size), graph.device)
     return labels
+
+
+def _codes(labels: Any, bound: int) -> Any:
+    """Name labels by integers; small ones, as `label_propagation` gives them, are names already."""
+    values = labels.values if isinstance(labels, pd.Series) else None
+    whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.size
+    if whole and values.min() >= 0 and values.max() < bound:
+        return values
+    return label_codes(labels, "partition")
 
 
 def partition_rows(graph: BaseGraph, partition: Any) -> tuple[Any, Any]:
