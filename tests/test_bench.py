@@ -445,7 +445,7 @@ def test_what_runs_take_is_held_against_estimates():
 
 @pytest.mark.exhaustive
 def test_a_parquet_folder_becomes_labels_in_one_command():
-    [[row]] = tables_of("beyond-memory", "--parquet", "--graphs", "rmat-12-16").values()
+    [[row]] = tables_of("beyond-memory", "--parquet", "--graphs", "rmat-12-64").values()
     assert row["labels equal"]
     assert row["peak host MB"] > 0
 

@@ -95,9 +95,9 @@ def test_rows_cut_in_ranges_change_nothing(monkeypatch):
     graph, labels = graph_of(60, 4, directed=True, weighted=True, seed=5)
     edges, options = edges_of(graph, weighted=True)
     expected = modularity(edges, frame(labels), **options)
-    monkeypatch.setattr("glp_rapids.metrics.quality.A_VERTEX", 0)
     for entries in (1, 7, 50):
-        monkeypatch.setattr("glp_rapids.metrics.quality.FEWEST_AT_ONCE", entries)
+        few = lambda rows, entries=entries: entries  # noqa: E731
+        monkeypatch.setattr("glp_rapids.graph.rows.Rows.few_at_once", few)
         assert modularity(edges, frame(labels), **options) == expected
 
 
@@ -126,8 +126,7 @@ def test_names_of_communities_with_gaps_change_nothing():
 
 def test_a_long_row_before_vertices_without_an_edge(monkeypatch):
     edges = pd.DataFrame({"src": [2, 2], "dst": [0, 1]})
-    monkeypatch.setattr("glp_rapids.metrics.quality.A_VERTEX", 0)
-    monkeypatch.setattr("glp_rapids.metrics.quality.FEWEST_AT_ONCE", 1)
+    monkeypatch.setattr("glp_rapids.graph.rows.Rows.few_at_once", lambda rows: 1)
     assert modularity(edges, frame([0, 0, 0, 1, 2]), vertices=[3, 4], device="cpu") == 0
 
 

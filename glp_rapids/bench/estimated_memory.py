@@ -23,7 +23,7 @@ from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
 
 GRAPHS = (
     "lfr-10000-mu0.1", "email-Enron", "ca-CondMat", "com-dblp", "lfr-100000-mu0.3", "cnr-2000",
-    "web-NotreDame", "road-usa", "social-1000000", "kron-20-16",
+    "web-NotreDame", "road-luxembourg", "social-200000", "kron-18-16",
 )  # fmt: skip
 SHARE = 4  # of the lists that may stay on a GPU, one in so many
 MEGABYTE = 1e6

@@ -1,18 +1,19 @@
 """From a Parquet folder to labels in one command, and how much host memory that takes.
 
 ``bench beyond-memory --parquet``: a graph's edges are written to a folder of files, and a process
-of its own calls ``glp-rapids label-propagation FOLDER --memory-limit ... --output ...`` twice: with
-a small folder first, so that code is compiled and loaded, then with this one. Host memory is the
-most that the process has in the second call beyond what it has before it (Linux says so), the
-graph, what Arrow holds, and the summary included. On a CPU the limit is of all that a run holds,
-the graph included; on a GPU of device memory. So it is 1.25 times the CSR there, and a fifth here.
+of its own is ``glp-rapids label-propagation FOLDER --memory-limit ... --output ...``. Host memory
+is the most that it has at any time, less what the same takes for a small folder: so compilers and
+libraries do not count, but the graph, what Arrow holds and the summary do. On a CPU the limit is of
+all that a run holds, the graph included; on a GPU of device memory. So it is 1.25 times the CSR
+there, and a fifth here.
 """
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
-import re
+import os
+import subprocess
+import sys
 import tempfile
 import time
 from itertools import pairwise
@@ -29,7 +30,7 @@ from glp_rapids.graph.graph import Graph
 GRAPHS = ("kron-20-64",)
 SHARES = {"cpu": 125, "gpu": 20}  # of the CSR, in percent
 FILES = 8
-SMALL = 100_000  # edges of the folder that comes before; so many have everything compiled
+SMALL = 100_000  # edges of the folder that comes before; so many use all that is compiled
 
 
 def rows(name: str, graph: Graph, device: str) -> Rows:
@@ -48,7 +49,7 @@ def rows(name: str, graph: Graph, device: str) -> Rows:
         whole = expected.number_of_vertices, expected.number_of_edges
         labels = label_propagation(expected, device="cpu")
         del expected
-        # a process that was forked would have what this one has
+        # what a process has counts for those that it starts: a new one has little
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             seconds, peak = pool.apply(measured, (*places, device, limit))
         found = pd.read_parquet(output_of(places[-1]))
@@ -85,21 +86,18 @@ def output_of(folder: Path) -> Path:
 
 def measured(small: Path, whole: Path, device: str, limit: int) -> tuple[float, int]:
     """Return the seconds of the command, and the bytes of host memory that it takes."""
-    from glp_rapids.cli import main
-
-    def command(folder: Path, *further: Any) -> None:
-        words = "label-propagation", folder, "--device", device, "--output", output_of(folder)
-        if code := main([str(word) for word in (*words, *further)]):
-            raise RuntimeError(f"glp-rapids label-propagation ended with {code}")
-
-    command(small)
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is as much as there is now
-    before, begin = _status("VmRSS"), time.perf_counter()
-    command(whole, "--memory-limit", limit)
-    return time.perf_counter() - begin, _status("VmHWM") - before
+    _, before = command(small, device)
+    seconds, peak = command(whole, device, "--memory-limit", limit)
+    return seconds, peak - before
 
 
-def _status(name: str) -> int:
-    text = Path("/proc/self/status").read_text()
-    return int(re.search(rf"^{name}:\s+(\d+) kB", text, re.M)[1]) << 10
+def command(folder: Path, device: str, *further: Any) -> tuple[float, int]:
+    """Run it; return its seconds and its peak, which is at least that of who calls this."""
+    words = "label-propagation", folder, "--device", device, "--output", output_of(folder), *further
+    begin = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "glp_rapids.cli", *map(str, words)])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"glp-rapids label-propagation ended with {process.returncode}")
+    return time.perf_counter() - begin, usage.ru_maxrss << 10

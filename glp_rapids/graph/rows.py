@@ -85,12 +85,15 @@ class Rows(Protocol):
         values = getattr(self.weights, "values", self.weights)  # of coded weights the distinct ones
         return 1 if values is None or values.size == 0 else values.max().item()
 
+    def few_at_once(self) -> int | None:
+        """Return how many entries a chunk may have to take little beside a run; None: the usual."""
+        few = max(FEWEST_AT_ONCE, self.number_of_vertices // 2)
+        return few if self.device == "cpu" else None
+
     def row_weights(self) -> Array:
         """Sum the weights of each row without its self-loop: exact, then rounded once."""
         sums = module_on(self.device).zeros(self.number_of_vertices, np.float64)
-        # On a host a chunk takes little beside what a run on as many vertices does.
-        few = max(FEWEST_AT_ONCE, self.number_of_vertices // 2)
-        for first, last, rows in self.chunks(few if self.device == "cpu" else None):
+        for first, last, rows in self.chunks(self.few_at_once()):
             xp = array_module(rows.indices)
             owner = rows.row_indices()
             if first:

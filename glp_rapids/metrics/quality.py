@@ -19,11 +19,9 @@ from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.frames.partitions import as_frame, label_codes, vertex_columns
 from glp_rapids.graph.graph import BaseGraph
-from glp_rapids.graph.rows import FEWEST_AT_ONCE, Rows
+from glp_rapids.graph.rows import Rows
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
-
-A_VERTEX = 0.5  # entries of a chunk on a host, of some 40 bytes each
 
 
 @guarded
@@ -202,9 +200,7 @@ def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, 
     inside = 0
     outgoing = xp.zeros(communities, xp.int64)
     incoming = xp.zeros(communities, xp.int64)
-    # On a host a chunk takes about as much as the labels and sums.
-    few = max(FEWEST_AT_ONCE, int(A_VERTEX * graph.number_of_vertices))
-    for first, _, chunk in stored.chunks(few if stored.device == "cpu" else None):
+    for first, _, chunk in stored.chunks(stored.few_at_once()):
         rows, columns = chunk.row_indices() + first, chunk.indices
         if chunk.weights is None:
             weights = xp.ones(columns.size, xp.int64)
