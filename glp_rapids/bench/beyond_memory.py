@@ -142,7 +142,8 @@ def _estimates(options: argparse.Namespace) -> Tables:
         with tempfile.TemporaryDirectory() as folder:
             saved = Saved.of(graph, Path(folder), options.mapped)
             run_once = partial(_apart, saved, options=once, threads=threads)
-            found = _estimated(saved, options)
+            more = graph.indices.nbytes // estimated_memory.SHARE
+            found = _estimated(saved, options, more)
             return {title: estimated_memory.on_cpu(name, found, graph, run_once)}
 
     return subjects.each(names, "cpu", title, measure)
@@ -153,15 +154,22 @@ def _with(options: argparse.Namespace, **others: Any) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(options), **others})
 
 
-def _estimated(saved: Saved, options: argparse.Namespace) -> dict[str, int]:
-    """Return what each way takes on a CPU, streams the least, by `estimate_memory`."""
-    found = {}
+def _estimated(saved: Saved, options: argparse.Namespace, more: int = 0) -> dict[str, int]:
+    """Return what each way takes on a CPU, by `estimate_memory`.
+
+    What is streamed takes the least, and so many bytes ``more``, if they are of use.
+    """
+    found: dict[str, int] = {}
     for form in ("plain", "compressed"):
-        estimates = estimate_memory(
-            saved.load(form), device="cpu", memory_limit=1, update=options.update
-        )
-        sizes = estimates.set_index("way")["host_bytes"]
-        found |= {way: int(size) for way, size in sizes.items() if WAYS[way].form == form}
+        estimate = partial(
+            estimate_memory, saved.load(form), device="cpu", update=options.update
+        )  # fmt: skip
+        for way in (way for way, held in WAYS.items() if held.form == form):
+            sizes = [estimate(memory_limit=1).set_index("way")["host_bytes"][way]]
+            if WAYS[way].streamed and more:
+                limit = int(sizes[0]) + more
+                sizes.append(estimate(memory_limit=limit).set_index("way")["host_bytes"][way])
+            found[way] = int(sizes[-1])
     return found
 
 

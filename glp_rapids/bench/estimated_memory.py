@@ -1,9 +1,9 @@
 """`estimate_memory` held against what runs take, way by way: ``bench beyond-memory --estimates``.
 
 On a GPU a graph comes from host memory, and its peak is what CuPy's pool gives from there to the
-labels, the graph included; what is streamed has a quarter of the lists beside what it takes at the
-least. "plain" and "packed" are upper figures there. On a CPU see `beyond_memory`: each way has a
-process of its own, and what is streamed the least that it can do with.
+labels, the graph included; "plain" and "packed" are upper figures there. On a CPU see
+`beyond_memory`: each way has a process of its own. What is streamed may take a quarter of the plain
+lists beside its least: under no more than that a strip is one row, and a sweep takes for ever.
 """
 
 from __future__ import annotations
