@@ -8,6 +8,11 @@ from glp_rapids.propagation import engines, options
 from glp_rapids.propagation.engines import partitioned_gpu
 
 
+class SharingMeeting(exchange.Meeting):
+    def connect(self):
+        """Do nothing: copies on one GPU need no communicator."""
+
+
 class SharingExchange(exchange.ThreadExchange):
     """An exchange by copies on the one GPU, each settled before it is told."""
 
@@ -27,8 +32,8 @@ class SharingExchange(exchange.ThreadExchange):
 
 def patched(monkeypatch):
     def connected(engine):
-        meeting = exchange.Meeting(len(engine._devices))
-        return [SharingExchange(meeting, rank) for rank in range(meeting.ranks)]
+        engine._meeting = SharingMeeting(len(engine._devices))
+        return [SharingExchange(engine._meeting, rank) for rank in range(len(engine._devices))]
 
     monkeypatch.setitem(engines.SHARED, "gpu", engines.SHARED_WAITING["gpu"])
     monkeypatch.setattr(options, "devices_of", lambda devices: devices and tuple(devices))

@@ -445,9 +445,10 @@ def test_what_runs_take_is_held_against_estimates():
 
 @pytest.mark.exhaustive
 def test_a_parquet_folder_becomes_labels_in_one_command():
-    [[row]] = tables_of("beyond-memory", "--parquet", "--graphs", "rmat-12-64").values()
+    [[row]] = tables_of("beyond-memory", "--parquet", "--graphs", "rmat-16-64").values()
     assert row["labels equal"]
-    assert row["peak host MB"] > 0
+    # what tables are read by takes some 50 MB, of a graph of any size
+    assert row["CSR MB"] < row["peak host MB"] < row["limit MB"] + 80
 
 
 def test_traversal_is_measured_beside_scipy_and_networkit():

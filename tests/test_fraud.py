@@ -496,25 +496,32 @@ def test_a_window_refuses_edge_options():
 
 
 @pytest.mark.skipif(not data_folder().is_dir(), reason="the data folder is not there")
-@pytest.mark.parametrize(
-    ("name", "least", "of_pagerank"),
-    [("amlsim-20K_cycle200", 0.75, 0.8699), ("amlsim-20K_fanin200cycle200", 0.9, 0.8473)],
-)
-def test_launderers_rank_above_what_pagerank_reaches(name, least, of_pagerank):
-    frame = load(name)
+@pytest.mark.parametrize("name", ["amlsim-20K_cycle200", "amlsim-20K_fanin200cycle200"])
+def test_launderers_rank_above_what_pagerank_reaches(name):
+    """By precision, average precision and AUC, as `account_scores` says."""
     fraud = ground_truth(name).set_index("vertex")["fraud"]
     known = fraud.index[fraud].to_numpy()
-    graph = as_graph(frame, multigraph="keep", device="cpu", **COLUMNS)
+    graph = as_graph(load(name), multigraph="keep", device="cpu", **COLUMNS)
+    size = graph.number_of_vertices
+    steps = sparse.csr_matrix((graph.weights, graph.indices, graph.indptr), (size, size))
+    steps = steps.multiply(1 / np.maximum(steps.sum(axis=0), 1)).tocsr()
     found = []
     for draw in range(5):
-        rng = np.random.default_rng(draw)
-        seeds = rng.choice(known, round(0.2 * len(known)), replace=False)
+        seeds = np.random.default_rng(draw).choice(known, round(0.2 * len(known)), replace=False)
         near, far = (account_scores(graph, seeds, damping=damping) for damping in (0.85, 0.94))
         order = near["score"].mask(near["is_seed"]).rank(ascending=False)
-        both = near.assign(score=np.where(order <= 600, 1 + near["score"], far["score"]))
-        found.append(evaluate(both, known, k=200))
-    assert np.mean([one.at["precision"].iloc[0] for one in found]) > least
-    assert np.mean([one.auc for one in found]) > of_pagerank
+        both = np.where(order <= 600, 1 + near["score"], far["score"])
+        page_rank = restart = near["is_seed"] / len(seeds)
+        for _ in range(60):
+            page_rank = 0.85 * (steps @ page_rank) + 0.15 * restart
+        rankings = (both, far["score"], page_rank)
+        reached = [evaluate(near.assign(score=one), known, k=200) for one in rankings]
+        found.append([
+            (one.at["precision"].iloc[0], one.average_precision, one.auc) for one in reached
+        ])  # fmt: skip
+    of_both, of_far, of_page_rank = np.mean(found, axis=0)
+    assert (of_both > of_page_rank).all()
+    assert (of_far > of_page_rank).all()
 
 
 def test_clusters_with_more_trade_than_floats_hold_are_refused():

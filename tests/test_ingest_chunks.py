@@ -101,7 +101,7 @@ def identical(graph, expected):
 
 
 # every graph from a folder; from what else is read in chunks some, since only the reader differs
-FEW = ("empty", "isolated", "power law", "multi-edges kept", "directed weighted", "strings")
+FEW = ("empty", "isolated", "multi-edges kept", "directed weighted", "strings")
 
 
 @pytest.mark.parametrize(

@@ -250,13 +250,18 @@ def test_classes_by_counting_are_those_by_sorting(classes, ids):
 # ---------------------------------------------------------------- what it takes
 
 
-@pytest.mark.parametrize("way", [None, "plain", "packed", *STREAMED])
+# what a graph takes and what its way takes are added up: every way once, every kind of graph once
 @pytest.mark.parametrize(
-    ("kind", "update"),
+    ("kind", "update", "way"),
     [
-        ("weighted", "semi"),
-        ("weighted", "sync"),
-        *exhaustive(("undirected", "sync"), ("directed", "sync"), ("directed, weighted", "semi")),
+        *(("weighted", "semi", way) for way in (None, "plain", "packed", *STREAMED)),
+        ("weighted", "sync", "streamed packed"),
+        *exhaustive(
+            *(("directed, weighted", "semi", way) for way in (None, "packed", *STREAMED)),
+            ("undirected", "sync", "streamed plain"),
+            ("directed", "sync", "streamed packed"),
+            ("directed", "sync", "plain"),
+        ),
     ],
 )
 def test_a_run_takes_what_was_predicted_and_no_more_than_the_limit(way, update, kind):

@@ -119,6 +119,15 @@ def test_every_tick_is_what_a_window_made_anew_says(device, kind):
     assert {"new", "grown", "shrunk", "gone"} <= events
 
 
+def test_ids_of_before_are_found_among_those_of_now():
+    from glp_rapids.fraud.kernels.matching import places_of
+
+    for before, now in (([], [1]), ([1, 4], []), ([-2, 1, 4, 9], [-3, -2, 4, 5, 9, 11])):
+        place = np.empty(len(before), np.int64)
+        places_of(np.array(before, int), np.array(now, int), place)
+        assert place.tolist() == [now.index(one) if one in now else -1 for one in before]
+
+
 def test_rows_in_another_order_are_the_same_bits(device):
     parts, seeds = batches(1)
     one, other = monitor(seeds, device), monitor(seeds[::-1], device, refresh=None)

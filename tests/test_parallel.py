@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import glp_rapids
-from glp_rapids.jit import cache, parallel
+from glp_rapids.jit import cache
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, Team, together
 
@@ -178,13 +178,3 @@ def test_regions_without_compilation(tmp_path):
     ends = np.random.default_rng(1).integers(0, 60, (2, 200))
     found = glp_rapids.label_propagation((ends[0], ends[1]), device="cpu")
     assert many == f"{found.attrs['glp']['changed']} {found['partition'].tolist()}"
-
-
-def test_a_block_of_one_thread_has_one_and_ends():
-    before = parallel.threads_available()
-    with parallel.one_thread():
-        assert parallel.threads_available() == 1
-        with parallel.one_thread():
-            pass
-        assert parallel.threads_available() == 1
-    assert parallel.threads_available() == before

@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from itertools import chain, product
 from types import SimpleNamespace
 
@@ -467,13 +467,18 @@ def planned(monkeypatch, graph, program, options):
     return state + predicted, hubs
 
 
+@cache
+def many_pairs():
+    return np.array(graphs.power_law_pairs(30_000, 1_000_000, 3)).T
+
+
 @pytest.mark.parametrize(
     ("share", "way"),
     [*product([0, 30, 90, 200], ["streamed plain"]), (10, "streamed packed")],
 )
 def test_an_estimate_is_what_an_engine_says(monkeypatch, packed_lists_too, share, way):
     step = 1 if share == 90 else 7  # ids without a gap, or whose words are kept
-    edges = step * np.array(graphs.power_law_pairs(30_000, 1_000_000, 3)).T
+    edges = step * many_pairs()
     weights = (np.ones(edges.shape[1]),) if share == 30 else ()
     graph = as_graph((*edges, *weights), vertices=step * np.arange(30_000), device="cpu")
     limit = 30_000 * 45 + 1_000_000 + bytes_of_csr(graph) * share // 100

@@ -161,15 +161,13 @@ def _estimated(saved: Saved, options: argparse.Namespace, more: int = 0) -> dict
     """
     found: dict[str, int] = {}
     for form in ("plain", "compressed"):
-        estimate = partial(
-            estimate_memory, saved.load(form), device="cpu", update=options.update
-        )  # fmt: skip
+        estimate = partial(estimate_memory, saved.load(form), device="cpu", update=options.update)
+        least = estimate(memory_limit=1).set_index("way")["host_bytes"]
         for way in (way for way, held in WAYS.items() if held.form == form):
-            sizes = [estimate(memory_limit=1).set_index("way")["host_bytes"][way]]
+            found[way] = int(least[way])
             if WAYS[way].streamed and more:
-                limit = int(sizes[0]) + more
-                sizes.append(estimate(memory_limit=limit).set_index("way")["host_bytes"][way])
-            found[way] = int(sizes[-1])
+                with_more = estimate(memory_limit=found[way] + more).set_index("way")
+                found[way] = int(with_more["host_bytes"][way])
     return found
 
 

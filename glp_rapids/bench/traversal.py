@@ -17,6 +17,7 @@ are pandas', most of a call is their way to the host.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +37,7 @@ from glp_rapids.traversal.engines import ENGINES, largest
 
 GRAPHS = ("road", "kron-20-16")
 MANY = 64  # sources of one call
+PEERS = ("SciPy", "NetworKit", "cuGraph", "both sides")
 SEARCHES = ("bfs", "sssp", "many", "layers")
 # On two cores, and on an H200.
 WANTED_MS = {
@@ -55,22 +57,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
     subjects.add_options(parser, GRAPHS, repeats=5, threads="")
     parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=SEARCHES)
-    parser.add_argument("--alone", action="store_true", help="without SciPy, NetworKit, cuGraph")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, metavar="NAME",
+                        help=f"of {', '.join(PEERS)}; all, if they are installed")  # fmt: skip
+    parser.add_argument("--alone", action="store_true", help="without any of them")
 
 
 def run(options: argparse.Namespace) -> Tables:
     """Return a table with a row a graph and search."""
     threads = subjects.processors(options.threads)
-    makers: dict[str, Callable[[Graph], dict[str, Search]]] = {}
-    if not options.alone:
-        makers = {"SciPy": _scipy, "NetworKit": partial(_networkit, threads)}
+    chosen = () if options.alone else options.peers
+    makers: dict[str, Callable[[Graph], dict[str, Search]]] = {
+        "SciPy": _scipy, "NetworKit": partial(_networkit, threads),
+    }  # fmt: skip
 
     def measure(name: str, graph: Graph) -> Tables:
         weighted = with_whole_weights(graph)
         here = dict(makers)
-        if makers and graph.device == "gpu" and importlib.util.find_spec("cugraph"):
-            here |= {"cuGraph": _cugraph, "both sides": _pylibcugraph}
-        peers = {peer: make(weighted) for peer, make in here.items()}
+        if graph.device == "gpu" and importlib.util.find_spec("cugraph"):
+            theirs = partial(_cugraphs, weighted)
+            plain, with_weights = (functools.cache(partial(theirs, one)) for one in (False, True))
+            here["cuGraph"] = lambda _: _cugraph(plain, with_weights)
+            here["both sides"] = partial(_pylibcugraph, plain)
+        peers = {peer: make(weighted) for peer, make in here.items() if peer in chosen}
         starts = draw_starts(graph, max(options.repeats, 1) + 1)
         title = f"Traversal, graph on the {graph.device}, {threads} threads, ms"
         searches = options.searches
@@ -147,27 +155,27 @@ def _searches(weighted: Graph) -> dict[str, Search]:
     }
 
 
-def _cugraph(graph: Graph) -> dict[str, Search]:
+def _cugraph(plain: Callable[[], Any], weighted: Callable[[], Any]) -> dict[str, Search]:
+    """Search by cuGraph; what makes its graphs is called by the first search, which warms up."""
     import cugraph
 
-    plain, weighted = _cugraphs(graph)
     return {
-        "bfs": lambda start: cugraph.bfs(plain, int(start)),
-        "sssp": lambda start: cugraph.sssp(weighted, int(start)),
+        "bfs": lambda start: cugraph.bfs(plain(), int(start)),
+        "sssp": lambda start: cugraph.sssp(weighted(), int(start)),
     }
 
 
-def _pylibcugraph(graph: Graph) -> dict[str, Search]:
+def _pylibcugraph(plain: Callable[[], Any], graph: Graph) -> dict[str, Search]:
     """Search by cuGraph's lower library, which can also go from both sides."""
     import cudf
     import pylibcugraph
 
-    plain, handle = _cugraphs(graph)[0], pylibcugraph.ResourceHandle()
+    handle = pylibcugraph.ResourceHandle()
 
     def search(start: int) -> Any:
         sources = cudf.Series([start], dtype=graph.index_dtype)
         return pylibcugraph.bfs(
-            handle, plain._plc_graph, sources, direction_optimizing=True,
+            handle, plain()._plc_graph, sources, direction_optimizing=True,
             depth_limit=graph.number_of_vertices, compute_predecessors=True,
             do_expensive_check=False,
         )  # fmt: skip
@@ -175,20 +183,20 @@ def _pylibcugraph(graph: Graph) -> dict[str, Search]:
     return {"bfs": search}
 
 
-def _cugraphs(graph: Graph) -> tuple[Any, Any]:
-    """Return the graph as cuGraph's, without weights and with them."""
+def _cugraphs(graph: Graph, weighted: bool) -> Any:
+    """Return the graph as cuGraph's, without weights or with them."""
     import cudf
     import cugraph
 
     rows = graph.row_indices()
     once = rows <= graph.indices
     ends = cudf.DataFrame({"src": rows[once], "dst": graph.indices[once]})
-    # its shortest paths take floating point only
-    ends["weight"] = graph.weights[once].astype(np.float64)
-    plain, weighted = cugraph.Graph(), cugraph.Graph()
-    plain.from_cudf_edgelist(ends, source="src", destination="dst")
-    weighted.from_cudf_edgelist(ends, source="src", destination="dst", weight="weight")
-    return plain, weighted
+    options = {}
+    if weighted:  # its shortest paths take floating point only
+        ends["weight"], options = graph.weights[once].astype(np.float64), {"weight": "weight"}
+    made = cugraph.Graph()
+    made.from_cudf_edgelist(ends, source="src", destination="dst", **options)
+    return made
 
 
 def _scipy(graph: Graph) -> dict[str, Search]:

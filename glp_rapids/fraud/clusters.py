@@ -13,7 +13,6 @@ merchant out.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
@@ -44,7 +43,7 @@ from glp_rapids.propagation.variants.classic import Classic
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one
-ENTRIES = 1 << 21  # of the copies that a run has to do with, and that one thread has done soon
+ENTRIES = 1 << 21  # of all copies that one run has to do with
 GIANT_FROM = 100  # accounts: of fewer, one ring may well be half
 
 
@@ -343,19 +342,15 @@ def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -
 
 def _agreed(graph: Graph) -> Array:
     """Mark the entries whose ends most of several runs of label propagation put together."""
-    # Numba takes longer to import than a small graph takes to build
-    from glp_rapids.jit.parallel import one_thread
-
     row = graph.row_indices()
     votes = array_module(row).zeros(row.size, dtype=np.int64)
     # a run is bound by its steps, not by its entries: so several are one, of as many copies
-    most, seed, made = ENTRIES // max(row.size, 1), 0, 0
+    most, seed, made = ENTRIES // max(row.size, graph.number_of_vertices, 1), 0, 0
     while made < RUNS:
         number = min(max(most, 1), RUNS - made)
         # what `label_propagation` does, without a frame for each
         prepared, options = prepare(copies(graph, number), {"device": graph.device})
-        with one_thread() if most else nullcontext():
-            labels = run(prepared, Classic(), replace(options, seed=seed)).labels
+        labels = run(prepared, Classic(), replace(options, seed=seed)).labels
         for first in range(0, labels.size, max(graph.number_of_vertices, 1)):
             own = labels[first : first + graph.number_of_vertices]
             votes += own[row] == own[graph.indices]

@@ -143,12 +143,12 @@ class _Search:
         place, score = table.places(graph.vertices), table.numbers("score")
         if not bool((np.isfinite(score) & (score >= 0)).all()):
             raise ValueError("scores hold some that are null, infinite or negative; drop the rows")
-        if np.unique(place).size < graph.number_of_vertices + bool((place < 0).any()):
+        here = place >= 0
+        if np.count_nonzero(here) < graph.number_of_vertices:  # each is there once at the most
             raise ValueError(
                 "scores lack some vertices of the graph; pass those that account_scores returned "
                 "for this graph"
             )
-        here = place >= 0
         self.score = np.zeros(graph.number_of_vertices)
         self.score[place[here]] = score[here]
         self.is_seed = np.zeros(graph.number_of_vertices, dtype=bool)

@@ -86,7 +86,7 @@ class Monitor:
     An `update` costs O(b log w) for a batch of b rows and a window of w, a pass over the pairs
     of the window, and what `find_clusters` does with the accounts above ``minimum_score``; with
     kinds, a part of that for each; with ``half_life``, every eight of them all is added up anew.
-    Memory: that of the window and its graph, and 60 bytes an account.
+    Memory: that of the window and its graph, and 70 bytes an account.
     The state depends on the sequence of batches and seeds alone: the same bits on every device,
     in any order of rows within a batch in which no ``id`` comes twice. Logger
     ``glp_rapids.fraud.monitor`` writes a line a tick.

@@ -71,6 +71,13 @@ def index_since(
         rank = xp.full(max(len(old) + len(new), 1), -1, dtype=np.int64)
         rank[new_index] = xp.arange(len(new))
         return rank[: len(old)] if old_index is None else rank[old_index]
+    if len(old.columns) == 1 and old.columns[0].family == "integer":
+        # Numba takes longer to import than a small graph takes to build
+        from glp_rapids.fraud.kernels.matching import places_of
+
+        place, values = np.empty(len(old), np.int64), new.columns[0].values
+        places_of(old.columns[0].values.astype(values.dtype, copy=False), values, place)
+        return place
     size = max(int(places.max(initial=-1)) for places in (old_places, new_places)) + 1
     rank, former = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
     rank[new_places] = np.arange(new_places.size)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,9 @@ class ScoreState:
         state.effort = Effort(rounds, entries, largest)
         return state
 
-    @property
+    @cached_property
     def scores(self) -> Array:
-        """The scores, by vertex."""
+        """The scores, by vertex; not to be written to."""
         return self.system.scores(self.numbers)
 
     @property

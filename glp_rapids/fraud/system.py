@@ -70,14 +70,13 @@ class System:
         xp = module_on(graph.device)
         self.graph, self.damping, self.tol = graph, float(damping), float(tol)
         self.total = graph.keep("row weights", graph.row_weights)
-        self.root = xp.sqrt(self.total)
         traded = self.total > 0
         self.fixed = ~traded
         self.fixed[fixed.seeds] = True
         self.fixed[fixed.good] = True
         self.of = fixed
         heard = fixed.seeds[traded[fixed.seeds]]
-        clamps = 1.0 / self.root[heard]
+        clamps = 1.0 / xp.sqrt(self.total[heard])
         needed = int(math.frexp(float(clamps.max()))[1]) if heard.size else 0
         keeps = exponent is not None and (
             not heard.size or exponent - KEPT_BELOW <= needed <= exponent + KEPT_ABOVE
@@ -86,8 +85,13 @@ class System:
         self.clamp = xp.zeros(self.total.size, np.int64)
         self.clamp[heard] = self._integers(clamps)
         self.most = int(self.clamp.max()) if heard.size else 0
-        free = ~self.fixed
-        self.largest_root = float(self.root[free].max()) if bool(free.any()) else 0.0
+        largest = xp.where(self.fixed, 0.0, self.total).max() if self.total.size else 0.0
+        self.largest_root = math.sqrt(float(largest))
+
+    @cached_property
+    def root(self) -> Array:
+        """The root of what each vertex trades."""
+        return module_on(self.graph.device).sqrt(self.total)
 
     @cached_property
     def _allowance(self) -> int:

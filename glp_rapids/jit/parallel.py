@@ -19,9 +19,7 @@ one part in so many is. That threads are asleep, and wake in 50 microseconds, is
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
@@ -34,7 +32,6 @@ from glp_rapids.jit.cache import SourceCache, keep_on_disk
 from glp_rapids.jit.cpu import compiled
 
 _in_turn = forks.Lock()
-_of_thread = threading.local()
 # Numba's means to find mistakes: not compiled, or with a check of each index, which raises.
 ALONE = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
 PATIENCE, SERIAL_FOR = 4, 8
@@ -50,24 +47,9 @@ class Team(NamedTuple):
     parallel_for: Any  # the address of Numba's function; 0: one thread does it all
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let the kernels that this thread calls in the block use no other.
-
-    For many short steps: threads that wait for one another at each wait milliseconds where other
-    processes keep the cores busy.
-    """
-    before = getattr(_of_thread, "alone", False)
-    _of_thread.alone = True
-    try:
-        yield
-    finally:
-        _of_thread.alone = before
-
-
 def threads_available() -> int:
     """Return how many threads a kernel may use: those of ``numba.set_num_threads``, or one."""
-    if forks.forked() or getattr(_of_thread, "alone", False):
+    if forks.forked():
         return 1
     if forks.threads_started():
         return numba.get_num_threads()

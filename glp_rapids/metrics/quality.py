@@ -239,10 +239,11 @@ def labels_of(graph: BaseGraph, partition: Any) -> Any:
 
 def _codes(labels: Any, bound: int) -> Any:
     """Name labels by integers; small ones, as `label_propagation` gives them, are names already."""
-    values = labels.values if isinstance(labels, pd.Series) else None
-    whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.size
-    if whole and values.min() >= 0 and values.max() < bound:
-        return values
+    if isinstance(labels, pd.Series) and isinstance(labels.dtype, np.dtype):
+        values = labels.to_numpy()
+        whole = values.dtype.kind in "iu" and values.size
+        if whole and values.min() >= 0 and values.max() < bound:
+            return values
     return label_codes(labels, "partition")
 
 

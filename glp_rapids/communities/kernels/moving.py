@@ -148,11 +148,7 @@ def best_of(v, level, partition, seed, table):
                 order == 0 and best != own and first_of_equals(label, best, seed, words)
             ):
                 best, weight, others = label, to_it, there
-    if (
-        limit < 0
-        and sizes[v] == 0
-        and loses(weight, constant, mine, others)
-    ):
+    if limit < 0 and sizes[v] == 0 and loses(weight, constant, mine, others):
         return np.int64(v)  # better alone, under its own name, which nobody bears
     if best != own and waits(own, best, sizes[U64(own)], sizes[U64(best)]):
         return own
@@ -165,6 +161,7 @@ def fetch_rows(position, last, members, level):
     indptr, indices, _, _, _, _, _ = level
     if position + FAR < last:
         prefetch(indptr, U64(members[U64(position + FAR)]))
+    if position + NEAR < last:
         prefetch(indices, U64(indptr[U64(members[U64(position + NEAR)])]))
 
 
@@ -210,7 +207,9 @@ def _wake_some(thread, threads, first, last, level, labels, active, targets, cou
     movers, goals = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
-        for position in range(low, low + counts[U64(chunk)]):
+        end = low + counts[U64(chunk)]
+        for position in range(low, end):
+            fetch_rows(position, end, movers, level)
             v, goal = U64(movers[U64(position)]), goals[U64(position)]
             for j in range(indptr[v], indptr[v + ONE]):
                 u = U64(indices[U64(j)])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common import hashing
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels.moving import (
     CHUNK,
@@ -22,6 +23,7 @@ from glp_rapids.communities.kernels.moving import (
     crew,
     exceeds,
     fetch_ahead,
+    fetch_rows,
     gain,
     inlined,
     loses,
@@ -32,7 +34,7 @@ from glp_rapids.jit.parallel import ParallelKernel, together
 from glp_rapids.jit.prefetch import prefetch
 from glp_rapids.jit.target import cpu_target
 
-draw = cpu_target().compile(rules.draw)
+mix = cpu_target().compile(hashing.mix)
 noisy = cpu_target().compile(rules.noisy)
 
 jit = compiled(error_model="numpy", _nrt=False)
@@ -111,11 +113,12 @@ def _part_for(v, level, partition, parts, seed, table):
         prefetch(words, label)
         prefetch(part_volumes, label)
     found = add_up(count, unit, weights.size > 0, table)
-    favourite, limit = 0, -np.inf
+    # the first half of `draw`, which a compiler would do again for each part
+    favourite, limit, begun = 0, -np.inf, mix(words[v], seed)
     for i in range(found):
         slot = U64(listed[U64(i)])
         label = U64(keys[slot])
-        lowered = noisy(constant, draw(words[v], words[label], seed))
+        lowered = noisy(constant, mix(words[label], begun))
         low, high = bounds_of(totals[slot], lowered, mine, part_volumes[label])
         bounds[U64(i)] = high
         favourite, limit = i if low > limit else favourite, max(low, limit)
@@ -130,7 +133,7 @@ def _part_for(v, level, partition, parts, seed, table):
             totals[slot] = 0
             if turn == favourite or bounds[U64(i)] < limit:
                 continue
-        others, drawn = part_volumes[U64(label)], draw(words[v], words[U64(label)], seed)
+        others, drawn = part_volumes[U64(label)], mix(words[U64(label)], begun)
         lowered = noisy(constant, drawn)
         if best >= 0:
             order = compared(
@@ -183,7 +186,9 @@ def _outward_of_some(
     movers, goals, changes = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
-        for position in range(low, low + counts[U64(chunk)]):
+        end = low + counts[U64(chunk)]
+        for position in range(low, end):
+            fetch_rows(position, end, movers, level)
             v, goal = U64(movers[U64(position)]), goals[U64(position)]
             own, change, weight = communities[v], np.int64(0), unit
             for j in range(indptr[v], indptr[v + ONE]):

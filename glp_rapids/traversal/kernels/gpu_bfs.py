@@ -19,7 +19,7 @@ Wide levels, and those of one block alone, find the smallest predecessors by ato
 way. Where several blocks go on by themselves they are left to `gpu_predecessors`, and counted.
 
 Launch: cooperative, BLOCKS_A_MULTIPROCESSOR blocks of THREADS a multiprocessor. Degrees: any.
-Shared memory: 31 KB. Registers: 64, and 96 bytes of local memory a thread.
+Shared memory: 31 KB. Registers: 64, and 104 bytes of local memory a thread.
 """
 
 from __future__ import annotations

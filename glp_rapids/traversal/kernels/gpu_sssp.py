@@ -14,7 +14,7 @@ Nobody takes marks back: ``queued`` holds the turn for which a vertex was last p
 pile, ``waiting`` the number of the far pile.
 
 Launch: cooperative, BLOCKS_A_MULTIPROCESSOR blocks of THREADS a multiprocessor. Degrees: any.
-Shared memory: 33 KB with 64-bit weights. Registers: 64, and 64 bytes of local memory a thread.
+Shared memory: 33 KB with 64-bit weights. Registers: 64, and 96 bytes of local memory a thread.
 """
 
 from __future__ import annotations
