@@ -21,7 +21,7 @@ import numpy as np
 from glp_rapids.device import LackOfMemory, device_of, to_device, to_host
 from glp_rapids.graph.id_words import IdWords
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
-from glp_rapids.jit.launch import launch, launch_together
+from glp_rapids.jit.launch import launch, prepared_together
 from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.double_buffer import SLOTS, DoubleBuffer
 from glp_rapids.propagation.compile_program import Compiled
@@ -129,6 +129,7 @@ class StreamedGpuEngine(PersistentEngine):
     def _cut(self, limits: Limits) -> None:
         """Cut the lists into strips, by what is left of the memory."""
         layout, workload, traits = self._layout, self._workload, self._compiled.traits
+        classes = workload.classes
         number, memory = workload.graph.number_of_vertices, workload.memory
         an_entry, longest = layout.bytes_an_entry, layout.longest_row
         words = SMALL + _bytes_of_words(workload.id_words.words)
@@ -149,6 +150,9 @@ class StreamedGpuEngine(PersistentEngine):
             cut = strips.fitted(layout, *sizes, taken_by, memory if workload.caches else None)
             if found is None or memory is None or taken_by(cut) <= memory:
                 found = cut
+        if memory is not None and taken_by(found) > memory:
+            least = strips.sizes_by_halves(layout.largest_class, longest, classes, an_entry)
+            found = min((strips.cut(layout, 0, size) for size in least), key=taken_by)
         self._strips, taken = found, taken_by(found)
         planning = 0
         if "volume" in self._fields and not traits.default_pick:
@@ -162,7 +166,8 @@ class StreamedGpuEngine(PersistentEngine):
             return
         parts = {
             "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
-            f"two strips of the longest row, {longest * an_entry:,} bytes": found.room * an_entry,
+            f"two strips, of at least the longest row, {longest * an_entry:,} bytes":
+                found.room * an_entry,
         }
         raise TooLittleMemory(self._predicted - memory, parts)
 
@@ -293,13 +298,15 @@ class StreamedGpuEngine(PersistentEngine):
     def _sweep_at_once(self, schedule: Schedule, sweeps: int) -> None:
         """Let the kernel lead some sweeps, and fetch what it needs."""
         how, before = self._begin(schedule, sweeps)
-        self._launch(how, Step(*map(np.int64, (-1, -1, 0)), False, True))
+        self._prepare(how)
+        self._launch(Step(*map(np.int64, (-1, -1, 0)), False, True))
         self._record(schedule, before)
         self._activated = self._workload.skip and int(self._kept_words[2]) == 0
 
     def _sweep_in_strips(self, schedule: Schedule, fetched: set[int]) -> None:
         """Lead one sweep: a launch for each strip that has come, and what is there before it."""
         how, before = self._begin(schedule, 1)
+        self._prepare(how)
         transfers, coming = self._transfers, self._coming
         if not self._loaded:  # the front of each class comes before its first strip
             coming = np.flatnonzero(np.diff(self._strips.entries)).tolist() or [0]
@@ -315,9 +322,7 @@ class StreamedGpuEngine(PersistentEngine):
             last = turn == len(coming) - 1
             end = number if last else end
             self._reset()
-            self._launch(
-                how, Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last)
-            )  # fmt: skip
+            self._launch(Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last))
             if slot is not None:
                 transfers.give_back(slot)
             first = end
@@ -341,20 +346,25 @@ class StreamedGpuEngine(PersistentEngine):
 
     def _reset(self) -> None:
         """Set the counters of a launch to zero."""
-        words = self._workspace.words[: workspace.CONTROL]
+        words = self._counters
         if self._xp is np:
             words.fill(0)
         else:
             words.data.memset_async(0, words.nbytes)
 
-    def _launch(self, how: LaunchSchedule, step: Step) -> None:
+    def _prepare(self, how: LaunchSchedule) -> None:
+        """Get the launches of a sweep ready, which differ in their steps alone."""
         made = self._workspace
         blocks = -(-made.plan.entries_a_group // (2 * THREADS))
-        launch_together(
-            self._propagate, max(blocks, multiprocessors()), THREADS,
+        arguments = (
             made.plan_arrays, made.tables, made.hubs, made.pieces, made.run, made.rows,
-            made.readers, made.lists, self._bound, how, self._numbers, step,
+            made.readers, made.lists, self._bound, how, self._numbers,
         )  # fmt: skip
+        step = Step(*map(np.int64, (0, 0, 0)), False, False)
+        self._launch = prepared_together(
+            self._propagate, max(blocks, multiprocessors()), THREADS, arguments, step
+        )
+        self._counters = made.words[: workspace.CONTROL]
 
     def _cheap(self, revisit_tied: bool) -> set[int]:
         """Return the strips of which it is cheaper to read single rows, by a census."""

@@ -17,11 +17,10 @@ from glp_rapids.jit.cuda import bound
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import packed_strips
 from glp_rapids.propagation.engines.gpu_compressed import decoding_of, streams_packed
-from glp_rapids.propagation.engines.gpu_streamed import FEW, StreamedGpuEngine
+from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
 from glp_rapids.propagation.kernels.gpu import read_packed
 from glp_rapids.propagation.kernels.gpu.arguments import CompressedLists
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan
-from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
 
@@ -48,12 +47,6 @@ class StreamedPackedGpuEngine(StreamedGpuEngine):
     def _plan(self, limits: Limits) -> Plan:
         # A warp would be at a very long row when all others have come to the end.
         return super()._plan(replace(limits, longest=read_packed.LONGEST))
-
-    def _many(self, schedule: Schedule) -> int:
-        """Return how many changes make everybody active: to decode their lists takes as long."""
-        if self._compiled.traits.plain:
-            return schedule.number_of_vertices // FEW
-        return super()._many(schedule)
 
     def _how_read(self) -> CompressedLists:
         """Give what tells how lists are read; the words come with the buffer."""

@@ -64,6 +64,11 @@ class Layout:
         return int(self.starts[-1])
 
     @property
+    def largest_class(self) -> int:
+        """Its entries."""
+        return int(np.diff(self.starts[self.bounds]).max(initial=0))
+
+    @property
     def bytes_an_entry(self) -> int:
         """Of what is copied of an entry."""
         hosts = (self.entries, self.weights)
@@ -114,8 +119,7 @@ class Layout:
         ``caches``: what two strips leave of it is for those that stay.
         """
         total, longest, classes = int(self.starts[-1]), self.longest_row, self.begins.shape[0]
-        largest = int(np.diff(self.starts[self.bounds]).max(initial=0))
-        a_strip = largest
+        largest = a_strip = self.largest_class
         if classes == 1 or largest > most_of_class:
             a_strip = min(largest, most)
         a_strip = max(a_strip, longest, 1)
@@ -197,6 +201,20 @@ def pinned_copy(array: Any, device: Any) -> np.ndarray:
     host = pinned.empty(array.size, array.dtype, device).array[: array.size]
     host[:] = to_host(array)
     return host
+
+
+def sizes_by_halves(largest: int, longest: int, classes: int, an_entry: int) -> list[int]:
+    """List how many entries strips may have that take the least: whole classes, halves and so on.
+
+    The shorter they are, the more there are of whom something is known.
+    """
+    sizes = [max(largest, longest, 1)]
+    while sizes[-1] > max(longest, 1):
+        size = max(-(-sizes[-1] // 2), longest, 1)
+        sizes.append(size)
+        if classes * A_ROW * (largest // size) > SLOTS * size * an_entry:
+            break
+    return sizes
 
 
 def cut(layout: Layout, stays: int, longest: int) -> Strips:

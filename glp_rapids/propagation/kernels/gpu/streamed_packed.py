@@ -4,7 +4,8 @@ As `decode_buffer` has it of lists on the device, but a list is found by the pos
 in the plan, which says at which bit it begins behind its degree.
 
 Launch shape: that of `streamed`, whose blocks call this together. Any degree: lists of one part a
-thread each, of more a part a thread of the block. Shared memory: the queue of readers.
+thread each; of the others the parts of all together, a part a thread. Shared memory: the queue of
+readers.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from glp_rapids.propagation.kernels.gpu.decode_buffer import (
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 
 WORD = 32  # bits
+# Lists of several parts that a block has to go through, and below it their parts, in one word: so
+# where the parts of each begin is known as soon as it is counted.
+LIST_SHIFT = 40
+A_LIST = np.int64(1 << LIST_SHIFT)
 
 
 class PackedReaders(NamedTuple):
@@ -61,6 +66,12 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
         return place, degree, readers.starts[np.uint64(position)] + readers.shift
 
     @cuda.jit(device=True)
+    def parts_of(readers, position):
+        """Return how many parts a list has."""
+        degree = np.int64(readers.degrees[np.uint64(position)])
+        return (degree + readers.settings.segment - 1) // readers.settings.segment
+
+    @cuda.jit(device=True)
     def activate_list(slack, readers, position):
         """Activate who is in a list; return False if the list has several parts."""
         if readers.counts:
@@ -76,33 +87,47 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
         return True
 
     @cuda.jit(device=True)
-    def activate_parts(slack, readers, position):
-        """Activate who is in a list of several parts; all threads of a block call this."""
+    def activate_part(slack, readers, position, part):
+        """Activate who is in one part of a list of several."""
         place, degree, bit = begin(readers, position)
         segment = readers.settings.segment
-        part = np.int64(cuda.threadIdx.x)
-        while part * segment < degree:
-            read_part(
-                readers.words, readers.tables,
-                part_bit(readers.words, bit, degree, part, readers.settings), place,
-                min(segment, degree - part * segment), readers.settings,
-                sink_of(slack, readers), ZERO,
-            )  # fmt: skip
-            part += THREADS
+        read_part(
+            readers.words, readers.tables,
+            part_bit(readers.words, bit, degree, part, readers.settings), place,
+            min(segment, degree - part * segment), readers.settings,
+            sink_of(slack, readers), ZERO,
+        )  # fmt: skip
 
     @cuda.jit(device=True)
     def activate_readers(run, readers, shared, position, differs):
         """Activate who reads the label of a position's vertex, if that differs; a block calls."""
-        slack, queue = run.slack, shared.readers
+        slack, queue, queued = run.slack, shared.readers, shared.queue.drawn
         if cuda.threadIdx.x == 0:
-            queue.number[0] = 0
+            queued[0] = 0
         cuda.syncthreads()
         if differs and not activate_list(slack, readers, position):
-            place = cuda.atomic.add(queue.number, 0, np.int32(1))
-            queue.first[place] = np.int64(position)
+            parts = parts_of(readers, position)
+            before = cuda.atomic.add(queued, 0, A_LIST + parts)
+            place = before >> LIST_SHIFT
+            queue.first[np.uint64(place)] = np.int64(position)
+            queue.last[np.uint64(place)] = before - (place << LIST_SHIFT) + parts
         cuda.syncthreads()
-        for i in range(queue.number[0]):
-            activate_parts(slack, readers, queue.first[i])
+        lists = queued[0] >> LIST_SHIFT
+        parts = queued[0] - (lists << LIST_SHIFT)
+        part = np.int64(cuda.threadIdx.x)
+        while part < parts:
+            low, high = np.int64(0), lists - 1  # the first list that ends behind this part
+            while low < high:
+                middle = (low + high) // 2
+                if queue.last[np.uint64(middle)] > part:
+                    high = middle
+                else:
+                    low = middle + 1
+            before = np.int64(0)
+            if low > 0:
+                before = queue.last[np.uint64(low - 1)]
+            activate_part(slack, readers, queue.first[np.uint64(low)], part - before)
+            part += THREADS
         cuda.syncthreads()
 
     return activate_readers
