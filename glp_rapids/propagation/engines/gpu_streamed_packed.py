@@ -4,7 +4,7 @@ All is as with plain lists, see `gpu_streamed`, but that a strip is a stretch of
 list takes a fifth to a half of what it does plain. A warp decodes lists where it counts them, see
 `read_packed`; so this is for lists under "packed" without weights, in parts of 128. It is for plain
 votes in undirected graphs whose lists are in the order of the ids, for that is what has run on a
-GPU and agreed. It has not since the rules of a sweep are others: it waits, see `ways`.
+GPU and agreed.
 """
 
 from __future__ import annotations
