@@ -3,9 +3,9 @@
 As `decode_buffer` has it of lists on the device, but a list is found by the position of its vertex
 in the plan, which says at which bit it begins behind its degree.
 
-Launch shape: that of `streamed`, whose blocks call this together. Any degree: lists of one part a
-thread each; of the others the parts of all together, a part a thread. Shared memory: the queue of
-readers.
+Launch shape: that of `streamed`, whose blocks call this together. Any degree: lists of up to 32
+entries a thread each; of the others the parts of all together, a part a warp. Shared memory: the
+queue of readers, and what a warp has read.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from glp_rapids.compressed.format import unordered
 from glp_rapids.jit.cuda import cuda
 from glp_rapids.jit.target import Target
+from glp_rapids.propagation.kernels.gpu import read_packed
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding
 from glp_rapids.propagation.kernels.gpu.decode_buffer import (
     ZERO,
@@ -25,11 +26,13 @@ from glp_rapids.propagation.kernels.gpu.decode_buffer import (
     build_list_of,
     build_sink_of,
 )
-from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
+from glp_rapids.propagation.kernels.gpu.read_packed import SEGMENT
+from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, WARPS
+from glp_rapids.propagation.kernels.gpu.votes import STEP
 
 WORD = 32  # bits
-# Lists of several parts that a block has to go through, and below it their parts, in one word: so
-# where the parts of each begin is known as soon as it is counted.
+# How many lists the warps of a block have to go through, and below it how many parts, in one word:
+# so where the parts of a list begin is known as soon as it is counted.
 LIST_SHIFT = 40
 A_LIST = np.int64(1 << LIST_SHIFT)
 
@@ -50,13 +53,14 @@ class PackedReaders(NamedTuple):
     counts: Any  # whether they are read over the bus
 
 
-def build_activate(decoding: Decoding, target: Target) -> Any:
+def build_activate(index_type: Any, decoding: Decoding, target: Target) -> Any:
     """Make what activates the readers of vertices that changed."""
     sink_of, list_of = build_sink_of(decoding.ordered), build_list_of(decoding.ordered)
     functions = unordered.build(
         decoding.scheme, target, activate_vertex if decoding.ordered else activate
     )
-    part_bit, read_list, read_part = functions.part_bit, functions.read_list, functions.read_part
+    read_list = functions.read_list
+    read_entries = read_packed.build(index_type, decoding.ordered, target).read_entries
 
     @cuda.jit(device=True)
     def begin(readers, position):
@@ -69,16 +73,16 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
     def parts_of(readers, position):
         """Return how many parts a list has."""
         degree = np.int64(readers.degrees[np.uint64(position)])
-        return (degree + readers.settings.segment - 1) // readers.settings.segment
+        return (degree + np.int64(SEGMENT - 1)) // np.int64(SEGMENT)
 
     @cuda.jit(device=True)
     def activate_list(slack, readers, position):
-        """Activate who is in a list; return False if the list has several parts."""
+        """Activate who is in a list; return False if it is one for warps."""
         if readers.counts:
             bits = readers.starts[np.uint64(position + 1)] - readers.starts[np.uint64(position)]
             cuda.atomic.add(readers.moved, 0, bits // WORD)
         place, degree, bit = begin(readers, position)
-        if degree > max(readers.settings.segment, readers.settings.raw_below):
+        if degree > LANES:
             return False
         read_list(
             readers.words, readers.tables, bit, place, degree, readers.settings,
@@ -87,16 +91,18 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
         return True
 
     @cuda.jit(device=True)
-    def activate_part(slack, readers, position, part):
-        """Activate who is in one part of a list of several."""
-        place, degree, bit = begin(readers, position)
-        segment = readers.settings.segment
-        read_part(
-            readers.words, readers.tables,
-            part_bit(readers.words, bit, degree, part, readers.settings), place,
-            min(segment, degree - part * segment), readers.settings,
-            sink_of(slack, readers), ZERO,
+    def activate_part(slack, readers, shared, position, part):
+        """Activate who is in one part of a list; all lanes of a warp call this."""
+        entries = cuda.local.array(STEP, index_type)
+        v = readers.vertices[np.uint64(position)]
+        degree = np.int64(readers.degrees[np.uint64(position)])
+        first, further = read_entries(
+            entries, v, readers.starts[np.uint64(position)] + readers.shift, degree, ZERO, ZERO,
+            part * np.int64(SEGMENT), readers, readers, shared,
         )  # fmt: skip
+        for k in range(STEP):
+            if first + further * k < degree:
+                cuda.atomic.add(slack, np.uint64(entries[k]), np.int32(-1))
 
     @cuda.jit(device=True)
     def activate_readers(run, readers, shared, position, differs):
@@ -114,7 +120,7 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
         cuda.syncthreads()
         lists = queued[0] >> LIST_SHIFT
         parts = queued[0] - (lists << LIST_SHIFT)
-        part = np.int64(cuda.threadIdx.x)
+        part = np.int64(cuda.threadIdx.x // LANES)
         while part < parts:
             low, high = np.int64(0), lists - 1  # the first list that ends behind this part
             while low < high:
@@ -126,8 +132,8 @@ def build_activate(decoding: Decoding, target: Target) -> Any:
             before = np.int64(0)
             if low > 0:
                 before = queue.last[np.uint64(low - 1)]
-            activate_part(slack, readers, queue.first[np.uint64(low)], part - before)
-            part += THREADS
+            activate_part(slack, readers, shared, queue.first[np.uint64(low)], part - before)
+            part += WARPS
         cuda.syncthreads()
 
     return activate_readers
