@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 # A run that takes less does not look how much is free: that takes a sixth of a small run's time.
 LITTLE = 64 * UNITS["MIB"]
-# For Python's own objects, such as views of strips: the least and a share of the limit, at most so
-# much. Measured: 20 to 60 KB, and 530 in runs of some ten thousand strips.
+# For Python's own objects, such as views of strips: the least (twice, for strips) and a share of
+# the limit, at most so much. Measured: 20 to 130 KB, and 530 in runs of some ten thousand strips.
 LEAST_OBJECTS, OF_LIMIT, MOST_OBJECTS = 64 * UNITS["KIB"], 64, 512 * UNITS["KIB"]
 # Bytes beside the graph, rounded up: a look at what is free is all that depends on them.
 AN_ENTRY, A_VERTEX = 48, 256
@@ -80,17 +80,18 @@ def total_of(
     if limit is None:
         taken = need_of(way, sizes, largest_class, None).taken
         return Total(lists + state + taken, True, None)
-    memory = limit - lists - state - min(MOST_OBJECTS, LEAST_OBJECTS + limit // OF_LIMIT)
+    objects = LEAST_OBJECTS * (1 + WAYS[way].streamed)
+    memory = limit - lists - state - min(MOST_OBJECTS, objects + limit // OF_LIMIT)
     need = need_of(way, sizes, largest_class, memory)
     size = lists + state + need.taken
     if need.least <= memory:
-        return Total(min(_with_objects(size), limit), True, memory)
-    return Total(_with_objects(lists + state + need.least) + 1, False, memory)
+        return Total(min(_with_objects(size, objects), limit), True, memory)
+    return Total(_with_objects(lists + state + need.least, objects) + 1, False, memory)
 
 
-def _with_objects(size: int) -> int:
+def _with_objects(size: int, least: int) -> int:
     """Add to arrays what Python's own objects may take; under such a limit the arrays do fit."""
-    with_least = size + LEAST_OBJECTS
+    with_least = size + least
     return min(size + MOST_OBJECTS, with_least + with_least // (OF_LIMIT - 1))
 
 

@@ -153,13 +153,16 @@ def rows_by_class(sizes: Sizes) -> Arrays:
 def resident_arrays(sizes: Sizes) -> Arrays:
     """Plan all arrays of the engine that copies the rows class by class."""
     layout, entries = resident_layout(sizes), sizes.number_of_edges
-    moving = entries if sizes.classes > 1 and entries < WORTH_COMPILING else 0
+    winners = winner_arrays(sizes.number_of_vertices, sizes.index_dtype)
+    places = 16 * entries if sizes.classes > 1 and entries < WORTH_COMPILING else 0
+    # of entries that are copied: they are gone before there is a list of winners
+    places = max(places - planned_bytes(winners.values()), 0)
     return {
         **state_arrays(sizes, layout),
         **tables_of(sizes, layout),
         **rows_by_class(sizes),
-        **winner_arrays(sizes.number_of_vertices, sizes.index_dtype),
-        "places while rows are copied": Planned((moving, 2), np.int64),
+        **winners,
+        "places while rows are copied": Planned(places, np.uint8),
     }
 
 
