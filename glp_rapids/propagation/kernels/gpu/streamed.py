@@ -144,7 +144,7 @@ def build(
     activate_readers = update.build_activate(bounds_apart if apart else bounds_of_position)
     entries_of_packed, classes, scale = 1, 1, 1
     if packed:
-        activate_readers = streamed_packed.build_activate(index_type, decoding, target)
+        activate_readers = streamed_packed.build_activate(decoding, target)
         entries_of_packed, classes = WARPS * read_packed.SEGMENT, packed_numbers.ENTRIES
         scale = streamed_packed.WORD
     update_group = update.build(

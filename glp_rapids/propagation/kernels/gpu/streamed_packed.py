@@ -35,6 +35,7 @@ WORD = 32  # bits
 # so where the parts of a list begin is known as soon as it is counted.
 LIST_SHIFT = 40
 A_LIST = np.int64(1 << LIST_SHIFT)
+INDEX_TYPE = np.int32  # of all lists that are streamed packed, see `streams_packed`
 
 
 class PackedReaders(NamedTuple):
@@ -53,14 +54,14 @@ class PackedReaders(NamedTuple):
     counts: Any  # whether they are read over the bus
 
 
-def build_activate(index_type: Any, decoding: Decoding, target: Target) -> Any:
+def build_activate(decoding: Decoding, target: Target) -> Any:
     """Make what activates the readers of vertices that changed."""
     sink_of, list_of = build_sink_of(decoding.ordered), build_list_of(decoding.ordered)
     functions = unordered.build(
         decoding.scheme, target, activate_vertex if decoding.ordered else activate
     )
     read_list = functions.read_list
-    read_entries = read_packed.build(index_type, decoding.ordered, target).read_entries
+    read_entries = read_packed.build(INDEX_TYPE, decoding.ordered, target).read_entries
 
     @cuda.jit(device=True)
     def begin(readers, position):
@@ -93,7 +94,7 @@ def build_activate(index_type: Any, decoding: Decoding, target: Target) -> Any:
     @cuda.jit(device=True)
     def activate_part(slack, readers, shared, position, part):
         """Activate who is in one part of a list; all lanes of a warp call this."""
-        entries = cuda.local.array(STEP, index_type)
+        entries = cuda.local.array(STEP, INDEX_TYPE)
         v = readers.vertices[np.uint64(position)]
         degree = np.int64(readers.degrees[np.uint64(position)])
         first, further = read_entries(
