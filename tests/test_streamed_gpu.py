@@ -328,7 +328,7 @@ def test_what_is_on_the_gpu_is_not_streamed():
         label_propagation(graph, **STREAMED)
     limit = gpu_bytes_of(graph) + (1 << 20)
     assert label_propagation(graph, memory_limit=limit).attrs["glp"]["way"] == "plain"
-    with pytest.raises(ValueError, match=r"pass glp_rapids.compress\(graph\)"):
+    with pytest.raises(ValueError, match="compressed graphs in host memory"):
         label_propagation(graph, way="streamed packed")
     assert memory_free("gpu") > 0
     packed = compress(large(), device="gpu")

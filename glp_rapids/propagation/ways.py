@@ -74,10 +74,11 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
     choices = " or ".join(map(repr, possible))
     if device == "gpu" and WAYS[way].streamed:
         reason = "lists come from host memory; the graph is on the GPU, so pass graph.to('cpu')"
-        if WAYS[way].form != form:
-            reason = "a plain graph has no packed lists to stream: pass glp_rapids.compress(graph)"
-            if form == "compressed":
-                reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
+        if WAYS[way].form == "compressed":
+            reason = "it is for compressed graphs in host memory that are undirected, "
+            reason += "without weights and in the order of the ids; for others give device='cpu'"
+        elif form == "compressed":
+            reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
         raise ValueError(f"way={way!r} is not for this graph on a GPU: {reason}, or take {choices}")
     if both and WAYS[way].form == "compressed":
         reason = "direction='both' may name a neighbour twice, which no compressed list can"
