@@ -126,6 +126,19 @@ def to_device(array: Any, device: DeviceName) -> Any:
     return cupy.asarray(array)
 
 
+def overwrite(array: Any, values: np.ndarray) -> None:
+    """Write values of the host over all of an array, in the order of the current stream.
+
+    On a GPU that is one copy: to bring them there first and then over takes twice as long.
+    """
+    if device_of(array) == "cpu":
+        array[:] = values
+        return
+    import cupy
+
+    array.set(values, stream=cupy.cuda.get_current_stream())
+
+
 def any_true(condition: Any) -> bool:
     """Tell whether any of an array of bools is true.
 

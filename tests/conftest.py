@@ -9,6 +9,12 @@ from hypothesis import HealthCheck, settings
 
 from glp_rapids.device import gpu_available
 
+# What several files assert: it is shown as in their own tests.
+pytest.register_assert_rewrite(
+    "built_graphs", "command_line", "label_twins", "matrix_graphs", "memory_limits", "monitors",
+    "warm_runs",
+)  # fmt: skip
+
 # Processes share the cores here, and threads that spin while they wait take them from each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 

@@ -33,6 +33,10 @@ class Compiling:
         run, schedule = arguments[4], arguments[9]
         run.control[0] += schedule.sweeps
 
+    def prepared_together(self, kernel, wanted, threads, arguments, last):
+        """Return what does the same, given the last argument."""
+        return lambda last: self.launch_together(kernel, wanted, threads, *arguments, last)
+
     def _compile(self, kernel, arguments, **options):
         signature = tuple(typeof(argument) for argument in arguments)
         name = kernel.py_func.__name__
@@ -59,9 +63,9 @@ def compiling(monkeypatch, capability):
     for engine in (gpu, gpu_streamed, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
         monkeypatch.setattr(engine, "launch", instead.launch)
-    for engine in (gpu, gpu_streamed):
-        monkeypatch.setattr(engine, "launch_together", instead.launch_together)
-        monkeypatch.setattr(engine, "_built", {})
+        monkeypatch.setattr(engine, "_built", {}, raising=False)
+    monkeypatch.setattr(gpu, "launch_together", instead.launch_together)
+    monkeypatch.setattr(gpu_streamed, "prepared_together", instead.prepared_together)
     monkeypatch.setattr(baselines, "_kernels", {})
     yield instead.ptx
 

@@ -22,7 +22,7 @@ PARTS = {
     ],
     "programs": [
         "program", "program_bounds", "program_errors", "raising", "gpu_safety", "shipped",
-        "streams_gpu",
+        "streams_gpu", "traits",
     ],
     "strategies": ["strategies", "real_graphs"],
     "streamed": ["streamed_gpu"],
@@ -40,8 +40,9 @@ PARTS = {
     "communities": ["contract", "multilevel"],
     "frames": [
         "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
-        "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
+        "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
         "monitor_options", "networkx_backend", "window", "window_clock",
+        "monitor_folder",
     ],
 }  # fmt: skip
 # Whose tests say what they compile: one process compiles a kernel, for all tests that have it.

@@ -1,7 +1,7 @@
 """Kill a monitor at random moments, open its folder, compare, and let the next one go on there.
 
-Run by `test_monitor`: arguments are a folder and how many kills. The children are forked, so that
-each is at work at once; the parent has used one thread only.
+Run by `test_monitor_folder`: arguments are a folder and how many kills. The children are forked,
+so that each is at work at once; the parent has used one thread only.
 """
 
 import os
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from test_monitor import batches, monitor
+from monitors import batches, monitor
 
 from glp_rapids.fraud import Monitor
 

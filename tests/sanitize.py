@@ -17,7 +17,6 @@ import numpy as np
 import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
-from glp_rapids.propagation import ways
 from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, update
 
@@ -48,8 +47,7 @@ def on_streams(graph, way="streamed plain", **options):
     """
     host, gpu_streamed.multiprocessors = graph.to("cpu"), lambda: 4
     given = host
-    if way == "streamed packed":  # which waits
-        ways.STREAMED_TO_GPU["compressed"] = way
+    if way == "streamed packed":
         given = compress(host, "packed", segment=128, device="cpu")
     for most in (1, gpu_streamed.MOST_OF_CLASS):
         gpu_streamed.MOST = gpu_streamed.MOST_OF_CLASS = most

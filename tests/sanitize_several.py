@@ -11,7 +11,7 @@ import sys
 import graphs
 import one_gpu
 import pytest
-from test_memory_limit import EVERY, large
+from memory_limits import EVERY, large
 
 from glp_rapids import as_graph
 

@@ -1,4 +1,4 @@
-"""Run the kernel of residuals in Numba's simulator; print how many results differ from a CPU's.
+"""Run kernels of scores and cores in Numba's simulator; print how many results differ from a CPU's.
 
 Run by test_account_scores.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1.
 """
@@ -6,11 +6,14 @@ Run by test_account_scores.py in a process of its own, with NUMBA_ENABLE_CUDASIM
 import numpy as np
 
 from glp_rapids import as_graph
-from glp_rapids.fraud.kernels import gpu_residuals
+from glp_rapids.fraud import cores, residual_engines
+from glp_rapids.fraud.kernels import gpu_cores, gpu_pushes, gpu_residuals
 from glp_rapids.fraud.residual_engines import ArrayEngine, GpuEngine
 from glp_rapids.fraud.system import Fixed, System
 
 gpu_residuals.THREADS = 4  # every simulated thread is a thread of the host
+gpu_pushes.THREADS, gpu_pushes.LANES, gpu_pushes.LONG = 4, 2, 8
+gpu_cores.THREADS, gpu_cores.LANES = 4, 2
 
 
 def graphs():
@@ -25,6 +28,30 @@ def graphs():
     yield as_graph((source[:0], destination[:0]), vertices=range(3), device="cpu")
 
 
+def pushed(engine, numbers, residual):
+    """Push a round, then two; return what that took, numbers, residuals."""
+    numbers, residual = numbers.copy(), residual.copy()
+    made = [
+        engine.push(numbers, residual, allowed, residual.size, rounds)
+        for allowed, rounds in ((0, 1), (1 << 44, 2))
+    ]
+    return np.array(made), numbers, residual
+
+
+def cores_differ(random):
+    """Count which differ of a largest core and cores of communities, on a graph drawn at random."""
+    ends = random.integers(0, 20, (2, 45))
+    graph = as_graph((*ends, random.integers(1, 9, 45)), vertices=range(22), device="cpu")
+    total, group = graph.row_weights(), random.integers(0, 2, 22)
+    agreed, limits = group[graph.row_indices()] == group[graph.indices], (0.25, 2)
+    results = []
+    for for_kernel in (True, False):
+        cores._for_kernel = lambda _, answer=for_kernel: answer
+        left = cores.largest_core(graph, total, *limits)[1]
+        results.append((left, cores.connected_core(graph, agreed, total, *limits)))
+    return sum(not np.array_equal(*pair) for pair in zip(*results, strict=True))
+
+
 def main():
     different = compared = 0
     for graph in graphs():
@@ -34,6 +61,13 @@ def main():
         found = GpuEngine(system).residuals(numbers)
         compared += 1
         different += not np.array_equal(found, ArrayEngine(system).residuals(numbers))
+        for residual_engines.PUSH_GPU in (1, 16) if graph.weights is None else ():
+            compared += 1
+            both = [pushed(engine(system), numbers, found) for engine in (GpuEngine, ArrayEngine)]
+            different += not all(map(np.array_equal, *both))
+    for seed in range(3):
+        compared += 2
+        different += cores_differ(np.random.default_rng(seed))
     print(f"{different} of {compared} differ")
 
 

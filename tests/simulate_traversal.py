@@ -31,9 +31,9 @@ from glp_rapids.traversal.kernels import (
 # Every simulated thread is a thread of the host.
 gpu_frontier.THREADS = gpu_predecessors.THREADS = gpu_components.THREADS = 4
 gpu_rows.THREADS = gpu_path_sums.THREADS = gpu_relax.THREADS = 4
+gpu_rows.WARP, gpu_rows.ROW_COST = 2, 3
 gpu_path_sums.WARP, gpu_path_sums.SHORT, gpu_path_sums.MEDIUM = 2, 1, 3
 gpu_layers.COMBINED = 6
-gpu_layers.RELAXED_TYPES = tuple(map(np.dtype, ("int64", "float32", "float64")))
 gpu_frontier.LANES = gpu_levels.WARP = gpu_predecessors.WARP = gpu_together.WARP = 2
 gpu_frontier.STAGED, gpu_frontier.LONGEST_STAGED = 8, 4
 gpu_levels.LONG, gpu_levels.LONG_QUEUED, gpu_levels.LONGEST, gpu_levels.QUEUED = 3, 2, 5, 4

@@ -127,7 +127,7 @@ def test_the_simulator_gives_the_residuals_of_a_cpu():
         [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
     )
     run = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
-    assert run.stdout == "0 of 4 differ\n", run.stdout + run.stderr[-2000:]
+    assert run.stdout == "0 of 14 differ\n", run.stdout + run.stderr[-2000:]
 
 
 @pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((10, 0),))])
@@ -146,13 +146,16 @@ def test_the_kernel_of_residuals_compiles(capability, monkeypatch):
         code, _ = cuda.compile_ptx(kernel.py_func, types, device=False, cc=capability)
         launched.append(code)
 
-    monkeypatch.setattr("glp_rapids.jit.launch.launch", compile_instead)
+    for name in ("launch", "launch_together"):
+        monkeypatch.setattr(f"glp_rapids.jit.launch.{name}", compile_instead)
+    monkeypatch.setattr("glp_rapids.jit.cuda.multiprocessors", lambda: 1)
     for dtype in (np.int64, np.float32):
         graph = graph_of([(0, 1, 2), (1, 2, 1)])
         graph = replace(graph, weights=graph.weights.astype(dtype), _derived={})
         system = System(graph, Fixed(np.array([0]), np.array([], np.int64)), 0.8, 1e-6)
         GpuEngine(system).residuals(system.clamp)
-    assert len(launched) == 2
+        GpuEngine(system).push(system.clamp, system.clamp, 0, 1, 1)
+    assert len(launched) == 4
     assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in launched)
     assert not any("fma.rn.f64" in code for code in launched)
 

@@ -309,6 +309,18 @@ def test_large_makes_compresses_and_runs(monkeypatch):
     assert all(1 < row["communities"] < 2048 and row["ms"] > 0 for row in runs)
 
 
+@pytest.mark.exhaustive
+def test_large_makes_and_compresses_in_pieces():
+    options = "--bits", "11", "--device", "cpu", "--max-iter", "5", "--pieces"
+    _, [whole], runs = tables_of("large", *options, "1").values()
+    _, [made], found = tables_of("large", *options, "3").values()
+    for name in ("vertices", "entries", "plain GB", "bits an entry", "compressed GB"):
+        assert made[name] == pytest.approx(whole[name], rel=0.01), name
+    assert [row["communities"] for row in found] == [row["communities"] for row in runs]
+    _, [more], _ = tables_of("large", *options, "3", "--share", "61").values()
+    assert more["entries"] == pytest.approx(1.4 * made["entries"], rel=0.15)
+
+
 def test_what_is_too_large_fits_nowhere():
     assert large.what_fits(24)[-1]["fits with"] == "none of them"
     assert large.what_fits(24)[-1]["fits up to, bits"] == 0

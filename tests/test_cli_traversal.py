@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from test_cli import cpu, fails
+from command_line import cpu, fails
 
 ROADS = (
     "src,dst,km\nhome,mill,7\nhome,bridge,2\nmill,bridge,4\nbridge,mill,9\nbridge,work,1\nx,y,1\n"

@@ -17,6 +17,7 @@ import test_readme
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
+import dask
 import dask.dataframe as dd
 from distributed import Client, Future, LocalCluster
 
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def client():
     """A client of a cluster with two processes."""
     with (
+        # so long does who sends to a worker that died stay with it
+        dask.config.set({"distributed.comm.timeouts.connect": "10s"}),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 import pytest
-import reference
+import reference_diversity as reference
 from cases import exhaustive, some
 from graphs import GRAPHS, edges
 from pandas.testing import assert_frame_equal

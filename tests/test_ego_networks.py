@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-import reference
+import reference_diversity as reference
 from graphs import GRAPHS, clique, edge_frames, edges, power_law_pairs
 from hypothesis import given
 from hypothesis import strategies as st

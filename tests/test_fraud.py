@@ -18,7 +18,10 @@ from glp_rapids.fraud import (
     find_clusters,
     suspicious_clusters,
 )
+from glp_rapids.fraud.ids import joined, places_in
 from glp_rapids.graph.subgraph import components, copies, core, largest_core
+from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
+from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.ingest.read import as_graph
 
 COLUMNS = {"source": "source", "destination": "destination"}
@@ -294,6 +297,29 @@ def test_the_core_is_what_peeling_by_hand_leaves(pairs, community, share, partne
     assert (matrix_of(cut) != inner).nnz == 0
     three = sparse.block_diag([inner] * 3, format="csr") if left.size else inner
     assert (matrix_of(copies(cut, 3)) != three).nnz == 0
+
+
+@HYPOTHESIS
+@given(
+    numbers=st.tuples(*[st.sets(st.integers(0, 30), min_size=1)] * 2),
+    dtype=st.sampled_from([np.int32, np.int64, np.uint64]),
+)
+def test_ids_that_are_merged_are_those_that_are_ranked(numbers, dtype):
+    one, other = (np.array(sorted(some), dtype) for some in numbers)
+    old, new = (VertexIds((IdColumn(ids, "integer", None),), "pandas") for ids in (one, other))
+    codes, ranked = rank_ids([[one], [other]], [["ids"]] * 2, "pandas", "cpu")
+    together, of_old, of_new = joined(old, new, "cpu")
+    assert together.columns[0].values.dtype == dtype
+    assert np.array_equal(together.columns[0].values, ranked.columns[0].values)
+    assert (of_old is None) == (len(together) == len(old))
+    for found, expected in zip((of_old, of_new), codes, strict=True):
+        if found is not None:
+            assert found.dtype == expected.dtype
+            assert np.array_equal(found, expected)
+    there = np.isin(other, one)
+    place = places_in(old, new, "cpu")
+    assert np.array_equal(place >= 0, there)
+    assert np.array_equal(one[place[there]], other[there])
 
 
 def matrix_of(graph):

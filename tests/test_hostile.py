@@ -8,10 +8,12 @@ import contextlib
 from functools import partial
 
 import hostile
+import hostile_columns
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import EDGES, Stated, graph_of
+from hostile import EDGES
+from hostile_columns import Stated, graph_of
 
 import glp_rapids
 from glp_rapids import label_propagation, metrics, propagate, seeded_label_propagation
@@ -56,12 +58,12 @@ def test_every_argument_of_every_public_function(name):
     assert not defects, report(defects)
 
 
-@pytest.mark.parametrize("role", hostile.ROLES)
+@pytest.mark.parametrize("role", hostile_columns.ROLES)
 def test_every_column_in_every_place(role):
-    call, *words = hostile.ROLES[role]
+    call, *words = hostile_columns.ROLES[role]
     defects = {}
-    for shown, column in hostile.COLUMNS.items():
-        if role in hostile.FRAMED and not _pandas_takes(column):
+    for shown, column in hostile_columns.COLUMNS.items():
+        if role in hostile_columns.FRAMED and not _pandas_takes(column):
             continue
         if role == "labels of seeds" and not _three(column):
             continue
@@ -73,7 +75,7 @@ def test_every_column_in_every_place(role):
 def _pandas_takes(column):
     """Tell what pandas can make a column of a frame."""
     try:
-        hostile.as_table(column)
+        hostile_columns.as_table(column)
         return len(pd.DataFrame({"src": EDGES["src"], "a": column})) == 3
     except (TypeError, ValueError, NotImplementedError):
         return False
@@ -89,9 +91,9 @@ def _three(column):
 # ---------------------------------------------------------------- what works, and how
 
 
-@pytest.mark.parametrize("name", hostile.SAME_AS)
+@pytest.mark.parametrize("name", hostile_columns.SAME_AS)
 def test_columns_that_are_taken_for_their_values(name):
-    column, values = hostile.COLUMNS[name], hostile.SAME_AS[name]
+    column, values = hostile_columns.COLUMNS[name], hostile_columns.SAME_AS[name]
     graph = graph_of((column, column))
     assert graph.external().tolist() == sorted(values)
     assert graph.vertex_index(column).tolist() == [sorted(values).index(value) for value in values]
@@ -101,7 +103,7 @@ def test_columns_that_are_taken_for_their_values(name):
         assert weighted.weights.dtype.isnative
         assert glp_rapids.nmi(column, values) == 1
     if name not in ("pa.dictionary of views",):  # which pandas makes no column of
-        assert graph_of(hostile.as_table(column)).external().tolist() == sorted(values)
+        assert graph_of(hostile_columns.as_table(column)).external().tolist() == sorted(values)
 
 
 @pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u8"])
@@ -134,7 +136,7 @@ BAD_STATE = {
         for kind in ("f2", "g", "G", "U1", "S1", "O", "M8[s]", "m8[s]", "V2", "i8,i8")
     },
     "strings": (np.array(["a", "b", "c"], dtype=np.dtypes.StringDType()), TypeError, "'mine' is"),
-    "views": (hostile.COLUMNS["arrow string_view"], TypeError, "'mine'"),
+    "views": (hostile_columns.COLUMNS["arrow string_view"], TypeError, "'mine'"),
     "text": ("text", TypeError, "gives 'mine' as str"),
     "None": (None, TypeError, "gives 'mine' as NoneType"),
 }
@@ -211,7 +213,7 @@ def test_hops_beyond_all_sweeps_are_no_limit():
 
 
 def test_ids_of_lone_surrogates_are_looked_up():
-    ids = hostile.COLUMNS["object surrogates"]
+    ids = hostile_columns.COLUMNS["object surrogates"]
     for given in (ids, ids.tolist()):
         graph = graph_of((given, given))
         assert graph.external().tolist() == sorted(ids)
@@ -277,7 +279,7 @@ def test_values_and_nodes_of_networkx():
     path, calls = networkx.path_graph(3), {}
     for shown, value in hostile.VALUES.items():
         calls[f"weight={shown}"] = "weight", partial(graph_of, path, weight=value)
-    for shown, column in hostile.COLUMNS.items():
+    for shown, column in hostile_columns.COLUMNS.items():
         if not _three(column):
             continue
         values, graph = list(column), networkx.Graph()

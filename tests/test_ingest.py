@@ -1,4 +1,5 @@
-import datetime
+"""What is read is the graph of its edges: against the twin, of every kind, untouched."""
+
 import sys
 
 import networkx as nx
@@ -7,9 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from built_graphs import built, check, karate, rows_of, same, twin
 from graphs import GRAPHS, edge_frames, edges, random_pairs
 from hypothesis import given, settings
-from reference import adjacency
 
 from glp_rapids.common import segments
 from glp_rapids.frames import kinds
@@ -18,61 +19,6 @@ from glp_rapids.graph import sort_cpu, sort_gpu
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
 from glp_rapids.ingest import rank
-from glp_rapids.ingest.read import as_graph
-
-
-def built(**options):
-    return as_graph(**options, device="cpu")
-
-
-def rows_of(csr):
-    """Give per row the list of (neighbour, weight)."""
-    weights = [None] * csr.indices.size if csr.weights is None else csr.weights.tolist()
-    entries = list(zip(csr.indices.tolist(), weights, strict=True))
-    return [
-        entries[a:b] for a, b in zip(csr.indptr[:-1].tolist(), csr.indptr[1:].tolist(), strict=True)
-    ]
-
-
-def twin(options):
-    """Build the same keywords with plain Python."""
-    options = dict(options)
-    frame, weight = options.pop("graph"), options.pop("weight", None)
-    source, destination = options.pop("source", "src"), options.pop("destination", "dst")
-
-    def ids(names):
-        if isinstance(names, str):
-            return frame[names].tolist()
-        return list(zip(*(frame[name].tolist() for name in names), strict=True))
-
-    pairs = list(zip(ids(source), ids(destination), strict=True))
-    return adjacency(pairs, None if weight is None else frame[weight].tolist(), **options)
-
-
-def same(one, other):
-    assert one.indptr.tolist() == other.indptr.tolist()
-    assert one.indices.tolist() == other.indices.tolist()
-    assert (one.weights is None) == (other.weights is None)
-    if one.weights is not None:
-        assert one.weights.dtype == other.weights.dtype
-        assert one.weights.tobytes() == other.weights.tobytes()
-
-
-def check(options):
-    graph = built(**options)
-    ids, rows = twin(options)
-    got = graph.external()
-    columns = got.columns if isinstance(got, pd.DataFrame) else None
-    shown = got.tolist() if columns is None else list(got.itertuples(index=False, name=None))
-    assert shown == ids
-    assert [[u for u, _ in row] for row in rows_of(graph)] == [list(row) for row in rows]
-    for row, expected in zip(rows_of(graph), rows, strict=True):
-        for (_, got_weight), weight in zip(row, expected.values(), strict=True):
-            if weight is None:
-                assert got_weight is None
-            else:
-                assert got_weight == pytest.approx(weight, rel=1e-6)
-    return graph
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -235,10 +181,6 @@ def test_factorize_by_sorting_and_by_hashing_give_the_same():
 # ---------------------------------------------------------------- kinds of input
 
 
-def karate():
-    return nx.karate_club_graph()
-
-
 def test_the_same_graph_from_everywhere():
     graph = karate()
     frame = nx.to_pandas_edgelist(graph, "src", "dst")
@@ -313,257 +255,6 @@ def test_results_can_be_written_to():
     external = graph.external()
     external[0] = 99
     assert graph.frame({})["vertex"].tolist() == list(range(10))
-
-
-# ---------------------------------------------------------------- ids
-
-
-DAY = pd.Timestamp("2024-03-01")
-IDS = {
-    "int8": pd.Series([3, -100, 127, 0], dtype="int8"),
-    "uint8": pd.Series([3, 0, 255, 9], dtype="uint8"),
-    "int32": pd.Series([3, -(2**31), 2**31 - 1, 0], dtype="int32"),
-    "int64": pd.Series([3, -(2**63), 2**63 - 1, 0]),
-    "uint64": pd.Series([3, 2**63, 2**64 - 1, 0], dtype="uint64"),
-    "Int64": pd.Series([3, 2, 9, 0], dtype="Int64"),
-    "arrow": pd.Series([3, 2, 9, 0], dtype="int32[pyarrow]"),
-    "python ints": pd.Series([3, 2, 2**63, 0], dtype=object),
-    "str": pd.Series(["b", "a", "Z", "é"]),
-    "object strings": pd.Series(["b", "a", "Z", "é"], dtype=object),
-    "arrow strings": pd.Series(["b", "a", "Z", "é"], dtype="string[pyarrow]"),
-    "bytes": pd.Series([b"b", b"a", b"Z", b"0"]),
-    "datetime": pd.Series(
-        [DAY, DAY - pd.Timedelta("3D"), DAY + pd.Timedelta("1s"), pd.Timestamp(0)]
-    ),
-    "zoned": pd.Series(pd.date_range("2024-01-01", periods=4, tz="Europe/Paris")[::-1]),
-    "timedelta": pd.Series(pd.to_timedelta([3, 1, 7, 0], unit="s")),
-    "dates": pd.Series([datetime.date(2024, 1, day) for day in (9, 3, 7, 1)]),
-    "period": pd.Series(pd.period_range("2024-01", periods=4, freq="M")[::-1]),
-    "category": pd.Series(["b", "a", "Z", "é"], dtype="category"),
-    "integer category": pd.Series([5, 3, 9, 0], dtype="category"),
-    "tuples": pd.Series([(1, "b"), (0, "z"), (1, "a"), (0, "")]),
-}
-
-
-@pytest.mark.parametrize("name", IDS)
-def test_ids_come_back_as_they_went_in(name):
-    ids = IDS[name]
-    frame = pd.DataFrame({"src": ids, "dst": ids.iloc[[1, 2, 3, 0]].reset_index(drop=True)})
-    graph = built(graph=frame, directed=True)
-    got = graph.frame({})["vertex"]
-    assert got.dtype == ids.dtype
-    assert got.tolist() == sorted(ids.tolist())
-    index = graph.vertex_index(ids)
-    assert [got[i] for i in index.tolist()] == ids.tolist()
-    assert graph.indices.tolist() == [
-        index.tolist()[(index.tolist().index(v) + 1) % 4] for v in range(4)
-    ]
-    some = graph.frame({"x": np.arange(2)}, vertex=np.array([2, 0]))
-    assert some["vertex"].dtype == ids.dtype
-    assert some["vertex"].tolist() == [got[2], got[0]]
-    with_more = built(graph=frame.iloc[:2], vertices=ids.iloc[3:])
-    assert with_more.number_of_vertices == 4
-    assert with_more.frame({})["vertex"].dtype == ids.dtype
-    empty = built(graph=frame.iloc[:0])
-    assert empty.number_of_vertices == 0
-    assert empty.frame({"partition": empty.indices})["vertex"].dtype == ids.dtype
-
-
-def test_integer_dtypes_unify():
-    small, wide = pd.Series([1, 2], dtype="int32"), pd.Series([2, 2**40])
-    graph = built(graph=pd.DataFrame({"src": small, "dst": wide}))
-    assert graph.external().dtype == np.int64
-    assert graph.external().tolist() == [1, 2, 2**40]
-    unsigned = pd.Series([2**63, 5], dtype="uint64")
-    graph = built(graph=pd.DataFrame({"src": small, "dst": unsigned}))
-    assert graph.external().tolist() == [1, 2, 5, 2**63]
-    signed = built(graph=(np.array([-1, 2]), np.array([3, 4], dtype="uint64")))
-    assert signed.external().dtype == np.int64
-    with pytest.raises(TypeError, match="no integer dtype holds both"):
-        built(graph=(np.array([-1, 2]), unsigned))
-
-
-def test_categories_of_two_columns_unite():
-    frame = pd.DataFrame(
-        {"src": pd.Categorical(["b", "a"]), "dst": pd.Categorical(["c", "b"], ["c", "b", "unused"])}
-    )
-    got = built(graph=frame).external()
-    assert isinstance(got.dtype, pd.CategoricalDtype)
-    assert got.tolist() == ["a", "b", "c"]
-
-
-def test_several_columns():
-    graph = built(**GRAPHS["several columns"]())
-    frame = graph.frame({"degree": graph.degree})
-    assert list(frame.columns) == ["0_vertex", "1_vertex", "degree"]
-    assert graph.vertex_index([(1, "acc4")]).tolist() == [
-        frame.index[(frame["0_vertex"] == 1) & (frame["1_vertex"] == "acc4")][0]
-    ]
-    columns = graph.external_columns(np.array([1, 0]), "partition")
-    assert list(columns) == ["0_partition", "1_partition"]
-    further = pd.DataFrame({"bank": [9], "name": ["new"]})
-    more = built(**GRAPHS["several columns"](), vertices=further)
-    assert more.number_of_vertices == 11
-    with pytest.raises(ValueError, match=r"no vertex of the graph: \(9, 'x'\)"):
-        graph.vertex_index([(9, "x")])
-    with pytest.raises(ValueError, match="an id of this graph has 2"):
-        graph.vertex_index([3])
-
-
-def test_ids_that_are_no_vertex():
-    graph = built(**GRAPHS["two cliques"]())
-    with pytest.raises(ValueError, match=r"seeds holds 2 id\(s\) that are no vertex .*: 77, -1;"):
-        graph.vertex_index([1, 77, -1], "seeds")
-    with pytest.raises(TypeError, match="seeds holds string ids but the vertices are int64"):
-        graph.vertex_index(["a"], "seeds")
-    with pytest.raises(ValueError, match=r"seeds holds 1 null\(s\)"):
-        graph.vertex_index([1, None], "seeds")
-    with pytest.raises(TypeError, match="seeds must be a list, array or Series of ids, not 3"):
-        graph.vertex_index(3, "seeds")
-    assert graph.vertex_index([], "seeds").tolist() == []
-    big = built(**GRAPHS["beyond int63"]())
-    for missing in (-1, 0, 2**63 - 1, 2**64 - 1):
-        with pytest.raises(ValueError, match="no vertex"):
-            big.vertex_index([missing])
-
-
-# ---------------------------------------------------------------- bad input
-
-
-def frame_of(**columns):
-    return {"graph": pd.DataFrame({"src": [1, 2], "dst": [2, 3], **columns})}
-
-
-BAD = {
-    "missing column": (
-        {**frame_of(), "source": "payer"},
-        ValueError,
-        r"source='payer': the frame has no column 'payer'; .*\['src', 'dst'\]",
-    ),
-    "missing weight": ({**frame_of(), "weight": "w"}, ValueError, "no column 'w'"),
-    "null id": (
-        frame_of(src=pd.Series([1, None], dtype="Int64")),
-        ValueError,
-        r"source column 'src' holds 1 null\(s\), the first at row 1",
-    ),
-    "NaN id": (frame_of(dst=[np.nan, 1.0]), ValueError, "nulls turn integers into floats"),
-    "null string": (frame_of(src=["a", None], dst=["a", "b"]), ValueError, "an id cannot be null"),
-    "NaT": (
-        {"graph": (np.array(["2024-01-01", "NaT"], dtype="M8[D]"),) * 2},
-        ValueError,
-        r"source \(the first array\) holds 1 null",
-    ),
-    "arrow null": (
-        {"graph": pa.table({"src": [1, None], "dst": [1, 2]})},
-        ValueError,
-        r"column 'src' holds 1 null\(s\), the first at row 1",
-    ),
-    "float ids": (frame_of(src=[1.0, 2.5]), TypeError, r"float64 ids.*1\.0.*astype\('int64'\)"),
-    "bool ids": (frame_of(src=[True, False]), TypeError, "'src' holds booleans"),
-    "complex ids": (frame_of(src=[1j, 2j], dst=[1j, 2j]), TypeError, "complex128"),
-    "mixed ids": (frame_of(src=[1, "a"]), TypeError, r"mixes types: int \(1\), str \('a'\)"),
-    "mixed columns": (
-        frame_of(dst=["a", "b"]),
-        TypeError,
-        "'src' holds integer ids and destination column 'dst' string ids",
-    ),
-    "mixed nodes": ({"graph": nx.Graph([(1, "a")])}, TypeError, "the nodes of the graph mixes"),
-    "huge ids": (frame_of(src=[2**70, 1]), ValueError, "1180591620717411303424.*64-bit"),
-    "unsortable ids": (frame_of(src=[1j, 2j], dst=[1j, 2j]), TypeError, "sorted"),
-    "unsortable objects": (
-        {"graph": nx.Graph([(object(), object())])},
-        TypeError,
-        "the nodes of the graph",
-    ),
-    "zones": (
-        frame_of(
-            src=pd.to_datetime(["2024"] * 2).tz_localize("UTC"), dst=pd.to_datetime(["2024"] * 2)
-        ),
-        TypeError,
-        "one type",
-    ),
-    "null weight": (
-        {**frame_of(w=[1, None]), "weight": "w"},
-        ValueError,
-        r"weight column 'w' holds 1 null\(s\) or NaN",
-    ),
-    "infinite weight": (
-        {**frame_of(w=[1, np.inf]), "weight": "w"},
-        ValueError,
-        r"1 infinite weight\(s\), the first inf at row 1",
-    ),
-    "negative weight": (
-        {**frame_of(w=[-2, -3]), "weight": "w"},
-        ValueError,
-        r"2 negative weight\(s\), the first -2 at row 0",
-    ),
-    "string weight": ({**frame_of(w=["a", "b"]), "weight": "w"}, TypeError, "not numbers"),
-    "bool weight": ({**frame_of(w=[True, False]), "weight": "w"}, TypeError, "holds bool"),
-    "complex weight": ({**frame_of(w=[1j, 1j]), "weight": "w"}, TypeError, "real numbers"),
-    "uint64 weight": (
-        {**frame_of(w=np.array([1, 2**63], dtype="uint64")), "weight": "w"},
-        ValueError,
-        "1 too large",
-    ),
-    "matrix NaN": (
-        {"graph": sp.csr_array(np.array([[0, np.nan], [1, 0]]))},
-        ValueError,
-        "the values of the matrix holds 1 null",
-    ),
-    "sets": (
-        {"graph": nx.Graph([(frozenset([1]), frozenset([2]))])},
-        TypeError,
-        "nodes of the graph holds sets",
-    ),
-    "lengths": ({"graph": ([1, 2], [1])}, ValueError, "of one length, not 2, 1"),
-    "tuple of one": ({"graph": ([1, 2],)}, ValueError, "not 1 items"),
-    "two dimensions": ({"graph": (np.ones((2, 2), int), [1, 2])}, ValueError, "one dimension"),
-    "column counts": ({**frame_of(), "source": ["src", "dst"]}, ValueError, "names 2 column"),
-    "array as column": ({**frame_of(), "source": np.arange(3)}, TypeError, "must be a column name"),
-    "tuple weight": (
-        {"graph": ([1], [2]), "weight": "w"},
-        ValueError,
-        "make the weights its third",
-    ),
-    "path": (
-        {"graph": "no edges.csv"},
-        FileNotFoundError,
-        "graph: 'no edges.csv': there is no such file or folder",
-    ),
-    "generator": ({"graph": iter([(1, 2)])}, TypeError, "can be read only once, while a graph"),
-    "edge array": ({"graph": np.ones((3, 2))}, TypeError, "pass its columns"),
-    "list": ({"graph": [(1, 2)]}, TypeError, r"tuple\(zip\(\*pairs\)\)"),
-    "None": (
-        {"graph": None},
-        TypeError,
-        "graph must be a pandas, cuDF, polars, pyarrow or dask edge frame",
-    ),
-    "nx attribute": (
-        {"graph": karate(), "weight": "km"},
-        ValueError,
-        r"78 edge\(s\) have no such attribute.*\['weight'\]",
-    ),
-    "nx direction": ({"graph": karate(), "directed": True}, ValueError, "is undirected"),
-    "nx vertices": ({"graph": karate(), "vertices": [1]}, ValueError, "does not apply"),
-    "multigraph": (
-        {**frame_of(), "multigraph": "sum"},
-        ValueError,
-        "'merge', 'keep' or 'min', not 'sum'",
-    ),
-    "directed": ({**frame_of(), "directed": "yes"}, TypeError, "True or False, not 'yes'"),
-    "device": ({**frame_of(), "device": "tpu"}, ValueError, "device must be"),
-    "null vertices": ({**frame_of(), "vertices": [None]}, ValueError, "vertices holds 1 null"),
-    "vertices type": ({**frame_of(), "vertices": ["a"]}, TypeError, "vertices string ids"),
-    "vertices scalar": ({**frame_of(), "vertices": 3}, TypeError, "vertices must be a list"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_gets_one_clear_error(name):
-    options, error, message = BAD[name]
-    with pytest.raises(error, match=message) as caught:
-        as_graph(**{"device": "cpu", **options})
-    assert len(str(caught.value)) < 400
 
 
 def test_a_graph_passes_through_with_its_own_options():

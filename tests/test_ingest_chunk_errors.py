@@ -7,7 +7,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import test_ingest_chunks
-from test_ingest import built
+from built_graphs import built
 from test_ingest_chunks import GOOD, NULL, dask, identical, parts, write
 
 from glp_rapids.frames import chunks

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from built_graphs import built, same
 from graphs import GRAPHS, edge_frames
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_ingest import built, same
 
 import glp_rapids
 from glp_rapids import device

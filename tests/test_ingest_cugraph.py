@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
-from test_ingest import rows_of
+from built_graphs import rows_of
 
 from glp_rapids.ingest.cugraph import as_put_in
 from glp_rapids.ingest.read import as_graph

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from built_graphs import built, same
 from graphs import GRAPHS
-from test_ingest import built, same
 
 import glp_rapids
 from glp_rapids import SlidingWindow, seeded_label_propagation

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_monitor import batches
+from monitors import batches
 
 from glp_rapids.fraud import SlidingWindow, account_scores
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pandas as pd
 import pytest
 from cases import some
-from test_monitor import LIMITS, batches, monitor
+from monitors import LIMITS, batches, monitor
 
 from glp_rapids.cli import live_page, live_texts
 from glp_rapids.cli.live_page import LivePage

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import exhaustive
-from test_monitor import LIMITS, assert_same_state, assert_same_tick, batches, monitor, to_pandas
+from monitors import LIMITS, assert_same_state, assert_same_tick, batches, monitor, to_pandas
 
 from glp_rapids.device import to_host
 from glp_rapids.fraud import (

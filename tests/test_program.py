@@ -1,3 +1,5 @@
+"""Programs do what their Python does, and are compiled again only where something changed."""
+
 import enum
 import json
 import math
@@ -18,9 +20,6 @@ from glp_rapids.device import array_module
 from glp_rapids.jit.target import cpu_target
 from glp_rapids.propagation.compile_program import compile_program
 from glp_rapids.propagation.program import fingerprint, traits_of
-from glp_rapids.propagation.variants.classic import Classic
-from glp_rapids.propagation.variants.layered import Layered
-from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
 
 TRIANGLES = graphs.edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
 OPTIONS = [
@@ -45,58 +44,6 @@ def assert_as_interpreted(program, edges, device, **options):
 
 
 # ---------------------------------------------------------------- recognized for what it is
-
-
-class CopyOfClassic(Program):
-    def pick_label(vertex, number_of_sweep, everything):
-        """Say what one holds."""
-        return everything.labels[vertex]
-
-    def load_neighbor(me, other, w, s):
-        # the classic
-        return s.labels[other], w
-
-    def label_score(me, candidate, votes, s):
-        return votes
-
-    def update_vertex(me, winner, points, s):
-        s.labels[me] = winner
-
-
-class Unlike(Program):
-    def label_score(v, label, freq, state):
-        return label
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_copy_of_the_classic_is_taken_for_it(weighted):
-    assert traits_of(CopyOfClassic(), weighted=weighted) == traits_of(Classic(), weighted=weighted)
-    traits = traits_of(CopyOfClassic(), weighted=weighted)
-    assert traits.plain
-    assert traits.growing_scores
-    assert traits.skip_inactive
-    assert traits.unit_votes is not weighted
-
-
-def test_what_differs_is_seen():
-    traits = traits_of(Unlike(), weighted=False)
-    assert not traits.default_score
-    assert not traits.growing_scores
-    assert not traits.skip_inactive
-    assert traits.default_pick
-    assert traits.default_load
-    assert traits.default_update
-    assert not traits_of(SpeakerListener(3), weighted=False).plain
-    assert traits_of(Layered(1), weighted=False).count_volumes
-
-
-@pytest.mark.parametrize("name", ["random", "weighted", "directed weighted"])
-def test_a_copy_of_the_classic_gives_the_same(name, device):
-    edges = graphs.GRAPHS[name]()
-    copied = propagate(**edges, program=CopyOfClassic(), device=device)
-    built_in = label_propagation(**edges, device=device)
-    pd.testing.assert_frame_equal(copied, built_in)
-    assert copied.attrs["glp"]["changed"] == built_in.attrs["glp"]["changed"]
 
 
 def test_fingerprints_tell_meanings_apart():
@@ -192,6 +139,7 @@ def test_a_program_is_compiled_again_only_where_something_changed(monkeypatch):
 
 
 # ---------------------------------------------------------------- what a program may say
+
 
 FACTOR = 0.25
 PENALTY = 3
@@ -411,6 +359,7 @@ def test_a_bound_out_of_range(bound, device):
 
 
 # ---------------------------------------------------------------- compiled once, kept on disk
+
 
 RUN_TWICE = """
 import json, sys

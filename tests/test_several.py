@@ -15,7 +15,7 @@ import pytest
 from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_memory_limit import EVERY, assert_same, directions, large
+from memory_limits import EVERY, assert_same, directions, large
 
 import glp_rapids
 from glp_rapids import as_graph, bench, compress, label_propagation

@@ -5,7 +5,7 @@ import numpy as np
 import one_gpu
 import pytest
 from cases import some
-from test_memory_limit import EVERY, SELECTED, assert_same, directions, large
+from memory_limits import EVERY, SELECTED, assert_same, directions, large
 
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.device import gpu_available

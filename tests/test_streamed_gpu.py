@@ -15,7 +15,7 @@ import pytest
 from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import PROGRAMS
+from programs import PROGRAMS, Counting
 from test_memory_limit import (
     EVERY,
     SELECTED,
@@ -30,6 +30,7 @@ from test_memory_limit import (
 from glp_rapids import Graph, as_graph, bench, compress, estimate_memory, label_propagation
 from glp_rapids.device import memory_free
 from glp_rapids.jit.cuda import DeviceArray, gpu_target
+from glp_rapids.outofcore import gathered, pinned
 from glp_rapids.propagation import call, memory, ways
 from glp_rapids.propagation import run as run_of_programs
 from glp_rapids.propagation.engines import (
@@ -37,6 +38,7 @@ from glp_rapids.propagation.engines import (
     gpu_streamed,
     gpu_streamed_packed,
     packed_strips,
+    strips,
 )
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu
 from glp_rapids.propagation.kernels.gpu import packed_numbers, votes, warp_reductions
@@ -129,22 +131,16 @@ def test_any_program_on_any_graph_in_strips_of_a_row(program, kernel):
             assert_streamed_alike(same, name, lambda graph: directions(graph)[both])
 
 
-@pytest.fixture
-def packed_lists_too(monkeypatch):
-    """Let packed lists be streamed to a GPU, as the table of ways does not yet."""
-    monkeypatch.setitem(ways.STREAMED_TO_GPU, "compressed", "streamed packed")
-
-
 @pytest.mark.gpu
 @pytest.mark.xdist_group("packed")
-def test_packed_lists_in_strips_of_a_row(packed_lists_too):
+def test_packed_lists_in_strips_of_a_row():
     for name in UNIT:
         for same in OF_KERNEL["classic"]:
             assert_streamed_alike(same, name, directions, packed=True)
 
 
 @needs_gpu
-def test_packed_lists_that_have_not_run_on_a_gpu_are_not_streamed(packed_lists_too):
+def test_packed_lists_that_have_not_run_on_a_gpu_are_not_streamed():
     graph, way = large(), {"device": "gpu", "way": "streamed packed"}
     packed = compress(graph, "packed", segment=128, device="cpu")
     for program in ("layered", "speakers", "counting"):
@@ -268,8 +264,6 @@ def test_an_interrupt_gives_memory_back():
 
 @needs_gpu
 def test_memory_that_cannot_be_pinned(monkeypatch):
-    from glp_rapids.outofcore import pinned
-
     def ordinary(size, dtype, device="gpu"):
         return pinned.HostArray(np.empty(max(int(size), 1), dtype), pinned=False)
 
@@ -281,6 +275,20 @@ def test_memory_that_cannot_be_pinned(monkeypatch):
         assert not found.attrs["glp"]["pinned"]
     with pytest.raises(MemoryError, match="cannot be pinned"):
         EVERY["counting"](graph, **STREAMED)
+
+
+@needs_gpu
+@pytest.mark.parametrize("weighted", [False, *exhaustive(True)])
+def test_lists_that_have_no_room_for_a_copy_are_gathered(monkeypatch, weighted):
+    graph = large(weighted=weighted)
+    monkeypatch.setattr(pinned, "room_for", lambda size: False)
+    for piece in (1, 4_000, gathered.PIECE):
+        monkeypatch.setattr(gathered, "PIECE", piece)
+        found = label_propagation(bare(graph), **STREAMED)
+        assert_same(found, label_propagation(graph, device="cpu"))
+        assert not found.attrs["glp"]["pinned"]
+    with pytest.raises(MemoryError, match="cannot be pinned"):
+        EVERY["counting"](bare(graph), **STREAMED)
 
 
 @needs_gpu
@@ -320,7 +328,7 @@ def test_what_is_on_the_gpu_is_not_streamed():
         label_propagation(graph, **STREAMED)
     limit = gpu_bytes_of(graph) + (1 << 20)
     assert label_propagation(graph, memory_limit=limit).attrs["glp"]["way"] == "plain"
-    with pytest.raises(ValueError, match="streamed on the CPU only"):
+    with pytest.raises(ValueError, match="compressed graphs in host memory"):
         label_propagation(graph, way="streamed packed")
     assert memory_free("gpu") > 0
     packed = compress(large(), device="gpu")
@@ -357,7 +365,8 @@ def test_the_bench_compares_limits(monkeypatch):
     options = "beyond-memory --device gpu --graphs kron-16-16 --repeats 1 --limits 40 100"
     parser = argparse.ArgumentParser()
     bench.add_benches(parser)
-    found = json.loads(bench.run(parser.parse_args([*options.split(), "--json"])))
+    options = [*options.split(), "--ways", "streamed plain", "--json"]
+    found = json.loads(bench.run(parser.parse_args(options)))
     rows, sweeps = found.values()
     assert [row["way"] for row in rows] == ["streamed plain", "plain"]
     assert all(row["labels equal"] for row in rows)
@@ -378,7 +387,7 @@ def on_gpu(graph):
     return OnGpu(graph.indptr, graph.indices, graph.weights, graph.directed, graph.vertices)
 
 
-def test_who_is_built_in_host_memory(packed_lists_too):
+def test_who_is_built_in_host_memory():
     graph, limited = large(), Options(memory_limit=1 << 20)
     # columns of a frame are its attributes, too
     frame = pd.DataFrame({"src": [0], "dst": [1], "device": ["gpu"], "scheme": ["packed"]})
@@ -462,7 +471,7 @@ def many_pairs():
     ("share", "way"),
     [*product([0, 30, 90, 200], ["streamed plain"]), (10, "streamed packed")],
 )
-def test_an_estimate_is_what_an_engine_says(monkeypatch, packed_lists_too, share, way):
+def test_an_estimate_is_what_an_engine_says(monkeypatch, share, way):
     step = 1 if share == 90 else 7  # ids without a gap, or whose words are kept
     edges = step * many_pairs()
     weights = (np.ones(edges.shape[1]),) if share == 30 else ()
@@ -527,18 +536,47 @@ def test_a_limit_is_what_is_free_at_the_most(monkeypatch):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_lists_have_to_fit_host_memory_once_more(monkeypatch, directed):
+def test_lists_that_are_read_have_to_fit_host_memory_once_more(monkeypatch, directed):
     graph, options = large(directed=directed), Options(streams_to="gpu")
     monkeypatch.setattr(memory, "free_on_gpu", lambda: 1 << 30)
     monkeypatch.setattr(memory, "LITTLE", 0)
-    lists = graph.number_of_edges * 4
+    lists, made = graph.number_of_edges * 4, 0
     if directed:  # and the readers; and the transpose, whose rows are read
-        lists += lists + memory.bytes_to_make(graph, options, "plain", readers=True)
-    monkeypatch.setattr(memory, "memory_free", lambda device: lists)
-    budget_of(graph, Classic(), options)
-    monkeypatch.setattr(memory, "memory_free", lambda device: lists - 5)
+        made = memory.bytes_to_make(graph, options, "plain", readers=True)
+        lists *= 2
+    monkeypatch.setattr(memory, "memory_free", lambda device: made + lists)
+    budget_of(graph, Counting(), options)
+    monkeypatch.setattr(memory, "memory_free", lambda device: made + lists - 5)
     with pytest.raises(MemoryError, match=r"host memory .*, 5 more than are free .*device='cpu'"):
-        budget_of(graph, Classic(), options)
+        budget_of(graph, Counting(), options)
+    monkeypatch.setattr(memory, "memory_free", lambda device: made)
+    budget_of(graph, Classic(), options)  # whose lists are gathered
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_are_gathered_are_those_that_are_laid_out(monkeypatch, weighted):
+    monkeypatch.setattr(gathered, "PIECE", 4_000)
+    graph = large(3_000, 60_000, weighted=weighted)
+    how = graph.rows("out"), 4, graph.id_words(), ([0, 32, 128], [2, 1, 0]), np
+    whole = strips.laid_out(*how)
+    monkeypatch.setattr(pinned, "room_for", lambda size: False)
+    layout = strips.laid_out(*how)
+    assert whole.pinned
+    assert not layout.pinned
+    assert (layout.weights is None) == (not weighted)
+    total, first = layout.number_of_entries, layout.starts[layout.bounds[1]]
+    for host, expected in ((layout.entries, whole.entries), (layout.weights, whole.weights)):
+        if host is None:
+            continue
+        for begin, end in ((0, total), (first, total), (first, first), (0, layout.starts[1])):
+            found, run = np.zeros(total, host.array.dtype), host.of_a_run()
+            pieces = [(at, values.copy()) for at, values in run.pieces(begin, end)]
+            for at, values in pieces:
+                found[at : at + values.size] = values
+            assert np.array_equal(found[begin:end], expected.array[begin:end])
+            assert not found[end:].any()
+            assert len(pieces) > 5 or end - begin < total // 2
+            run.let_go()
 
 
 def test_ways_of_a_graph_that_is_streamed_to_a_gpu(monkeypatch):

@@ -106,7 +106,11 @@ class Checking:
         costs = arguments[5]
         costs[:] = self.draw.integers(0, 60, costs.size)
 
-    def launch_together(self, kernel, wanted, threads, *arguments):
+    def prepared_together(self, kernel, wanted, threads, arguments, last):
+        """Return what checks a launch."""
+        return lambda step: self.check(*arguments, step)
+
+    def check(self, *arguments):
         """Check a launch."""
         plan, run, rows, lists = (arguments[i] for i in (0, 4, 5, 7))
         schedule, step = arguments[9], arguments[11]
@@ -151,7 +155,7 @@ def streaming(monkeypatch):
     def stand_in(seed=0):
         check = Checking(np.random.default_rng(seed), 300)
         monkeypatch.setattr(gpu_streamed, "launch", check.launch)
-        monkeypatch.setattr(gpu_streamed, "launch_together", check.launch_together)
+        monkeypatch.setattr(gpu_streamed, "prepared_together", check.prepared_together)
         return check
 
     with cuda_offline.compiling(monkeypatch, (9, 0)):

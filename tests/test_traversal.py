@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-import reference
+import reference_traversal as reference
 from graphs import GRAPHS, edge_frames, edges, path, power_law_pairs, random_pairs
 from hypothesis import given
 from hypothesis import strategies as st

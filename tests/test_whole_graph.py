@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import reference
+import reference_diversity as reference
 from cases import exhaustive, some
 from graphs import GRAPHS, clique, edge_frames, edges, path, power_law_pairs
 from hypothesis import given

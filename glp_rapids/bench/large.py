@@ -9,25 +9,33 @@ The second is measured. The graph is made on its device, row by row, compressed,
 dropped; "peak GB" is all that CuPy held at once, ids (8 bytes a vertex) included. The third:
 label propagation on the compressed graph, synchronous sweeps that leave nothing out and a run with
 the defaults; "ms" is a median sweep but the first, "peak MB" without ids. Kernels are compiled
-before, on a small graph.
+before, on a small graph. With ``--pieces`` plain rows are made, twice, and compressed piece by
+piece, so that graphs fit whose plain form does not; ``--share 61`` gives 23 entries a vertex, as
+TaoBao's largest window has.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
 import numpy as np
 
 from glp_rapids.bench import memory, subjects, timing
-from glp_rapids.bench.large_graph import large_graph
+from glp_rapids.bench.large_graph import SHARE, large_graph, rows_of_large_graph
 from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.compressed.format.layout import BLOCK
 from glp_rapids.compressed.graph import CompressedGraph
+from glp_rapids.compressed.options import layout_of
+from glp_rapids.compressed.pieces import Piece, encode_pieces
 from glp_rapids.compression import compress
 from glp_rapids.device import DeviceName, array_module, choose
+from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.propagation.options import MAX_ITER, Options
 from glp_rapids.propagation.run import Outcome
 from glp_rapids.propagation.run import run as propagate
@@ -52,6 +60,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="sweeps with the defaults; 0: none")  # fmt: skip
     parser.add_argument("--memory", type=float, default=139.0, metavar="GB",
                         help="of the GPU in the first table (default 139)")  # fmt: skip
+    parser.add_argument("--pieces", type=int, default=1,
+                        help="in which the graph is made and compressed (default 1)")  # fmt: skip
+    parser.add_argument("--share", type=int, default=SHARE,
+                        help="of 256 pairs of most blocks, those that are neighbours, with "
+                        f"--pieces (default {SHARE})")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=("cpu", "gpu"), default=None)
 
@@ -63,7 +76,8 @@ def run(options: argparse.Namespace) -> Tables:
         return tables
     device = choose(options.device)
     for bits in dict.fromkeys((min(SMALL_BITS, options.bits), options.bits)):
-        compressed, row = made(bits, options, device)
+        make = made if options.pieces == 1 else made_in_pieces
+        compressed, row = make(bits, options, device)
         rows = propagated(compressed, options)
         del compressed
     name = f"2**{options.bits} vertices, {options.scheme}, {device}"
@@ -110,6 +124,41 @@ def made(
            "make s": making_ms / 1e3, "plain GB": plain / 1e9, "encode s": encoding_ms / 1e3,
            "G entries/s": entries / encoding_ms / 1e6,
            "bits an entry": 8 * compressed.lists.nbytes / entries,
+           "compressed GB": compressed.nbytes / 1e9}  # fmt: skip
+    return compressed, row | ({} if water is None else {"peak GB": water.peak / 1e9})
+
+
+def made_in_pieces(
+    bits: int, options: argparse.Namespace, device: DeviceName
+) -> tuple[CompressedGraph, dict[str, Any]]:
+    """Make and compress a graph piece by piece; its plain form is never there."""
+    vertices, making = 1 << bits, []
+    cuts = np.linspace(0, vertices // BLOCK, options.pieces + 1).astype(int) * BLOCK
+
+    def pieces() -> Iterator[Piece]:
+        for first, last in pairwise(cuts.tolist()):
+            make = partial(
+                rows_of_large_graph, bits, options.seed, device, first, last, options.share
+            )
+            ms, rows = timing.clocked(make, 0, device)
+            making.append((ms, rows.indptr.nbytes + rows.indices.nbytes))
+            yield Piece(first, rows)
+            del rows
+            _free(device)
+
+    layout = layout_of(options.scheme, "speed", None, 0, None)
+    with _peak(device) as water:
+        both_ms, lists = timing.clocked(
+            partial(encode_pieces, pieces, vertices, layout), 0, device
+        )  # fmt: skip
+    ids = VertexIds.numbers(vertices, device)
+    compressed = CompressedGraph(lists, None, False, ids, None)
+    entries, making_ms = lists.number_of_edges, sum(ms for ms, _ in making)
+    encoding_ms = both_ms - making_ms
+    row = {"vertices": vertices, "edges": entries // 2, "entries": entries,
+           "make s": making_ms / 1e3, "plain GB": sum(size for _, size in making) / 2e9,
+           "encode s": encoding_ms / 1e3, "G entries/s": entries / encoding_ms / 1e6,
+           "bits an entry": 8 * lists.nbytes / entries,
            "compressed GB": compressed.nbytes / 1e9}  # fmt: skip
     return compressed, row | ({} if water is None else {"peak GB": water.peak / 1e9})
 

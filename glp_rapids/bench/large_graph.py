@@ -17,10 +17,11 @@ import numpy as np
 from glp_rapids.common import hashing
 from glp_rapids.device import DeviceName, to_device
 from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.jit.target import DigestCache, Target, cpu_target
 
-DIGEST = "rows of a large graph 1"  # another number for other rows
+DIGEST = "rows of a large graph 2"  # another number for other rows
 BLOCK = 64
 FAR = 6  # neighbours elsewhere that a vertex may have; each it has or has not, evenly
 DENSE = 8  # one block of so many
@@ -30,11 +31,11 @@ DENSE_SHARE, SHARE = 230, 31  # of 256 pairs of a block, those that are neighbou
 def _row_of(target: Target) -> Any:
     mix = target.compile(hashing.mix)
     block, far = np.int64(BLOCK), FAR
-    dense, dense_share, share = np.uint64(DENSE), np.uint64(DENSE_SHARE), np.uint64(SHARE)
+    dense, dense_share = np.uint64(DENSE), np.uint64(DENSE_SHARE)
     low = np.uint64(255)
 
     @target.device_function
-    def row(v, masks, seed, out, place, write):
+    def row(v, masks, seed, share, out, place, write):
         """Count the neighbours of v; with ``write`` put them into ``out[place:]``."""
         first = v - (v & (block - np.int64(1)))
         likely = share
@@ -72,16 +73,17 @@ def _kernel(device: DeviceName) -> Any:
         row = _row_of(cpu_target())
 
         @compiled(error_model="numpy")
-        def some_rows(thread, threads, indptr, masks, seed, out, write):
+        def some_rows(thread, threads, first, indptr, masks, seed, share, out, write):
             vertices = indptr.size - 1
-            for v in range(vertices * thread // threads, vertices * (thread + 1) // threads):
-                place = indptr[v] if write else np.int64(0)
-                count = row(np.int64(v), masks, seed, out, place, write)
+            for i in range(vertices * thread // threads, vertices * (thread + 1) // threads):
+                place = indptr[i] if write else np.int64(0)
+                count = row(first + np.int64(i), masks, seed, share, out, place, write)
                 if not write:
-                    indptr[v + 1] = count
+                    indptr[i + 1] = count
 
-        def rows(team, indptr, masks, seed, out, write):
-            together(team, some_rows, (team.threads, indptr, masks, seed, out, write))
+        def rows(team, first, indptr, masks, seed, share, out, write):
+            work = team.threads, first, indptr, masks, seed, share, out, write
+            together(team, some_rows, work)
 
         kernel = ParallelKernel(rows, partial(DigestCache, digest=DIGEST))
         return lambda *arguments: kernel(threads_available(), *arguments)
@@ -89,19 +91,28 @@ def _kernel(device: DeviceName) -> Any:
 
     row = _row_of(gpu_target())
 
-    def rows(indptr, masks, seed, out, write):
-        v = np.int64(cuda.grid(1))
-        if v < indptr.size - 1:
-            place = indptr[v] if write else np.int64(0)
-            count = row(v, masks, seed, out, place, write)
+    def rows(first, indptr, masks, seed, share, out, write):
+        i = np.int64(cuda.grid(1))
+        if i < indptr.size - 1:
+            place = indptr[i] if write else np.int64(0)
+            count = row(first + i, masks, seed, share, out, place, write)
             if not write:
-                indptr[v + 1] = count
+                indptr[i + 1] = count
 
     return kernel(rows, DIGEST)
 
 
 def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:
     """Make a graph of 2**bits vertices, 16.6 entries each; the same on both devices."""
+    vertices = 1 << bits
+    rows = rows_of_large_graph(bits, seed, device, 0, vertices)
+    return Graph(rows.indptr, rows.indices, None, False, VertexIds.numbers(vertices, device))
+
+
+def rows_of_large_graph(
+    bits: int, seed: int, device: DeviceName, first: int, last: int, share: int = SHARE
+) -> CSR:
+    """Make the rows of some of its vertices; ``share``: 61 gives 23 entries each."""
     if not 8 <= bits <= 32:
         raise ValueError(f"bits must be in 8..32, not {bits}")
     vertices = 1 << bits
@@ -113,20 +124,21 @@ def large_graph(bits: int, seed: int, device: DeviceName) -> Graph:
         xp: Any = np
 
         def run(*arguments: Any) -> None:
-            _kernel("cpu")(*arguments)
+            _kernel("cpu")(np.int64(first), *arguments)
     else:
         import cupy as xp
 
         from glp_rapids.jit.launch import launch
 
         def run(*arguments: Any) -> None:
-            launch(_kernel("gpu"), -(-vertices // 256), 256, *arguments)
+            launch(_kernel("gpu"), -(-(last - first) // 256), 256, np.int64(first), *arguments)
 
     masks = to_device(masks, device)
     dtype = np.int32 if vertices <= np.iinfo(np.int32).max else np.int64
-    indptr = xp.zeros(vertices + 1, np.int64)
-    run(indptr, masks, np.int64(seed), xp.zeros(1, dtype), np.bool_(False))
+    indptr = xp.zeros(last - first + 1, np.int64)
+    how = masks, np.int64(seed), np.uint64(share)
+    run(indptr, *how, xp.zeros(1, dtype), np.bool_(False))
     xp.cumsum(indptr, out=indptr)
     indices = xp.empty(int(indptr[-1]), dtype)
-    run(indptr, masks, np.int64(seed), indices, np.bool_(True))
-    return Graph(indptr, indices, None, False, VertexIds.numbers(vertices, device))
+    run(indptr, *how, indices, np.bool_(True))
+    return CSR(indptr, indices, None)

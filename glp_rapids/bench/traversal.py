@@ -11,7 +11,9 @@ breadth-first search also from both sides, which its Python functions switch off
 
 "fresh" is the first call on a graph of which nothing is kept. On a GPU with an engine of its own,
 "here" is the engine's part of a call, without what becomes of its arrays: if the caller's frames
-are pandas', most of a call is their way to the host.
+are pandas', most of a call is their way to the host. It is done four times in a row from each
+start, of which the first warms up: after such a copy it takes some 0.2 ms more. ``--wanted`` leaves
+out what no time is wanted for; without ``--graphs``, that leaves a table of all that one is.
 """
 
 from __future__ import annotations
@@ -31,12 +33,13 @@ from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Tables
 from glp_rapids.bench.timing import clocked, fresh
 from glp_rapids.common.hashing import mix_array
-from glp_rapids.device import array_module, to_host
+from glp_rapids.device import array_module, choose, to_host
 from glp_rapids.graph.graph import Graph
 from glp_rapids.traversal.engines import ENGINES, largest
 
 GRAPHS = ("road", "kron-20-16")
 MANY = 64  # sources of one call
+REPEATS_HERE = 3  # of an engine's part
 PEERS = ("SciPy", "NetworKit", "cuGraph", "both sides")
 SEARCHES = ("bfs", "sssp", "many", "layers")
 # On two cores, and on an H200.
@@ -55,8 +58,10 @@ Search = Callable[[int], Any]
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
-    subjects.add_options(parser, GRAPHS, repeats=5, threads="")
+    subjects.add_options(parser, (), repeats=5, threads="")
     parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=SEARCHES)
+    parser.add_argument("--wanted", action="store_true",
+                        help="only what a time is wanted for; without --graphs, all of that")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, metavar="NAME",
                         help=f"of {', '.join(PEERS)}; all, if they are installed")  # fmt: skip
     parser.add_argument("--alone", action="store_true", help="without any of them")
@@ -81,10 +86,16 @@ def run(options: argparse.Namespace) -> Tables:
         peers = {peer: make(weighted) for peer, make in here.items() if peer in chosen}
         starts = draw_starts(graph, max(options.repeats, 1) + 1)
         title = f"Traversal, graph on the {graph.device}, {threads} threads, ms"
-        searches = options.searches
+        searches = [
+            what for what in options.searches
+            if not options.wanted or (name, what) in WANTED_MS[graph.device]
+        ]  # fmt: skip
         return {title: [_row(name, graph, what, weighted, peers, starts) for what in searches]}
 
-    return subjects.each(options.graphs, options.device, "traversal", measure)
+    graphs = options.graphs or GRAPHS
+    if options.wanted and not options.graphs:
+        graphs = dict.fromkeys(name for name, _ in WANTED_MS[choose(options.device)])
+    return subjects.each(graphs, options.device, "traversal", measure)
 
 
 def with_whole_weights(graph: Graph) -> Graph:
@@ -239,7 +250,8 @@ def _row(
     times: dict[str, list[float]] = {side: [] for side in sides}
     for start in starts:
         for side, call in sides.items():
-            times[side].append(clocked(partial(call, start), 0, graph.device)[0])
+            repeats = REPEATS_HERE if side == "here" else 0
+            times[side].append(clocked(partial(call, start), repeats, graph.device)[0])
     row = {"graph": name, "vertices": graph.number_of_vertices,
            "entries": graph.number_of_edges, "search": what}  # fmt: skip
     found = {side: median(of_side[1:]) for side, of_side in times.items()}

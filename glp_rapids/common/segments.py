@@ -8,6 +8,7 @@ below it, so that the one rounding to float64 goes the right way.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from itertools import pairwise
@@ -19,6 +20,7 @@ from glp_rapids.device import array_module, to_host
 
 Array = Any
 WORD, LOW = 32, (1 << 32) - 1
+SEARCHED = 1 << 23  # elements; of more it takes longer than to count
 HEAD = 61  # bits: more than float64 keeps, and a sign and a carry to spare
 
 
@@ -34,7 +36,29 @@ def segment_ids(offsets: Array, dtype: Any, size: int | None = None) -> Array:
     """Return the segment of every element; ``size``, their number, spares a look at a GPU."""
     if array_module(offsets) is np:
         return np.repeat(np.arange(offsets.size - 1, dtype=dtype), np.diff(offsets))
-    return _ids_by_counting(offsets, dtype, int(offsets[-1]) if size is None else size)
+    size = int(offsets[-1]) if size is None else size
+    if size > SEARCHED:
+        return _ids_by_counting(offsets, dtype, size)
+    return _search_of_ids()(offsets, offsets.size - 1, array_module(offsets).empty(size, dtype))
+
+
+@functools.cache
+def _search_of_ids() -> Any:
+    """Make the kernel in which each element looks for its segment: one launch in place of four."""
+    import cupy
+
+    return cupy.ElementwiseKernel(
+        "raw I offsets, int64 segments", "T of",
+        """
+        long long first = 0, end = segments;
+        while (first < end) {
+            long long middle = (first + end) / 2;
+            if (offsets[middle + 1] <= i) first = middle + 1; else end = middle;
+        }
+        of = first;
+        """,
+        "glp_segment_of",
+    )  # fmt: skip
 
 
 def _ids_by_counting(offsets: Array, dtype: Any, size: int) -> Array:

@@ -53,7 +53,7 @@ class Encoding(NamedTuple):
     problems: Array
 
 
-def encode(csr: CSR, layout: Layout) -> CompressedRows:
+def encode(csr: CSR, layout: Layout, widths: np.ndarray | None = None) -> CompressedRows:
     """Compress the rows of a CSR where it lives.
 
     Parameters
@@ -62,6 +62,8 @@ def encode(csr: CSR, layout: Layout) -> CompressedRows:
         Rows ascend without duplicates; weights are not looked at.
     layout : Layout
         How.
+    widths : uint32 array, optional
+        The tables of "packed", if they are not to be made for these rows.
 
     Returns
     -------
@@ -85,7 +87,8 @@ def encode(csr: CSR, layout: Layout) -> CompressedRows:
     cut, first_part = cut_lists(csr.degree, scalars)
     tables = codes = xp.zeros(1, np.uint32)
     if layout.scheme == "packed":
-        widths = packed_tables.tables_of(histograms(csr, layout), layout, n)
+        if widths is None:
+            widths = packed_tables.tables_of(histograms(csr, layout), layout, n)
         tables = codes = xp.asarray(widths)
     elif layout.scheme == "entropy":
         own = code_tables.tables_of(code_tables.count(csr, scalars, cut, first_part))

@@ -179,6 +179,9 @@ def _series_of(values: list) -> pd.Series:
 
 def null_count(column: Column) -> int:
     """Count the nulls of a column; NaN counts as one."""
+    dtype = column.dtype if isinstance(column, pd.Series) else None
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":  # where pandas would look
+        return 0
     if hasattr(column, "isna"):
         return int(column.isna().sum())
     return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
@@ -252,7 +255,15 @@ def _joined(series: dict[str, pd.Series]) -> pd.DataFrame:
     index = next(iter(series.values())).index
     for column in series.values():
         column.index = index
-    return pd.DataFrame(series, index=index, copy=False)
+    # To make an Index of names takes as long as all the rest, and names are few.
+    frame = pd.DataFrame(dict(enumerate(series.values())), index=index, copy=False)
+    frame.columns = _index_of(tuple(series)).view()
+    return frame
+
+
+@functools.lru_cache(maxsize=64)
+def _index_of(names: tuple[str, ...]) -> pd.Index:
+    return pd.Index(names)
 
 
 def null_where(silent: Any, values: Column, kind: Kind) -> Any:

@@ -20,20 +20,19 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_share, is_integer, shown
-from glp_rapids.common.segments import integer_sums
+from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
+from glp_rapids.fraud.cores import connected_core, largest_core
 from glp_rapids.fraud.known import known_accounts, marked
 from glp_rapids.fraud.scores import checked, column, prepared, score_frame
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import (
     Groups,
-    connected_core,
     copies,
     induced,
     inside,
-    largest_core,
     masked,
 )
 from glp_rapids.ingest.options import EdgeOptions
@@ -213,21 +212,22 @@ def grouped(
     enough &= groups.sums(is_seed[member]) > 0
     member = member[enough[groups.of]]
     groups = Groups(community[member], community.size)
+    group_of = xp.full(community.size, -1, dtype=np.int64)
+    group_of[member] = groups.of
+    same = inside(inner, group_of)
+    score_sum, staying, trade, value = groups.totals(
+        xp.where(suspect, score, 0.0)[member],
+        segment_sums(masked(inner, same).weights, inner.indptr)[member], total[member],
+        segment_sums(masked(worth, same).weights, inner.indptr)[member],
+    )  # fmt: skip
     size = groups.sums(suspect[member])
-    mean = groups.totals(xp.where(suspect, score, 0.0)[member]) / xp.maximum(size, 1)
+    mean, value = score_sum / xp.maximum(size, 1), value / 2
     # by falling score, then by the smallest vertex, which is the order the groups are in
     order = xp.argsort(-mean, kind="stable")
     place = xp.empty_like(order)
     place[order] = xp.arange(order.size)
-
-    group_of = xp.full(community.size, -1, dtype=np.int64)
-    group_of[member] = groups.of
-    same = inside(inner, group_of)
     partners = groups.sums(integer_sums(same, inner.indptr)[member])
     pairs = xp.maximum(groups.size * (groups.size - 1), 1)
-    staying = groups.totals(masked(inner, same).row_weights()[member])
-    trade = groups.totals(total[member])
-    value = groups.totals(masked(worth, same).row_weights()[member]) / 2
     columns = {
         "cluster": xp.arange(order.size),
         "size": size[order],
@@ -351,8 +351,7 @@ def _agreed(graph: Graph) -> Array:
         # what `label_propagation` does, without a frame for each
         prepared, options = prepare(copies(graph, number), {"device": graph.device})
         labels = run(prepared, Classic(), replace(options, seed=seed)).labels
-        for first in range(0, labels.size, max(graph.number_of_vertices, 1)):
-            own = labels[first : first + graph.number_of_vertices]
-            votes += own[row] == own[graph.indices]
+        own = labels.reshape(number, graph.number_of_vertices)
+        votes += (own[:, row] == own[:, graph.indices]).sum(axis=0)
         seed, made = seed + 1, made + number
     return 2 * votes > RUNS

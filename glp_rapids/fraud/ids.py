@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from glp_rapids.device import DeviceName, to_device
+import numpy as np
+
+from glp_rapids.common.segments import segment_offsets
+from glp_rapids.device import DeviceName, array_module, to_device
 from glp_rapids.frames import kinds
-from glp_rapids.graph.vertex_ids import VertexIds
+from glp_rapids.graph.sort_gpu import index_dtype
+from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 from glp_rapids.ingest.rank import rank_ids
 
 Array = Any
@@ -35,6 +39,8 @@ def joined(
     The index of the old ones is None if it would change nothing. ``label``: of whose ids, for
     messages.
     """
+    if _can_be_merged(old, new, device):
+        return _merged(old, new)
     parts = [[column.values for column in vertices.columns] for vertices in (old, new)]
     codes, together = rank_ids(parts, [[label] * len(parts[0])] * 2, old.kind, device)
     columns = []
@@ -44,3 +50,60 @@ def joined(
         columns.append(replace(column, dtype=dtype))
     union = VertexIds(tuple(columns), old.kind)
     return union, None if len(union) == len(old) else codes[0], codes[1]
+
+
+def places_in(
+    held: VertexIds, asked: VertexIds, device: DeviceName, label: str = "source and destination"
+) -> Array:
+    """Find ids among others: where each is there, -1 if it is not."""
+    found = places_of_integers(held, asked)
+    if found is not None:
+        return found
+    together, old, new = joined(held, asked, device, label)
+    xp = array_module(new)
+    place = xp.full(max(len(together), 1), -1, dtype=np.int64)
+    place[slice(len(held)) if old is None else old] = xp.arange(len(held))
+    return place[new]
+
+
+def places_of_integers(held: VertexIds, asked: VertexIds) -> Array | None:
+    """Do what `places_in` does, where those are that are held; None: not integers of one type."""
+    (one, *more), other = held.columns, asked.columns[0]
+    if more or one.family != "integer" or other.family != "integer" or not len(held):
+        return None
+    if one.id_dtype != other.id_dtype:
+        return None
+    values, wanted = one.values, to_device(other.values, one.device)
+    xp = array_module(values)
+    place = xp.minimum(xp.searchsorted(values, wanted), values.size - 1)
+    return xp.where(values[place] == wanted, place, -1)
+
+
+def _can_be_merged(old: VertexIds, new: VertexIds, device: DeviceName) -> bool:
+    """Tell whether both are integers of one column and one type, and lie there."""
+    (one, *more), other = old.columns, new.columns[0]
+    if more or one.family != "integer" or other.family != "integer" or not len(old):
+        return False
+    return len(new) > 0 and one.id_dtype == other.id_dtype and one.device == other.device == device
+
+
+def _merged(old: VertexIds, new: VertexIds) -> tuple[VertexIds, Array | None, Array]:
+    """Merge sorted integers: what is new is looked for, and moves the others up."""
+    one, other = old.columns[0], new.columns[0]
+    values, asked, xp = one.values, other.values, array_module(one.values)
+    place = xp.searchsorted(values, asked)
+    # how many are new before each that is asked for: since both ascend, these come before it
+    before = segment_offsets(values[xp.minimum(place, values.size - 1)] != asked)
+    fresh = int(before[-1])
+    size = values.size + fresh
+    code = index_dtype(size)
+    dtype = one.dtype if one.dtype == other.dtype else None
+    if not fresh:
+        column = IdColumn(values, "integer", dtype)
+        return VertexIds((column,), old.kind), None, place.astype(code)
+    own = xp.arange(values.size)
+    index = (own + before[xp.searchsorted(place, own, side="right")]).astype(code)
+    new_index = (place + before[:-1]).astype(code)
+    together = xp.empty(size, values.dtype)
+    together[index], together[new_index] = values, asked
+    return VertexIds((IdColumn(together, "integer", dtype),), old.kind), index, new_index

@@ -77,9 +77,12 @@ def empty_frames(no_vertices: VertexIds, kind: Kind, state: State) -> dict[str, 
 
 def alerts_frame(alerts: dict[str, list], kind: Kind) -> Frame:
     """Make the frame of alerts, by falling score, the older first."""
-    columns = {name: pd.Series(values, dtype=ALERTS[name]) for name, values in alerts.items()}
-    order = np.argsort(-columns["score"].to_numpy(), kind="stable")  # null comes last
-    return kinds.to_frame({name: kinds.taken(one, order) for name, one in columns.items()}, kind)
+    order = np.argsort(-np.array(alerts["score"], np.float64), kind="stable")  # null comes last
+    columns = {}
+    for name, values in alerts.items():
+        column = np.fromiter(values, ALERTS[name], len(values))  # lists stay lists
+        columns[name] = pd.Series(column[order], dtype=column.dtype)
+    return kinds.to_frame(columns, kind)
 
 
 def _clusters(register: Register, found: Clusters, kind: Kind) -> Frame:

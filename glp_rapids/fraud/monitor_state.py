@@ -14,7 +14,7 @@ from glp_rapids.frames.kinds import Kind
 from glp_rapids.fraud import sorted_ids
 from glp_rapids.fraud.clusters import Clusters
 from glp_rapids.fraud.engines import Batch
-from glp_rapids.fraud.ids import joined, taken
+from glp_rapids.fraud.ids import places_in, taken
 from glp_rapids.fraud.names import Register, carried
 from glp_rapids.fraud.parts import Parts
 from glp_rapids.fraud.seeds import Blacklists
@@ -66,11 +66,7 @@ def index_since(
     if not _holds(new, old):  # the window has been empty meanwhile
         return array_module(touched).full(len(old), -1, dtype=np.int64)
     if old_places is None or new_places is None:
-        _, old_index, new_index = joined(old, new, device_of(touched))
-        xp = array_module(new_index)
-        rank = xp.full(max(len(old) + len(new), 1), -1, dtype=np.int64)
-        rank[new_index] = xp.arange(len(new))
-        return rank[: len(old)] if old_index is None else rank[old_index]
+        return places_in(new, old, device_of(touched))
     if len(old.columns) == 1 and old.columns[0].family == "integer":
         # Numba takes longer to import than a small graph takes to build
         from glp_rapids.fraud.kernels.matching import places_of

@@ -132,6 +132,12 @@ def _same_members(before: pd.DataFrame | None, now: pd.DataFrame) -> tuple[np.nd
     """Find who is there before and now: the rows in either, in the same order."""
     if before is None or not len(before) or not len(now):
         return np.empty(0, np.int64), np.empty(0, np.int64)
+    one, other = (frame[frame.columns[0]].to_numpy() for frame in (before, now))
+    if len(now.columns) == 1 and one.dtype == other.dtype and one.dtype.kind in "iu":
+        # numbers that ascend, which pandas would hash
+        place = np.minimum(np.searchsorted(one, other), one.size - 1)
+        found = np.flatnonzero(one[place] == other)
+        return place[found], found
     if not before.dtypes.equals(now.dtypes):  # integers of two types may have no common one
         before, now = before.astype(object), now.astype(object)
     together = pd.concat([before, now], ignore_index=True)

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.common.segments import segment_ids
+from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.fraud.clock import refuse_nulls
 from glp_rapids.graph.build import ordering
 
 Array = Any
+FEW = 4  # vertices a row, above which no list of all vertices is made
 LARGEST_AMOUNT = 2**53  # units, beyond which float64 amounts are not exact
 
 
@@ -85,10 +86,13 @@ def added_up(
     ``counts``: what each counts by age.
     """
     xp = array_module(rows.time)
-    indptr, column, entry = ordering(rows.source).sorted_entries(
-        rows.source, rows.destination, number_of_vertices, not directed
-    )
-    key = _key(segment_ids(indptr, column.dtype, column.size), column)
+    if rows.time.size * FEW < number_of_vertices:
+        key, entry = _sorted_keys(rows, directed)
+    else:
+        indptr, column, entry = ordering(rows.source).sorted_entries(
+            rows.source, rows.destination, number_of_vertices, not directed
+        )
+        key = _key(segment_ids(indptr, column.dtype, column.size), column)
     fresh = xp.ones(key.size, dtype=bool)
     fresh[1:] = key[1:] != key[:-1]
     first = xp.flatnonzero(fresh)
@@ -102,26 +106,38 @@ def added_up(
     return Pairs(key[first], (end - first).astype(np.int64), *sums)
 
 
+def _sorted_keys(rows: Rows, directed: bool) -> tuple[Array, Array]:
+    """Sort the pairs of few rows, without a look at all vertices; and say which row has each."""
+    xp = array_module(rows.time)
+    key, entry = _key(rows.source, rows.destination), xp.arange(rows.time.size)
+    if not directed:
+        back = xp.flatnonzero(rows.source != rows.destination)
+        key = xp.concatenate([key, _key(rows.destination[back], rows.source[back])])
+        entry = xp.concatenate([entry, back])
+    order = xp.argsort(key)
+    return key[order], entry[order]
+
+
 def merged(old: Pairs, new: Pairs) -> Pairs:
     """Merge two sorted lists of pairs in linear time, adding up what both have."""
     xp = array_module(old.key)
     place = xp.searchsorted(old.key, new.key)
-    known = xp.zeros(new.key.size, dtype=bool)
-    inside = xp.flatnonzero(place < old.key.size)
-    known[inside] = old.key[place[inside]] == new.key[inside]
-    both, fresh = xp.flatnonzero(known), xp.flatnonzero(~known)
-    # an old entry moves up by the number of fresh ones before it, a fresh one by that of the old
-    shift = xp.cumsum(xp.bincount(place[fresh], minlength=old.key.size + 1))[: old.key.size]
-    to_old = xp.arange(old.key.size) + shift
-    to_fresh = place[fresh] + xp.arange(fresh.size)
+    fresh = xp.ones(new.key.size, dtype=bool)
+    if old.key.size:
+        fresh = old.key[xp.minimum(place, old.key.size - 1)] != new.key
+    # an old entry moves up by the number of fresh ones before it, a new one by that of the old
+    before = segment_offsets(fresh)
+    own = xp.arange(old.key.size)
+    to_old = own + before[xp.searchsorted(place, own, side="right")]
+    to_new = place + before[:-1]
     columns = []
     for name in ("key", *old.sums):
-        before, after = getattr(old, name), getattr(new, name)
-        if name != "key":
-            before = before.copy()
-            before[place[both]] += after[both]
-        column = xp.empty(old.key.size + fresh.size, dtype=np.int64)
-        column[to_old], column[to_fresh] = before, after[fresh]
+        column = xp.zeros(old.key.size + int(before[-1]), dtype=np.int64)
+        column[to_old] = getattr(old, name)
+        if name == "key":
+            column[to_new] = new.key
+        else:
+            column[to_new] += getattr(new, name)
         columns.append(column)
     return Pairs(*columns)
 

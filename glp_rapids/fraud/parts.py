@@ -106,7 +106,7 @@ def solved_parts(
     place: Array | None = None,
 ) -> Parts:  # fmt: skip
     """Solve from nothing, or from scores of another graph, whose vertices are at ``place`` here."""
-    share, solve = rules_of(rule, len(fixed)), interruptible(ScoreState)
+    share, solve = rules_of(rule, len(fixed)), interruptible(ScoreState, graph.device)
     states = []
     for kind, one in fixed.items():
         scores = None
@@ -122,7 +122,9 @@ def followed(
 ) -> Parts:  # fmt: skip
     """Go on from scores of a slightly different graph; see `ScoreState.follow`."""
     states = [
-        interruptible(state.follow)(graph, one, rule.max_iter, place=place, touched=touched)
+        interruptible(state.follow, graph.device)(
+            graph, one, rule.max_iter, place=place, touched=touched
+        )
         for state, one in zip(parts.states, fixed.values(), strict=True)
     ]
     return Parts(parts.names, tuple(states))

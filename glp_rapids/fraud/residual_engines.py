@@ -5,6 +5,7 @@ All do the same to the bit; `system` says why.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +18,7 @@ from glp_rapids.common.segments import (
     segment_ranges,
     segment_sums,
 )
-from glp_rapids.device import array_module
+from glp_rapids.device import array_module, to_host
 from glp_rapids.fraud.system import System
 from glp_rapids.graph.graph import Graph
 from glp_rapids.jit.interrupts import call
@@ -27,6 +28,7 @@ Array = Any
 AT_ONCE = 1 << 22  # entries
 PARALLEL_FROM = 1 << 15
 PUSH, READ, REST = 12, 5, 1  # what an entry costs: pushed, read, and what else comes with reading
+PUSH_GPU = 4  # a GPU reads so many entries while it pushes one, launches counted
 
 
 class Pushed(NamedTuple):
@@ -102,6 +104,21 @@ class ArrayEngine:
         residual[:] = self.residuals(numbers)
         return work
 
+    def _pushed(
+        self, some: Callable[[int], tuple[int, int, bool]], numbers: Array, residual: Array,
+        allowed: int, entries: int, rounds: int,
+    ) -> Pushed:  # fmt: skip
+        """Push ``some`` until a round is wide; that reads all rows, which costs less then."""
+        made = pushed = 0
+        while True:
+            done, work, too_large = some(rounds - made)
+            made, pushed = made + done, pushed + work
+            if too_large:
+                work = self._wide_round(numbers, residual, allowed, entries)
+            if not too_large or work < 0:
+                return Pushed(made, pushed, too_large)
+            made, pushed = made + 1, pushed + work
+
     def _heard(self, row: Array, entry: Any, offsets: Array, numbers: Array) -> Array:
         xp, system = array_module(numbers), self.system
         neighbour, weights = self._graph.indices[entry], self._graph.weights
@@ -113,15 +130,16 @@ class ArrayEngine:
 
 
 class GpuEngine(ArrayEngine):
-    """Residuals of all vertices by a kernel; those of some by whole arrays."""
+    """Residuals of all vertices and pushes by kernels; residuals of some by whole arrays."""
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
         # Numba takes longer to import than a small graph takes to build
-        from glp_rapids.fraud.kernels import gpu_residuals
-        from glp_rapids.jit.launch import launch
+        from glp_rapids.fraud.kernels import gpu_pushes, gpu_residuals
+        from glp_rapids.jit.launch import launch, launch_together
 
         self._kernels, self._launch = gpu_residuals, launch
+        self._pushes, self._launch_together = gpu_pushes, launch_together
         xp, graph = array_module(system.total), system.graph
         indptr, entries = graph.indptr.astype(np.int64, copy=False), graph.indices.size
         every = gpu_residuals.ENTRIES
@@ -141,6 +159,31 @@ class GpuEngine(ArrayEngine):
             kernels.build(), self._blocks, kernels.THREADS, *self._arrays, said, found
         )
         return found
+
+    def push(
+        self, numbers: Array, residual: Array, allowed: int, entries: int, rounds: int
+    ) -> Pushed:
+        """Push round after round in one launch; a wide round reads all rows, and is the same."""
+        # Numba takes longer to import than a small graph takes to build
+        from glp_rapids.jit.cuda import multiprocessors
+
+        xp, graph, pushes = array_module(numbers), self._graph, self._pushes
+        indptr, _, weights, _, total = self._arrays
+        narrow = min(entries, graph.indices.size // PUSH_GPU)
+        rooms = [xp.empty(numbers.size, dtype) for dtype in (graph.indices.dtype, *[np.int64] * 2)]
+
+        def some(rounds: int) -> tuple[int, int, bool]:
+            control = xp.zeros(pushes.CONTROL, np.int64)
+            self._launch_together(
+                pushes.build(pushes.THREADS, pushes.LANES, pushes.LONG),
+                pushes.BLOCKS * multiprocessors(), pushes.THREADS, indptr, graph.indices, weights,
+                total, self.system.damping, numbers, residual, np.int64(allowed),
+                np.int64(narrow), np.int64(rounds), *rooms, control,
+            )  # fmt: skip
+            made, pushed, too_large = to_host(control)[pushes.MADE : pushes.TOO_LARGE + 1].tolist()
+            return made, pushed, bool(too_large)
+
+        return self._pushed(some, numbers, residual, allowed, entries, rounds)
 
 
 class CpuEngine(ArrayEngine):
@@ -183,18 +226,14 @@ class CpuEngine(ArrayEngine):
         size = self._graph.indices.size
         threads = threads_available() if size >= PARALLEL_FROM else 1
         narrow = min(entries, int(size * (READ / threads + REST) / PUSH))
-        made = pushed = 0
-        while True:
-            done, work, too_large = call(
+
+        def some(rounds: int) -> tuple[int, int, bool]:
+            return call(
                 self._kernels.push, *self._arrays, self.system.damping, numbers, residual,
-                np.int64(allowed), np.int64(narrow), np.int64(rounds - made),
+                np.int64(allowed), np.int64(narrow), np.int64(rounds),
             )  # fmt: skip
-            made, pushed = made + done, pushed + work
-            if too_large:
-                work = self._wide_round(numbers, residual, allowed, entries)
-            if not too_large or work < 0:
-                return Pushed(made, pushed, too_large)
-            made, pushed = made + 1, pushed + work
+
+        return self._pushed(some, numbers, residual, allowed, entries, rounds)
 
 
 def entries_of(graph: Graph, rows: Array) -> tuple[Array, Array, Array]:

@@ -223,7 +223,7 @@ def _kind_columns(graph: Graph, names: dict[Any, Array], states: list[ScoreState
 
 def solved(graph: Graph, fixed: Fixed, rule: Rule, start: Array | None = None) -> ScoreState:
     """Solve for scores, and warn where they are not as near the exact ones as was asked."""
-    state = interruptible(ScoreState)(graph, fixed, *rule, start)
+    state = interruptible(ScoreState, graph.device)(graph, fixed, *rule, start)
     _warn(state, rule)
     return state
 

@@ -10,7 +10,7 @@ import numpy as np
 from glp_rapids.common.checks import is_sequence, shown
 from glp_rapids.device import array_module, to_device
 from glp_rapids.frames import kinds
-from glp_rapids.fraud.ids import taken
+from glp_rapids.fraud.ids import places_of_integers, taken
 from glp_rapids.fraud.known import kind_names
 from glp_rapids.graph import id_types
 from glp_rapids.graph.graph import Graph
@@ -122,8 +122,11 @@ def index_of(ids: VertexIds | None, graph: Graph, argument: str) -> Array:
     """Find the vertices of a graph that are in a list; ids that are none are left out."""
     if ids is None:
         return to_device(np.empty(0, graph.index_dtype), graph.device)
-    found = graph.vertices.lookup(_frame(ids), argument, absent=True)
-    index = array_module(found).sort(found[found >= 0])
+    found = places_of_integers(graph.vertices, ids)  # which ascend, as both lists do
+    if found is None:
+        found = graph.vertices.lookup(_frame(ids), argument, absent=True)
+        found = array_module(found).sort(found)
+    index = found[found >= 0]
     return to_device(index.astype(graph.index_dtype), graph.device)
 
 

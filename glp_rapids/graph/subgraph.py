@@ -25,9 +25,10 @@ class Groups:
         xp = array_module(keys)
         present = xp.zeros(possible, dtype=bool)
         present[keys] = True
-        self.of = (xp.cumsum(present) - 1)[keys]
+        ranks = xp.cumsum(present)
+        self.of = (ranks - 1)[keys]
         self._order = xp.argsort(self.of, kind="stable")
-        number = int(present.sum())
+        number = int(ranks[-1]) if possible else 0
         self._ends = xp.searchsorted(self.of[self._order], xp.arange(number + 1))
         self.size = self._ends[1:] - self._ends[:-1]
 
@@ -35,14 +36,20 @@ class Groups:
         """Add up integers or truth values."""
         return integer_sums(values[self._order], self._ends)
 
-    def totals(self, values: Array) -> Array:
-        """Add up numbers that are not negative, as float64 and correctly rounded."""
-        totals = segment_sums(values[self._order], self._ends)
-        if bool(array_module(totals).isinf(totals).any()):
+    def totals(self, *values: Array) -> Array:
+        """Add up float64 that are not negative, correctly rounded; a row for each array.
+
+        All at once: groups are small, and there are dozens of operations to it.
+        """
+        xp, size = array_module(self.of), self.of.size
+        ends = [self._ends[1:] + i * size for i in range(len(values))]
+        together = xp.concatenate([one[self._order] for one in values])
+        totals = segment_sums(together, xp.concatenate([self._ends[:1], *ends]))
+        if bool(xp.isinf(totals).any()):
             raise ValueError(
                 "weight: the weights in a group add up to more than float64 can hold; divide them"
             )
-        return totals
+        return totals.reshape(len(values), self.size.size)
 
 
 def induced(graph: Graph, kept: Array) -> Graph:
@@ -57,7 +64,7 @@ def induced(graph: Graph, kept: Array) -> Graph:
     entry = xp.arange(row.size) + (starts - offsets[:-1])[row]
     inner = xp.flatnonzero(stays[graph.indices[entry]])  # marks are near when numbers are not
     entry = entry[inner]
-    indptr = segment_offsets(xp.bincount(row[inner], minlength=kept.size)[: kept.size])
+    indptr = xp.searchsorted(inner, offsets)
     number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
     number[kept] = xp.arange(kept.size, dtype=number.dtype)
     column = number[graph.indices[entry]]
@@ -70,11 +77,11 @@ def copies(graph: Graph, number: int) -> Graph:
     if number == 1:
         return graph
     xp, size = array_module(graph.indptr), graph.number_of_vertices
-    ends = [graph.indptr[1:] + i * graph.number_of_edges for i in range(number)]
-    indptr = xp.concatenate([graph.indptr[:1], *ends])
-    steps = [graph.indices.dtype.type(i * size) for i in range(number)]
-    indices = xp.concatenate([graph.indices + step for step in steps])
-    weights = None if graph.weights is None else xp.concatenate([graph.weights] * number)
+    copy = xp.arange(number)[:, None]
+    ends = (graph.indptr[1:] + copy * graph.number_of_edges).ravel()
+    indptr = xp.concatenate([graph.indptr[:1], ends.astype(graph.indptr.dtype, copy=False)])
+    indices = (graph.indices + (copy * size).astype(graph.indices.dtype)).ravel()
+    weights = None if graph.weights is None else xp.tile(graph.weights, number)
     return Graph(indptr, indices, weights, graph.directed, _numbered(number * size, graph))
 
 

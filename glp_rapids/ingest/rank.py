@@ -21,6 +21,7 @@ from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds, device_of_column
 
 Array = Any
+ON_HOST = 1 << 12  # ids; so many are ranked there before a GPU's sort has begun
 
 
 def rank_ids(
@@ -89,11 +90,14 @@ def _rank_column(parts, labels, kind, device, complete):
             dtypes.append(part.dtype)
     if family == "integer" or (family is None and id_types.all_numeric(parts)):
         arrays = [
-            to_device(id_types.integers(part, label), device)
-            for part, label in zip(parts, labels, strict=True)
+            id_types.integers(part, label) for part, label in zip(parts, labels, strict=True)
         ]
+        few = sum(array.size for array in arrays) <= ON_HOST
+        if not (few and array_module(*arrays) is np):
+            arrays = [to_device(array, device) for array in arrays]
         arrays = id_types.of_one_dtype(arrays, labels)
         codes, values = rank_integers(arrays, complete)
+        codes, values = [to_device(code, device) for code in codes], to_device(values, device)
         return codes, column_of(values, "integer", dtypes)
     columns = [id_types.plain(part)[0] for part in parts]
     filled = [column for column in columns if len(column)] or [columns[0]]

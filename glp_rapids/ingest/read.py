@@ -7,6 +7,7 @@ of this (`matrices`). The caller's data is only ever read.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 from dataclasses import replace
@@ -177,9 +178,17 @@ def as_any_graph(
     graph: Any, *, progress: Progress = False, **edges: Unpack[EdgeOptions]
 ) -> BaseGraph:
     """Do what `as_graph` does, but leave a `CompressedGraph` compressed."""
-    arguments = inspect.signature(as_graph).bind(graph, progress=progress, **edges)
-    arguments.apply_defaults()
-    return _converted(*arguments.args, **arguments.kwargs)
+    given = {**_defaults(), "progress": progress, **edges}
+    if len(given) > len(_defaults()):
+        inspect.signature(as_graph).bind(graph, **given)  # which says what is too much
+    return _converted(graph, **given)
+
+
+@functools.cache
+def _defaults() -> dict[str, Any]:
+    """Return the keywords of `as_graph`; to look them up takes as long as a dozen launches."""
+    parameters = list(inspect.signature(as_graph).parameters.values())[1:]
+    return {parameter.name: parameter.default for parameter in parameters}
 
 
 def _converted(

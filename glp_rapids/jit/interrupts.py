@@ -61,8 +61,13 @@ def call(kernel: Callable[..., Any], *arguments: Any) -> Any:
     return result
 
 
-def interruptible(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let calls of a function run in a thread of their own where signals would wait for its end."""
+def interruptible(function: Callable[..., Any], device: str = "cpu") -> Callable[..., Any]:
+    """Let calls of a function run in a thread of their own where signals would wait for its end.
+
+    What works on a GPU stays in the caller's thread: its stream and its GPU are those of a thread.
+    """
+    if device != "cpu":
+        return function
 
     @wraps(function)
     def called(*arguments: Any, **options: Any) -> Any:

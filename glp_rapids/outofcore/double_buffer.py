@@ -28,7 +28,7 @@ class DoubleBuffer:
     """
 
     def __init__(self, pairs: list[tuple[HostArray, Any]], xp: Any):
-        self._pairs, self._xp = pairs, xp
+        self._pairs, self._xp = [(host.of_a_run(), device) for host, device in pairs], xp
         self._asked: deque[tuple[int | None, Any]] = deque()
         self._turn = 0
         self._there, self._free = None, [None] * SLOTS
@@ -78,6 +78,8 @@ class DoubleBuffer:
         if self._xp is not np:
             self._stream.synchronize()
         self._asked.clear()
+        for host, _ in self._pairs:
+            host.let_go()
 
     def _ordered(self, place: int, first: int, last: int, free: Any) -> Any:
         """Copy on the stream of copies, after an event; return the event that it is done."""
@@ -93,16 +95,18 @@ class DoubleBuffer:
 
     def _copy(self, place: int, first: int, last: int) -> None:
         for host, device in self._pairs:
-            source, target = host.array[first:last], device[place : place + last - first]
-            self.moved += source.nbytes
-            if self._xp is np:
-                target[:] = source
-            elif source.nbytes:
-                self._xp.cuda.runtime.memcpyAsync(
-                    target.data.ptr, source.ctypes.data, source.nbytes,
-                    self._xp.cuda.runtime.memcpyHostToDevice,
-                    self._xp.cuda.get_current_stream().ptr,
-                )  # fmt: skip
+            for begin, source in host.pieces(first, last):
+                there = place + begin - first
+                target = device[there : there + source.size]
+                self.moved += source.nbytes
+                if self._xp is np:
+                    target[:] = source
+                elif source.nbytes:
+                    self._xp.cuda.runtime.memcpyAsync(
+                        target.data.ptr, source.ctypes.data, source.nbytes,
+                        self._xp.cuda.runtime.memcpyHostToDevice,
+                        self._xp.cuda.get_current_stream().ptr,
+                    )  # fmt: skip
 
     def _event(self) -> Any:
         return self._xp.cuda.Event(disable_timing=True)

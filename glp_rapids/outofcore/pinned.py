@@ -7,12 +7,15 @@ small pinned buffers of its own, and kernels cannot read it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import module_on
+from glp_rapids.device import memory_free, module_on
+
+LITTLE = 64 << 20  # bytes; for fewer nobody looks how much is free
 
 
 @dataclass
@@ -22,6 +25,17 @@ class HostArray:
     array: np.ndarray
     pinned: bool
 
+    def of_a_run(self) -> HostArray:
+        """Return what one run copies from, which may need buffers of its own."""
+        return self
+
+    def let_go(self) -> None:
+        """Give back what a run needed besides, once all is copied: nothing."""
+
+    def pieces(self, first: int, last: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the entries from ``first`` to ``last`` as they lie side by side, and where."""
+        yield first, self.array[first:last]
+
     def on_device(self, xp: Any) -> Any:
         """Return it as kernels take arrays; nothing is copied."""
         if xp is np:
@@ -30,6 +44,11 @@ class HostArray:
         owner = xp.cuda.UnownedMemory(pointer, self.array.nbytes, self, xp.cuda.Device().id)
         memory = xp.cuda.MemoryPointer(owner, 0)
         return xp.ndarray(self.array.shape, self.array.dtype, memory)
+
+
+def room_for(size: int) -> bool:
+    """Tell whether host memory has room for so many bytes more."""
+    return size < LITTLE or size <= memory_free("cpu")
 
 
 def empty(size: int, dtype: Any, device: Any = "gpu") -> HostArray:

@@ -111,7 +111,7 @@ def _streams(graph: BaseGraph, options: Options) -> bool:
     """Tell whether a GPU can be sent the lists of a graph strip by strip, in the form they have."""
     if not graph.scheme:
         return options.way != "streamed packed"
-    if "compressed" not in STREAMED_TO_GPU or options.way == "streamed plain":
+    if options.way == "streamed plain":
         return False
     # Numba waits for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.engines.gpu_compressed import streams_packed

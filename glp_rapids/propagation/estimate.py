@@ -151,10 +151,11 @@ def estimate_memory(
     >>> taobao = (1_010_000_000, 23_200_000_000)  # a hundred days of it; GLP, TKDE 2024
     >>> found = estimate_memory(taobao, device="gpu", memory_limit="150GB", bits_per_entry=8)
     >>> found[["way", "device_bytes", "fits"]]
-                  way  device_bytes   fits
-    0           plain  152390000000  False
-    1          packed   83800000000   True
-    2  streamed plain  122090103296   True
+                   way  device_bytes   fits
+    0            plain  152390000000  False
+    1           packed   83800000000   True
+    2   streamed plain  122090103296   True
+    3  streamed packed   54510103296   True
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         known = ", ".join(map(repr, ALGORITHMS))

@@ -20,6 +20,7 @@ GPU_PLAIN, GPU_PACKED = 59, 60
 # a word a vertex, and as much to sort them, or the lists.
 GPU_PLANNING = 32
 SMALL = 1 << 16  # bytes of arrays of a few elements
+BYTES_OF_LINE = 512  # that a slot has more than its strip, at the most
 MULTIPROCESSORS = 132  # of a GPU: they decide little, which rows are hubs of a large graph
 
 
@@ -80,11 +81,28 @@ def gpu_streamed_bytes(
         lists = subject.packed_bytes + 2 * subject.listed
     fixed = state + _streamed_arrays(subject, traits, classes, skip, entries)
     fixed += 8 * vertices * apart
-    least = max(fixed + 2 * longest, state + GPU_PLANNING * vertices)
-    whole = max(least, fixed + lists)
+    two_strips, rows = _two_strips(lists, longest, classes)
+    least = max(fixed + two_strips, state + GPU_PLANNING * (vertices + 1) + SMALL)
+    whole = max(least, fixed + lists + rows)
     if limit is None or limit < least:
         return least, None if limit is None else False
     return min(limit, whole), True
+
+
+def _two_strips(lists: int, longest: int, classes: int) -> tuple[int, int]:
+    """Estimate the bytes of two strips and what is known of all, cut so that they are the fewest.
+
+    Also what is known if all of every class stays on the device.
+    """
+    from glp_rapids.propagation.engines import strips
+
+    largest = lists // classes + longest
+    sizes = strips.sizes_by_halves(largest, longest, classes, 1)
+    a_class = classes * strips.A_ROW  # with a strip each
+    taken = (
+        strips.SLOTS * (size + BYTES_OF_LINE) + a_class * (2 + largest // size) for size in sizes
+    )
+    return min(taken), 2 * a_class
 
 
 def _streamed_arrays(
@@ -120,8 +138,7 @@ def _streamed_arrays(
         sizes, functions, prunes, not traits.default_update,
         subject.number_of_vertices if skip else 1, 0, 0,
     )  # fmt: skip
-    rows = 2 * classes * 8 * (plan.COLUMNS + 4)
-    return fixed + pieces.nbytes + rows + SMALL + listed * (2 * index.itemsize + 8)
+    return fixed + pieces.nbytes + SMALL + listed * (2 * index.itemsize + 8)
 
 
 def bytes_an_entry(graph: BaseGraph) -> int:

@@ -249,7 +249,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
 
 
 def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
-    """Raise if lists to be streamed to a GPU do not fit host memory once more, pinned."""
+    """Raise if lists that a GPU reads do not fit host memory once more, pinned."""
     both = graph.directed and options.direction == "both"
     form = "compressed" if graph.scheme and not both else "plain"
     readers = wants_readers(graph, program, options, form)
@@ -259,8 +259,10 @@ def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
     elif graph.directed and readers and not both:
         lists += graph.number_of_edges * graph.index_dtype.itemsize
     which = options.direction if graph.directed else None
-    if "strips" in graph._derived.get(("kept", which), {}):
-        lists = 0  # there already, unless it was of other classes
+    traits = traits_of(program, weighted=graph.weights is not None)
+    read = form == "compressed" or (traits.skip_inactive and not traits.plain)
+    if not read or "strips" in graph._derived.get(("kept", which), {}):
+        lists = 0  # gathered if need be; or there already, unless it was of other classes
     needed = lists + bytes_to_make(graph, options, form, readers)
     if needed >= LITTLE and needed > (free := memory_free("cpu")):
         raise LackOfMemory(

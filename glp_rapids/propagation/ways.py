@@ -42,9 +42,8 @@ TRIED = {
     ("gpu", "compressed"): ("packed",),
 }
 # What a graph in host memory can go on a GPU that it is streamed to, by the form of its rows.
-# Packed lists wait ("compressed": "streamed packed"): their engine agreed on a GPU with rules
-# of a sweep (`schedule`) that are now others.
-STREAMED_TO_GPU = {"plain": "streamed plain"}
+# Which compressed lists can, `engines.gpu_compressed.streams_packed` tells.
+STREAMED_TO_GPU = {"plain": "streamed plain", "compressed": "streamed packed"}
 ASKED_FOR = {("cpu", "plain"): ("packed", "streamed packed"), ("cpu", "compressed"): ("plain",)}
 
 
@@ -74,11 +73,12 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
         return (way,)
     choices = " or ".join(map(repr, possible))
     if device == "gpu" and WAYS[way].streamed:
-        reason = "packed lists are streamed on the CPU only so far; give device='cpu'"
-        if WAYS[way].form == "plain":
-            reason = "lists come from host memory; the graph is on the GPU, so pass graph.to('cpu')"
-            if form == "compressed":
-                reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
+        reason = "lists come from host memory; the graph is on the GPU, so pass graph.to('cpu')"
+        if WAYS[way].form == "compressed":
+            reason = "it is for compressed graphs in host memory that are undirected, "
+            reason += "without weights and in the order of the ids; for others give device='cpu'"
+        elif form == "compressed":
+            reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
         raise ValueError(f"way={way!r} is not for this graph on a GPU: {reason}, or take {choices}")
     if both and WAYS[way].form == "compressed":
         reason = "direction='both' may name a neighbour twice, which no compressed list can"

@@ -256,8 +256,7 @@ class LayeredEdges:
         frame
             ``vertex, distance`` as of `sssp`, to the bit. ``.attrs["glp"]["sweeps"]`` says how
             often all layers were gone through: the paper's order of work takes few sweeps where
-            shortest paths have few edges more than they need, and many elsewhere. On a GPU they
-            are relaxed there if weights are integers, else on the host. Under a
+            shortest paths have few edges more than they need, and many elsewhere. Under a
             ``memory_limit`` ``layers_streamed`` says how many layers did not stay on the GPU (or
             in memory, if they are in files), and ``bytes_over_bus`` (``bytes_read``) what was
             copied; strips in which nothing changed are left out.

@@ -17,7 +17,7 @@ from glp_rapids.device import DeviceName, any_true, array_module, device_of, to_
 from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
-from glp_rapids.fraud.ids import joined, taken
+from glp_rapids.fraud.ids import joined, places_in, taken
 from glp_rapids.fraud.pairs import Pairs, Rows, added_up, merged, subtracted
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.vertex_ids import VertexIds
@@ -85,11 +85,10 @@ class ArrayEngine:
         held = self._settled()
         if held is None:
             return known
-        together, old, new = joined(held.ids, batch.ids, held.device, ID)
-        present = xp.zeros(len(together), dtype=bool)
-        inside = held.id_time > start
-        present[slice(None) if old is None else old] = inside
-        return present[new]
+        place = places_in(held.ids, batch.ids, held.device, ID)
+        there = xp.flatnonzero(place >= 0)
+        known[there] = held.id_time[place[there]] > start
+        return known
 
     def holds(self, batch: Batch) -> bool:
         held = self._settled()
@@ -287,10 +286,9 @@ def _no_rows(held: _Held) -> Batch:
 
 def _split(rows: Rows, start: int | float) -> tuple[Rows, Rows]:
     inside = rows.time > start
-    if not any_true(~inside):
-        return rows, rows[:0]
     xp = array_module(inside)
-    return rows[xp.flatnonzero(inside)], rows[xp.flatnonzero(~inside)]
+    leaving = xp.flatnonzero(~inside)
+    return (rows[xp.flatnonzero(inside)] if leaving.size else rows), rows[leaving]
 
 
 def _ids_after(
@@ -300,10 +298,9 @@ def _ids_after(
     if held.ids is None:
         return None, None
     xp = array_module(held.id_time)
-    inside = xp.flatnonzero(held.id_time > start)
-    together, old, new = joined(taken(held.ids, inside), batch.ids, held.device, ID)
+    together, old, new = joined(held.ids, batch.ids, held.device, ID)
     time = xp.full(len(together), start, dtype=held.id_time.dtype)
-    time[slice(None) if old is None else old] = held.id_time[inside]
+    time[slice(None) if old is None else old] = held.id_time
     time[new[batch.index]] = batch.rows.time
     inside = xp.flatnonzero(time > start)
     return taken(together, inside), time[inside]

@@ -21,7 +21,7 @@ import numpy as np
 from glp_rapids.device import LackOfMemory, device_of, to_device, to_host
 from glp_rapids.graph.id_words import IdWords
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
-from glp_rapids.jit.launch import launch, launch_together
+from glp_rapids.jit.launch import launch, prepared_together
 from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.double_buffer import SLOTS, DoubleBuffer
 from glp_rapids.propagation.compile_program import Compiled
@@ -110,16 +110,16 @@ class StreamedGpuEngine(PersistentEngine):
             kept = key, self._laid_out(rows, classes, workload.id_words, binned, xp)
             workload.kept["strips"] = kept
         self._layout: Layout = kept[1]
-        self._reader_lists = None
-        if self._apart and workload.skip:
+        self._reader_lists, readable = None, self._layout.pinned
+        if self._apart and workload.skip and readable:
             self._reader_lists = self._pinned_readers()
-        whole = self._reader_lists is None or self._reader_lists.pinned
-        if workload.skip and not (self._layout.pinned and whole):
+            readable = self._reader_lists is not None and self._reader_lists.pinned
+        if workload.skip and not readable:
             if not self._compiled.traits.plain:
                 raise LackOfMemory(
                     f"graph: {self._layout.entries.array.nbytes:,} bytes of host memory cannot be "
-                    "pinned (ulimit -l?), from where a GPU would read who is woken by this "
-                    "program; give skip_inactive=False, or device='cpu'"
+                    "pinned (too few are free, or ulimit -l?), from where a GPU would read who is "
+                    "woken by this program; give skip_inactive=False, or device='cpu'"
                 )
             # Who is skipped could not change: to evaluate everybody gives the same.
             self._workload = workload = replace(workload, skip=False)
@@ -129,6 +129,7 @@ class StreamedGpuEngine(PersistentEngine):
     def _cut(self, limits: Limits) -> None:
         """Cut the lists into strips, by what is left of the memory."""
         layout, workload, traits = self._layout, self._workload, self._compiled.traits
+        classes = workload.classes
         number, memory = workload.graph.number_of_vertices, workload.memory
         an_entry, longest = layout.bytes_an_entry, layout.longest_row
         words = SMALL + _bytes_of_words(workload.id_words.words)
@@ -149,6 +150,9 @@ class StreamedGpuEngine(PersistentEngine):
             cut = strips.fitted(layout, *sizes, taken_by, memory if workload.caches else None)
             if found is None or memory is None or taken_by(cut) <= memory:
                 found = cut
+        if memory is not None and taken_by(found) > memory:
+            least = strips.sizes_by_halves(layout.largest_class, longest, classes, an_entry)
+            found = min((strips.cut(layout, 0, size) for size in least), key=taken_by)
         self._strips, taken = found, taken_by(found)
         planning = 0
         if "volume" in self._fields and not traits.default_pick:
@@ -162,7 +166,8 @@ class StreamedGpuEngine(PersistentEngine):
             return
         parts = {
             "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
-            f"two strips of the longest row, {longest * an_entry:,} bytes": found.room * an_entry,
+            f"two strips, of at least the longest row, {longest * an_entry:,} bytes":
+                found.room * an_entry,
         }
         raise TooLittleMemory(self._predicted - memory, parts)
 
@@ -179,7 +184,7 @@ class StreamedGpuEngine(PersistentEngine):
         none = xp.zeros(1, np.int64)
         weights = none
         if layout.weights is not None:
-            weights = layout.weights.on_device(xp)
+            weights = self._on_device(layout.weights)
         self._moved = xp.zeros(1, np.int64)
         entries = bound(self._on_device(layout.entries))
         lists = StreamedLists(
@@ -212,11 +217,13 @@ class StreamedGpuEngine(PersistentEngine):
             return host.on_device(self._xp)
         return self._xp.zeros(1, host.array.dtype)  # nobody reads it: all is copied, none skipped
 
-    def _pinned_readers(self) -> pinned.HostArray:
-        """Return the lists of readers in pinned memory, if there is some."""
+    def _pinned_readers(self) -> pinned.HostArray | None:
+        """Return the lists of readers in pinned memory; None: there is no room for them."""
         host = self._workload.kept.get("readers")
         if host is None:
             indices = np.asarray(self._workload.readers.indices)
+            if not pinned.room_for(indices.nbytes):
+                return None
             host = pinned.empty(indices.size, indices.dtype, self._device)
             host.array[: indices.size] = indices
             self._workload.kept["readers"] = host
@@ -291,13 +298,15 @@ class StreamedGpuEngine(PersistentEngine):
     def _sweep_at_once(self, schedule: Schedule, sweeps: int) -> None:
         """Let the kernel lead some sweeps, and fetch what it needs."""
         how, before = self._begin(schedule, sweeps)
-        self._launch(how, Step(*map(np.int64, (-1, -1, 0)), False, True))
+        self._prepare(how)
+        self._launch(Step(*map(np.int64, (-1, -1, 0)), False, True))
         self._record(schedule, before)
         self._activated = self._workload.skip and int(self._kept_words[2]) == 0
 
     def _sweep_in_strips(self, schedule: Schedule, fetched: set[int]) -> None:
         """Lead one sweep: a launch for each strip that has come, and what is there before it."""
         how, before = self._begin(schedule, 1)
+        self._prepare(how)
         transfers, coming = self._transfers, self._coming
         if not self._loaded:  # the front of each class comes before its first strip
             coming = np.flatnonzero(np.diff(self._strips.entries)).tolist() or [0]
@@ -313,9 +322,7 @@ class StreamedGpuEngine(PersistentEngine):
             last = turn == len(coming) - 1
             end = number if last else end
             self._reset()
-            self._launch(
-                how, Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last)
-            )  # fmt: skip
+            self._launch(Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last))
             if slot is not None:
                 transfers.give_back(slot)
             first = end
@@ -339,20 +346,25 @@ class StreamedGpuEngine(PersistentEngine):
 
     def _reset(self) -> None:
         """Set the counters of a launch to zero."""
-        words = self._workspace.words[: workspace.CONTROL]
+        words = self._counters
         if self._xp is np:
             words.fill(0)
         else:
             words.data.memset_async(0, words.nbytes)
 
-    def _launch(self, how: LaunchSchedule, step: Step) -> None:
+    def _prepare(self, how: LaunchSchedule) -> None:
+        """Get the launches of a sweep ready, which differ in their steps alone."""
         made = self._workspace
         blocks = -(-made.plan.entries_a_group // (2 * THREADS))
-        launch_together(
-            self._propagate, max(blocks, multiprocessors()), THREADS,
+        arguments = (
             made.plan_arrays, made.tables, made.hubs, made.pieces, made.run, made.rows,
-            made.readers, made.lists, self._bound, how, self._numbers, step,
+            made.readers, made.lists, self._bound, how, self._numbers,
         )  # fmt: skip
+        step = Step(*map(np.int64, (0, 0, 0)), False, False)
+        self._launch = prepared_together(
+            self._propagate, max(blocks, multiprocessors()), THREADS, arguments, step
+        )
+        self._counters = made.words[: workspace.CONTROL]
 
     def _cheap(self, revisit_tied: bool) -> set[int]:
         """Return the strips of which it is cheaper to read single rows, by a census."""

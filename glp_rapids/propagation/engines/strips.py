@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.double_buffer import SLOTS
+from glp_rapids.outofcore.gathered import GatheredRows
+from glp_rapids.outofcore.pinned import HostArray
 from glp_rapids.propagation.engines.workspace import PlanSizes, bytes_of
 from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
@@ -42,8 +45,8 @@ class Layout:
     longest_row: int
     begins: np.ndarray  # [classes, RANGES]: positions
     ends: np.ndarray
-    entries: pinned.HostArray
-    weights: pinned.HostArray | None
+    entries: HostArray
+    weights: HostArray | None
 
     @property
     def pinned(self) -> bool:
@@ -59,6 +62,11 @@ class Layout:
     def number_of_entries(self) -> int:
         """Of all rows."""
         return int(self.starts[-1])
+
+    @property
+    def largest_class(self) -> int:
+        """Its entries."""
+        return int(np.diff(self.starts[self.bounds]).max(initial=0))
 
     @property
     def bytes_an_entry(self) -> int:
@@ -111,8 +119,7 @@ class Layout:
         ``caches``: what two strips leave of it is for those that stay.
         """
         total, longest, classes = int(self.starts[-1]), self.longest_row, self.begins.shape[0]
-        largest = int(np.diff(self.starts[self.bounds]).max(initial=0))
-        a_strip = largest
+        largest = a_strip = self.largest_class
         if classes == 1 or largest > most_of_class:
             a_strip = min(largest, most)
         a_strip = max(a_strip, longest, 1)
@@ -149,7 +156,10 @@ class Strips(NamedTuple):
 def laid_out(
     rows: CSR, classes: int, id_words: IdWords, bins: tuple[list[int], list[int]], xp: Any
 ) -> Layout:
-    """Sort the vertices on the device and copy their rows in that order, on the host."""
+    """Sort the vertices on the device and copy their rows in that order, on the host.
+
+    If there is no room for a copy rows stay where they are, and are gathered strip by strip.
+    """
     indptr, device = np.asarray(rows.indptr), "cpu" if xp is np else "gpu"
     dtype = rows.index_dtype
     vertices, starts, degrees, ends = plan.listed_vertices(
@@ -160,17 +170,30 @@ def laid_out(
     vertices, degrees = (pinned_copy(array, device) for array in (vertices, degrees))
     starts = np.zeros(vertices.size + 1, np.int64)
     np.cumsum(degrees, out=starts[1:])
-    copies = []
-    for values in (rows.indices, rows.weights):
-        copies.append(None)
-        if values is not None:
-            copies[-1] = pinned.empty(starts[-1], values.dtype, device)
-            rows_in_order(
-                vertices, indptr, starts, np.asarray(values), copies[-1].array[: starts[-1]],
-                threads_available(),
-            )  # fmt: skip
+    parts = [values for values in (rows.indices, rows.weights) if values is not None]
+    copies: list[HostArray | None] = []
+    copied_whole = pinned.room_for(sum(values.nbytes for values in parts))
+    for values in parts:
+        gather = partial(_gather, vertices, indptr, starts, np.asarray(values))
+        if copied_whole:
+            copies.append(pinned.empty(starts[-1], values.dtype, device))
+            gather(0, vertices.size, copies[-1].array[: starts[-1]])
+        else:
+            copies.append(GatheredRows(values, False, gather, starts, xp))
+    copies += [None] * (2 - len(copies))
     longest = int(degrees.max(initial=0))
     return Layout(vertices, degrees, starts, longest, begins, ends, *copies)
+
+
+def _gather(
+    vertices: np.ndarray, indptr: np.ndarray, starts: np.ndarray, values: np.ndarray,
+    first: int, last: int, copy: np.ndarray,
+) -> None:  # fmt: skip
+    """Copy the rows of some positions."""
+    begins = starts[first : last + 1]
+    if first:
+        begins = begins - starts[first]
+    rows_in_order(vertices[first:last], indptr, begins, values, copy, threads_available())
 
 
 def pinned_copy(array: Any, device: Any) -> np.ndarray:
@@ -178,6 +201,20 @@ def pinned_copy(array: Any, device: Any) -> np.ndarray:
     host = pinned.empty(array.size, array.dtype, device).array[: array.size]
     host[:] = to_host(array)
     return host
+
+
+def sizes_by_halves(largest: int, longest: int, classes: int, an_entry: int) -> list[int]:
+    """List how many entries strips may have that take the least: whole classes, halves and so on.
+
+    The shorter they are, the more there are of whom something is known.
+    """
+    sizes = [max(largest, longest, 1)]
+    while sizes[-1] > max(longest, 1):
+        size = max(-(-sizes[-1] // 2), longest, 1)
+        sizes.append(size)
+        if classes * A_ROW * (largest // size) > SLOTS * size * an_entry:
+            break
+    return sizes
 
 
 def cut(layout: Layout, stays: int, longest: int) -> Strips:

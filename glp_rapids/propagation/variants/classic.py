@@ -115,7 +115,8 @@ def label_propagation(
         streaming costs no memory but the buffer, so packing what the caller holds plain would save
         none. A way that is asked for converts the graph, on a CPU; the other form is kept on it.
         A GPU has "plain" and, for graphs in host memory, "streamed plain"; for compressed graphs
-        it has "packed".
+        "packed", and for those in host memory that are undirected, without weights, in the order of
+        the ids and under the scheme "packed", "streamed packed".
     devices : list, optional
         Of ranks that share the graph: each evaluates a range of the vertices, and after every class
         they exchange what changed. The result is the same. Each holds the lists of its range, who

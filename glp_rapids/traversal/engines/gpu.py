@@ -5,6 +5,7 @@ Graphs of fewer than 2**29 vertices and 2**33 entries; larger ones are searched 
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import numpy as np
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
-from glp_rapids.jit.cuda import multiprocessors
+from glp_rapids.jit.cuda import bound, multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.traversal.engines import OPPOSITE, Found, largest
 from glp_rapids.traversal.engines.gpu_layers import LayerWork
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
 Array = Any
 LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
 HOPS, CHUNK, MOST_CHUNK = 64, 8, 64  # see `gpu_bfs.Pace`
-PULL = 15, 16
+PULL = 8, 16
 PENALTY = 16  # levels
-NEAR_HOPS, NEAR_CHUNK = 32, 8  # see `gpu_sssp.Pace`
-STEP = 32.0  # median weights, by entries a vertex: how far the limit of near vertices goes up
+NEAR_HOPS, NEAR_CHUNK, LIGHT = 32, 8, 4  # see `gpu_sssp.Pace`
+# Median weights, by the square of the entries of a vertex that has some: how far the limit of near
+# vertices goes up.
+STEP = 112.0
 SAMPLE = 1 << 12  # weights
 PULL_TOGETHER = 8  # see `gpu_together.Pace`
 MOST_TARGETS = 1 << 10  # that every block looks at; with more of them nothing ends early
@@ -68,6 +71,9 @@ class GpuEngine(LayerWork):
         self._xp = array_module(self._rows.indptr)
         self._indices, self._none = self._some(self._rows.indices), self._xp.zeros(1, np.int32)
         self._rooms: list[gpu_frontier.Frontier] = []  # which nobody works in
+        self._prepared = self._bound(self._rows.indptr, self._indices)
+        self._words_at_first = self._xp.asarray(self._first_words())
+        to_host(self._words_at_first)  # so that those with other streams find them written
 
     def _placed(self, rows: CSR) -> CSR:
         """Return rows as kernels read them."""
@@ -77,6 +83,19 @@ class GpuEngine(LayerWork):
         """Return an array, or one of a single element in the place of an empty one."""
         return array if array.size else self._xp.zeros(1, array.dtype)
 
+    def _bound(self, *arrays: Array) -> tuple:
+        """Prepare arrays for many launches, each of which would take as long as a small level."""
+        return arrays if self._xp is np else bound(arrays)
+
+    def _first_words(self) -> np.ndarray:
+        """Return the words that a breadth-first search begins with, and what else is 0 at first."""
+        where = gpu_bfs.WORDS
+        words = np.zeros(gpu_bfs.NUMBER_OF_WORDS + 2, np.int64)
+        words[where.level], words[where.listed] = -1, 1
+        words[where.left], words[where.penalty] = self._rows.indices.size, PENALTY
+        words[where.lost : where.lost + 3] = gpu_levels.NONE
+        return words
+
     @contextmanager
     def _room(self) -> Iterator[gpu_frontier.Frontier]:
         """Lend arrays for frontiers; they are kept on the graph."""
@@ -84,9 +103,8 @@ class GpuEngine(LayerWork):
         try:
             room = self._rooms.pop()
         except IndexError:
-            room = gpu_frontier.Frontier(
-                self._xp.empty(size, np.int32), self._xp.empty(size, np.int64)
-            )
+            arrays = self._xp.empty(size, np.int32), self._xp.empty(size, np.int64)
+            room = gpu_frontier.Frontier(*self._bound(*arrays))
         yield room
         self._rooms[:] = [room]
 
@@ -116,14 +134,12 @@ class GpuEngine(LayerWork):
         where, vertices = gpu_bfs.WORDS, rows.number_of_vertices
         distance = xp.empty(vertices, np.int32)
         before = xp.empty(vertices if predecessors and reverse is not None else 0, np.int32)
-        words = np.zeros(gpu_bfs.NUMBER_OF_WORDS + 2, np.int64)
-        words[where.level], words[where.left], words[where.listed] = -1, rows.indices.size, 1
-        words[where.penalty], words[where.lost : where.lost + 3] = PENALTY, gpu_levels.NONE
-        words = xp.asarray(words)  # with what else has to be 0 at first: one copy
+        words = self._words_at_first.copy()
         words, barrier, alone = words[:-2], words[-2:-1], words[-1:]
         missing = words[where.missing : where.missing + 1]
-        into = rows if reverse is None else reverse
-        into_indices = self._some(into.indices)
+        into, prepared = rows if reverse is None else reverse, self._prepared
+        if into is not rows:
+            prepared = self._bound(into.indptr, self._some(into.indices))
         search = gpu_bfs.build(gpu_frontier.THREADS, gpu_frontier.LANES, gpu_frontier.ASKS_AHEAD)
         pace = gpu_bfs.Pace(
             depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), hops=np.int64(HOPS),
@@ -134,8 +150,8 @@ class GpuEngine(LayerWork):
             while True:
                 launch_together(
                     search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
-                    gpu_frontier.THREADS, rows.indptr, self._indices, into.indptr,
-                    into_indices, starts, distance, before, room, words, barrier, pace,
+                    gpu_frontier.THREADS, *self._prepared, *prepared, starts, distance, before,
+                    room, words, barrier, pace,
                 )  # fmt: skip
                 if before.size:
                     # before it is known whether anything is missing, which it seldom is: none is
@@ -252,6 +268,7 @@ class GpuEngine(LayerWork):
         pace = gpu_sssp.Pace(
             cutoff=cutoff, unreached=unreached, steps=np.int64(LEVELS_A_LAUNCH),
             hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK), most=np.int64(MOST_CHUNK),
+            light=np.int64(LIGHT),
         )  # fmt: skip
         ends = targets if targets.size <= MOST_TARGETS else targets[:0]
         search = gpu_sssp.build(
@@ -261,7 +278,7 @@ class GpuEngine(LayerWork):
             over = False
             while not over:
                 launch_together(
-                    search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
+                    search, multiprocessors() * gpu_sssp.BLOCKS_A_MULTIPROCESSOR,
                     gpu_frontier.THREADS, rows.indptr, self._indices, weights, starts, ends,
                     distance, room, pile, marks, words, limits, barrier, pace,
                 )  # fmt: skip
@@ -318,8 +335,8 @@ class GpuEngine(LayerWork):
             result = xp.empty(entries, values.dtype)
             if entries:
                 launch(
-                    gpu_rows.build(threads), multiprocessors() * 4, threads, rows.indptr, values,
-                    order, offsets, result,
+                    gpu_rows.build(threads), multiprocessors() * gpu_rows.BLOCKS_A_MULTIPROCESSOR,
+                    threads, rows.indptr, values, order, offsets, result,
                 )  # fmt: skip
             return result
 
@@ -348,11 +365,17 @@ class GpuEngine(LayerWork):
     def _step(self) -> Any:
         """Return how far the limit of near vertices goes up: the longer, the fewer edges."""
         weights = self._rows.weights
-        sample = to_host(weights[:: max(1, weights.size // SAMPLE)])
-        positive = sample[sample > 0].astype(np.float64)
-        median = float(np.median(positive)) if positive.size else 0.0
-        degree = max(weights.size / max(self._rows.number_of_vertices, 1), 1.0)
         of_type = weights.dtype.type
         least = 1 if weights.dtype.kind == "i" else float(np.finfo(weights.dtype).tiny)
         most = float(largest(weights.dtype)) / 4
-        return of_type(min(max(median * (STEP / degree), least), most))
+        return of_type(min(max(STEP * self._scale, least), most))
+
+    @functools.cached_property
+    def _scale(self) -> float:
+        """The median weight, by the square of the entries of a vertex that has some."""
+        rows = self._rows
+        sample = to_host(rows.weights[:: max(1, rows.weights.size // SAMPLE)])
+        positive = sample[sample > 0].astype(np.float64)
+        median = float(np.median(positive)) if positive.size else 0.0
+        with_entries = int((rows.indptr[1:] != rows.indptr[:-1]).sum())
+        return median * (with_entries / max(rows.weights.size, 1)) ** 2

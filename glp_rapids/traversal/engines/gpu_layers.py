@@ -10,11 +10,10 @@ import numpy as np
 
 from glp_rapids.device import to_host
 from glp_rapids.jit.cuda import multiprocessors
-from glp_rapids.jit.interrupts import call, interruptible
 from glp_rapids.jit.launch import launch_together
 from glp_rapids.traversal.engines import OPPOSITE, Lists, Relaxed, largest, order_by_level
 from glp_rapids.traversal.engines.strips import Strips
-from glp_rapids.traversal.kernels import cpu_layers, gpu_path_sums, gpu_relax
+from glp_rapids.traversal.kernels import gpu_path_sums, gpu_relax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +28,6 @@ BLOCKS_A_MULTIPROCESSOR = 4
 # Bytes a vertex beside the lists: order, offsets, distance, when it fell last, and what is made to
 # tell which strips are to come.
 OF_RELAXING = 40
-# Of weights whose layers a GPU relaxes: others wait until that has run on one and agreed, and are
-# relaxed on the host.
-RELAXED_TYPES = (np.dtype(np.int64),)
 
 
 class LayerWork:
@@ -113,17 +109,7 @@ class LayerWork:
 
     def relax(self, lists: Lists, starts: Array, cutoff: int | float) -> Relaxed:
         """Relax layer after layer until nothing changes."""
-        xp, vertices, dtype = self._xp, self._rows.number_of_vertices, lists.weights.dtype
-        if dtype in RELAXED_TYPES:
-            return relax(xp, lists, vertices, starts, cutoff)
-        unreached = dtype.type(largest(dtype))
-        distance = np.full(vertices, unreached)
-        distance[to_host(starts)] = 0
-        sweeps = interruptible(call)(
-            cpu_layers.relax_all, *map(to_host, lists[:4]), distance, unreached,
-            dtype.type(cutoff),
-        )  # fmt: skip
-        return Relaxed(xp.asarray(distance), sweeps)
+        return relax(self._xp, lists, self._rows.number_of_vertices, starts, cutoff)
 
 
 def _launch_together(kernel: Any, threads: int, *arguments: Any) -> None:

@@ -15,7 +15,7 @@ from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.outofcore import pinned
 from glp_rapids.traversal.engines import Lists, Relaxed
 from glp_rapids.traversal.engines.cpu import CpuEngine
-from glp_rapids.traversal.engines.gpu_layers import RELAXED_TYPES, relax
+from glp_rapids.traversal.engines.gpu_layers import relax
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction, Graph
@@ -47,8 +47,6 @@ class PinnedLayersEngine:
 
     def relax(self, lists: Lists, starts: np.ndarray, cutoff: int | float) -> Relaxed:
         """Relax layer after layer until nothing changes."""
-        if lists.weights.dtype not in RELAXED_TYPES:
-            return self._host.relax(lists, starts, cutoff)
         xp = module_on("gpu")
         found = relax(xp, lists, self._rows.number_of_vertices, starts, cutoff)
         return found._replace(distance=to_host(found.distance))

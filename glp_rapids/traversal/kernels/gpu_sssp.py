@@ -3,18 +3,18 @@
 Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for single-source shortest
 paths" (IPDPS 2014), with two piles. Vertices up to a limit are near and are worked on as often as
 their distance falls; others wait in the far pile. When no near one is left the limit goes up, to a
-step above the least distance in the far pile; the step is doubled when that brings hardly any near.
-Distances are the fixed point of all relaxations, so
-they do not depend on the order of work, which is why blocks may go on by themselves: a small pile
-is cut into parts, and a block goes on with what it finds for some steps, in a queue in shared
-memory, between two barriers of the grid. Wide piles are cut into equal numbers of entries, see
-`gpu_frontier`.
+step above the least distance in the far pile; the step is doubled when that brings hardly any near,
+or when going through the far pile is more work than what came of it. Distances are the fixed point
+of all relaxations, so they do not depend on the order of work, which is why blocks may go on by
+themselves: a small pile is cut into parts, and a block goes on with what it finds for some steps,
+in a queue in shared memory, between two barriers of the grid. Wide piles are cut into equal numbers
+of entries, see `gpu_frontier`.
 
 Nobody takes marks back: ``queued`` holds the turn for which a vertex was last put into the near
 pile, ``waiting`` the number of the far pile.
 
 Launch: cooperative, BLOCKS_A_MULTIPROCESSOR blocks of THREADS a multiprocessor. Degrees: any.
-Shared memory: 33 KB with 64-bit weights. Registers: 64, and 96 bytes of local memory a thread.
+Shared memory: 41 KB with 64-bit weights. Registers: 80, and 56 bytes of local memory a thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ import numpy as np
 
 from glp_rapids.jit.cuda import cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import grid_barrier
-from glp_rapids.traversal.kernels import gpu_frontier, gpu_piles
+from glp_rapids.traversal.kernels import (
+    gpu_frontier,
+    gpu_narrow_piles,
+    gpu_piles,
+    gpu_wide_piles,
+)
 from glp_rapids.traversal.kernels.gpu_frontier import ENTRIES, ENTRY_BITS, Staging, Window
 from glp_rapids.traversal.kernels.gpu_piles import (
     COUNTS,
@@ -37,12 +42,16 @@ from glp_rapids.traversal.kernels.gpu_piles import (
     STOP,
     WARP,
     WORDS,
+    Fallen,
     Far,
     Marks,
     Queue,
 )
 
-__all__ = ["NUMBER_OF_WORDS", "WORDS", "Marks", "Pace", "build"]
+__all__ = ["BLOCKS_A_MULTIPROCESSOR", "NUMBER_OF_WORDS", "WORDS", "Marks", "Pace", "build"]
+
+
+BLOCKS_A_MULTIPROCESSOR = 3  # of four a thread would have 64 registers, and more in local memory
 
 
 class Pace(NamedTuple):
@@ -54,6 +63,7 @@ class Pace(NamedTuple):
     hops: np.int64  # steps between two barriers
     chunk: np.int64  # vertices that are enough for a block
     most: np.int64  # and those that are too many
+    light: np.int64  # entries for each of the far pile, at most, that the step is doubled for
 
 
 @functools.cache
@@ -62,14 +72,13 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
 
     Whether a block ``asks`` for what it will need: see `gpu_frontier`.
     """
-    steps = gpu_piles.build(threads, lanes, asks)
-    put_near, put_far, take, flush_far = (
-        steps.put_near, steps.put_far, steps.take, steps.flush_far,
-    )  # fmt: skip
-    go_on, expand, split = steps.go_on, steps.expand, steps.split
+    piles, narrow_ones = gpu_piles.build(threads), gpu_narrow_piles.build(threads, lanes, asks)
+    put_near, put_far, flush_far = piles.put_near, piles.put_far, piles.flush_far
+    take, go_on = narrow_ones
+    expand, split = gpu_wide_piles.build(threads)
     staged, window_rows = gpu_frontier.STAGED, threads + 1
     queued, long = gpu_piles.QUEUED, gpu_piles.LONG
-    two_rooms = 2 * (queued + gpu_piles.LONG_QUEUED)
+    two_rooms, two_lists = 2 * (queued + gpu_piles.LONG_QUEUED), 2 * 4 * threads
 
     def search_near_far(
         indptr, indices, weights, starts, targets, distance, frontier, far_pile, marks, words,
@@ -100,6 +109,10 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             lowest=cuda.shared.array(1, dtype),
             moved=cuda.shared.array(1, np.int32),
         )
+        fallen = Fallen(
+            vertex=cuda.shared.array(two_lists, np.int32),
+            counter=cuda.shared.array(3, np.int32),
+        )
         counts = cuda.shared.array(COUNTS, np.int32)
         cuda.cg.this_grid()
         thread, block = cuda.threadIdx.x, np.int64(cuda.blockIdx.x)
@@ -110,10 +123,12 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             far.counter[0] = 0
             far.lowest[0] = pace.unreached
             far.moved[0] = 0
+        if thread < 3:
+            fallen.counter[thread] = 0
         cuda.syncthreads()
         turn, pile = words[WORDS.turn], words[WORDS.pile]
         size, entries, half = words[WORDS.size], words[WORDS.entries], words[WORDS.half]
-        scanned = words[WORDS.scanned]
+        scanned, relaxed = words[WORDS.scanned], words[WORDS.relaxed]
         # the limit, three times the least distance in a far pile, and the step
         limit, step = limits[0], limits[4]
         barriers = np.int64(0)
@@ -136,6 +151,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
         left, over = pace.steps, False
         while left > 0:
             left -= 1
+            relaxed += entries
             begin, behind = half * vertices, (1 - half) * vertices
             narrow = size <= pace.most * blocks and entries <= DENSE * (size + WARP)
             narrow = narrow and load_fresh(words, WORDS.stuck + turn % 3) == 0
@@ -156,19 +172,21 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                     over = True
                     break
                 before, lowest = limit, limits[1 + pile % 3]
-                rare = load_fresh(words, WORDS.moved + pile % 3) * RARE <= scanned
-                if rare and scanned > 0 and step < pace.cutoff - step:
+                small = load_fresh(words, WORDS.moved + pile % 3) * RARE <= scanned
+                small = small or relaxed <= pace.light * scanned
+                if small and scanned > 0 and step < pace.cutoff - step:
                     step += step
                 limit = pace.cutoff
                 if lowest < pace.cutoff - step:
                     limit = lowest + step
-                written, scanned = pile + 1, waiting
+                written, scanned, relaxed = pile + 1, waiting, np.int64(0)
                 if first:
                     words[WORDS.moved + (pile + 2) % 3] = 0
                     words[WORDS.far + (pile + 2) % 3] = 0
                     limits[1 + (pile + 2) % 3] = pace.unreached
                 if waiting <= pace.most * blocks:
                     left -= pace.hops
+                    relaxed = ENTRIES  # nobody counts what a block does by itself
                     active = min(blocks, (waiting + pace.chunk - 1) // pace.chunk)
                     if block < active:
                         for i in range(
@@ -208,6 +226,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                 active = min(blocks, (size + pace.chunk - 1) // pace.chunk)
                 hops = pace.hops if active > 1 else np.int64(HOPS_ALONE)
                 left -= hops
+                relaxed += entries * hops  # no more than about that
                 if block < active:
                     for i in range(
                         size * block // active + thread, size * (block + 1) // active, threads
@@ -228,7 +247,8 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             else:
                 expand(
                     indptr, indices, weights, distance, limit, frontier, half, words, turn,
-                    written, far_pile, marks, staging, far, window, labels, size, entries, pace,
+                    written, far_pile, marks, staging, far, fallen, window, labels, size, entries,
+                    pace,
                 )  # fmt: skip
             cuda.syncthreads()
             flush_far(far_pile, words, written, far, vertices)
@@ -257,9 +277,9 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
             words[WORDS.over] = 1 if over else 0
             words[WORDS.barriers] += barriers
             words[WORDS.appended + (turn + 1) % 3] = 0
-            words[WORDS.scanned] = scanned
+            words[WORDS.scanned], words[WORDS.relaxed] = scanned, relaxed
             limits[0], limits[4] = limit, step
 
     digest = f"{threads} {lanes} {queued} {long} {np.dtype(dtype).name} {asks}"
-    bounds = threads, gpu_frontier.BLOCKS_A_MULTIPROCESSOR
+    bounds = threads, BLOCKS_A_MULTIPROCESSOR
     return kernel(search_near_far, digest, launch_bounds=bounds)

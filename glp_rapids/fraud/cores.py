@@ -1,0 +1,66 @@
+"""Cores of graphs and of their communities, on a GPU in one launch each.
+
+What they are, and how the CPU finds them, is in `graph.subgraph`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import array_module
+from glp_rapids.graph import subgraph
+from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.subgraph import induced
+
+Array = Any
+
+
+def largest_core(
+    graph: Graph, total: Array, minimum_share: float, minimum_partners: int
+) -> tuple[Graph, Array]:
+    """Cut a graph down to its core; see `subgraph.largest_core`."""
+    if not _for_kernel(graph):
+        return subgraph.largest_core(graph, total, minimum_share, minimum_partners)
+    xp = array_module(total)
+    community = _cut(graph, xp.empty(0, bool), minimum_share * total, minimum_partners)
+    left = xp.flatnonzero(community >= 0)
+    return (graph if left.size == total.size else induced(graph, left)), left
+
+
+def connected_core(
+    graph: Graph, agreed: Array, total: Array, minimum_share: float, minimum_partners: int
+) -> Array:
+    """Find components over the agreed entries, cut to cores; see `subgraph.connected_core`."""
+    if not _for_kernel(graph) or not agreed.size:
+        return subgraph.connected_core(graph, agreed, total, minimum_share, minimum_partners)
+    return _cut(graph, agreed, minimum_share * total, minimum_partners)
+
+
+def _for_kernel(graph: Graph) -> bool:
+    """Tell whether sums on a GPU are of integers that 64 bits hold, and vertices of 31."""
+    if graph.device == "cpu" or not graph.indices.size or graph.index_dtype != np.int32:
+        return False
+    weights = graph.weights
+    if weights is None:
+        return True
+    return weights.dtype.kind in "iu" and int(weights.max()) * graph.largest_degree() < 2**63
+
+
+def _cut(graph: Graph, agreed: Array, least_trade: Array, least_partners: int) -> Array:
+    # Numba takes longer to import than a small graph takes to build
+    from glp_rapids.fraud.kernels import gpu_cores
+    from glp_rapids.jit.cuda import multiprocessors
+    from glp_rapids.jit.launch import launch_together
+
+    xp, size = array_module(graph.indptr), graph.number_of_vertices
+    weights = xp.empty(0, np.int64) if graph.weights is None else graph.weights
+    community, control = xp.zeros(size, np.int64), xp.zeros(gpu_cores.CONTROL, np.int64)
+    partners, trade, queue = (xp.empty(size, np.int64) for _ in range(3))
+    launch_together(
+        gpu_cores.build(gpu_cores.THREADS, gpu_cores.LANES), multiprocessors(), gpu_cores.THREADS,
+        graph.indptr, graph.indices, weights, np.int64(least_partners), least_trade, agreed,
+        community, partners, trade, queue, xp.empty(size, np.int32), control,
+    )  # fmt: skip
+    return community
