@@ -14,6 +14,7 @@ from glp_rapids.bench import (
     agreement,
     diversity,
     large,
+    multilevel,
     overlap,
     quality,
     subjects,
@@ -54,6 +55,14 @@ def test_quality_compares_with_networkit(data):
     for row in rows:
         assert {"modularity", "NMI", "sweeps", "NetworKit modularity", "verdict"} <= row.keys()
     assert rows[0]["modularity"] > 0.4
+
+
+def test_a_peers_partition_by_index_is_told_by_ids():
+    graph = as_graph(([30, 10, 70], [10, 30, 70]), device="cpu")  # 70 has a loop only
+    others = pd.DataFrame({"vertex": [1, 0], "partition": [4, 4]})
+    found = multilevel._by_index(graph, others).set_index("vertex")["partition"]
+    assert found[10] == found[30] != found[70]
+    assert modularity(graph, multilevel._by_index(graph, others)) > 0
 
 
 def test_multilevel_compares_with_networkit_and_igraph(data):
