@@ -76,9 +76,12 @@ def place_within(
     if device == "gpu" and not stays:
         if "rows_in_order" not in methods:
             return Place(made, engine_for(made, direction), made.device)
-        if beside <= limit:
-            from glp_rapids.traversal.engines.gpu_pinned import PinnedLayersEngine
+        # the host searches; what relaxes its layers there takes less by vertex
+        from glp_rapids.traversal.engines.gpu_layers import OF_RELAXING
+        from glp_rapids.traversal.engines.gpu_pinned import PinnedLayersEngine
 
+        beside = made.number_of_vertices * OF_RELAXING
+        if beside <= limit:
             make = partial(PinnedLayersEngine, made, direction)
             engine = made.keep(("pinned layers engine", direction), make)
             return Place(made, engine, "gpu", limit)
