@@ -3,7 +3,7 @@
 import graphs
 import numpy as np
 import pytest
-from test_memory_limit import large
+from memory_limits import large
 
 from glp_rapids import as_graph
 from glp_rapids.bench.large_graph import large_graph, rows_of_large_graph

@@ -1,7 +1,7 @@
 """Whatever is passed: a result, or one TypeError, ValueError or OSError that names the argument.
 
-The tables are in `hostile`: single values for every argument of every public function, columns of
-every type and form for every place where a column goes.
+The tables: single values for every argument of every public function in `hostile`, columns of
+every type and form for every place where a column goes in `hostile_columns`.
 """
 
 import contextlib

@@ -15,8 +15,7 @@ import pytest
 from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import PROGRAMS, Counting
-from test_memory_limit import (
+from memory_limits import (
     EVERY,
     SELECTED,
     assert_same,
@@ -26,6 +25,7 @@ from test_memory_limit import (
     least,
     reported,
 )
+from programs import PROGRAMS, Counting
 
 from glp_rapids import Graph, as_graph, bench, compress, estimate_memory, label_propagation
 from glp_rapids.device import memory_free
@@ -140,7 +140,7 @@ def test_packed_lists_in_strips_of_a_row():
 
 
 @needs_gpu
-def test_packed_lists_that_have_not_run_on_a_gpu_are_not_streamed():
+def test_packed_lists_are_streamed_by_label_propagation_alone():
     graph, way = large(), {"device": "gpu", "way": "streamed packed"}
     packed = compress(graph, "packed", segment=128, device="cpu")
     for program in ("layered", "speakers", "counting"):

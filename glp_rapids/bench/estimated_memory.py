@@ -2,9 +2,9 @@
 
 On a GPU a graph comes from host memory, and its peak is what CuPy's pool gives from there to the
 labels, the graph included; "plain" and "packed" are upper figures there. On a CPU see
-`beyond_memory`: each way has a process of its own. What is streamed may take a quarter of the plain
-lists beside its least: under no more than that a strip is one row, and road-luxembourg, streamed
-packed, was not done after 150 s.
+`beyond_memory`: each way has a process of its own. What is streamed may take a quarter of its lists
+beside its least, on a CPU of the plain ones: under no more than the least a strip is one row, and
+road-luxembourg, streamed packed, was not done after 150 s (a run before that was so).
 """
 
 from __future__ import annotations

@@ -64,9 +64,14 @@ def encode_pieces(
     entries = end = 0
     for first, rows in pieces():
         xp = array_module(rows.indptr)
-        if first != end or first % BLOCK or (rows.number_of_vertices + first > number_of_vertices):
-            raise ValueError(f"a piece begins with row {first}, where {end} is the next one")
+        if first != end or first % BLOCK:
+            raise ValueError(
+                f"a piece begins with row {first}; the next one is {end}, and has to be a multiple "
+                f"of {BLOCK}"
+            )
         end = first + rows.number_of_vertices
+        if end > number_of_vertices:
+            raise ValueError(f"a piece ends with row {end} of {number_of_vertices}")
         made = encode(_among_empty_rows(first, rows, number_of_vertices, xp), layout, widths)
         blocks = slice(first // BLOCK, -(-end // BLOCK))
         ends = xp.cumsum(made.block_bytes, dtype=np.int64)
@@ -93,11 +98,10 @@ def _tables(pieces: Any, number_of_vertices: int, layout: Layout) -> np.ndarray:
     """Count a sample of the numbers of every piece, and make the tables."""
     counts: dict[str, np.ndarray] = {}
     for first, rows in pieces():
-        xp = array_module(rows.indptr)
-        whole = CSR(rows.indptr, rows.indices - rows.indices.dtype.type(first), None)
-        for kind, found in histograms(whole, layout, SAMPLE).items():
+        shifted = CSR(rows.indptr, rows.indices - rows.indices.dtype.type(first), None)
+        for kind, found in histograms(shifted, layout, SAMPLE).items():
             counts[kind] = counts.get(kind, 0) + found
-        del xp, whole
+        del rows, shifted  # before the next piece is made
     return packed_tables.tables_of(counts, layout, number_of_vertices)
 
 

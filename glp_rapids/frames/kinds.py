@@ -255,15 +255,7 @@ def _joined(series: dict[str, pd.Series]) -> pd.DataFrame:
     index = next(iter(series.values())).index
     for column in series.values():
         column.index = index
-    # To make an Index of names takes as long as all the rest, and names are few.
-    frame = pd.DataFrame(dict(enumerate(series.values())), index=index, copy=False)
-    frame.columns = _index_of(tuple(series)).view()
-    return frame
-
-
-@functools.lru_cache(maxsize=64)
-def _index_of(names: tuple[str, ...]) -> pd.Index:
-    return pd.Index(names)
+    return pd.DataFrame(series, index=index, copy=False)
 
 
 def null_where(silent: Any, values: Column, kind: Kind) -> Any:

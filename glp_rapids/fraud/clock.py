@@ -40,7 +40,7 @@ def times(column, label, time_unit, known=None):
     if kind == ZONED:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     if isinstance(column, pd.Series) and column.dtype in ("datetime64[ns]", "datetime64[us]"):
-        # as pandas does it, which takes a hundred times longer for a few rows
+        # as pandas does it, which takes longer for a few rows
         return column.to_numpy().astype("datetime64[us]").astype(np.int64), kind
     if kind != NUMBERS:
         return kinds.to_array(column.astype("datetime64[us]").astype("int64")), kind

@@ -67,12 +67,10 @@ def places_in(
 
 
 def places_of_integers(held: VertexIds, asked: VertexIds) -> Array | None:
-    """Do what `places_in` does, where those are that are held; None: not integers of one type."""
-    (one, *more), other = held.columns, asked.columns[0]
-    if more or one.family != "integer" or other.family != "integer" or not len(held):
+    """Find ids as `places_in`, on the device of those held; None: not integers of one type."""
+    if not _same_integers(held, asked) or not len(held):
         return None
-    if one.id_dtype != other.id_dtype:
-        return None
+    one, other = held.columns[0], asked.columns[0]
     values, wanted = one.values, to_device(other.values, one.device)
     xp = array_module(values)
     place = xp.minimum(xp.searchsorted(values, wanted), values.size - 1)
@@ -81,10 +79,16 @@ def places_of_integers(held: VertexIds, asked: VertexIds) -> Array | None:
 
 def _can_be_merged(old: VertexIds, new: VertexIds, device: DeviceName) -> bool:
     """Tell whether both are integers of one column and one type, and lie there."""
-    (one, *more), other = old.columns, new.columns[0]
-    if more or one.family != "integer" or other.family != "integer" or not len(old):
+    if not _same_integers(old, new) or not len(old) or not len(new):
         return False
-    return len(new) > 0 and one.id_dtype == other.id_dtype and one.device == other.device == device
+    return old.columns[0].device == new.columns[0].device == device
+
+
+def _same_integers(*lists: VertexIds) -> bool:
+    """Tell whether all are integers of one column and one type."""
+    columns = [column for vertices in lists for column in vertices.columns]
+    whole = all(column.family == "integer" for column in columns)
+    return len(columns) == len(lists) and whole and len({one.id_dtype for one in columns}) == 1
 
 
 def _merged(old: VertexIds, new: VertexIds) -> tuple[VertexIds, Array | None, Array]:

@@ -77,7 +77,7 @@ def places(ids: list[Any], argument: str, vertices: VertexIds, absent: bool = Tr
     asked = ids[0] if len(ids) == 1 else pd.DataFrame(dict(enumerate(ids)))
     index = to_host(vertices.lookup(asked, argument, absent=absent))
     here, seen = index[index >= 0], np.zeros(len(vertices), dtype=bool)
-    seen[here] = True  # NumPy's unique takes longer than the scores
+    seen[here] = True  # NumPy's unique would sort
     if np.count_nonzero(seen) != here.size:
         raise ValueError(f"{argument} holds a vertex twice; keep one row a vertex")
     return index

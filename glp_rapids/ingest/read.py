@@ -178,10 +178,9 @@ def as_any_graph(
     graph: Any, *, progress: Progress = False, **edges: Unpack[EdgeOptions]
 ) -> BaseGraph:
     """Do what `as_graph` does, but leave a `CompressedGraph` compressed."""
-    given = {**_defaults(), "progress": progress, **edges}
-    if len(given) > len(_defaults()):
-        inspect.signature(as_graph).bind(graph, **given)  # which says what is too much
-    return _converted(graph, **given)
+    if edges.keys() - _defaults().keys():
+        inspect.signature(as_graph).bind(graph, **edges)  # which says what is too much
+    return _converted(graph, **{**_defaults(), "progress": progress, **edges})
 
 
 @functools.cache

@@ -297,6 +297,7 @@ def _on_gpu(
     for name in STREAMED_TO_GPU.values():
         packed = WAYS[name].form == "compressed"
         usual = traits.plain and traits.growing_scores and subject.order is None
+        usual &= subject.index_dtype.itemsize == 4
         if packed and (subject.directed or subject.weights is not None or not usual):
             continue
         apart = readers and subject.directed and not both

@@ -260,15 +260,17 @@ def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
         lists += graph.number_of_edges * graph.index_dtype.itemsize
     which = options.direction if graph.directed else None
     traits = traits_of(program, weighted=graph.weights is not None)
-    read = form == "compressed" or (traits.skip_inactive and not traits.plain)
+    skips = traits.skip_inactive and options.skip_inactive
+    read = form == "compressed" or (skips and not traits.plain)
     if not read or "strips" in graph._derived.get(("kept", which), {}):
         lists = 0  # gathered if need be; or there already, unless it was of other classes
     needed = lists + bytes_to_make(graph, options, form, readers)
     if needed >= LITTLE and needed > (free := memory_free("cpu")):
+        how = "copied in the order of the strips, and pinned" if lists else "made in another form"
         raise LackOfMemory(
             f"graph: to stream the lists of its {graph.number_of_vertices:,} vertices and "
             f"{graph.number_of_edges:,} entries to the gpu takes {needed:,} bytes of host memory "
-            f"(they are copied in the order of the strips, and pinned), {needed - free:,} more "
+            f"(they are {how}), {needed - free:,} more "
             "than are free there; free some, or use device='cpu', which streams them from where "
             "they lie"
         )

@@ -85,6 +85,7 @@ def place_within(
             make = partial(PinnedLayersEngine, made, direction)
             engine = made.keep(("pinned layers engine", direction), make)
             return Place(made, engine, "gpu", limit)
+        lists = 0  # they come in strips
     mend = ", or pass graph.to('cpu')" if stays else ""
     if device == "cpu" and "rows_in_order" in methods:
         beside = made.number_of_vertices * OF_FILES
@@ -95,7 +96,7 @@ def place_within(
             if lists + beside <= limit:
                 return Place(made, engine_for(made, direction), "cpu", limit - own, folder)
             mend = ", or pass a graph whose lists lie in mapped files" if own else ""
-    needed = beside if device == "gpu" and not stays else lists + beside
+    needed = lists + beside
     raise LackOfMemory(
         f"graph: memory_limit={limit:,} bytes is {needed - limit:,} too little to search "
         f"{made.number_of_vertices:,} vertices and {made.number_of_edges:,} entries on the "

@@ -16,7 +16,7 @@ from glp_rapids.jit.cuda import cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import grid_barrier
 
 THREADS = 512  # of a block
-BLOCKS = 2  # a multiprocessor: more would wait longer for one another
+BLOCKS = 1  # a multiprocessor; an H200 has room for no more
 LANES = 32  # threads that share a row
 LONG = 1024  # entries; a longer row is one block's
 # Words of control: what came to a barrier, what a launch has done, and, for every other round by
@@ -31,9 +31,8 @@ def build(threads: int, lanes: int, long: int) -> Any:
 
     It ends, too, after so many ``rounds``, and before a round of more than ``most_entries``.
 
-    Launch: cooperative, at most `BLOCKS` a multiprocessor of `THREADS`; an H200 has room for one.
-    Degrees: any; `LANES` threads share a row, a block one of more than `LONG` entries. Shared
-    memory: 5 KB. Registers: 86.
+    Launch: cooperative, `BLOCKS` a multiprocessor of `THREADS`. Degrees: any; `LANES` threads share
+    a row, a block one of more than `LONG` entries. Shared memory: 5 KB. Registers: 86.
 
     ``weights`` of no elements: each entry weighs one. ``total``: as for `gpu_residuals`.
     ``listed``, ``amount``, ``before``: room for every vertex, its residual and its number.

@@ -108,7 +108,8 @@ class StreamedGpuEngine(PersistentEngine):
             kept = None  # pinned memory is scarce: first let go, then make
             workload.kept.pop("strips", None)
             kept = key, self._laid_out(rows, classes, workload.id_words, binned, xp)
-            workload.kept["strips"] = kept
+            if not kept[1].gathered:  # next time there may be room
+                workload.kept["strips"] = kept
         self._layout: Layout = kept[1]
         self._reader_lists, readable = None, self._layout.pinned
         if self._apart and workload.skip and readable:

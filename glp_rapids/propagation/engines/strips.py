@@ -54,6 +54,11 @@ class Layout:
         return self.entries.pinned and (self.weights is None or self.weights.pinned)
 
     @property
+    def gathered(self) -> bool:
+        """Whether there was no room for a copy in this order."""
+        return isinstance(self.entries, GatheredRows)
+
+    @property
     def bounds(self) -> np.ndarray:
         """The positions where classes begin, and the end of the last."""
         return np.append(self.begins[:, HUBS], self.ends[-1, -1])

@@ -41,8 +41,8 @@ HOPS, CHUNK, MOST_CHUNK = 64, 8, 64  # see `gpu_bfs.Pace`
 PULL = 8, 16
 PENALTY = 16  # levels
 NEAR_HOPS, NEAR_CHUNK, LIGHT = 32, 8, 4  # see `gpu_sssp.Pace`
-# Median weights, by the square of the entries of a vertex that has some: how far the limit of near
-# vertices goes up.
+# Median weights, divided by the square of the entries of a vertex that has some: how far the limit
+# of near vertices goes up.
 STEP = 112.0
 SAMPLE = 1 << 12  # weights
 PULL_TOGETHER = 8  # see `gpu_together.Pace`
@@ -372,7 +372,7 @@ class GpuEngine(LayerWork):
 
     @functools.cached_property
     def _scale(self) -> float:
-        """The median weight, by the square of the entries of a vertex that has some."""
+        """The median weight, divided by the square of the entries of a vertex that has some."""
         rows = self._rows
         sample = to_host(rows.weights[:: max(1, rows.weights.size // SAMPLE)])
         positive = sample[sample > 0].astype(np.float64)

@@ -78,7 +78,8 @@ class WorkQueue(NamedTuple):
 
     deferred: Any  # int32: positions behind the first row of warps
     number: Any  # int32 [1]: how many there are
-    drawn: Any  # int64 [1]: the row or piece that the block evaluates next
+    # int64 [1]: the row or piece that the block evaluates next, or what `streamed_packed` counts
+    drawn: Any
 
 
 class Reduction(NamedTuple):
