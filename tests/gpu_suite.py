@@ -41,8 +41,8 @@ PARTS = {
     "frames": [
         "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
         "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
-        "monitor_options", "networkx_backend", "window", "window_clock",
-        "monitor_folder",
+        "monitor_folder", "monitor_options", "networkx_backend", "window", "window_clock",
+        "window_graph",
     ],
 }  # fmt: skip
 # Whose tests say what they compile: one process compiles a kernel, for all tests that have it.

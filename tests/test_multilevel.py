@@ -1,6 +1,5 @@
 """Multilevel label propagation: partitions of the twin, networkx's modularity, connectedness."""
 
-from itertools import pairwise
 
 import graphs
 import networkx as nx
@@ -19,20 +18,14 @@ from glp_rapids import (
     compress,
     cpm,
     label_propagation,
-    leiden,
-    louvain,
     multilevel_label_propagation,
 )
 from glp_rapids.communities.engines import cpu
 from glp_rapids.communities.kernels import merging
-from glp_rapids.communities.kernels.classes import draws_of_classes
-from glp_rapids.communities.kernels.moving import exceeds, gain
-from glp_rapids.communities.objective import Objective
 from glp_rapids.datasets import load, social
 from glp_rapids.device import to_host
 from glp_rapids.graph import connected
 from glp_rapids.jit import parallel
-from glp_rapids.jit.cpu import compiled
 
 UNDIRECTED = [name for name in graphs.GRAPHS if not name.startswith("directed")]
 OPTIONS = [
@@ -288,17 +281,6 @@ def test_gains_too_small_for_a_float_count():
     assert_equals_twin(edges, options)
 
 
-@given(
-    st.lists(st.integers(0, 2**61) | st.sampled_from([2**31 - 1, 2**31]), max_size=9),
-    st.integers(0, 2**62),
-)
-def test_values_of_partitions_are_exact(volumes, inside):
-    volumes = np.array([volume // 9 for volume in volumes] + [2**31 - 1] * 50, np.int64)
-    objective = Objective(None, 2**62 - 1, 0, 0, None)
-    expected = (2**62 - 1) * inside - sum(volume**2 for volume in volumes.tolist())
-    assert objective.value(inside, volumes) == expected
-
-
 @pytest.mark.parametrize(
     "options",
     [{}, {"resolution": 2.5, "tol": 0.0}, {"objective": "cpm", "resolution": 0.3}, {"tol": 0.4},
@@ -463,82 +445,3 @@ def test_label_propagation_cut_into_connected_pieces(directed, monkeypatch):
         assert packed.equals(after)
     with pytest.raises(TypeError, match="connected must be True or False"):
         label_propagation(graph, connected=1)
-
-
-def test_names_of_cugraph():
-    graph = host_graph(graphs.GRAPHS["power law"]())
-    found, modularity = louvain(graph, 2, resolution=0.5, threshold=0.0, seed=4)
-    same = multilevel_label_propagation(
-        graph, refine=False, max_level=2, resolution=0.5, tol=0.0, seed=4
-    )
-    assert found.equals(same)
-    assert modularity == same.attrs["glp"]["modularity"]
-    found, modularity = leiden(graph, 3, 2.0, 9, iterations=1)
-    same = multilevel_label_propagation(graph, max_level=3, resolution=2.0, seed=9, iterations=1)
-    assert found.equals(same)
-    assert modularity == same.attrs["glp"]["modularity"]
-    with pytest.raises(TypeError, match="theta"):
-        leiden(graph, theta=1.0)
-
-
-@pytest.mark.parametrize(
-    ("function", "options", "error", "words"),
-    [
-        (louvain, {"threshold": -1}, ValueError, "^threshold must be a finite number"),
-        (louvain, {"threshold": "1"}, TypeError, "^threshold must be a number"),
-        (louvain, {"max_level": 0}, ValueError, "^max_level must be at least 1"),
-        (louvain, {"max_level": 1.5}, TypeError, "^max_level must be an integer or None"),
-        (leiden, {"random_state": -1}, ValueError, "^random_state must be in 0..4294967295"),
-        (leiden, {"max_iter": 0}, ValueError, "^max_iter must be at least 1"),
-        (leiden, {"max_iter": None}, TypeError, "^max_iter must be an integer"),
-    ],
-)
-def test_names_of_cugraph_in_messages(function, options, error, words):
-    with pytest.raises(error, match=words):
-        function(pd.DataFrame({"src": [0], "dst": [1]}), **options)
-
-
-@compiled(error_model="numpy")
-def _gain(weight, constant, volume, others):
-    return gain(weight, constant, volume, others)
-
-
-@compiled(error_model="numpy")
-def _exceeds(high, low, other_high, other_low):
-    return exceeds(high, low, other_high, other_low)
-
-
-numbers = st.integers(0, 2**62) | st.sampled_from([0, 1, 2**32 - 1, 2**32, 2**62])
-
-
-@given(numbers, numbers, numbers, numbers, numbers)
-def test_gains_are_exact(weight, constant, volume, others, another):
-    high, low = _gain(*map(np.int64, (weight, constant, volume, others)))
-    value = weight * constant - volume * others
-    assert (int(high) << 64) + int(low) == value
-    other_value = another * constant - volume * others
-    other = _gain(*map(np.int64, (another, constant, volume, others)))
-    words = (np.int64(high), np.uint64(low), np.int64(other[0]), np.uint64(other[1]))
-    assert bool(_exceeds(*words)) == (value > other_value)
-
-
-def test_classes_are_the_twins():
-    words = np.arange(50, dtype=np.uint64) * np.uint64(2**57 + 1)
-    for seed, draw in ((0, 0), (2**32 - 1 + (3 << 48) + (2 << 40), 2)):
-        class_of, offsets, members = draws_of_classes(words, seed, draw)
-        expected = twin.classes_of(words.tolist(), seed, draw)
-        found = [members[a:b].tolist() for a, b in pairwise(offsets)]
-        assert found == expected
-        assert all(class_of[v] == turn for turn, part in enumerate(expected) for v in part)
-
-
-@given(graphs.edge_frames(20, 25), st.lists(st.integers(0, 2), min_size=30, max_size=30))
-def test_pieces_are_the_twins(edges, labels):
-    graph = host_graph({**edges, "directed": False})
-    labels = np.array(labels[: graph.number_of_vertices])
-    neighbours = [{} for _ in labels]
-    for u, v, weight in twin.edges_of(graph.indptr, graph.indices, graph.weights):
-        neighbours[u][v] = neighbours[v][u] = weight
-    assert connected.connected_parts(graph, labels).tolist() == twin.pieces(
-        neighbours, labels.tolist()
-    )

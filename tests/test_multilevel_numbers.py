@@ -1,0 +1,75 @@
+"""Multilevel label propagation: gains and values to the last bit; the classes of the twin."""
+
+from itertools import pairwise
+
+import graphs
+import numpy as np
+import reference_multilevel as twin
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glp_rapids import (
+    as_graph,
+)
+from glp_rapids.communities.kernels.classes import draws_of_classes
+from glp_rapids.communities.kernels.moving import exceeds, gain
+from glp_rapids.communities.objective import Objective
+from glp_rapids.graph import connected
+from glp_rapids.jit.cpu import compiled
+
+
+@given(
+    st.lists(st.integers(0, 2**61) | st.sampled_from([2**31 - 1, 2**31]), max_size=9),
+    st.integers(0, 2**62),
+)
+def test_values_of_partitions_are_exact(volumes, inside):
+    volumes = np.array([volume // 9 for volume in volumes] + [2**31 - 1] * 50, np.int64)
+    objective = Objective(None, 2**62 - 1, 0, 0, None)
+    expected = (2**62 - 1) * inside - sum(volume**2 for volume in volumes.tolist())
+    assert objective.value(inside, volumes) == expected
+
+
+@compiled(error_model="numpy")
+def _gain(weight, constant, volume, others):
+    return gain(weight, constant, volume, others)
+
+
+@compiled(error_model="numpy")
+def _exceeds(high, low, other_high, other_low):
+    return exceeds(high, low, other_high, other_low)
+
+
+numbers = st.integers(0, 2**62) | st.sampled_from([0, 1, 2**32 - 1, 2**32, 2**62])
+
+
+@given(numbers, numbers, numbers, numbers, numbers)
+def test_gains_are_exact(weight, constant, volume, others, another):
+    high, low = _gain(*map(np.int64, (weight, constant, volume, others)))
+    value = weight * constant - volume * others
+    assert (int(high) << 64) + int(low) == value
+    other_value = another * constant - volume * others
+    other = _gain(*map(np.int64, (another, constant, volume, others)))
+    words = (np.int64(high), np.uint64(low), np.int64(other[0]), np.uint64(other[1]))
+    assert bool(_exceeds(*words)) == (value > other_value)
+
+
+def test_classes_are_the_twins():
+    words = np.arange(50, dtype=np.uint64) * np.uint64(2**57 + 1)
+    for seed, draw in ((0, 0), (2**32 - 1 + (3 << 48) + (2 << 40), 2)):
+        class_of, offsets, members = draws_of_classes(words, seed, draw)
+        expected = twin.classes_of(words.tolist(), seed, draw)
+        found = [members[a:b].tolist() for a, b in pairwise(offsets)]
+        assert found == expected
+        assert all(class_of[v] == turn for turn, part in enumerate(expected) for v in part)
+
+
+@given(graphs.edge_frames(20, 25), st.lists(st.integers(0, 2), min_size=30, max_size=30))
+def test_pieces_are_the_twins(edges, labels):
+    graph = as_graph(**{**edges, "directed": False}, device="cpu")
+    labels = np.array(labels[: graph.number_of_vertices])
+    neighbours = [{} for _ in labels]
+    for u, v, weight in twin.edges_of(graph.indptr, graph.indices, graph.weights):
+        neighbours[u][v] = neighbours[v][u] = weight
+    assert connected.connected_parts(graph, labels).tolist() == twin.pieces(
+        neighbours, labels.tolist()
+    )
