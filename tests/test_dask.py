@@ -23,7 +23,8 @@ from distributed import Client, Future, LocalCluster
 
 import glp_rapids.dask
 from glp_rapids.dask import WorkerLost, label_propagation
-from glp_rapids.multigpu.dask_exchange import REMEMBERED, ExchangePlugin
+from glp_rapids.multigpu import dask_exchange
+from glp_rapids.multigpu.dask_exchange import NAME, REMEMBERED, DaskExchange, ExchangePlugin
 from glp_rapids.multigpu.exchange import RankFailed
 
 # dask's own: of ports in use, of large frames in a graph of tasks, of loops that close
@@ -131,6 +132,33 @@ def test_a_worker_keeps_nothing_of_a_run_that_failed():
     for number in range(300):
         plugin.fail(str(number), "why")
     assert len(plugin._failed) == REMEMBERED
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_rank_that_still_connects_to_a_dead_worker_ends_with_its_run(client, monkeypatch, early):
+    plugin, ended = ExchangePlugin(), []
+    worker = SimpleNamespace(
+        handlers={}, plugins={NAME: plugin}, loop=client.loop, rpc=client.rpc
+    )  # fmt: skip
+    monkeypatch.setattr(dask_exchange, "get_worker", lambda: worker)
+    plugin.setup(worker)
+    rank = DaskExchange("run", 0, ["tcp://127.0.0.1:2", "tcp://127.0.0.1:1"])  # nobody listens
+
+    def tell():
+        with pytest.raises(RankFailed, match="why"):
+            rank.tell("value")
+        ended.append(time.monotonic())
+
+    if early:
+        plugin.fail("run", "why")
+    telling, begin = threading.Thread(target=tell, daemon=True), time.monotonic()
+    telling.start()
+    while not early and not client.rpc._connecting:
+        time.sleep(0.01)
+    plugin.fail("run", "why")
+    telling.join(5)
+    assert ended and ended[0] - begin < 5
+    assert not plugin._sending
 
 
 def test_what_went_wrong_is_said_though_no_worker_can_be_reached(client, monkeypatch):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from distributed import WorkerPlugin, get_worker
@@ -35,6 +36,7 @@ class ExchangePlugin(WorkerPlugin):
         self._news = threading.Condition()
         self._taken: dict[tuple[str, int], dict[int, Any]] = {}
         self._failed: dict[str, str] = {}
+        self._sending: dict[str, Callable[[], Any]] = {}  # what ends it
         worker.handlers[HANDLER] = self.take
 
     def teardown(self, worker: Any) -> None:
@@ -49,13 +51,33 @@ class ExchangePlugin(WorkerPlugin):
                 self._news.notify_all()
 
     def fail(self, run: str, why: str) -> None:
-        """Let the rank of a run fail, now or when it comes to wait."""
+        """Let the rank of a run fail, now or when it comes to send or wait."""
         with self._news:
             self.forget(run)
             self._failed[run] = why
             for old in list(self._failed)[:-REMEMBERED]:
                 del self._failed[old]
             self._news.notify_all()
+            if run in self._sending:
+                self._sending[run]()
+
+    async def send(self, run: str, values: Awaitable[Any]) -> None:
+        """Wait until a rank's values are sent, or the run fails: the dead take none."""
+        sending = asyncio.ensure_future(values)
+        end = partial(asyncio.get_running_loop().call_soon_threadsafe, sending.cancel)
+        with self._news:
+            self._sending[run] = end
+            if run in self._failed:
+                end()
+        try:
+            await sending
+        except asyncio.CancelledError:
+            if run not in self._failed:
+                raise
+            raise RankFailed(self._failed[run]) from None
+        finally:
+            with self._news:
+                del self._sending[run]
 
     def wait_for(self, run: str, turn: int, number: int, patience: float) -> dict[int, Any]:
         """Wait for so many values of a turn, and hand them out."""
@@ -134,10 +156,10 @@ class DaskExchange:
         return [taken[rank] for rank in range(self.ranks)]
 
     async def _send(self, values: list[Any]) -> None:
-        await asyncio.gather(*(
+        await self._plugin.send(self._run, asyncio.gather(*(
             getattr(self._worker.rpc(self._addresses[to]), HANDLER)(
                 run=self._run, turn=self._turn, rank=self.rank, value=to_serialize(values[to])
             )
             for to in range(self.ranks)
             if to != self.rank
-        ))  # fmt: skip
+        )))  # fmt: skip
