@@ -1,7 +1,7 @@
 """Do small levels of multilevel label propagation together in Numba's simulator; run by hand.
 
 With NUMBA_ENABLE_CUDASIM=1; the arguments say how many graphs, and how many blocks run at once.
-However launches share the levels, and however soon one runs out of room, what comes out is what a
+However many levels a launch does, and however soon it runs out of room, what comes out is what a
 CPU finds, its report included. With one graph and two blocks it takes two minutes.
 """
 
@@ -16,19 +16,17 @@ from numba.core import config
 from glp_rapids import as_graph
 from glp_rapids.communities import levels, objective
 from glp_rapids.communities.engines import descent, gpu
-from glp_rapids.communities.engines.descent import Reach
 from glp_rapids.communities.kernels import gpu_descent
 
-ALL = (Reach(1 << 20, 64), Reach(60, 64), Reach(20, 20))
-# Which levels go down, by launch; how many do at once; and what names have room.
+# Which levels go down, of at most so many vertices and entries; how many do at once; and what names
+# have room.
 WAYS = {
-    "together": (ALL[:1], 32, 1 << 15),
-    "launch after launch": (ALL, 32, 1 << 15),
-    "one at a time": (ALL[:1], 1, 1 << 15),
-    "small ones": ((Reach(50, 50),), 32, 1 << 15),
-    "small ones, two at a time": ((Reach(90, 50), Reach(30, 30)), 2, 1 << 15),
-    "little room": (ALL[:2], 32, -1),
-    "none": ((Reach(0, 1),), 32, 1 << 15),
+    "together": (1 << 20, 32, 1 << 15),
+    "one at a time": (1 << 20, 1, 1 << 15),
+    "small ones": (50, 32, 1 << 15),
+    "small ones, two at a time": (90, 2, 1 << 15),
+    "little room": (1 << 20, 32, -1),
+    "none": (0, 32, 1 << 15),
 }
 RUNS = (
     ("modularity", 1.0, True, 100, 2), ("modularity", 3.0, False, 100, 2),
@@ -68,7 +66,7 @@ def let_run(blocks):
 
     simulate_blocks.let_blocks_run_together()
     descent.launch_together = gpu.launch_together = launch_together
-    gpu.ITEMS_A_BLOCK = 4
+    gpu.ITEMS_A_BLOCK, descent.ITEMS_A_BLOCK = 4, 8
     assert simulate_multilevel.gpu_classes.THREADS == 2
 
 
@@ -82,9 +80,7 @@ def main():
         for run in RUNS:
             expected = result(graph, "cpu", *run)
             for way, choice in WAYS.items():
-                reaches, gpu_descent.MOST_LEVELS, descent.FEW_NAMES = choice
-                descent.REACHES = [reach._replace(items_a_block=8) for reach in reaches[:-1]]
-                descent.REACHES += [Reach(reaches[-1].most, max(reaches[-1].most // blocks, 1))]
+                descent.LARGEST, gpu_descent.MOST_LEVELS, descent.FEW_NAMES = choice
                 gpu_descent.SCRATCH = gpu_descent.RECORDS + choice[1] * gpu_descent.A_RECORD
                 compared += 1
                 if result(graph, "gpu", *run) != expected:

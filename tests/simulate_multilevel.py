@@ -37,10 +37,7 @@ gpu_merging.PIECE, gpu_merging.EACH = 4, 2
 gpu_pair_cache.SLOTS = 4
 gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.LANES = 4, 4, 2
 
-# Of which levels are done together: all, launched at once or in turns, or none.
-WAYS = (
-    (descent.Reach(1 << 20, 64), descent.Reach(20, 20)), (descent.Reach(0, 1),)
-)  # fmt: skip
+WAYS = 1 << 20, 0  # which levels are done together: all, or none
 RUNS = (
     ("modularity", 1.0, True, 2), ("cpm", 0.3, False, 1), ("modularity", 2.5, True, 1)
 )  # fmt: skip
@@ -82,7 +79,7 @@ def main():
             continue  # that each kernel runs once is enough by default
         runs = RUNS[-1:] if number == 1 else RUNS
         expected = list(results(graph, "cpu", runs))
-        for descent.REACHES in WAYS:
+        for descent.LARGEST in WAYS:
             found = list(results(graph, "gpu", runs))
             compared += len(expected)
             differing += sum(one != other for one, other in zip(found, expected, strict=True))

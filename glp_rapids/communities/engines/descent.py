@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,17 +18,9 @@ from glp_rapids.jit.launch import launch_together
 Array = Any
 
 
-class Reach(NamedTuple):
-    """Which levels a launch has: of at most so many vertices and entries; a block has so many."""
-
-    most: int
-    items_a_block: int
-
-
-# The larger the level, the more blocks; the last has one, whose barriers cost next to nothing.
-# An H200 takes as long with one launch of the first kind, and 4 to 7% longer with half the blocks.
-REACHES = (Reach(1 << 20, 1 << 12), Reach(1 << 17, 1 << 10), Reach(1 << 14, 1 << 9),
-           Reach(1 << 11, 1 << 11))  # fmt: skip
+# Vertices and entries: of the first level at the most, and of a block there. With half the blocks
+# an H200 takes 4 to 7% longer; where later levels had launches of fewer blocks it took as long.
+LARGEST, ITEMS_A_BLOCK = 1 << 20, 1 << 12
 # Fields of a store, by what they are made as: five allocations in all.
 ZEROS = ("found", "own", "hub_table", "table", "control")
 WIDE = (
@@ -64,31 +56,25 @@ def hubs_and_pieces(room: int, lengths: gpu_classes.Lengths) -> tuple[int, int]:
 
 def goes_down(network: Network) -> bool:
     """Tell whether a level, and with it all after it, is small enough."""
-    return network.size + network.indices.size <= REACHES[0].most
+    return network.size + network.indices.size <= LARGEST
 
 
-def sent_off(network: Network, labels: Array, course: gpu_store.Course) -> Rest:
+def sent_off(network: Network, labels: Array, parameters: gpu_store.Parameters) -> Rest:
     """Do all levels from this one on, or as many as there is room for, and wait."""
     xp, index_type = array_module(labels), network.indices.dtype.type
     size, entries = network.size, network.indices.size
-    items, weights = size + entries, network.weights
+    weights = network.weights
     if not weights.size:
         weights = xp.full(entries, network.unit, np.int64)
-    given = gpu_store.Given(
+    given = gpu_store.Level(
         network.indptr, network.indices, weights, network.volume, network.words,
         labels.astype(index_type, copy=False),
     )  # fmt: skip
-    blocks = [-(-min(items, reach.most) // reach.items_a_block) for reach in REACHES]
-    store = _store(xp, index_type, size, entries, max(blocks))
-    kernel, number, arguments = gpu_descent.build(index_type), 0, bound((given, store))
-    for wanted, least in zip(blocks, (*(reach.most for reach in REACHES[1:]), 0), strict=True):
-        if items > least:
-            launch_together(
-                kernel, wanted, gpu_classes.THREADS, *arguments,
-                course._replace(least=np.int64(least), launch=np.int64(number)),
-            )  # fmt: skip
-            number += 1
-    return _read(store, bool(course.refine))
+    blocks = -(-(size + entries) // ITEMS_A_BLOCK)
+    store = _store(xp, index_type, size, entries, blocks)
+    kernel, arguments = gpu_descent.build(index_type), bound((given, store))
+    launch_together(kernel, blocks, gpu_classes.THREADS, *arguments, parameters)
+    return _read(store, bool(parameters.refine))
 
 
 def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_store.Store:

@@ -32,7 +32,7 @@ from glp_rapids.jit.launch import launch, launch_together
 Array = Any
 FEW_ENTRIES = 1 << 20  # whose hubs take little memory, however many there are
 LENGTHS = gpu_classes.Lengths(np.int64(256), np.int64(2048), np.int64(1024))
-ITEMS_A_BLOCK = 1 << 11  # vertices and entries: fewer blocks meet sooner
+ITEMS_A_BLOCK = 1 << 11  # vertices and entries: barriers of fewer blocks take less
 
 
 class Partition(NamedTuple):
@@ -158,12 +158,11 @@ class GpuEngine:
         """
         if not descent.goes_down(self.network):
             return None
-        course = gpu_store.Course(
+        parameters = gpu_store.Parameters(
             self._constant, np.uint64(seed), np.int64(depth),
             np.int64(options.max_level), np.int64(options.refine), descent.LENGTHS,
-            np.int64(0), np.int64(0),
         )  # fmt: skip
-        return descent.sent_off(self.network, labels, course)
+        return descent.sent_off(self.network, labels, parameters)
 
     def partition(self, labels: Array) -> Partition:
         """Return a partition whose labels are a copy, which `move` changes."""

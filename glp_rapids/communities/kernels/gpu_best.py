@@ -76,7 +76,7 @@ class Functions(NamedTuple):
 
     better: Any  # v, a label and its gain, another, state
     settle: Any  # place, v, goal, step, lists, shared, state
-    look: Any  # v, own, entry, past, state -> the label, -1 past the end, and the weight
+    look: Any  # v, own, entry, state -> the label, or -1, and the weight
     clear: Any  # thread, shared
     best_of_lanes: Any
 
@@ -132,13 +132,10 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
             cuda.atomic.add(shared.words, GOING, np.int32(1))
 
     @cuda.jit(device=True)
-    def look(v, own, entry, past, state):
-        place, weight = min(entry, past - 1), np.int64(1)
-        label = entry_label(v, own, place, state)
+    def look(v, own, entry, state):
+        label, weight = entry_label(v, own, entry, state), np.int64(1)
         if weighted:
-            weight = state.weights[place]
-        if entry >= past:
-            label = np.int64(NOBODY)
+            weight = state.weights[entry]
         return label, weight
 
     @cuda.jit(device=True)

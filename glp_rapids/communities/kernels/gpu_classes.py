@@ -87,7 +87,7 @@ def build_begins() -> Callable:
 
 
 @cuda.jit(device=True)
-def meet_all(arrived, goal):
+def barrier(arrived, goal):
     """Wait for all blocks of the grid, as `grid_barrier` does; of one alone for its threads."""
     cuda.syncthreads()
     if cuda.threadIdx.x == 0 and cuda.gridDim.x > 1:
@@ -228,7 +228,7 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
         if local[place] > 0:
             cuda.atomic.add(lists.counts, round_ * LISTS + place, np.int64(local[place]))
     turn += 1
-    meet_all(arrived, turn * blocks)
+    barrier(arrived, turn * blocks)
     for place in range(thread, LISTS, THREADS):
         begins[place] = lists.counts[round_ * LISTS + place]
     cuda.syncthreads()
@@ -277,5 +277,5 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
     for group in range(thread, CLASSES, THREADS):
         deal(shared, group, block, blocks)
     turn += 1
-    meet_all(arrived, turn * blocks)
+    barrier(arrived, turn * blocks)
     return turn

@@ -3,9 +3,8 @@
 A small level takes less time than what a host does for it: five launches, some forty allocations
 and fills, four reads. So the last levels of an iteration go down here, by the functions of which
 `gpu_moving`, `gpu_refining`, `gpu_numbering`, `gpu_merging` and `gpu_uniting` are made, between two
-copies of a level's arrays. The host reads once what came out. A launch goes on while levels have
-more than ``least`` vertices and entries; one of fewer blocks, sent off with it, takes over there. A
-block alone waits for no other: its barriers are those of its threads.
+copies of a level's arrays. The host reads once what came out. A block alone waits for no other:
+its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
 memory: 41 KB. Registers: 255, with 230 bytes of a thread in memory: a block a multiprocessor (128
@@ -36,13 +35,12 @@ from glp_rapids.jit.primitives import find_root
 BLOCKS = 1  # a multiprocessor: small levels have fewer than there are, and much at hand
 LANES = 32  # of a row, of the last level
 MOST_LEVELS = 32
-LAUNCHES = 4  # at the most; each has a word to meet at
 
 # Words of `Store.control`.
 FINISHED, LEVEL, SIZE, ENTRIES, SIDE, NAMED, COMMUNITIES, CROSSING, START = range(9)
 NUMBERED = 10  # two words, of `Numbering.done`
-ARRIVED = 12  # one a launch
-MERGED = ARRIVED + LAUNCHES  # four words, `Merging.done`
+ARRIVED = 12
+MERGED = 16  # four words, `Merging.done`
 SWEPT = 20
 RECORDS = 24  # of each level:
 (VERTICES, FOUND, SWEEPS, TIME, MOVED), A_RECORD = range(5), 4 + MOST_SWEEPS
@@ -62,7 +60,7 @@ def build(index_type: Any) -> Any:
     threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
     lists_of_all, hub_lists = gpu_classes.LISTS, DRAWS * gpu_classes.LISTS
     scratch = scratch_size()
-    meet_all, classes_of = gpu_classes.meet_all, gpu_classes.classes_of
+    barrier, classes_of = gpu_classes.barrier, gpu_classes.classes_of
     lanes = LANES
     lay_out = gpu_best.build_shared(True, index_type)
     lay_out_begins = gpu_classes.build_begins()
@@ -160,11 +158,11 @@ def build(index_type: Any) -> Any:
                 level.weights, level.labels, store.parent,
             )  # fmt: skip
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         for v in range(everywhere, size, blocks * threads):
             store.parts[v] = find_root(store.parent, v)
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         return turn
 
     @cuda.jit(device=True)
@@ -200,32 +198,32 @@ def build(index_type: Any) -> Any:
             arrived, turn,
         )  # fmt: skip
         turn += 1
-        meet_all(arrived, turn * np.int64(cuda.gridDim.x))
+        barrier(arrived, turn * np.int64(cuda.gridDim.x))
         write_all(merging, then.indptr, then.indices, then.weights, shared.listed, shared.used)
         return turn
 
     @cuda.jit(device=True)
-    def move_vertices(store, level, course, seed, shared, begins, arrived, turn):
+    def move_vertices(store, level, parameters, seed, shared, begins, arrived, turn):
         state = gpu_moving.Moving(
             level.indptr, level.indices, level.weights, np.int64(1), level.volume, level.words,
-            course.constant, level.labels, store.sizes, store.volumes, store.active,
+            parameters.constant, level.labels, store.sizes, store.volumes, store.active,
             store.following, seed,
         )  # fmt: skip
         return move(
-            state, lists_of(store, 0, 1, level.labels.size, course.lengths),
+            state, lists_of(store, 0, 1, level.labels.size, parameters.lengths),
             work_of(store, arrived, 0, STEPS_MOVING), store.control[SWEPT : SWEPT + 1],
             shared, begins, turn,
         )  # fmt: skip
 
     @cuda.jit(device=True)
-    def refine_parts(store, level, course, seed, shared, begins, arrived, turn):
+    def refine_parts(store, level, parameters, seed, shared, begins, arrived, turn):
         state = gpu_refining.Refining(
             level.indptr, level.indices, level.weights, np.int64(1), level.volume, level.words,
-            course.constant, level.labels, store.volumes, store.parts, store.turns,
+            parameters.constant, level.labels, store.volumes, store.parts, store.turns,
             store.part_volumes, store.outward, store.joined, store.parts_following, seed,
         )  # fmt: skip
         return refine(
-            state, lists_of(store, 1, REFINING_SWEEPS, level.labels.size, course.lengths),
+            state, lists_of(store, 1, REFINING_SWEEPS, level.labels.size, parameters.lengths),
             work_of(store, arrived, STEPS_MOVING, STEPS_REFINING), np.int64(REFINING_SWEEPS),
             shared, begins, turn,
         )  # fmt: skip
@@ -244,54 +242,50 @@ def build(index_type: Any) -> Any:
             control[record + SWEEPS] = control[SWEPT]
             control[record + TIME] = np.int64(nanoseconds())
 
-    def go_down(given, store, course):
+    def go_down(given, store, parameters):
         cuda.cg.this_grid()
         shared, begins = lay_out(), lay_out_begins()
         control = store.control
         blocks, turn = np.int64(cuda.gridDim.x), np.int64(0)
         one = cuda.blockIdx.x == 0 and cuda.threadIdx.x == 0
-        place = ARRIVED + course.launch
-        arrived = control[place : place + 1]
-        if course.launch == 0:
-            load(given, store)
-            turn += 1
-            meet_all(arrived, turn * blocks)
+        arrived = control[ARRIVED : ARRIVED + 1]
+        load(given, store)
+        turn += 1
+        barrier(arrived, turn * blocks)
         while control[FINISHED] == 0:
             size, entries, side = control[SIZE], control[ENTRIES], control[SIDE]
-            level, named = control[LEVEL], control[NAMED]
-            if (
-                size + entries <= course.least
-                or level == MOST_LEVELS
-                or named + size > store.names.size
-            ):
+            depth, named = control[LEVEL], control[NAMED]
+            if depth == MOST_LEVELS or named + size > store.names.size:
                 break
-            here = level_of(store, side, size, entries)
+            level = level_of(store, side, size, entries)
             names = store.names[named : named + size]
-            prepare(store, here, side)
+            prepare(store, level, side)
             turn += 1
-            meet_all(arrived, turn * blocks)
-            seed = course.seed + (np.uint64(level) << np.uint64(40))
-            turn = move_vertices(store, here, course, seed, shared, begins, arrived, turn)
-            last = course.first + level + 1 == course.most
+            barrier(arrived, turn * blocks)
+            seed = parameters.seed + (np.uint64(depth) << np.uint64(40))
+            turn = move_vertices(store, level, parameters, seed, shared, begins, arrived, turn)
+            last = parameters.first + depth + 1 == parameters.most
             # Communities are numbered, then parts, then pieces: one text, which is compiled once.
-            labels, firsts = here.labels, store.first_of_communities
+            labels, firsts = level.labels, store.first_of_communities
             numbers = store.of_communities[:size]
-            if course.refine == 0:
+            if parameters.refine == 0:
                 numbers = names
             communities, parts, first_of_parts = numbers, numbers, firsts
             number, found = np.int64(0), np.int64(0)
             for stage in range(3):
                 if stage == 1:
-                    if last or course.refine == 0:
+                    if last or parameters.refine == 0:
                         continue
-                    turn = refine_parts(store, here, course, seed, shared, begins, arrived, turn)
+                    turn = refine_parts(
+                        store, level, parameters, seed, shared, begins, arrived, turn
+                    )
                     labels, numbers, firsts = store.parts[:size], names, store.first_of_parts
                     parts, first_of_parts = numbers, firsts
                 if stage == 2:
                     last = last or number == size
-                    if not last or course.refine == 0:
+                    if not last or parameters.refine == 0:
                         continue
-                    turn = unite(here, store, arrived, turn)
+                    turn = unite(level, store, arrived, turn)
                     labels, numbers = store.parts[:size], communities
                     firsts = store.first_of_communities
                 turn = number_all(
@@ -305,25 +299,25 @@ def build(index_type: Any) -> Any:
                 if stage != 1:
                     found = number
             turn += 1
-            meet_all(arrived, turn * blocks)
+            barrier(arrived, turn * blocks)
             if last:
-                judge(here, communities, store)
+                judge(level, communities, store)
             else:
                 turn = contract(
-                    here, parts, first_of_parts, number, communities, side, store, shared,
+                    level, parts, first_of_parts, number, communities, side, store, shared,
                     arrived, turn,
                 )  # fmt: skip
                 entries = control[MERGED + gpu_merging.USED]
             if cuda.blockIdx.x == 0:
-                write_record(control, level, size, found)
+                write_record(control, depth, size, found)
             if one:
-                control[LEVEL], control[COMMUNITIES] = level + 1, found
+                control[LEVEL], control[COMMUNITIES] = depth + 1, found
                 if last:
                     control[FINISHED] = 1
                 else:
                     control[SIZE], control[ENTRIES], control[SIDE] = number, entries, 1 - side
                     control[NAMED] = named + size
             turn += 1
-            meet_all(arrived, turn * blocks)
+            barrier(arrived, turn * blocks)
 
     return kernel(go_down, f"{threads} {slots} {lanes}", launch_bounds=(threads, BLOCKS))

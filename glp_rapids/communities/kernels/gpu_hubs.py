@@ -126,7 +126,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     past = row + min((piece + 1) * lists.lengths.piece, degree)
                     entry = row + piece * lists.lengths.piece + thread
                     while entry < past:
-                        label, weight = look(v, own, entry, past, state)
+                        label, weight = look(v, own, entry, state)
                         entry += threads
                         add_entry(label, weight, base, room, hub, shared, work)
                     cuda.syncthreads()

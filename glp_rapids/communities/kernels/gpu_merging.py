@@ -80,7 +80,7 @@ def build_add_all(
     Else what the parts are as vertices is found as well. ``sums``, ``chosen``, one a thread, and
     ``count``, int32, are in shared memory.
     """
-    meet_all, first_piece = gpu_classes.meet_all, gpu_classes.first_piece
+    barrier, first_piece = gpu_classes.barrier, gpu_classes.first_piece
     announce, base_of, ranked, own_range = gpu_scans.build(threads)
 
     @cuda.jit(device=True)
@@ -192,7 +192,7 @@ def build_add_all(
             own += slots_of(merging, part)
         announce(own, sums, merging.counts)
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         base = base_of(block, sums, merging.counts)
         for start in range(begin, past, threads):
             part, slots = start + thread, np.int64(0)
@@ -205,7 +205,7 @@ def build_add_all(
         if block == blocks - 1 and thread == 0:
             merging.offsets[number] = base
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         return turn
 
     @cuda.jit(device=True)
@@ -271,7 +271,7 @@ def build_add_all(
         if not every:
             name_vertices(vertices, rows.parts)
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         turn = lay_tables(merging, sums, arrived, turn)
         add_short_rows(rows, merging, sums, cache)
         add_long_rows(rows, merging, sums, chosen, count, cache)
@@ -279,7 +279,7 @@ def build_add_all(
             cuda.syncthreads()
             flush(cache, merging)
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         room = merging.offsets[merging.entries.size]
         begin, past = own_range(room, block, blocks, np.int64(1))
         own = np.int64(0)

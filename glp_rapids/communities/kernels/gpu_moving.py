@@ -116,7 +116,7 @@ def build_move(weighted: bool, index_type: Any) -> Callable:
     """
     threads = gpu_classes.THREADS
     decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
-    list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
+    list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
     @cuda.jit(device=True)
     def go(state, v, goal):
@@ -161,7 +161,7 @@ def build_move(weighted: bool, index_type: Any) -> Callable:
                 if work.moved[step] > 0:
                     move_class(state, lists, offsets, group, step, np.int64(0), shared)
                     turn += 1
-                    meet_all(work.arrived, turn * blocks)
+                    barrier(work.arrived, turn * blocks)
             if thread == 0 and block == 0:
                 swept[0] = sweep + 1
             if FEW * moved <= vertices:

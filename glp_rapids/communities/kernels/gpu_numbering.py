@@ -34,7 +34,7 @@ def build_number(threads: int) -> Callable:
 
     ``sums`` is shared, int64, one a thread. It returns the next barrier's turn.
     """
-    meet_all = gpu_classes.meet_all
+    barrier = gpu_classes.barrier
     announce, base, ranked, own_range = gpu_scans.build(threads)
 
     @cuda.jit(device=True)
@@ -45,14 +45,14 @@ def build_number(threads: int) -> Callable:
         for label in range(everywhere, vertices, all_threads):
             state.first[label] = vertices
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         for v in range(everywhere, vertices, all_threads):
             label = state.labels[v]
             # most vertices of a large community find a smaller one there, and spare the atomic
             if v < state.first[label]:
                 cuda.atomic.min(state.first, label, v)
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         begin, past = own_range(vertices, block, blocks, np.int64(threads))
         own = np.int64(0)
         for v in range(begin + thread, past, threads):
@@ -60,7 +60,7 @@ def build_number(threads: int) -> Callable:
                 own += 1
         announce(own, sums, state.counts)
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         number = base(block, sums, state.counts)
         for start in range(begin, past, threads):
             v, leads = start + thread, np.int64(0)
@@ -74,7 +74,7 @@ def build_number(threads: int) -> Callable:
         if block == blocks - 1 and thread == 0:
             state.done[NUMBER] = number
         turn += 1
-        meet_all(arrived, turn * blocks)
+        barrier(arrived, turn * blocks)
         for v in range(everywhere, vertices, all_threads):
             state.numbers[v] = state.number_of[state.labels[v]]
         return turn

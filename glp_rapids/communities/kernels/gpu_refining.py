@@ -133,49 +133,45 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
     ``outward`` and ``joined`` as zeros. It returns the next barrier's turn.
     """
     decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
-    list_classes, meet_all = gpu_classes.list_classes, gpu_classes.meet_all
+    list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
     @cuda.jit(device=True)
-    def inside(state, v, own, entry, past):
-        """Return the weight of an entry inside the community, or 0 past the end."""
-        place, weight = min(entry, past - 1), np.int64(0)
-        u = state.indices[place]
-        if entry < past and u != v and state.communities[u] == own:
+    def inside(state, v, own, entry):
+        """Return the weight of an entry inside the community, or 0."""
+        weight, u = np.int64(0), state.indices[entry]
+        if u != v and state.communities[u] == own:
             weight = state.unit
             if weighted:
-                weight = state.weights[place]
+                weight = state.weights[entry]
         return weight
 
     @cuda.jit(device=True)
     def add_inside(state, v, goal, stamp, entry, past, step):
         own, total = state.communities[v], np.int64(0)
         while entry < past:
-            total += inside(state, v, own, entry, past)
+            total += inside(state, v, own, entry)
             entry += step
         if total != 0:
             cuda.atomic.add(state.outward, v, total)
 
     @cuda.jit(device=True)
-    def change_by(state, v, own, goal, stamp, entry, past):
-        """Return by how much an entry changes the weight, or 0 past the end."""
-        place, sign = min(entry, past - 1), np.int64(0)
-        u = state.indices[place]
+    def change_by(state, v, own, goal, stamp, entry):
+        """Return by how much an entry changes the weight."""
+        sign, u = np.int64(0), state.indices[entry]
         if u != v and state.communities[u] == own:
             if state.following[u] != goal:
                 sign = np.int64(1)
             elif state.joined[u] != stamp:
                 sign = np.int64(-1)  # of two that join together neither was counted before
-        if entry >= past:
-            sign = np.int64(0)
         if weighted:
-            return sign * state.weights[place]
+            return sign * state.weights[entry]
         return sign * state.unit
 
     @cuda.jit(device=True)
     def add_change(state, v, goal, stamp, entry, past, step):
         own, change = state.communities[v], np.int64(0)
         while entry < past:
-            change += change_by(state, v, own, goal, stamp, entry, past)
+            change += change_by(state, v, own, goal, stamp, entry)
             entry += step
         if change != 0:
             cuda.atomic.add(state.outward, goal, change)
@@ -213,7 +209,7 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
                         state, lists, offsets, group, np.int64(0), dealt, shared
                     )
                 turn += 1
-                meet_all(work.arrived, turn * blocks)
+                barrier(work.arrived, turn * blocks)
             joined = np.int64(0)
             for group in range(lists.classes):
                 step = np.int64(sweep * CLASSES + group)
@@ -224,7 +220,7 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
                         state, lists, offsets, group, step + 1, np.int64(0), shared
                     )
                     turn += 1
-                    meet_all(work.arrived, turn * blocks)
+                    barrier(work.arrived, turn * blocks)
                 joined += joins
             if joined == 0:
                 break

@@ -28,7 +28,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of
     slots_of_lane = slots_of_all // threads
-    meet_all, row_of_thread = gpu_classes.meet_all, gpu_classes.row_of_thread
+    barrier, row_of_thread = gpu_classes.barrier, gpu_classes.row_of_thread
     rows_of = gpu_classes.rows_of
     add, amount, include = gpu_tables.build(weighted, index_type)
     wanted, seen, _, own_of, apart, score, _, goal_of, _ = rule
@@ -86,7 +86,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         own, count = own_of(v, state), np.int64(0)
         entry, past = state.indptr[v], state.indptr[v + 1]
         while entry < past:
-            label, weight = look(v, own, entry, past, state)
+            label, weight = look(v, own, entry, state)
             count = list_label(label, weight, count, thread, shared)
             entry += 1
         best, best_high, best_low, to_own = best_of_row(
@@ -158,7 +158,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                         own = own_of(v, state)
                         entry, past = state.indptr[v] + lane, state.indptr[v + 1]
                         while entry < past:
-                            label, weight = look(v, own, entry, past, state)
+                            label, weight = look(v, own, entry, state)
                             put(which, first, slots, label, weight, shared)
                             entry += lanes
                     cuda.syncthreads()
@@ -181,7 +181,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def meet(step, shared, work, turn):
+    def sum_moves(step, shared, work, turn):
         """Add up how many go, and wait for the other blocks; return the next turn."""
         cuda.syncthreads()
         going = np.int64(shared.words[GOING])
@@ -190,20 +190,20 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             cuda.atomic.add(work.moved, step, going)
             shared.words[GOING] = 0
         turn += 1
-        meet_all(work.arrived, turn * np.int64(cuda.gridDim.x))
+        barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
         return turn
 
     @cuda.jit(device=True)
     def decide(state, lists, begins, group, step, shared, work, turn):
         offsets = begins.offsets
         evaluate(state, lists, begins, group, step, shared, work)
-        turn = meet(step, shared, work, turn)
+        turn = sum_moves(step, shared, work, turn)
         if offsets[group * sizes + hubs] < offsets[(group + 1) * sizes]:
             evaluate_pieces(state, lists, offsets, group, shared, work)
             turn += 1
-            meet_all(work.arrived, turn * np.int64(cuda.gridDim.x))
+            barrier(work.arrived, turn * np.int64(cuda.gridDim.x))
             evaluate_hubs(state, lists, offsets, group, step, shared, work)
-            turn = meet(step, shared, work, turn)
+            turn = sum_moves(step, shared, work, turn)
         return turn
 
     return decide, own_hubs

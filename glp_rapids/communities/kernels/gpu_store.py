@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 Array = Any
 
 
-class Given(NamedTuple):
-    """The first level, with weights, and its communities: each a vertex that has that name."""
+class Level(NamedTuple):
+    """A level, with weights, and its communities: each a vertex that has that name.
+
+    The first one as it is given, later ones views of a `Store`, as large as they are.
+    """
 
     indptr: Array
     indices: Array
@@ -69,7 +72,7 @@ class Store(NamedTuple):
     entries: Any
 
 
-class Course(NamedTuple):
+class Parameters(NamedTuple):
     """How to go down."""
 
     constant: Any
@@ -78,16 +81,3 @@ class Course(NamedTuple):
     most: Any  # levels in all
     refine: Any
     lengths: Any
-    least: Any  # vertices and entries: a level of so many is left to others
-    launch: Any  # which one this is
-
-
-class Level(NamedTuple):
-    """Of what there are two at a time, that of a level, as large as it is."""
-
-    indptr: Array
-    indices: Array
-    weights: Array
-    volume: Array
-    words: Array
-    labels: Array

@@ -52,7 +52,7 @@ __all__ = ["BLOCKS_A_MULTIPROCESSOR", "NUMBER_OF_WORDS", "WORDS", "Marks", "Pace
 
 
 BLOCKS_A_MULTIPROCESSOR = 3  # of four a thread would have 64 registers, and more in local memory
-
+UNCOUNTED = ENTRIES  # more than can be: nobody counts what blocks relax by themselves
 
 class Pace(NamedTuple):
     """How to search; ``cutoff`` and ``unreached`` in the type of the weights."""
@@ -186,7 +186,7 @@ def build(threads: int, lanes: int, dtype: Any, asks: bool) -> Any:
                     limits[1 + (pile + 2) % 3] = pace.unreached
                 if waiting <= pace.most * blocks:
                     left -= pace.hops
-                    relaxed = ENTRIES  # nobody counts what a block does by itself
+                    relaxed = UNCOUNTED
                     active = min(blocks, (waiting + pace.chunk - 1) // pace.chunk)
                     if block < active:
                         for i in range(
