@@ -190,7 +190,7 @@ def networkit(threads: int) -> ModuleType:
     except ImportError as error:
         raise ImportError(
             f"this bench runs NetworKit beside glp_rapids, and it does not import ({error}); "
-            "install it (pip install networkit) or add --alone"
+            "install it (pip install networkit) or add --alone, to bench traversal --peers"
         ) from error
     networkit.setNumberOfThreads(threads)
     return networkit

@@ -63,14 +63,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wanted", action="store_true",
                         help="only what a time is wanted for; without --graphs, all of that")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, metavar="NAME",
-                        help=f"of {', '.join(PEERS)}; all, if they are installed")  # fmt: skip
-    parser.add_argument("--alone", action="store_true", help="without any of them")
+                        help=f"of {', '.join(PEERS)}; without a name none; all that are "
+                        "installed, if it is not given")  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> Tables:
     """Return a table with a row a graph and search."""
     threads = subjects.processors(options.threads)
-    chosen = () if options.alone else options.peers
     makers: dict[str, Callable[[Graph], dict[str, Search]]] = {
         "SciPy": _scipy, "NetworKit": partial(_networkit, threads),
     }  # fmt: skip
@@ -83,7 +82,7 @@ def run(options: argparse.Namespace) -> Tables:
             plain, with_weights = (functools.cache(partial(theirs, one)) for one in (False, True))
             here["cuGraph"] = lambda _: _cugraph(plain, with_weights)
             here["both sides"] = partial(_pylibcugraph, plain)
-        peers = {peer: make(weighted) for peer, make in here.items() if peer in chosen}
+        peers = {peer: make(weighted) for peer, make in here.items() if peer in options.peers}
         starts = draw_starts(graph, max(options.repeats, 1) + 1)
         title = f"Traversal, graph on the {graph.device}, {threads} threads, ms"
         searches = [
