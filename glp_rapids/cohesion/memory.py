@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glp_rapids.device import LackOfMemory, free_on_gpu, memory_free, memory_taken
+from glp_rapids.device import LITTLE, LackOfMemory, free_on_gpu, memory_free, memory_taken
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import Graph
@@ -28,7 +28,6 @@ AN_ENTRY = {
     },
 }  # fmt: skip
 A_VERTEX = 16
-LITTLE = 1 << 26  # what takes less does not look how much is free
 
 
 def check_memory(function: str, graph: Graph, limit: int | None) -> None:

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import memory_free, module_on
-
-LITTLE = 64 << 20  # bytes; for fewer nobody looks how much is free
+from glp_rapids.device import LITTLE, memory_free, module_on
 
 
 @dataclass

@@ -8,11 +8,11 @@ from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.device import choose, free_on_gpu, gpu_of, release
+from glp_rapids.device import LITTLE, choose, free_on_gpu, gpu_of, release
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.multigpu.devices import kind_of
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu
-from glp_rapids.propagation.memory import LITTLE, gpu_bytes_of
+from glp_rapids.propagation.memory import gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.ways import STREAMED_TO_GPU
 

@@ -20,7 +20,7 @@ GPU_PLAIN, GPU_PACKED = 59, 60
 # a word a vertex, and as much to sort them, or the lists.
 GPU_PLANNING = 32
 SMALL = 1 << 16  # bytes of arrays of a few elements
-BYTES_OF_LINE = 512  # that a slot has more than its strip, at the most
+WIDEST = 16  # bytes of an entry, its weight included
 MULTIPROCESSORS = 132  # of a GPU: they decide little, which rows are hubs of a large graph
 
 
@@ -99,9 +99,8 @@ def _two_strips(lists: int, longest: int, classes: int) -> tuple[int, int]:
     largest = lists // classes + longest
     sizes = strips.sizes_by_halves(largest, longest, classes, 1)
     a_class = classes * strips.A_ROW  # with a strip each
-    taken = (
-        strips.SLOTS * (size + BYTES_OF_LINE) + a_class * (2 + largest // size) for size in sizes
-    )
+    a_line = strips.LINE * WIDEST  # that a slot has more than its strip
+    taken = (strips.SLOTS * (size + a_line) + a_class * (2 + largest // size) for size in sizes)
     return min(taken), 2 * a_class
 
 

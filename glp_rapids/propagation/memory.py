@@ -17,7 +17,7 @@ import numpy as np
 
 from glp_rapids.common.sizes import UNITS
 from glp_rapids.compressed.choose_codes import SAMPLE
-from glp_rapids.device import LackOfMemory, free_on_gpu, memory_free, memory_taken
+from glp_rapids.device import LITTLE, LackOfMemory, free_on_gpu, memory_free, memory_taken
 from glp_rapids.propagation.gpu_memory import GPU_PLANNING, bytes_an_entry, gpu_bytes_of
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from glp_rapids.propagation.program import Program, Traits
     from glp_rapids.propagation.workload import Workload
 
-# A run that takes less does not look how much is free: that takes a sixth of a small run's time.
-LITTLE = 64 * UNITS["MIB"]
 # For Python's own objects, such as views of strips: the least (twice, for strips) and a share of
 # the limit, at most so much. Measured: 20 to 130 KB, and 530 in runs of some ten thousand strips.
 LEAST_OBJECTS, OF_LIMIT, MOST_OBJECTS = 64 * UNITS["KIB"], 64, 512 * UNITS["KIB"]

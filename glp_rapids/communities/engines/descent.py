@@ -10,7 +10,7 @@ import numpy as np
 from glp_rapids.communities.kernels import gpu_classes, gpu_descent, gpu_merging, gpu_store
 from glp_rapids.communities.kernels.gpu_descent import A_RECORD, RECORDS
 from glp_rapids.communities.numbers import Rest
-from glp_rapids.communities.objective import MANY, Network
+from glp_rapids.communities.objective import Network
 from glp_rapids.device import array_module, to_host
 from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch_together
@@ -124,7 +124,6 @@ def _read(store: gpu_store.Store, refine: bool) -> Rest:
         if refine:
             communities = store.of_communities[:size]
         volumes = store.totals[: int(told[gpu_descent.COMMUNITIES])]
-        volumes = to_host(volumes) if volumes.size < MANY else volumes
         crossing = int(told[gpu_descent.CROSSING])
         return Rest(levels, parts, communities, volumes, crossing, None, None)
     side = int(told[gpu_descent.SIDE])
