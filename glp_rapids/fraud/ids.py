@@ -92,22 +92,35 @@ def _same_integers(*lists: VertexIds) -> bool:
 
 
 def _merged(old: VertexIds, new: VertexIds) -> tuple[VertexIds, Array | None, Array]:
-    """Merge sorted integers: what is new is looked for, and moves the others up."""
+    """Merge sorted integers."""
     one, other = old.columns[0], new.columns[0]
-    values, asked, xp = one.values, other.values, array_module(one.values)
-    place = xp.searchsorted(values, asked)
-    # how many are new before each that is asked for: since both ascend, these come before it
-    before = segment_offsets(values[xp.minimum(place, values.size - 1)] != asked)
-    fresh = int(before[-1])
-    size = values.size + fresh
+    values, asked = one.values, other.values
+    index, new_index, size = merged_places(values, asked)
     code = index_dtype(size)
     dtype = one.dtype if one.dtype == other.dtype else None
-    if not fresh:
-        column = IdColumn(values, "integer", dtype)
-        return VertexIds((column,), old.kind), None, place.astype(code)
-    own = xp.arange(values.size)
-    index = (own + before[xp.searchsorted(place, own, side="right")]).astype(code)
-    new_index = (place + before[:-1]).astype(code)
-    together = xp.empty(size, values.dtype)
-    together[index], together[new_index] = values, asked
+    new_index, together = new_index.astype(code), values
+    if index is not None:
+        index = index.astype(code)
+        together = array_module(values).empty(size, values.dtype)
+        together[index], together[new_index] = values, asked
     return VertexIds((IdColumn(together, "integer", dtype),), old.kind), index, new_index
+
+
+def merged_places(one: Array, other: Array) -> tuple[Array | None, Array, int]:
+    """Merge ascending lists of distinct numbers: where those of each go, and how many there are.
+
+    Those of the second are looked for, and what is new moves the others up. None: all of the first
+    stay where they are.
+    """
+    xp = array_module(one)
+    place, fresh = xp.searchsorted(one, other), xp.ones(other.size, dtype=bool)
+    if one.size:
+        fresh = one[xp.minimum(place, one.size - 1)] != other
+    # how many are new before each of the second: since both ascend, these come before it
+    before = segment_offsets(fresh)
+    size = one.size + int(before[-1])
+    if size == one.size:
+        return None, place, size
+    own = xp.arange(one.size)
+    index = own + before[xp.searchsorted(place, own, side="right")]
+    return index, place + before[:-1], size

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.common.segments import segment_ids, segment_offsets
+from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.fraud.clock import refuse_nulls
+from glp_rapids.fraud.ids import merged_places
 from glp_rapids.graph.build import ordering
 
 Array = Any
@@ -121,19 +122,11 @@ def _sorted_keys(rows: Rows, directed: bool) -> tuple[Array, Array]:
 def merged(old: Pairs, new: Pairs) -> Pairs:
     """Merge two sorted lists of pairs in linear time, adding up what both have."""
     xp = array_module(old.key)
-    place = xp.searchsorted(old.key, new.key)
-    fresh = xp.ones(new.key.size, dtype=bool)
-    if old.key.size:
-        fresh = old.key[xp.minimum(place, old.key.size - 1)] != new.key
-    # an old entry moves up by the number of fresh ones before it, a new one by that of the old
-    before = segment_offsets(fresh)
-    own = xp.arange(old.key.size)
-    to_old = own + before[xp.searchsorted(place, own, side="right")]
-    to_new = place + before[:-1]
+    to_old, to_new, size = merged_places(old.key, new.key)
     columns = []
     for name in ("key", *old.sums):
-        column = xp.zeros(old.key.size + int(before[-1]), dtype=np.int64)
-        column[to_old] = getattr(old, name)
+        column = xp.zeros(size, dtype=np.int64)
+        column[slice(None) if to_old is None else to_old] = getattr(old, name)
         if name == "key":
             column[to_new] = new.key
         else:
