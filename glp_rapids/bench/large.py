@@ -114,18 +114,12 @@ def made(
     with _peak(device) as water:
         make = partial(large_graph, bits, options.seed, device)
         making_ms, graph = timing.clocked(make, 0, device)
-        vertices, entries = graph.number_of_vertices, graph.number_of_edges
         plain = graph.indptr.nbytes + graph.indices.nbytes
         encode = partial(compress, graph, options.scheme)
         encoding_ms, compressed = timing.clocked(encode, 0, device)
         del graph, encode
     _free(device)
-    row = {"vertices": vertices, "edges": entries // 2, "entries": entries,
-           "make s": making_ms / 1e3, "plain GB": plain / 1e9, "encode s": encoding_ms / 1e3,
-           "G entries/s": entries / encoding_ms / 1e6,
-           "bits an entry": 8 * compressed.lists.nbytes / entries,
-           "compressed GB": compressed.nbytes / 1e9}  # fmt: skip
-    return compressed, row | ({} if water is None else {"peak GB": water.peak / 1e9})
+    return compressed, _making(compressed, making_ms, plain, encoding_ms, water)
 
 
 def made_in_pieces(
@@ -153,14 +147,23 @@ def made_in_pieces(
         )  # fmt: skip
     ids = VertexIds.numbers(vertices, device)
     compressed = CompressedGraph(lists, None, False, ids, None)
-    entries, making_ms = lists.number_of_edges, sum(ms for ms, _ in making)
-    encoding_ms = both_ms - making_ms
-    row = {"vertices": vertices, "edges": entries // 2, "entries": entries,
-           "make s": making_ms / 1e3, "plain GB": sum(size for _, size in making) / 2e9,
-           "encode s": encoding_ms / 1e3, "G entries/s": entries / encoding_ms / 1e6,
-           "bits an entry": 8 * lists.nbytes / entries,
+    making_ms, plain = (sum(of_all) for of_all in zip(*making, strict=True))
+    # made twice
+    return compressed, _making(compressed, making_ms, plain / 2, both_ms - making_ms, water)
+
+
+def _making(
+    compressed: CompressedGraph, making_ms: float, plain: float, encoding_ms: float,
+    water: memory.HighWater | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the row of a graph that was made and compressed; ``plain``: bytes before."""
+    entries = compressed.number_of_edges
+    row = {"vertices": compressed.number_of_vertices, "edges": entries // 2, "entries": entries,
+           "make s": making_ms / 1e3, "plain GB": plain / 1e9, "encode s": encoding_ms / 1e3,
+           "G entries/s": entries / encoding_ms / 1e6,
+           "bits an entry": 8 * compressed.lists.nbytes / entries,
            "compressed GB": compressed.nbytes / 1e9}  # fmt: skip
-    return compressed, row | ({} if water is None else {"peak GB": water.peak / 1e9})
+    return row | ({} if water is None else {"peak GB": water.peak / 1e9})
 
 
 def propagated(compressed: CompressedGraph, options: argparse.Namespace) -> Rows:
