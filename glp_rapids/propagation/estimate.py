@@ -142,7 +142,10 @@ def estimate_memory(
     measured, and weights count as if they did not compress. Ids count only where a run makes hashes
     of them, 8 bytes each. For a GPU it is the formula of which a failing run speaks, an upper
     figure measured on graphs of 0.3 to 17 M vertices. What a user's program holds is known only for
-    a graph, whose ``initial_state`` is called. O(n + sample); O(m) if directed. Neo4j's users know
+    a graph, whose ``initial_state`` is called. "streamed plain" to a GPU counts the pinned copy of
+    the lists as if host memory had room for it: a run that finds none gathers the rows of a strip
+    when it is their turn, unless its kernels read them, into two buffers for neighbours and two for
+    weights, each of 32 MiB or the longest row. O(n + sample); O(m) if directed. Neo4j's users know
     this as ``.estimate``.
 
     Examples
