@@ -469,6 +469,12 @@ def test_traversal_is_measured_beside_scipy_and_networkit():
     for row in rows[:2]:
         assert row["times SciPy"] == row["SciPy"] / row["ours"]
         assert row["times NetworKit"] == row["NetworKit"] / row["ours"]
+    [[row]] = tables_of(
+        "traversal", "--graphs", "road-20", "--repeats", "1", "--device", "cpu", "--searches",
+        "bfs", "--peers",
+    ).values()  # fmt: skip
+    assert row["ours"] > 0
+    assert not row.keys() & set(traversal.PEERS)  # without a name nobody is beside
     graph = traversal.with_whole_weights(subjects.load("road-20", "cpu"))
     matrix = sparse.csr_array((graph.weights, graph.indices, graph.indptr))
     assert (matrix != matrix.T).nnz == 0
