@@ -19,6 +19,7 @@ from glp_rapids.bench import (
     quality,
     subjects,
     table,
+    timing,
     traversal,
     warm,
     window,
@@ -458,6 +459,20 @@ def test_a_parquet_folder_becomes_labels_in_one_command():
     assert row["labels equal"]
     # what tables are read by takes some 50 MB, of a graph of any size
     assert row["CSR MB"] < row["peak host MB"] < row["limit MB"] + 80
+
+
+@pytest.mark.gpu
+def test_traversal_is_measured_in_a_pool_of_rmm():
+    pytest.importorskip("cudf")
+    rmm = pytest.importorskip("rmm")
+    usual = rmm.mr.get_current_device_resource()
+    with timing.memory_pool():
+        assert isinstance(rmm.mr.get_current_device_resource(), rmm.mr.PoolMemoryResource)
+    asked = "--graphs", "road-20", "--repeats", "1", "--searches", "bfs", "--pool", "--peers"
+    [(title, [row])] = tables_of("traversal", "--device", "gpu", *asked, "cuGraph").items()
+    assert "in a pool of RMM" in title
+    assert row["here"] > 0
+    assert rmm.mr.get_current_device_resource() is usual
 
 
 def test_traversal_is_measured_beside_scipy_and_networkit():

@@ -7,11 +7,12 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import glp_rapids
 from glp_rapids.common import calls
-from glp_rapids.device import LackOfMemory
+from glp_rapids.device import LackOfMemory, reused_memory
 
 HERE = Path(__file__).parent
 
@@ -311,3 +312,47 @@ with multiprocessing.get_context("fork").Pool(4) as pool:
 @pytest.mark.gpu
 def test_a_fork_pool_after_work_on_a_gpu():
     assert run(FORKED, 200) == "True"
+
+
+@pytest.mark.gpu
+def test_memory_is_reused_within_a_call_whoever_allocates():
+    import cupy
+
+    asked = []
+
+    def allocate(size):
+        asked.append(size)
+        return cupy.get_default_memory_pool().malloc(size)
+
+    edges = pd.DataFrame({"src": [0, 0, 1, 3, 3, 4, 2], "dst": [1, 2, 2, 4, 5, 5, 3]})
+    expected = glp_rapids.multilevel_label_propagation(edges, device="gpu")
+    with cupy.cuda.using_allocator(allocate):
+        pd.testing.assert_frame_equal(
+            expected, glp_rapids.multilevel_label_propagation(edges, device="gpu")
+        )
+        asked.clear()
+        with reused_memory("gpu"):
+            for _ in range(5):
+                cupy.empty(1 << 20, cupy.uint8)
+            assert len(asked) == 1
+            kept = cupy.arange(1 << 20)
+        cupy.empty(1 << 20, cupy.uint8)
+        assert len(asked) == 3
+    assert int(kept[-1]) == (1 << 20) - 1  # what outlives the work is still there
+
+
+@pytest.mark.gpu
+def test_memory_that_is_kept_for_reuse_is_given_back_before_there_is_a_lack():
+    import cupy
+
+    narrow = cupy.cuda.MemoryPool()
+    narrow.set_limit(size=6 << 20)
+    with cupy.cuda.using_allocator(narrow.malloc), reused_memory("gpu"):
+        cupy.empty(4 << 20, cupy.uint8)
+        assert narrow.used_bytes() == 4 << 20
+        larger = cupy.empty(5 << 20, cupy.uint8)
+        assert narrow.used_bytes() == 5 << 20
+        with pytest.raises(MemoryError):
+            cupy.empty(2 << 20, cupy.uint8)
+    del larger
+    assert narrow.used_bytes() == 0

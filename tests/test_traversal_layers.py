@@ -299,3 +299,12 @@ def test_kernels_look_at_the_flag():
     distance = np.array([0.0, 9.0])
     cpu_layers.relax_all(order, offsets, indices, np.ones(2), distance, 9.0, 8.0, raised)
     assert distance.tolist() == [0.0, 9.0]
+
+
+def test_frames_are_not_of_the_memory_of_layers():
+    layers = layered_edges(pd.DataFrame({"src": [0, 1, 2], "dst": [1, 2, 3]}), 0, device="cpu")
+    frame, found = layers.bfs(), layers._found
+    for name in ("distance", "predecessor"):
+        column = frame[name].to_numpy()
+        assert not np.shares_memory(column, getattr(found, name))
+        assert column.tolist() == getattr(found, name).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -13,6 +13,7 @@ from typing import Any
 
 from glp_rapids.device import DeviceName
 
+POOL_AT_FIRST = 1 << 30  # bytes; a pool grows
 FEWEST_TO_HALVE = 10  # sweeps; of fewer, none is like the others
 
 
@@ -41,6 +42,20 @@ def synchronise(device: DeviceName) -> None:
         import cupy
 
         cupy.cuda.Device().synchronize()
+
+
+@contextlib.contextmanager
+def memory_pool() -> Iterator[None]:
+    """Take the GPU's memory from a pool meanwhile: all that comes by RMM, as CuPy's with cuDF."""
+    import cudf  # noqa: F401  (makes CuPy ask RMM)
+    import rmm
+
+    usual = rmm.mr.get_current_device_resource()
+    rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(usual, POOL_AT_FIRST))
+    try:
+        yield
+    finally:
+        rmm.mr.set_current_device_resource(usual)
 
 
 def clocked(call: Callable[[], Any], repeats: int, device: DeviceName) -> tuple[float, Any]:

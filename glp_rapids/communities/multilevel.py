@@ -18,7 +18,7 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.device import memory_in_use, module_on
+from glp_rapids.device import memory_in_use, module_on, reused_memory
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 
@@ -197,7 +197,8 @@ def _run(
     xp = module_on(device)
     words = graph.id_words().of(xp.arange(graph.number_of_vertices)).view(np.uint64)
     wanted = OBJECTIVES[objective](graph, words, resolution)
-    with reporting(progress, _show, desc="levels", unit="level") as tell:
+    showing = reporting(progress, _show, desc="levels", unit="level")
+    with showing as tell, reused_memory(device):
         found = levels.run(wanted, device, levels.Options(**options), tell)
     report = {
         objective: found.quality,

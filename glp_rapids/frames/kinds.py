@@ -239,7 +239,11 @@ def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
 
 def to_frame(columns: dict[str, Column], kind: Kind, copy: bool = True) -> Frame:
     """Make a frame of the caller's kind; ``copy`` as `to_series` takes it."""
-    series = {name: to_series(values, kind, copy) for name, values in columns.items()}
+    return joined({name: to_series(values, kind, copy) for name, values in columns.items()}, kind)
+
+
+def joined(series: dict[str, Any], kind: Kind) -> Frame:
+    """Make a frame of the caller's kind of new Series of one length, without a copy."""
     if kind == "pandas" and series:
         return _joined(series)
     frame = library(kind).DataFrame(series)

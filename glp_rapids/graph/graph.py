@@ -11,7 +11,7 @@ import numpy as np
 from glp_rapids.common.checks import check_choice
 from glp_rapids.common.keeper import Keeper
 from glp_rapids.device import DeviceName, array_module, choose, refuse_elsewhere, to_device
-from glp_rapids.frames.kinds import Column, Frame, Kind, to_frame
+from glp_rapids.frames.kinds import Column, Frame, Kind, joined, to_frame, to_series
 from glp_rapids.graph import build
 from glp_rapids.graph.id_words import IdWords, id_words
 from glp_rapids.graph.rows import CSR, Rows
@@ -115,8 +115,9 @@ class BaseGraph(Keeper):
         return self.keep("id words", partial(id_words, self.vertices, self.device))
 
     def frame(
-        self, columns: dict[str, Column], vertex: Array | None = None, kind: Kind | None = None
-    ) -> Frame:
+        self, columns: dict[str, Column], vertex: Array | None = None, kind: Kind | None = None,
+        copy: bool = True,
+    ) -> Frame:  # fmt: skip
         """Make a result: the external vertex ids first, then ``columns``, in the caller's kind.
 
         Parameters
@@ -127,6 +128,8 @@ class BaseGraph(Keeper):
             The vertex index of every row; None: all vertices in the order of their indices.
         kind : {"pandas", "cudf", "cudf.pandas"}, optional
             Another kind of frame than the caller's.
+        copy : bool, default True
+            False: nobody else has ``columns``, and the frame may be of their memory.
 
         Returns
         -------
@@ -135,7 +138,10 @@ class BaseGraph(Keeper):
             ``columns``.
         """
         kind = kind or self.vertices.kind
-        return to_frame({**self.vertices.take(vertex, "vertex", kind), **columns}, kind)
+        ids = self.vertices.take(vertex, "vertex", kind)  # copies already
+        return joined(
+            ids | {name: to_series(values, kind, copy) for name, values in columns.items()}, kind
+        )
 
     def vertex_index(self, ids: Any, argument: str = "vertices") -> Array:
         """Look up the indices of external ids, in their order, where the graph lives.

@@ -78,12 +78,12 @@ class IdColumn:
             return True
         return int(self.search(np.array([-1]))[0]) < 0
 
-    def with_marks(self, index: Array, kind: Kind) -> Any:
+    def with_marks(self, index: Array, kind: Kind, copy: bool = True) -> Any:
         """Make the ids at ``index`` a Series, -1 where it is negative; they are integers."""
         index = to_device(index, self.device)
         xp = array_module(self.values)
         if len(self) and self.ends == (0, len(self) - 1):  # each id is its index
-            return self._as_series(index.astype(self.id_dtype), kind, copy=False)
+            return self._as_series(index.astype(self.id_dtype, copy=copy), kind, copy=False)
         marks = xp.full(1, -1).astype(self.id_dtype)
         return self._as_series(xp.concatenate([self.values, marks])[index], kind, copy=False)
 
@@ -127,15 +127,16 @@ class VertexIds:
             for column_name, column in zip(self.names(name), self.columns, strict=True)
         }
 
-    def take_some(self, index: Array, name: str, marked: bool) -> dict:
+    def take_some(self, index: Array, name: str, marked: bool, copy: bool = True) -> dict:
         """Take the ids at ``index``, as Series by column name, where it is not negative.
 
         Elsewhere there is a null; or, if ``marked``, -1 where ids are of one column of signed
-        integers of which none is -1.
+        integers of which none is -1. ``copy=False``: nobody else has ``index``, and the Series may
+        be of its memory.
         """
         ids = self.columns[0]
         if marked and len(self.columns) == 1 and ids.can_mark:
-            return {name: ids.with_marks(index, self.kind)}
+            return {name: ids.with_marks(index, self.kind, copy)}
         none = index < 0
         taken = self.take(array_module(index).where(none, 0, index), name)
         return {name: kinds.null_where(none, ids, self.kind) for name, ids in taken.items()}

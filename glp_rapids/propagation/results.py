@@ -108,7 +108,7 @@ def communities(outcome: Outcome, renumber: bool, further: tuple[str, ...] = ())
     graph = outcome.graph
     columns = _partition(graph, outcome.labels, renumber)
     columns.update({name: outcome.state[name] for name in further})
-    return set_attributes(graph.frame(columns), outcome.report)
+    return set_attributes(graph.frame(columns, copy=bool(further)), outcome.report)
 
 
 def _partition(graph: Graph, labels: Any, renumber: bool) -> dict[str, Any]:

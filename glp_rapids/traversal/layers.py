@@ -203,7 +203,8 @@ class LayeredEdges:
     def bfs(self, *, unreachable: Unreachable = "max") -> Frame:
         """Return what `bfs` from the same start returns, without a search."""
         check_unreachable(unreachable)
-        return self._search.again().result(self._found, unreachable, levels=self._found.rounds)
+        search, found = self._search.again(), self._found
+        return search.result(found, unreachable, copy=True, levels=found.rounds)
 
     def path_counts(self) -> Frame:
         """Count the shortest paths, in edges, from the start to every vertex.

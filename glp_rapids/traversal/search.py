@@ -74,10 +74,16 @@ class Search:
         index = self.graph.vertex_index(as_ids(self.graph.vertices, ids), argument)
         if not index.size:
             raise ValueError(f"{argument} is empty; name at least one vertex")
-        return array_module(index).unique(index)
+        # of one there is nothing to sort, for which a GPU takes as long as for a small search
+        return index if index.size == 1 else array_module(index).unique(index)
 
-    def result(self, found: Found, unreachable: Unreachable, **facts: Any) -> Frame:
-        """Make the frame ``vertex, distance, predecessor``."""
+    def result(
+        self, found: Found, unreachable: Unreachable, copy: bool = False, **facts: Any
+    ) -> Frame:
+        """Make the frame ``vertex, distance, predecessor``.
+
+        Without a ``copy`` it may be of the memory of what was found, which nobody else may have.
+        """
         distance, predecessor, vertex = found.distance, found.predecessor, None
         if self.streams is not None:
             distance = to_host(distance)
@@ -94,8 +100,9 @@ class Search:
         columns = {"distance": distance}
         if predecessor is not None:
             marked = unreachable != "null"
-            columns |= self.graph.vertices.take_some(predecessor, "predecessor", marked)
-        return self.reported(self.graph.frame(columns, vertex), reached=reached, **facts)
+            columns |= self.graph.vertices.take_some(predecessor, "predecessor", marked, copy)
+        frame = self.graph.frame(columns, vertex, copy=copy)
+        return self.reported(frame, reached=reached, **facts)
 
     def reported(self, frame: Frame, **facts: Any) -> Frame:
         """Attach facts to a result, and those that all calls have in common."""

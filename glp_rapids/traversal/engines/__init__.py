@@ -62,11 +62,14 @@ class Lists(NamedTuple):
 def order_by_level(level: Array, deepest: int) -> tuple[Array, np.ndarray]:
     """Return the reached vertices by level and index, and where each level begins there."""
     xp = array_module(level)
-    reached = xp.flatnonzero(level != largest(level.dtype))
-    keys = level[reached].astype(np.min_scalar_type(deepest))  # short ones are sorted sooner
-    order = reached[xp.argsort(keys, kind="stable")].astype(level.dtype)
-    layers = xp.arange(deepest + 2, dtype=level.dtype)
-    return order, to_host(xp.searchsorted(level[order], layers)).astype(np.int64)
+    # Short keys are sorted sooner; what was not reached has all bits but the sign's, hence the
+    # largest key of any shorter type, and comes last.
+    short = np.min_scalar_type(deepest + 2)
+    keys = level.astype(short if short.itemsize < level.dtype.itemsize else level.dtype)
+    order = xp.argsort(keys, kind="stable")
+    layers = xp.arange(deepest + 2).astype(keys.dtype)
+    first_row = to_host(xp.searchsorted(keys[order], layers)).astype(np.int64)
+    return order[: first_row[-1]].astype(level.dtype), first_row
 
 
 class Relaxed(NamedTuple):

@@ -9,7 +9,7 @@ import functools
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,13 @@ PULL_TOGETHER = 8  # see `gpu_together.Pace`
 MOST_TARGETS = 1 << 10  # that every block looks at; with more of them nothing ends early
 
 
+class Room(NamedTuple):
+    """What one search at a time works in: its frontiers, and the words of a breadth-first one."""
+
+    frontier: gpu_frontier.Frontier
+    words: Array
+
+
 class GpuEngine(LayerWork):
     """Searches in one graph in one direction; several threads may call one engine at once."""
 
@@ -70,7 +77,7 @@ class GpuEngine(LayerWork):
         self._rows = self._placed(graph.rows(direction))
         self._xp = array_module(self._rows.indptr)
         self._indices, self._none = self._some(self._rows.indices), self._xp.zeros(1, np.int32)
-        self._rooms: list[gpu_frontier.Frontier] = []  # which nobody works in
+        self._rooms: list[Room] = []  # which nobody works in
         self._prepared = self._bound(self._rows.indptr, self._indices)
         self._words_at_first = self._xp.asarray(self._first_words())
         to_host(self._words_at_first)  # so that those with other streams find them written
@@ -97,14 +104,15 @@ class GpuEngine(LayerWork):
         return words
 
     @contextmanager
-    def _room(self) -> Iterator[gpu_frontier.Frontier]:
-        """Lend arrays for frontiers; they are kept on the graph."""
+    def _room(self) -> Iterator[Room]:
+        """Lend what a search works in; it is kept on the graph."""
         size = max(2 * self._rows.number_of_vertices, 1)
         try:
             room = self._rooms.pop()
         except IndexError:
             arrays = self._xp.empty(size, np.int32), self._xp.empty(size, np.int64)
-            room = gpu_frontier.Frontier(*self._bound(*arrays))
+            frontier = gpu_frontier.Frontier(*self._bound(*arrays))
+            room = Room(frontier, self._xp.empty_like(self._words_at_first))
         yield room
         self._rooms[:] = [room]
 
@@ -132,11 +140,9 @@ class GpuEngine(LayerWork):
     ) -> tuple[Array, Array, np.ndarray]:
         xp, rows = self._xp, self._rows
         where, vertices = gpu_bfs.WORDS, rows.number_of_vertices
-        distance = xp.empty(vertices, np.int32)
-        before = xp.empty(vertices if predecessors and reverse is not None else 0, np.int32)
-        words = self._words_at_first.copy()
-        words, barrier, alone = words[:-2], words[-2:-1], words[-1:]
-        missing = words[where.missing : where.missing + 1]
+        # at once: where nothing keeps memory, RMM's default, each allocation takes 0.1 ms
+        memory = xp.empty(vertices * (1 + (predecessors and reverse is not None)), np.int32)
+        distance, before = memory[:vertices], memory[vertices:]
         into, prepared = rows if reverse is None else reverse, self._prepared
         if into is not rows:
             prepared = self._bound(into.indptr, self._some(into.indices))
@@ -147,11 +153,14 @@ class GpuEngine(LayerWork):
             alpha=np.int64(PULL[0]), beta=np.int64(PULL[1]),
         )  # fmt: skip
         with self._room() as room:
+            room.words[...] = self._words_at_first
+            words, barrier, alone = room.words[:-2], room.words[-2:-1], room.words[-1:]
+            missing = words[where.missing : where.missing + 1]
             while True:
                 launch_together(
                     search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
                     gpu_frontier.THREADS, *self._prepared, *prepared, starts, distance, before,
-                    room, words, barrier, pace,
+                    room.frontier, words, barrier, pace,
                 )  # fmt: skip
                 if before.size:
                     # before it is known whether anything is missing, which it seldom is: none is
@@ -263,8 +272,9 @@ class GpuEngine(LayerWork):
         limits = np.array([first, unreached, unreached, unreached, step], weights.dtype)
         limits = xp.asarray(limits)
         words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
-        marks = gpu_sssp.Marks(xp.empty(vertices, np.int32), xp.empty(vertices, np.int32))
-        pile = xp.empty(2 * vertices, np.int32)
+        memory = xp.empty(4 * vertices, np.int32)
+        marks = gpu_sssp.Marks(memory[:vertices], memory[vertices : 2 * vertices])
+        pile = memory[2 * vertices :]
         pace = gpu_sssp.Pace(
             cutoff=cutoff, unreached=unreached, steps=np.int64(LEVELS_A_LAUNCH),
             hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK), most=np.int64(MOST_CHUNK),
@@ -280,7 +290,7 @@ class GpuEngine(LayerWork):
                 launch_together(
                     search, multiprocessors() * gpu_sssp.BLOCKS_A_MULTIPROCESSOR,
                     gpu_frontier.THREADS, rows.indptr, self._indices, weights, starts, ends,
-                    distance, room, pile, marks, words, limits, barrier, pace,
+                    distance, room.frontier, pile, marks, words, limits, barrier, pace,
                 )  # fmt: skip
                 found = to_host(words)
                 over = bool(found[where.over])
@@ -317,7 +327,7 @@ class GpuEngine(LayerWork):
                     search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
                     gpu_frontier.THREADS, rows.indptr, self._indices, into.indptr,
                     self._some(into.indices), starts, seen, ahead, distance.ravel(),
-                    summary.ravel(), room, words, barrier, pace,
+                    summary.ravel(), room.frontier, words, barrier, pace,
                 )  # fmt: skip
                 if to_host(words)[where.over]:
                     return distance if distances else None, summary
@@ -326,7 +336,10 @@ class GpuEngine(LayerWork):
     def rows_in_order(self, order: Array) -> tuple[Array, Array, Array | None]:
         """Copy the rows of some vertices one after another: offsets, indices, weights."""
         xp, rows = self._xp, self._rows
-        offsets = segment_offsets(rows.indptr[order + 1] - rows.indptr[order])
+        sizes = rows.indptr[1:][order]
+        sizes -= rows.indptr[order]
+        offsets = segment_offsets(sizes)
+        del sizes
         entries, threads = int(offsets[-1]), gpu_rows.THREADS
 
         def copied(values: Array | None) -> Array | None:
