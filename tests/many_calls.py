@@ -2,10 +2,12 @@
 
 A script: ``python many_calls.py KIND [WORKERS] [CALLS]``; it prints "as expected" at the end. Of
 the kind "ctrl_c", the names of what is interrupted come after it. It is run in a process of its
-own, with a time limit, since what it looks for hangs or kills.
+own, with a time limit, since what it looks for hangs or kills. At a SIGUSR1 it and what it forked
+tell what their threads are doing.
 """
 
 import concurrent.futures
+import faulthandler
 import hashlib
 import multiprocessing
 import os
@@ -236,6 +238,8 @@ class Slow(glp_rapids.Program):
 
 if __name__ == "__main__":
     kind, *others = sys.argv[1:]
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1)
     if kind == "ctrl_c":
         ctrl_c(*others)
     else:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from cases import exhaustive
 
 import glp_rapids
 from glp_rapids import compression
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.ingest.webgraph import read
 from glp_rapids.jit import interrupts
 from glp_rapids.propagation.engines import cpu
@@ -26,14 +28,17 @@ HERE = Path(__file__).parent
 
 def run(*arguments, limit=120, **environment):
     """Run the script to its end; if it hangs, end it and all that it started."""
+    limit = 3600 if MANY else limit
     process = subprocess.Popen(
         [sys.executable, HERE / "many_calls.py", *map(str, arguments)],
         env={**os.environ, "NUMBA_NUM_THREADS": "2", **environment},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
-        output, errors = process.communicate(timeout=3600 if MANY else limit)
+        output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGUSR1)  # who waits, and where
+        time.sleep(2)
         os.killpg(process.pid, signal.SIGKILL)
         pytest.fail(f"{arguments} went on for more than {limit} s: {process.communicate()[1]}")
     assert process.returncode == 0, (process.returncode, errors[-2000:])
@@ -148,3 +153,80 @@ def test_a_fork_waits_for_what_another_thread_imports(tmp_path):
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert found.stdout == "42\n"
+
+
+FORK_AMID_CALLS_OF_LLVM = """
+import os, threading
+import glp_rapids.jit.parallel
+from llvmlite import binding
+
+def call():
+    binding.parse_assembly("define i32 @f() { ret i32 1 }")
+
+def busy():
+    while True:
+        call()
+
+threading.Thread(target=busy, daemon=True).start()
+for _ in range(20):
+    if child := os.fork():
+        os.waitpid(child, 0)
+    else:
+        call()
+        os._exit(0)
+print("back")
+"""
+
+FORK_AMID_A_PROPERTY = """
+import os, threading
+from glp_rapids.common.cached_property import cached_property
+
+class Slow:
+    @cached_property
+    def value(self):
+        entered.set()
+        over.wait()
+        return 42
+
+entered, over = threading.Event(), threading.Event()
+thread = threading.Thread(target=lambda: Slow().value)
+thread.start()
+entered.wait()
+child = os.fork()
+over.set()
+if child:
+    os.waitpid(child, 0)
+    thread.join()
+    print("back")
+else:
+    assert Slow().value == 42
+    os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("script", [FORK_AMID_CALLS_OF_LLVM, FORK_AMID_A_PROPERTY])
+def test_a_fork_leaves_no_lock_behind(script):
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert found.stdout == "back\n"
+
+
+def test_a_cached_property_is_computed_once_an_object():
+    class Counted:
+        calls = 0
+
+        @cached_property
+        def value(self):
+            """What it is."""
+            self.calls += 1
+            return [self.calls]
+
+    one, other = Counted(), Counted()
+    assert one.value is one.value
+    assert (one.value, other.value) == ([1], [1])
+    assert one.value is not other.value
+    assert Counted.value.__doc__ == "What it is."

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.device import array_module, module_on
 from glp_rapids.fraud.residual_engines import Engine, engine_of, entries_of, row_weights_of
 from glp_rapids.fraud.system import HARMONIC, Fixed, System

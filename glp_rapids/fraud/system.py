@@ -24,11 +24,11 @@ entry and, since numbers are below 2^57 and six operations are rounded to 53 bit
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.segments import times_power
 from glp_rapids.device import module_on
 from glp_rapids.graph.graph import Graph

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 import numba
+from llvmlite.binding.ffi import lib as llvm
 from numba.core.compiler_lock import global_compiler_lock
 
 from glp_rapids.common import forking
@@ -25,6 +26,20 @@ def in_child(function: Callable[[], object]) -> None:
     """Call a function in every process that is forked from here on."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
+
+
+class _LlvmLock:
+    """The lock that llvmlite holds in each call of LLVM, of which some come outside a compiler's.
+
+    A module that is collected as garbage is one. A forked process whose parent was in such a call
+    waited for ever in its own first one.
+    """
+
+    def acquire(self) -> None:
+        llvm._lock.__enter__()
+
+    def release(self) -> None:
+        llvm._lock.__exit__(None, None, None)
 
 
 class Lock:
@@ -82,5 +97,6 @@ def _in_child() -> None:
     _forked = _forked or threads_started() or _openmp_loaded()
 
 
-forking.LOCKS += [starting_threads, global_compiler_lock]
+# Whoever compiles takes LLVM's lock inside the compiler's.
+forking.LOCKS += [starting_threads, global_compiler_lock, _LlvmLock()]
 in_child(_in_child)

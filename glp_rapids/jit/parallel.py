@@ -19,6 +19,7 @@ one part in so many is. That threads are asleep, and wake in 50 microseconds, is
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -57,6 +58,12 @@ def threads_available() -> int:
         return numba.get_num_threads()
 
 
+@functools.cache
+def _parallel_for() -> int:
+    """Return the address of Numba's function, which is there once its threads are."""
+    return binding.address_of_symbol("numba_parallel_for")
+
+
 class ParallelKernel:
     """A compiled function whose first argument is a `Team`; called with a number of threads.
 
@@ -76,7 +83,7 @@ class ParallelKernel:
         """Call the function with a team of so many threads, or one thread in their place."""
         if ALONE or threads == 1 or threads_available() == 1:
             return self.compiled(Team(threads, 0), *arguments)
-        team = Team(threads, binding.address_of_symbol("numba_parallel_for"))
+        team = Team(threads, _parallel_for())
         if numba.threading_layer() != "workqueue":
             return self.compiled(team, *arguments)
         with _in_turn:

@@ -10,13 +10,13 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from functools import cached_property
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.graph.graph import Graph as CSRGraph
 from glp_rapids.ingest.read import as_graph

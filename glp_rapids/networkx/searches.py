@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping
-from functools import cached_property
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.jit.interrupts import call, interruptible
 from glp_rapids.networkx.graph import Graph
 from glp_rapids.traversal.engines import largest

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.common.segments import segment_ids
 from glp_rapids.communities.engines import descent
@@ -130,11 +130,11 @@ class GpuEngine:
         self._vertices = bound((network.volume, network.words))
         self._blocks = (network.indices.size + size) // ITEMS_A_BLOCK + 1
 
-    @functools.cached_property
+    @cached_property
     def _members(self) -> Any:
         return bound(tuple(self.xp.empty((2, self.network.size), self._index_type)))
 
-    @functools.cached_property
+    @cached_property
     def _hubs(self) -> tuple[int, tuple]:
         """How many hubs there are at the most, and their tables."""
         network, xp = self.network, self.xp

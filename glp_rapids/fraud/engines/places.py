@@ -7,11 +7,12 @@ without transactions keeps its place until the next merge, so that what was note
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.fraud import sorted_ids
 from glp_rapids.fraud.kernels.merging import Names
 from glp_rapids.fraud.sorted_ids import SortedIds, stacked

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible, parts_of_rows
 from glp_rapids.jit.parallel import threads_available

@@ -5,7 +5,6 @@ Graphs of fewer than 2**29 vertices and 2**33 entries; larger ones are searched 
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
@@ -383,7 +383,7 @@ class GpuEngine(LayerWork):
         most = float(largest(weights.dtype)) / 4
         return of_type(min(max(STEP * self._scale, least), most))
 
-    @functools.cached_property
+    @cached_property
     def _scale(self) -> float:
         """The median weight, divided by the square of the entries of a vertex that has some."""
         rows = self._rows
