@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import test_readme
+from cases import exhaustive
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
@@ -22,7 +23,7 @@ import dask.dataframe as dd
 from distributed import Client, Future, LocalCluster
 
 import glp_rapids.dask
-from glp_rapids.dask import WorkerLost, label_propagation
+from glp_rapids.dask import WorkerLost, cluster, label_propagation
 from glp_rapids.multigpu import dask_exchange
 from glp_rapids.multigpu.dask_exchange import NAME, REMEMBERED, DaskExchange, ExchangePlugin
 from glp_rapids.multigpu.exchange import RankFailed
@@ -37,8 +38,8 @@ def client():
     with (
         # so long does who sends to a worker that died stay with it
         dask.config.set({"distributed.comm.timeouts.connect": "10s"}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+        Client(local) as client,
     ):
         yield client
 
@@ -74,6 +75,70 @@ def test_ids_of_any_kind(client, name):
     assert_same(found, expected)
 
 
+class Loud(glp_rapids.Program):
+    """The workers import this file, or get its code."""
+
+    result_columns = ("volume_heard",)
+
+    def initial_state(self, graph):
+        return {"degree": graph.degree, "volume_heard": np.zeros(graph.number_of_vertices)}
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], weight * state.degree[u]
+
+    def update_vertex(v, label, score, state):
+        state.labels[v] = label
+        state.volume_heard[v] = score
+
+
+# of glp_rapids and of glp_rapids.dask alike
+VARIANTS = {
+    "label_propagation": {"update": "sync", "explore": 0, "max_iter": 7},
+    "layered_label_propagation": {"gammas": [1, 0.25]},
+    "speaker_listener": {"max_iter": 8, "threshold": 0.2},
+    "seeded_label_propagation": {"seeds": {"v3": "red", "v10": "blue", "v250": "red"}},
+    "propagate": {"program": Loud()},
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("direction", ["in", *exhaustive("out", "both")])
+def test_every_variant(client, name, direction):
+    frame = large_frame(3_000)
+    frame = ("v" + (frame % 400).astype(str)).assign(w=1 + frame["src"] % 5)
+    how = {"weight": "w", "directed": True, "direction": direction, **VARIANTS[name]}
+    if (name, direction) == ("propagate", "both"):
+        how["program"] = glp_rapids.Program()
+    expected = getattr(glp_rapids, name)(frame, **how, device="cpu")
+    edges = dd.from_pandas(frame, npartitions=3)
+    found = getattr(glp_rapids.dask, name)(edges, client=client, **how)
+    if name != "layered_label_propagation":
+        return assert_same(found, expected)
+    layers = [expected[expected["gamma"] == gamma] for gamma in how["gammas"]]
+    for number, (gamma, layer) in enumerate(zip(how["gammas"], layers, strict=True)):
+        parts = [part.compute() for part in found.to_delayed()]
+        together = pd.concat([part[part["gamma"] == gamma] for part in parts])
+        pd.testing.assert_frame_equal(
+            together.reset_index(drop=True), layer.reset_index(drop=True), check_dtype=False
+        )
+        changed = expected.attrs["glp"]["layers"][number]["changed"]
+        assert all(part.attrs["glp"]["layers"][number]["changed"] == changed for part in parts)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("workers", [1, 3, 5])
+def test_real_graphs_on_any_number_of_workers(data, workers):
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(processes=False, **options) as local, Client(local) as client:
+        for name in ("email-Eu-core.edges.tsv", "facebook_combined.txt.gz", "wiki-Vote.txt.gz"):
+            names = ["src", "dst"]
+            frame = pd.read_csv(data / name, sep=r"\s+", comment="#", header=None, names=names)
+            edges = dd.from_pandas(frame, npartitions=4)
+            for directed in (False, True):
+                expected = glp_rapids.label_propagation(frame, directed=directed, device="cpu")
+                assert_same(label_propagation(edges, directed=directed, client=client), expected)
+
+
 def test_what_is_wrong_is_said(client):
     frame = large_frame(300).astype({"src": "Int64"})
     frame.loc[3, "src"] = None
@@ -84,8 +149,18 @@ def test_what_is_wrong_is_said(client):
         label_propagation(frame)
     with pytest.raises(TypeError, match="has no option 'memory_limit'"):
         label_propagation(edges, memory_limit=1 << 30)
-    with pytest.raises(ValueError, match="direction='both' is for one process"):
-        label_propagation(edges, directed=True, direction="both")
+    with pytest.raises(TypeError, match=r"glp_rapids\.dask\.propagate has no option 'device'"):
+        glp_rapids.dask.propagate(edges, glp_rapids.Program(), device="gpu")
+    with pytest.raises(TypeError, match=r"program must be an instance of glp_rapids\.Program"):
+        glp_rapids.dask.propagate(edges, glp_rapids.Program)
+    with pytest.raises(TypeError, match="speaker_listener has no option 'tol'"):
+        glp_rapids.dask.speaker_listener(edges, tol=0.1)
+    with pytest.raises(TypeError, match="seeded_label_propagation has no option 'initial'"):
+        glp_rapids.dask.seeded_label_propagation(edges, [0], initial=None)
+    with pytest.raises(TypeError, match="unknown option 'initial'"):
+        label_propagation(edges, initial=None)
+    with pytest.raises(ValueError, match=r"seeds holds 1 id\(s\) that are no vertex"):
+        glp_rapids.dask.seeded_label_propagation(edges, [-5])
     for wrong in ("sweeps", "streams_to", "stops"):
         with pytest.raises(TypeError, match=f"unknown option '{wrong}'; there are classes"):
             label_propagation(edges, **{wrong: None})
@@ -168,7 +243,7 @@ def test_what_went_wrong_is_said_though_no_worker_can_be_reached(client, monkeyp
 
     monkeypatch.setattr(client, "run", unreachable)
     error = ValueError("the real one")
-    glp_rapids.dask._stop(client, [], "run", sorted(glp_rapids.dask._workers(client)), error)
+    cluster._stop(client, [], "run", sorted(cluster._workers(client)), error)
     assert "unreachable" in error.__notes__[0]
 
 
@@ -182,7 +257,7 @@ def test_no_worker_is_missed_while_the_client_looks_at_the_scheduler(client):
     looking = threading.Thread(target=look)
     looking.start()
     try:
-        assert all(glp_rapids.dask._workers(client) == there for _ in range(300))
+        assert all(cluster._workers(client) == there for _ in range(300))
     finally:
         over.set()
         looking.join()

@@ -1,5 +1,7 @@
 """A graph that ranks make of parts of the edges is the graph that one process makes of all."""
 
+from functools import partial
+
 import graphs
 import numpy as np
 import pandas as pd
@@ -7,15 +9,17 @@ import pytest
 from cases import exhaustive
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_limits import directions
 
-from glp_rapids import as_graph, label_propagation
+import glp_rapids
+from glp_rapids import as_graph, label_propagation, layered_label_propagation
 from glp_rapids.ingest import readers
 from glp_rapids.ingest.shuffle import part_of
 from glp_rapids.multigpu.exchange import as_ranks, exchanges
 from glp_rapids.propagation.options import Options
-from glp_rapids.propagation.rank_run import run_part
-from glp_rapids.propagation.results import renumbered
-from glp_rapids.propagation.variants.classic import Classic
+from glp_rapids.propagation.rank_graph import RankGraph
+from glp_rapids.propagation.rank_run import run_on_rank
+from glp_rapids.propagation.variants import classic, layered, seeded, speaker_listener
 
 # without further vertices, which no edge names
 NAMES = [name for name in graphs.GRAPHS if "vertices" not in graphs.GRAPHS[name]()]
@@ -23,20 +27,22 @@ FEW = ["empty", "multi-edges kept", "hub", "uneven weights", "directed weighted"
        "beyond int63", "several columns"]  # fmt: skip
 
 
-def on_ranks(frames, given, **options):
-    """Run label propagation on parts; return the frame of all, and what every rank made."""
+CLASSIC = partial(classic.of_program, program=classic.Classic())
+
+
+def on_ranks(frames, given, find=CLASSIC, **options):
+    """Run a variant on parts; return the frame of all, and what every rank made."""
     names = [given.get(name, default) for name, default in
              (("source", "src"), ("destination", "dst"), ("weight", None))]  # fmt: skip
-    how = readers.Options(*names, given.get("directed", False), None)
+    directed = given.get("directed", False)
+    how = readers.Options(*names, directed, None)
 
     def work(end):
         options_of_run = Options(**options)
-        multigraph = given.get("multigraph", "merge")
-        part = part_of(end, list(frames[end.rank]), how, multigraph, options_of_run.direction)
-        labels, report = run_part(end, part, Classic(), options_of_run, 1)
-        partition = renumbered(labels)[part.first : part.last]
-        found = pd.DataFrame({**part.vertices.take(None), "partition": partition})
-        return found, part, report
+        multigraph, direction = given.get("multigraph", "merge"), options_of_run.direction
+        part = part_of(end, list(frames[end.rank]), how, multigraph, direction)
+        found = find(RankGraph(end, part, directed, direction, 1), options_of_run, run_on_rank)
+        return found, part, found.attrs["glp"]
 
     frames = [frame if isinstance(frame, list) else [frame] for frame in frames]
     ends = exchanges(len(frames))
@@ -45,17 +51,23 @@ def on_ranks(frames, given, **options):
     return pd.concat(found, ignore_index=True), parts, reports
 
 
+def dealt(frame, ranks):
+    """Give each rank two frames."""
+    return [
+        [frame.iloc[rank :: 2 * ranks], frame.iloc[rank + ranks :: 2 * ranks]]
+        for rank in range(ranks)
+    ]
+
+
 @pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])
 def test_any_graph(ranks):
     for name in FEW if ranks == 3 else NAMES:
         given = graphs.GRAPHS[name]()
         frame = given.pop("graph")
         whole = as_graph(frame, **given, device="cpu")
-        for direction in ("in", "out") if whole.directed else ("in",):
+        for direction in directions(whole):
             expected = label_propagation(whole, direction=direction, device="cpu")
-            frames = [[frame.iloc[rank :: 2 * ranks], frame.iloc[rank + ranks :: 2 * ranks]]
-                      for rank in range(ranks)]  # fmt: skip
-            found, parts, reports = on_ranks(frames, given, direction=direction)
+            found, parts, reports = on_ranks(dealt(frame, ranks), given, direction=direction)
             pd.testing.assert_frame_equal(found, expected, check_dtype=False)
             assert {tuple(report["changed"]) for report in reports} == {
                 tuple(expected.attrs["glp"]["changed"])
@@ -65,10 +77,136 @@ def test_any_graph(ranks):
                 begin, end = rows.indptr[[part.first, part.last]]
                 assert (part.rows.indices == rows.indices[begin:end]).all(), name
                 if rows.weights is not None:
-                    assert (part.rows.weights == rows.weights[begin:end]).all(), name
+                    assert (in_order(part.rows) == in_order(rows)[begin:end]).all(), name
                 numbers = np.arange(whole.number_of_vertices)
                 assert (part.words.of(numbers) == whole.id_words().of(numbers)).all()
             assert sum(part.rows.number_of_edges for part in parts) == rows.number_of_edges
+
+
+def in_order(rows):
+    """The weights; those of a reciprocal pair, which are side by side, from the least on."""
+    return rows.weights[np.lexsort((rows.weights, rows.indices, rows.row_indices()))]
+
+
+class Rare(glp_rapids.Program):
+    """Asks for what is known of all vertices, and keeps state that the result shows."""
+
+    result_columns = ("heard",)
+
+    def initial_state(self, graph):
+        heavy = graph.rows("in").row_weights()
+        return {"degree": graph.degree, "heavy": heavy, "heard": np.zeros(heavy.size)}
+
+    def label_score(v, label, freq, state):
+        return freq / (1 + state.degree[label])
+
+    def update_vertex(v, label, score, state):
+        state.labels[v] = label
+        state.heard[v] = score + state.heavy[v]
+
+
+# what finds it on a rank, and in one process; options of the run besides
+VARIANTS = {
+    "layered": (partial(layered.layers, gammas=[0.5, 4]), layered_label_propagation,
+                {"gammas": [0.5, 4]}, {}),
+    "speaker-listener": (partial(speaker_listener.cover, max_labels=3, threshold=0.1),
+                         glp_rapids.speaker_listener, {"max_labels": 3, "max_iter": 6},
+                         {**speaker_listener.DEFAULTS, "max_iter": 6}),
+    "program": (partial(classic.of_program, program=Rare()), glp_rapids.propagate,
+                {"program": Rare()}, {}),
+}  # fmt: skip
+
+
+def assert_same(found, reports, expected):
+    """The rows of one process, rank after rank, and as many changes a sweep."""
+    if "gamma" in expected:  # gamma after gamma in each rank
+        ids = [name for name in expected if name.endswith("vertex")]
+        found, expected = (
+            frame.sort_values(ids, kind="stable", ignore_index=True) for frame in (found, expected)
+        )
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    for report in reports:
+        layers = report.get("layers", [report])
+        for one, other in zip(layers, expected.attrs["glp"].get("layers", [None]), strict=True):
+            assert one["changed"] == (other or expected.attrs["glp"])["changed"]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])
+def test_any_variant_on_any_graph(name, ranks):
+    find, function, keywords, options = VARIANTS[name]
+    for case in FEW if ranks == 3 else NAMES:
+        given = graphs.GRAPHS[case]()
+        frame = given.pop("graph")
+        whole = as_graph(frame, **given, device="cpu")
+        for direction in directions(whole):
+            if name == "program" and direction == "both":
+                continue
+            expected = function(whole, direction=direction, **keywords)
+            found, _, reports = on_ranks(
+                dealt(frame, ranks), given, find, direction=direction, **options
+            )
+            assert_same(found, reports, expected)
+
+
+@pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])
+def test_seeds_anywhere(ranks):
+    for case in FEW if ranks == 3 else NAMES:
+        given = graphs.GRAPHS[case]()
+        frame = given.pop("graph")
+        whole = as_graph(frame, **given, device="cpu")
+        number = whole.number_of_vertices
+        index = np.unique(np.linspace(0, number - 1, 4).astype(int)) if number else np.arange(0)
+        seeds = pd.DataFrame(whole.external_columns(index[::-1], "vertex"))
+        seeds["label"] = [f"kind {place % 2}" for place in range(len(seeds))]
+        for direction in directions(whole):
+            for update in ("sync", "semi"):
+                options = {"max_iter": 7, "update": update, "direction": direction}
+                expected = glp_rapids.seeded_label_propagation(whole, seeds, **options)
+                find = partial(seeded.spread, seeds=seeds, max_hops=None, damping=0.85)
+                found, _, reports = on_ranks(
+                    dealt(frame, ranks), given, find, **{**seeded.DEFAULTS, **options}
+                )
+                assert_same(found, reports, expected)
+                assert reports[0]["seeds"] == expected.attrs["glp"]["seeds"]
+
+
+class Wrong(glp_rapids.Program):
+    def update_vertex(v, label, score, state):
+        state.labels[v] = 99 if v > 6 else label
+
+
+class WantsLists(glp_rapids.Program):
+    def initial_state(self, graph):
+        return {"last": graph.indptr[1:]}
+
+
+def test_what_is_wrong_with_a_program_or_seeds_is_said():
+    given = graphs.GRAPHS["two cliques"]()
+    frame = given.pop("graph")
+    frames = [frame[rank::3] for rank in range(3)]
+    said = []
+    for run in (
+        lambda: glp_rapids.propagate(frame, Wrong(), device="cpu"),
+        lambda: on_ranks(frames, given, partial(classic.of_program, program=Wrong())),
+    ):
+        with pytest.raises(ValueError, match="in sweep 1, at vertex") as info:
+            run()
+        said.append(str(info.value))
+    assert said[0] == said[1]
+    with pytest.raises(TypeError, match=r"asks for graph\.indptr, which a rank's part of a graph"):
+        on_ranks(frames, given, partial(classic.of_program, program=WantsLists()))
+
+    def spread(seeds):
+        return partial(seeded.spread, seeds=seeds, max_hops=None, damping=0.85)
+
+    with pytest.raises(ValueError, match=r"seeds holds 1 id\(s\) that are no vertex .*: 77; drop"):
+        on_ranks(frames, given, spread([0, 77]), **seeded.DEFAULTS)
+    with pytest.raises(TypeError, match="seeds holds"):
+        on_ranks(frames, given, spread(["a"]), **seeded.DEFAULTS)
+    twice = pd.DataFrame({"vertex": [9, 0, 0], "label": [1, 1, 2]})
+    with pytest.raises(ValueError, match=r"seeds give two labels to \[0\]"):
+        on_ranks(frames, given, spread(twice), **seeded.DEFAULTS)
 
 
 @settings(max_examples=15)

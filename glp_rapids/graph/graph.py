@@ -37,6 +37,7 @@ class BaseGraph(Keeper):
     index_dtype: np.dtype
     degree: Array
     scheme: str | None = None  # how the rows are compressed
+    lists_apart = False  # each of several ranks has those of its range
 
     def __repr__(self) -> str:
         facts = (

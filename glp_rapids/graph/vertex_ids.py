@@ -160,16 +160,8 @@ class VertexIds:
         else:
             with errors_named(argument):
                 index = self._merge(parts)
-        missing = index < 0
-        if not absent and missing.any():
-            number = int(missing.sum())
-            rows = to_host(array_module(index).flatnonzero(missing)[:5])
-            shown = [tuple(id_types.item(part, row) for part in parts) for row in rows]
-            shown = ", ".join(repr(ids[0] if len(ids) == 1 else ids) for ids in shown)
-            raise ValueError(
-                f"{argument} holds {number} id(s) that are no vertex of the graph: {shown}"
-                f"{', ...' if number > 5 else ''}; drop them, or name them in vertices="
-            )
+        if not absent:
+            refuse_missing(index, parts, argument)
         return index
 
     def _merge(self, parts: list[Column]) -> Array:
@@ -200,6 +192,21 @@ class VertexIds:
                 known[name], asked[name] = codes[: len(known)], codes[len(known) :]
         merged = asked.merge(known, on=names, how="left").sort_values("row")
         return kinds.to_array(merged["index"].fillna(-1).astype(np.int64))
+
+
+def refuse_missing(index: Array, parts: list[Column], argument: str) -> None:
+    """Raise if some of the ids that were looked up are no vertex: their index is -1."""
+    missing = index < 0
+    if not missing.any():
+        return
+    number = int(missing.sum())
+    rows = to_host(array_module(index).flatnonzero(missing)[:5])
+    shown = [tuple(id_types.item(part, row) for part in parts) for row in rows]
+    shown = ", ".join(repr(ids[0] if len(ids) == 1 else ids) for ids in shown)
+    raise ValueError(
+        f"{argument} holds {number} id(s) that are no vertex of the graph: {shown}"
+        f"{', ...' if number > 5 else ''}; drop them, or name them in vertices="
+    )
 
 
 def _search(values: Array, asked: Array) -> Array:

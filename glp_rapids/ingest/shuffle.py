@@ -31,10 +31,20 @@ class Part(NamedTuple):
     """What a rank has of a graph."""
 
     rows: CSR  # as many as vertices; only those of its range have entries
-    first: int  # vertex of its range
-    last: int  # the one behind it
+    bounds: np.ndarray  # where the ranges of the ranks begin, and the last one ends
+    rank: int
     vertices: VertexIds  # the ids of its range
     words: IdWords  # of all vertices
+
+    @property
+    def first(self) -> int:
+        """The first vertex of its range."""
+        return int(self.bounds[self.rank])
+
+    @property
+    def last(self) -> int:
+        """The one behind the last vertex of its range."""
+        return int(self.bounds[self.rank + 1])
 
 
 def part_of(
@@ -44,7 +54,7 @@ def part_of(
     """Make this rank's part of the graph whose edges are those in the frames of all ranks.
 
     ``frames``: one at least, maybe without a row; they are taken out. Row v holds the neighbours
-    whose labels v reads, by ``direction``: "in" or "out".
+    whose labels v reads, by ``direction``: "in", "out" or "both".
     """
     edges = [readers.read(frame, options) for frame in frames]
     frames.clear()
@@ -67,16 +77,40 @@ def part_of(
     found, own = rank_ids(parts, [_labels(parts[0], labels[0])] * len(parts), "pandas", "cpu")
     sizes = exchange.tell(len(own))
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    number, (first, last) = int(bounds[-1]), bounds[exchange.rank : exchange.rank + 2].tolist()
+    number, first = int(bounds[-1]), int(bounds[exchange.rank])
     dtype = index_dtype(number)
     answers = exchange.alltoall([(first + codes.astype(np.int64)).astype(dtype) for codes in found])
     index = np.concatenate(answers)
     ends = [index[source], index[destination], weights]
     del source, destination, weights, index, answers, asked, parts, found, ids
-    pairs = _sent_to_owners(exchange, ends, bounds, options.directed, direction)
-    arrays = build.csr_of_pairs(*pairs, number, symmetric=False, multigraph=multigraph)
+    one_way = "in" if direction == "both" else direction
+    pairs = _sent_to_owners(exchange, ends, bounds, options.directed, one_way)
+    rows = CSR(*build.csr_of_pairs(*pairs, number, symmetric=False, multigraph=multigraph))
     del pairs
-    return Part(CSR(*arrays), first, last, own, _words(exchange, own, number))
+    if options.directed and direction == "both":
+        rows = _joined(rows, reversed_rows(exchange, rows, bounds))
+    return Part(rows, bounds, exchange.rank, own, _words(exchange, own, number))
+
+
+def reversed_rows(exchange: Exchange, rows: CSR, bounds: np.ndarray) -> CSR:
+    """Return this rank's rows of the graph whose every entry is reversed; of all ranks' rows."""
+    entries = [rows.row_indices(), rows.indices, rows.weights]
+    pairs = _sent_to_owners(exchange, entries, bounds, True, "in")
+    return CSR(*build.csr_of_pairs(*pairs, rows.number_of_vertices, symmetric=False))
+
+
+def _joined(one: CSR, other: CSR) -> CSR:
+    """Join rows: an entry of both is twice in a row, unless it is a loop."""
+    row = other.row_indices()
+    proper = row != other.indices
+    rows = np.concatenate([one.row_indices(), row[proper]])
+    indices = np.concatenate([one.indices, other.indices[proper]])
+    number, order = one.number_of_vertices, build.ordering(indices)
+    indptr, indices, edge = order.sorted_entries(rows, indices, number, False)
+    if one.weights is None:
+        return CSR(indptr, indices, None)
+    weights = np.concatenate([one.weights, other.weights[proper]])
+    return CSR(indptr, indices, weights[edge])
 
 
 def _columns(frame: pd.DataFrame) -> list[pd.Series]:

@@ -246,6 +246,12 @@ def initial_state(program: Program, graph: BaseGraph, to_device: Callable[[Any],
         given = program.initial_state(graph)
     except AttributeError as error:
         if graph.scheme is None or error.obj is not graph:
+            if graph.lists_apart and error.obj is graph:
+                raise TypeError(
+                    f"{name_of}.initial_state asks for graph.{error.name}, which a rank's part of "
+                    "a graph does not have: it has number_of_vertices, index_dtype, directed, "
+                    "degree, and row_weights() of rows(direction), of all vertices"
+                ) from error
             raise
         raise TypeError(
             f"{name_of}.initial_state asks for graph.{error.name}, which a compressed graph does "

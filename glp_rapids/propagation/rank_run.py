@@ -1,63 +1,60 @@
-"""A run of one rank whose graph nobody has as a whole: label propagation on a `Part` of it."""
+"""A run of one rank whose graph nobody has as a whole: programs on a `RankGraph`."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from glp_rapids.graph import build
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.vertex_ids import VertexIds
+from glp_rapids.propagation.failures import explain_failure
+from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program
+from glp_rapids.propagation.run import Outcome, first_fields, types_on_host
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import workload_of
 
 if TYPE_CHECKING:
-    from glp_rapids.ingest.shuffle import Part
-    from glp_rapids.multigpu.exchange import Exchange
-    from glp_rapids.propagation.options import Options
+    from glp_rapids.propagation.rank_graph import RankGraph
 
 
-class RankOutcome(NamedTuple):
-    """The labels of all vertices, and the report of the run."""
+def run_on_rank(
+    graph: RankGraph, program: Program, options: Options, held: int = 0, start: None = None
+) -> Outcome:
+    """Run a program on this rank's part of a graph, with the other ranks; see `run.run`.
 
-    labels: np.ndarray
-    report: dict[str, Any]
-
-
-def run_part(
-    exchange: Exchange, part: Part, program: Program, options: Options, threads: int
-) -> RankOutcome:
-    """Run a program that has no state on this rank's part of a graph, with the other ranks."""
+    Nobody looks what memory there is, and no run is a warm one.
+    """
     from glp_rapids.jit.target import cpu_target
     from glp_rapids.propagation.compile_program import compile_program
     from glp_rapids.propagation.engines.rank_cpu import CpuRankEngine
 
-    begin, rows = time.perf_counter(), part.rows
-    number = rows.number_of_vertices
-    # Rows are those that the run reads, whichever way the edges point.
-    graph = Graph(rows.indptr, rows.indices, rows.weights, False, VertexIds.numbers(number, "cpu"))
-    graph._derived["id words"] = part.words
-    extremes = exchange.tell((rows.largest_degree(), float(rows.largest_weight())))
-    graph._derived["extremes", None] = tuple(map(max, zip(*extremes, strict=True)))
-    labels = np.arange(number, dtype=graph.index_dtype)
-    fields = {"labels": labels, "sweep": np.int64(0), "seed": np.int64(options.seed)}
-    nothing = {name: np.empty(0, value.dtype) if np.ndim(value) else value
-               for name, value in fields.items()}  # fmt: skip
-    compiled = compile_program(program, cpu_target(), nothing, rows.weights)
-    workload = workload_of(graph, rows, program, compiled.traits, options, True)
+    begin, exchange, part = time.perf_counter(), graph.exchange, graph.part
+    fields, singletons = first_fields(graph, program, options, graph.device)
+    own = graph.keep("own rows", lambda: _own_rows(graph, options))
+    compiled = compile_program(program, cpu_target(), types_on_host(fields), part.rows.weights)
+    workload = workload_of(own, part.rows, program, compiled.traits, options, singletons)
     if workload.skip:
-        indptr, indices, _ = build.transpose(rows.indptr, rows.indices, None)
-        workload = replace(workload, readers=CSR(indptr, indices, None))
-    schedule = Schedule(options, number)
+        workload = replace(workload, readers=graph.keep("own readers", lambda: _readers(own)))
+    schedule = Schedule(options, graph.number_of_vertices)
+
+    def check(failure: int) -> None:
+        if failure:
+            traits, sweep, largest = compiled.traits, len(schedule.changed), workload.largest_amount
+            raise ValueError(explain_failure(failure, program, traits, graph, largest, sweep))
+
     if not schedule.over:
-        engine = CpuRankEngine(workload, compiled, fields, exchange, part.first, part.last, threads)
+        engine = CpuRankEngine(
+            workload, compiled, fields, exchange, part.first, part.last, graph.threads
+        )
         engine.start()
-        engine.advance(schedule, options.max_iter)
+        check(engine.failure())
+        while not schedule.over:
+            engine.advance(schedule, options.max_iter)
+            check(engine.failure())
     changed = schedule.changed
     report = {
         "sweeps": len(changed),
@@ -65,11 +62,34 @@ def run_part(
         "changed": changed,
         "converged": schedule.settled,
         "seconds": time.perf_counter() - begin,
-        "device": "cpu",
+        "device": graph.device,
+        "way": "plain",
+        "memory_limit": None,
         "rank": exchange.rank,
         "vertices": part.last - part.first,
-        "entries": rows.number_of_edges,
+        "entries": part.rows.number_of_edges,
         "bytes_sent": exchange.bytes,
         "seconds_waiting": exchange.waiting,
     }
-    return RankOutcome(labels, report)
+    return Outcome(graph, fields["labels"], fields, report)
+
+
+def _own_rows(graph: RankGraph, options: Options) -> Graph:
+    """Return a graph of the rows of this rank alone, which knows what is true of all."""
+    rows, both = graph.part.rows, graph.directed and options.direction == "both"
+    number = rows.number_of_vertices
+    # Rows are those that the run reads, whichever way the edges point.
+    ids = VertexIds.numbers(number, graph.device)
+    own = Graph(rows.indptr, rows.indices, rows.weights, both, ids)
+    shared = graph.rows(options.direction)
+    own._derived["both"] = rows
+    own._derived["id words"] = graph.part.words
+    extremes = shared.largest_degree(), float(shared.largest_weight())
+    own._derived["extremes", "both" if both else None] = extremes
+    return own
+
+
+def _readers(own: Graph) -> CSR:
+    """Return who of this rank's range reads each vertex."""
+    indptr, indices, _ = build.transpose(own.indptr, own.indices, None)
+    return CSR(indptr, indices, None)

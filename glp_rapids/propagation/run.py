@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from glp_rapids.propagation.warm_start import Start
 
 
+KEPT_BY_RUNS = "labels", "sweep", "seed", "volume"  # what `initial_state` returns comes beside
+
+
 @dataclass
 class Outcome:
     """The labels, the state and the report of a finished run."""
@@ -51,6 +54,15 @@ class Outcome:
     labels: Any
     state: dict[str, Any]
     report: dict[str, Any] = field(default_factory=dict)
+
+
+class Run(Protocol):
+    """What runs a program: `run` on a graph, `rank_run.run_on_rank` on a rank's part of one."""
+
+    def __call__(
+        self, graph: Any, program: Program, options: Options, held: int = 0, start: Any = None
+    ) -> Outcome:
+        """Run a program; ``held`` and ``start``: see `run`."""
 
 
 def run(
@@ -93,26 +105,9 @@ def _run(
     held += 0 if start is None else start.labels.nbytes
     budget = budget_of(graph, program, options, held)
     device = options.streams_to or graph.device
-    xp = module_on(device)
     number_of_vertices = graph.number_of_vertices
-    state = initial_state(program, graph, lambda array: to_device(array, device))
-    labels = state.pop("labels", None)
-    if start is not None:
-        labels = _warm_labels(program, labels, start, device)
-    singletons = labels is None  # each vertex begins with a label of its own
-    if singletons:
-        labels = xp.arange(number_of_vertices, dtype=graph.index_dtype)
-    else:
-        labels = _first_labels(labels, number_of_vertices, graph.index_dtype)
-    fields = {"labels": labels, "sweep": np.int64(0), "seed": np.int64(options.seed)}
-    if program.count_volumes and singletons:
-        fields["volume"] = xp.ones(max(number_of_vertices, 1), np.int64)
-        fields["volume"][number_of_vertices:] = 0
-    elif program.count_volumes:
-        said = labels[labels >= 0]
-        volume = xp.bincount(said, minlength=max(number_of_vertices, 1)).astype(np.int64)
-        fields["volume"] = volume
-    fields.update(state)
+    fields, singletons = first_fields(graph, program, options, device, start)
+    state = {name: value for name, value in fields.items() if name not in KEPT_BY_RUNS}
 
     source = budget.source()
     rows = source.rows(options.direction)
@@ -123,7 +118,7 @@ def _run(
             f"strategy must then be one of {choices}, not 'decode'"
         )
     engine_class, target = engine_of(device, budget.ways[0], options.strategy)
-    compiled = compile_program(program, target, _host_types(fields), rows.weights)
+    compiled = compile_program(program, target, types_on_host(fields), rows.weights)
     workload = workload_of(source, rows, program, compiled.traits, options, singletons)
     rule = rule_of(program, compiled.traits, workload, options, state)
     if start is not None:
@@ -186,13 +181,41 @@ def _run(
         report["pending"] = pending_text(rule, workload, pending)
     if rows.scheme is not None:
         report["compressed"] = rows.scheme
-    fields = {**state, **fields}
     if device != graph.device:
         fields = {
             name: to_device(value, graph.device) if getattr(value, "ndim", 0) else value
             for name, value in fields.items()
         }
     return Outcome(graph, fields["labels"], fields, report)
+
+
+def first_fields(
+    graph: BaseGraph, program: Program, options: Options, device: DeviceName,
+    start: Start | None = None,
+) -> tuple[dict[str, Any], bool]:  # fmt: skip
+    """Return all that a program's functions see by name; and whether each vertex is alone at first.
+
+    ``start``: where a warm run begins.
+    """
+    xp, number_of_vertices = module_on(device), graph.number_of_vertices
+    state = initial_state(program, graph, lambda array: to_device(array, device))
+    labels = state.pop("labels", None)
+    if start is not None:
+        labels = _warm_labels(program, labels, start, device)
+    singletons = labels is None  # each vertex begins with a label of its own
+    if singletons:
+        labels = xp.arange(number_of_vertices, dtype=graph.index_dtype)
+    else:
+        labels = _first_labels(labels, number_of_vertices, graph.index_dtype)
+    fields = {"labels": labels, "sweep": np.int64(0), "seed": np.int64(options.seed)}
+    if program.count_volumes and singletons:
+        fields["volume"] = xp.ones(max(number_of_vertices, 1), np.int64)
+        fields["volume"][number_of_vertices:] = 0
+    elif program.count_volumes:
+        said = labels[labels >= 0]
+        volume = xp.bincount(said, minlength=max(number_of_vertices, 1)).astype(np.int64)
+        fields["volume"] = volume
+    return {**fields, **state}, singletons
 
 
 def _warm_labels(program: Program, labels: Any, start: Start, device: DeviceName) -> Any:
@@ -225,7 +248,7 @@ def _first_labels(labels: Any, number_of_vertices: int, dtype: Any) -> Any:
     return labels.astype(dtype)
 
 
-def _host_types(fields: dict[str, Any]) -> dict[str, Any]:
+def types_on_host(fields: dict[str, Any]) -> dict[str, Any]:
     """Return host arrays of the same types and no content: types are all a compiler needs."""
     return {
         name: np.empty((0,) * value.ndim, value.dtype) if getattr(value, "ndim", 0) else value

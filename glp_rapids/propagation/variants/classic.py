@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.propagation.options import Options
+    from glp_rapids.propagation.run import Run
 
 
 class Classic(Program):
@@ -299,15 +300,24 @@ def propagate(
     >>> glp_rapids.propagate(edges, Squared())["partition"].tolist()
     [0, 0, 0]
     """
+    check_program(program)
+    check_truth(renumber=renumber)
+    prepared, run_options = prepare(graph, options, **settling(initial))
+    start = warm(prepared, initial, touched, may_be_silent=True)
+    outcome = run(prepared, program, run_options, start=start)
+    return results().communities(outcome, renumber, program.result_columns)
+
+
+def check_program(program: Any) -> None:
+    """Raise if this is no program that could be run."""
     if not isinstance(program, Program):
         hint = " (write Name() to make one)" if isinstance(program, type) else ""
         raise TypeError(
             f"program must be an instance of glp_rapids.Program, not {shown(program)}{hint}"
         )
-    check_truth(
-        renumber=renumber, skip_inactive=program.skip_inactive, count_volumes=program.count_volumes
-    )
-    prepared, run_options = prepare(graph, options, **settling(initial))
-    start = warm(prepared, initial, touched, may_be_silent=True)
-    outcome = run(prepared, program, run_options, start=start)
-    return results().communities(outcome, renumber, program.result_columns)
+    check_truth(skip_inactive=program.skip_inactive, count_volumes=program.count_volumes)
+
+
+def of_program(graph: BaseGraph, options: Options, run: Run, program: Program) -> Frame:
+    """Run a program as it is begun anew; return ``vertex, partition`` and what it says besides."""
+    return results().communities(run(graph, program, options), True, program.result_columns)

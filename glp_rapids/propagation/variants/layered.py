@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -14,11 +15,12 @@ from glp_rapids.propagation.call import prepare, results, settling, warm
 from glp_rapids.propagation.memory import budget_of
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.run import Outcome, run
+from glp_rapids.propagation.run import Outcome, Run, run
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.propagation.warm_start import Start
 
 
 # The layers of `layered_label_propagation` unless the caller says: to look at, and for an order.
@@ -131,14 +133,7 @@ def layered_label_propagation(
         raise ValueError("renumber=False has no meaning with order=True; leave it out")
     if order and gammas is GAMMAS:
         gammas = ORDERING_GAMMAS
-    if not is_sequence(gammas):
-        raise TypeError(f"gammas must be a sequence of numbers, not {shown(gammas)}")
-    gammas = list(gammas)
-    for gamma in gammas:
-        if not is_number(gamma):
-            raise TypeError(f"gammas must be numbers, not {shown(gamma)}")
-        if not 0 <= as_float(gamma) < np.inf:
-            raise ValueError(f"gammas must be finite and at least 0, not {shown(gamma)}")
+    gammas = checked_gammas(gammas)
     if order and (initial is not None or touched is not None):
         raise ValueError(
             "initial= and touched= have no meaning with order=True: an ordering is made of layers "
@@ -147,13 +142,37 @@ def layered_label_propagation(
     if order:
         return _ordering(*prepare(graph, options, direction="both"), sorted(gammas, reverse=True))
     prepared, run_options = prepare(graph, options, **settling(initial))
+    start = partial(warm, prepared, initial, touched)
+    return layers(prepared, run_options, run, gammas, renumber, start)
+
+
+def checked_gammas(gammas: Any) -> list[float]:
+    """Return the resolutions as a list; raise if some are none."""
+    if not is_sequence(gammas):
+        raise TypeError(f"gammas must be a sequence of numbers, not {shown(gammas)}")
+    gammas = list(gammas)
+    for gamma in gammas:
+        if not is_number(gamma):
+            raise TypeError(f"gammas must be numbers, not {shown(gamma)}")
+        if not 0 <= as_float(gamma) < np.inf:
+            raise ValueError(f"gammas must be finite and at least 0, not {shown(gamma)}")
+    return gammas
+
+
+def layers(
+    graph: BaseGraph, options: Options, run: Run, gammas: list[float], renumber: bool = True,
+    start: Callable[..., Start | None] = lambda gamma: None,
+) -> Frame:  # fmt: skip
+    """Return ``vertex, gamma, partition`` of a run for each resolution.
+
+    ``start``: where the run of a ``gamma=`` begins.
+    """
     outcomes: list[Outcome] = []
     for gamma in gammas:
         held = sum(outcome.labels.nbytes for outcome in outcomes)
-        start = warm(prepared, initial, touched, gamma=gamma)
-        outcome = run(prepared, Layered(gamma), run_options, held, start)
+        outcome = run(graph, Layered(gamma), options, held, start(gamma=gamma))
         outcomes.append(replace(outcome, state={}))  # which takes more than the labels
-    return results().layers(prepared, gammas, outcomes, renumber)
+    return results().layers(graph, gammas, outcomes, renumber)
 
 
 def _ordering(graph: BaseGraph, run_options: Options, gammas: list[float]) -> Frame:

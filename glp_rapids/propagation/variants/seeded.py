@@ -11,9 +11,9 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.device import any_true, device_of, module_on
 from glp_rapids.propagation.call import prepare, refuse, refuse_warm, results
-from glp_rapids.propagation.options import Direction, SweepOptions
+from glp_rapids.propagation.options import Direction, Options, SweepOptions
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.run import run
+from glp_rapids.propagation.run import Run, run
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -180,6 +180,16 @@ def seeded_label_propagation(
     >>> seeded_label_propagation(edges, {"a": "red", "d": "blue"})["label"].tolist()
     ['red', 'red', 'blue', 'blue']
     """
+    check(options, max_hops, damping, max_iter)
+    prepared, run_options = prepare(graph, options, **DEFAULTS)
+    return spread(prepared, run_options, run, seeds, max_hops, damping)
+
+
+DEFAULTS = {"explore": 0, "update": "sync", "stops": False}
+
+
+def check(options: SweepOptions, max_hops: int | None, damping: float, max_iter: int) -> None:
+    """Raise if an option is out of range or has no meaning here; note the number of sweeps."""
     if max_hops is not None:
         check_integer("max_hops", max_hops, 0, or_none=" or None")
     check_share("damping", damping, "above 0 and at most 1", zero=False)
@@ -190,12 +200,18 @@ def seeded_label_propagation(
     )  # fmt: skip
     refuse(options, "seeded_label_propagation", "explore", "tol", "skip_inactive")
     options["max_iter"] = max_iter
-    prepared, run_options = prepare(graph, options, explore=0, update="sync", stops=False)
-    labels, names = results().seed_labels(prepared, seeds)
+
+
+def spread(
+    graph: BaseGraph, options: Options, run: Run, seeds: Any, max_hops: int | None, damping: float
+) -> Frame:
+    """Return ``vertex, label, score, hop`` of a run from the seeds."""
+    labels, names = results().seed_labels(graph, seeds)
     # no label gets farther than there are sweeps
-    reach = max_iter if max_hops is None else min(int(max_hops), int(max_iter))
+    max_iter = int(options.max_iter)
+    reach = max_iter if max_hops is None else min(int(max_hops), max_iter)
     # whatever the order of updates, no label gets further in a class than by a step
-    steps = max_iter * (run_options.classes if run_options.update == "semi" else 1)
-    program = Seeded(labels, run_options.direction, damping, reach, steps)
-    outcome = run(prepared, program, run_options, held=labels.nbytes)
+    steps = max_iter * (options.classes if options.update == "semi" else 1)
+    program = Seeded(labels, options.direction, damping, reach, steps)
+    outcome = run(graph, program, options, held=labels.nbytes)
     return results().reached(outcome, names)

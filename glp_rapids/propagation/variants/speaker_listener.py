@@ -12,9 +12,9 @@ from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.common.hashing import random_below
 from glp_rapids.device import module_on
 from glp_rapids.propagation.call import prepare, refuse, refuse_warm, results
-from glp_rapids.propagation.options import SweepOptions
+from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.run import run
+from glp_rapids.propagation.run import Run, run
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -109,6 +109,17 @@ def speaker_listener(
     >>> list(speaker_listener(edges).columns)
     ['vertex', 'partition', 'frequency']
     """
+    check(options, max_labels, threshold, max_iter)
+    prepared, run_options = prepare(graph, options, **DEFAULTS)
+    return cover(prepared, run_options, run, max_labels, threshold)
+
+
+# Every sweep explores, however many there are.
+DEFAULTS = {"explore": 1 << 31, "stops": False}
+
+
+def check(options: SweepOptions, max_labels: int, threshold: float, max_iter: int) -> None:
+    """Raise if an option is out of range or has no meaning here; note the number of sweeps."""
     check_integer("max_labels", max_labels, 1)
     check_share("threshold", threshold, "a share in [0, 1]")
     refuse_warm(
@@ -118,7 +129,11 @@ def speaker_listener(
     )  # fmt: skip
     refuse(options, "speaker_listener", "explore", "tol", "tie_break", "retain", "skip_inactive")
     options["max_iter"] = max_iter
-    # Every sweep explores, however many there are.
-    prepared, run_options = prepare(graph, options, explore=1 << 31, stops=False)
-    outcome = run(prepared, SpeakerListener(max_iter), run_options)
+
+
+def cover(
+    graph: BaseGraph, options: Options, run: Run, max_labels: int, threshold: float
+) -> Frame:
+    """Return ``vertex, partition, frequency`` of a run."""
+    outcome = run(graph, SpeakerListener(options.max_iter), options)
     return results().cover(outcome, int(max_labels), float(threshold))

@@ -1,8 +1,8 @@
-"""Label propagation on a Dask cluster: dask frames of edges in, dask frames of communities out.
+"""A run on the workers of a Dask cluster: a rank each, watched until all are done or one has died.
 
 Each worker reads its partitions, and the workers rank the ids, send each edge to the worker that
-owns its row (`ingest.shuffle`) and propagate labels together (`engines.rank_cpu`): no worker ever
-has all edges. Labels are those of one process, bit for bit. The ranks run on the workers' CPUs.
+owns its row (`ingest.shuffle`) and propagate labels together (`propagation.rank_run`): no worker
+ever has all edges. The ranks run on the workers' CPUs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 import time
 import uuid
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -21,9 +22,6 @@ from glp_rapids.ingest.edges import Options as EdgesAsGiven
 from glp_rapids.ingest.readers import column_names
 from glp_rapids.propagation.call import refuse_unknown
 from glp_rapids.propagation.options import Options, SweepOptions
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 # What a run of one process takes that one of several workers does not, so far; by default:
 REFUSED: dict[str, Any] = {
@@ -38,67 +36,25 @@ class WorkerLost(RuntimeError):
     """A worker of a run has died, or left the cluster."""
 
 
-def label_propagation(
-    edges: Any,
-    *,
-    source: str | Sequence[str] = "src",
-    destination: str | Sequence[str] = "dst",
-    weight: str | None = None,
-    directed: bool = False,
-    multigraph: str = "merge",
-    client: Client | None = None,
-    **options: Unpack[SweepOptions],
-) -> Any:
-    """Find communities on the workers of a Dask cluster.
+@dataclass(frozen=True)
+class Call:
+    """What every rank is told: how edges are read, how the run goes, and what it is.
 
-    Parameters
-    ----------
-    edges : dask.dataframe.DataFrame
-        Frames of pandas: an edge a row, ids of any kind in one column or several.
-    source, destination, weight, directed, multigraph
-        As in `glp_rapids.as_graph`.
-    client : distributed.Client, optional
-        Of the cluster; None: the current one. Each of its workers becomes a rank. One run at a
-        time: a second one on the same cluster waits.
-    **options
-        ``max_iter``, ``update``, ``classes``, ``explore``, ``tie_break``, ``retain``, ``tol``,
-        ``direction`` ("in" or "out"), ``seed``, ``skip_inactive``, as in
-        `glp_rapids.label_propagation`.
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-        ``vertex`` (``0_vertex``, ... for ids of several columns) and ``partition``: a partition a
-        worker, where it stays; vertices are sorted across partitions. Of each partition,
-        ``.attrs["glp"]`` says how its worker's part of the run went.
-
-    Raises
-    ------
-    ValueError, TypeError
-        There is no cluster, or none with workers; or as in `glp_rapids.label_propagation`.
-    WorkerLost
-        A worker died during the run; the others have stopped.
-    RuntimeError
-        The run was cancelled; its ranks have stopped.
-
-    Notes
-    -----
-    Dask keeps the partitions of a worker until its part of the run is done. Besides them, it holds
-    the rows of its range of vertices, who of it reads each vertex, and labels, hashed ids (8 bytes,
-    unless ids are integers without a gap) and 16 bytes of offsets of all vertices. Ranges are
-    chosen by samples, to have about as many ends of edges each.
-
-    The result lies on the workers and cannot be made again in part: when a worker dies that holds
-    some of it, what asks for it raises. Write it to files if it is to outlive its workers.
-
-    Examples
-    --------
-    >>> import glp_rapids.dask
-    >>> glp_rapids.dask.label_propagation("edges.csv")
-    Traceback (most recent call last):
-    ...
-    TypeError: edges must be a dask frame of pandas, not 'edges.csv'
+    ``find``: returns a frame of the rank's vertices, of its `RankGraph`, the options and what runs
+    a program.
     """
+
+    edges: EdgesAsGiven
+    multigraph: str
+    options: Options
+    find: Callable[..., pd.DataFrame]
+
+
+def on_cluster(
+    function: str, edges: Any, given: SweepOptions, client: Any, find: Callable[..., pd.DataFrame],
+    **defaults: Any,
+) -> Any:  # fmt: skip
+    """Check a call of a public function, and make it on the workers; return a dask frame."""
     if not instance_of("dask.dataframe", "DataFrame")(edges):
         raise TypeError(f"edges must be a dask frame of pandas, not {shown(edges)}")
     if not isinstance(edges._meta, pd.DataFrame):
@@ -106,34 +62,29 @@ def label_propagation(
             f"edges must be a dask frame of pandas, not of {type(edges._meta).__module__}; "
             "convert it with edges.to_backend('pandas')"
         )
+    options: dict[str, Any] = dict(given)
+    names = [options.pop(*default) for default in
+             (("source", "src"), ("destination", "dst"), ("weight", None))]  # fmt: skip
+    directed, multigraph = options.pop("directed", False), options.pop("multigraph", "merge")
     check_truth(directed=directed)
     check_choice("multigraph", multigraph, ("merge", "keep", "min"))
-    names = {"source": source, "destination": destination, "weight": weight}
-    columns = column_names(list(edges.columns), _how(names, directed))
-    run_options = _run_options(dict(options))
-    if directed and run_options.direction == "both":
-        raise ValueError("direction='both' is for one process so far; use 'in' or 'out'")
-    edges = edges[columns.names]
-    return _on_cluster(edges, names, directed, multigraph, run_options, client)
+    how = EdgesAsGiven(*names, directed, None)
+    columns = column_names(list(edges.columns), how)
+    call = Call(how, multigraph, _run_options(function, options, defaults), find)
+    return _made_by_workers(edges[columns.names], call, client)
 
 
-def _run_options(options: dict[str, Any]) -> Options:
+def _run_options(function: str, options: dict[str, Any], defaults: dict[str, Any]) -> Options:
     """Check the options of a run; those of other runs may be given as they are by default."""
     refuse_unknown(options)
     for name, default in REFUSED.items():
         given = options.pop(name, None)
         if given is not None and not (isinstance(given, str | bool) and given == default):
-            raise TypeError(f"glp_rapids.dask.label_propagation has no option {name!r}")
-    return Options(**options)
+            raise TypeError(f"glp_rapids.dask.{function} has no option {name!r}")
+    return Options(**{**defaults, **options})
 
 
-def _how(names: dict[str, Any], directed: bool) -> EdgesAsGiven:
-    return EdgesAsGiven(names["source"], names["destination"], names["weight"], directed, None)
-
-
-def _on_cluster(
-    edges: Any, names: dict, directed: bool, multigraph: str, options: Options, client: Any
-) -> Any:
+def _made_by_workers(edges: Any, call: Call, client: Any) -> Any:
     import dask.dataframe as dd
     from distributed import Lock, default_client
 
@@ -153,9 +104,8 @@ def _on_cluster(
         try:
             for rank, address in enumerate(workers):
                 ranks.append(client.submit(
-                    _rank_of_run, given[rank], edges._meta, run, rank, workers, names, directed,
-                    multigraph, options, workers=[address], allow_other_workers=False, pure=False,
-                    retries=0,
+                    _rank_of_run, given[rank], edges._meta, run, rank, workers, call,
+                    workers=[address], allow_other_workers=False, pure=False, retries=0,
                 ))  # fmt: skip
             del parts, given
             _wait_for(client, ranks, workers)
@@ -256,17 +206,16 @@ def _kept(run: str, rank: int, client: Any) -> Any:
 
 def _rank_of_run(
     parts: list[pd.DataFrame], meta: pd.DataFrame, run: str, rank: int, workers: list[str],
-    names: dict, directed: bool, multigraph: str, options: Options,
+    call: Call,
 ) -> pd.DataFrame:  # fmt: skip
-    """Do the part of one rank, hand over its communities, and return a frame like them."""
+    """Do the part of one rank, hand over what it finds, and return a frame like that."""
     from distributed import get_client
 
     from glp_rapids.ingest import shuffle
     from glp_rapids.jit.parallel import threads_available
     from glp_rapids.multigpu.dask_exchange import DaskExchange
-    from glp_rapids.propagation.rank_run import run_part
-    from glp_rapids.propagation.results import renumbered
-    from glp_rapids.propagation.variants.classic import Classic
+    from glp_rapids.propagation.rank_graph import RankGraph
+    from glp_rapids.propagation.rank_run import run_on_rank
 
     exchange = DaskExchange(run, rank, workers)
     if arrow := sys.modules.get("pyarrow"):  # it keeps what files were read by: a good part of them
@@ -274,12 +223,10 @@ def _rank_of_run(
     try:
         frames = [part for part in parts if len(part)] or [meta]
         parts.clear()
-        how = _how(names, directed)
-        part = shuffle.part_of(exchange, frames, how, multigraph, options.direction)
-        outcome = run_part(exchange, part, Classic(), options, threads_available())
-        partition = renumbered(outcome.labels)[part.first : part.last]
-        found = pd.DataFrame({**part.vertices.take(None), "partition": partition})
-        found.attrs["glp"] = outcome.report
+        directed, direction = call.edges.directed, call.options.direction
+        part = shuffle.part_of(exchange, frames, call.edges, call.multigraph, direction)
+        graph = RankGraph(exchange, part, directed, direction, threads_available())
+        found = call.find(graph, call.options, run_on_rank)
         client = get_client()
         there = client.scatter(found, hash=False)
         _kept(run, rank, client).set(there)

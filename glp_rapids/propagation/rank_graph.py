@@ -1,0 +1,184 @@
+"""A graph that nobody has as a whole, as each of several ranks sees it.
+
+A rank has the rows and the ids of its range of vertices. What is asked of all vertices, it asks of
+the other ranks: so all must ask the same, in the same order. Results are frames of its own range.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from glp_rapids.graph import id_types
+from glp_rapids.graph.graph import BaseGraph
+from glp_rapids.graph.vertex_ids import refuse_missing
+
+if TYPE_CHECKING:
+    from glp_rapids.frames.kinds import Column, Frame, Kind
+    from glp_rapids.graph.rows import CSR
+    from glp_rapids.ingest.shuffle import Part
+    from glp_rapids.multigpu.exchange import Exchange
+    from glp_rapids.propagation.options import Direction
+
+
+class SharedIds:
+    """The ids of all vertices, of which every rank has those of its range."""
+
+    kind: Kind = "pandas"
+
+    def __init__(self, exchange: Exchange, part: Part) -> None:
+        self._exchange, self._own = exchange, part.vertices
+        self._first, self._last = part.first, part.last
+        self._number = part.rows.number_of_vertices
+
+    def __len__(self) -> int:
+        return self._number
+
+    def names(self, name: str = "vertex") -> list[str]:
+        """Return the names of the columns that the ids take in a frame."""
+        return self._own.names(name)
+
+    def take(self, index: np.ndarray, name: str = "vertex", kind: Kind | None = None) -> dict:
+        """Return the ids of a few vertices by column, on every rank."""
+        index = np.asarray(index)
+        places = np.flatnonzero((index >= self._first) & (index < self._last))
+        own = pd.DataFrame(self._own.take(index[places] - self._first, name))
+        told = self._exchange.tell((places, own))
+        ids = pd.concat([ids for places, ids in told if places.size or not index.size])
+        order = np.argsort(np.concatenate([places for places, _ in told]))
+        return dict(ids.iloc[order].reset_index(drop=True).items())
+
+    def take_own(self, index: np.ndarray | None, name: str, kind: Kind) -> dict:
+        """Return ids of this rank's vertices, which count from the first of its range."""
+        return self._own.take(index, name, kind)
+
+    def lookup(self, ids: Any, argument: str) -> np.ndarray:
+        """Return the index of every id, which is the same list on every rank."""
+        found = np.empty(0, np.int64)
+        if len(self._own):
+            found = np.asarray(self._own.lookup(ids, argument, absent=True))
+        places = np.flatnonzero(found >= 0)
+        places, own = self._exchange.allgather([places, found[places] + self._first])
+        parts = id_types.split_columns(ids, len(self._own.columns), argument)
+        index = np.full(len(parts[0]), -1, np.int64)
+        index[places] = own
+        refuse_missing(index, parts, argument)
+        return index
+
+
+class SharedRows:
+    """What a program may ask of rows that ranks share: sums and lengths, of all vertices."""
+
+    def __init__(self, exchange: Exchange, rows: CSR, part: Part) -> None:
+        self._exchange, self._rows = exchange, rows
+        self._range = slice(part.first, part.last)
+        self.number_of_vertices, self.index_dtype = rows.number_of_vertices, rows.index_dtype
+        self.device = rows.device
+
+    @property
+    def degree(self) -> np.ndarray:
+        """Entries of the row of every vertex, int64."""
+        return self._of_all(self._rows.degree)
+
+    def row_weights(self) -> np.ndarray:
+        """Sum the weights of each row without its self-loop: exact, then rounded once."""
+        return self._of_all(self._rows.row_weights())
+
+    def largest_degree(self) -> int:
+        """Count the entries of the longest row."""
+        return max(self._exchange.tell(self._rows.largest_degree()))
+
+    def largest_weight(self) -> int | float:
+        """Return the largest weight, 1 where there are none."""
+        return max(self._exchange.tell(self._rows.largest_weight()))
+
+    def _of_all(self, values: np.ndarray) -> np.ndarray:
+        (joined,) = self._exchange.allgather([np.ascontiguousarray(values[self._range])])
+        return joined
+
+
+class RankGraph(BaseGraph):
+    """A rank's part of a graph, and what others tell of theirs.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        What all ranks tell one another by.
+    part : Part
+        What this rank has.
+    directed : bool
+        Whether (u, v) and (v, u) are different edges.
+    direction : {"in", "out", "both"}
+        Of the rows in the part.
+    threads : int
+        That its runs work with.
+    """
+
+    device = "cpu"
+    lists_apart = True
+
+    def __init__(
+        self, exchange: Exchange, part: Part, directed: bool, direction: Direction, threads: int
+    ) -> None:
+        self.exchange, self.part, self.threads = exchange, part, threads
+        self.directed, self._direction = directed, direction
+        self.vertices = SharedIds(exchange, part)
+        self.weights = part.rows.weights
+        self.number_of_vertices = part.rows.number_of_vertices
+        self.index_dtype = part.rows.index_dtype
+        self.number_of_edges = exchange.sum(part.rows.number_of_edges)
+        self._derived: dict[Any, Any] = {}
+
+    @property
+    def degree(self) -> np.ndarray:
+        """Entries of the row of every vertex, int64; directed: of those that leave it."""
+        return self.rows("out").degree
+
+    def rows(self, direction: Direction = "in") -> SharedRows:
+        """Return what may be asked of the rows, see `BaseGraph.rows`."""
+        return self.keep(("rows", self._way(direction)), partial(self._shared, direction))
+
+    def readers(self, direction: Direction = "in", make: bool = True) -> SharedRows:
+        """Return what may be asked of the transpose of ``rows(direction)``."""
+        return self.rows({"in": "out", "out": "in", "both": "both"}[direction])
+
+    def frame(
+        self, columns: dict[str, Column], vertex: Any = None, kind: Kind | None = None,
+        copy: bool = True,
+    ) -> Frame:  # fmt: skip
+        """Make a frame of this rank's vertices, of columns of all of them; see `BaseGraph.frame`.
+
+        ``vertex``: the vertex of every row; None: all vertices, in order.
+        """
+        first, last = self.part.first, self.part.last
+        if vertex is None:
+            own, index = slice(first, last), None
+        else:
+            own = np.flatnonzero((vertex >= first) & (vertex < last))
+            index = np.asarray(vertex)[own] - first
+        ids = self.vertices.take_own(index, "vertex", "pandas")
+        return pd.DataFrame(
+            {name: pd.Series(values).reset_index(drop=True) for name, values in ids.items()}
+            | {name: pd.Series(getattr(values, "iloc", values)[own]).reset_index(drop=True)
+               for name, values in columns.items()}
+        )  # fmt: skip
+
+    def _way(self, direction: Direction) -> Direction:
+        return direction if self.directed else self._direction
+
+    def _shared(self, direction: Direction) -> SharedRows:
+        wanted, given = self._way(direction), self._direction
+        rows = self.part.rows
+        if wanted != given:
+            if "both" in (wanted, given):
+                raise ValueError(
+                    f"a part of a graph whose rows are those of direction={given!r} has none of "
+                    f"{wanted!r}; choose the direction of the run"
+                )
+            from glp_rapids.ingest.shuffle import reversed_rows
+
+            rows = reversed_rows(self.exchange, rows, self.part.bounds)
+        return SharedRows(self.exchange, rows, self.part)
