@@ -23,6 +23,7 @@ import dask.dataframe as dd
 from distributed import Client, Future, LocalCluster
 
 import glp_rapids.dask
+from glp_rapids.cli import main
 from glp_rapids.dask import WorkerLost, cluster, label_propagation
 from glp_rapids.multigpu import dask_exchange
 from glp_rapids.multigpu.dask_exchange import NAME, REMEMBERED, DaskExchange, ExchangePlugin
@@ -125,6 +126,40 @@ def test_every_variant(client, name, direction):
         assert all(part.attrs["glp"]["layers"][number]["changed"] == changed for part in parts)
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ([], "label_propagation"),
+        *exhaustive((["--variant", "speaker-listener"], "speaker_listener")),
+    ],
+)
+def test_the_command_line(client, tmp_path, capsys, options, name):
+    (tmp_path / "payments").mkdir()
+    frame = large_frame(600)
+    for part in range(2):
+        frame[part::2].to_parquet(tmp_path / "payments" / f"{part}.parquet")
+    output = tmp_path / "found.parquet"
+    command = ["label-propagation", str(tmp_path / "payments"), *options]
+    cluster_of = ["--scheduler", client.scheduler.address]
+    assert main([*command, *cluster_of, "--output", str(output)]) == 0
+    said = capsys.readouterr().err
+    assert "on 2 workers" in said
+    expected = getattr(glp_rapids, name)(frame, device="cpu")
+    assert f"{expected['partition'].nunique()} communities" in said
+    found = pd.read_parquet(output).reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    for wrong, words in (
+        ([*cluster_of, "--output", str(output)], "exists; name a folder"),
+        ([*cluster_of], "--output must name a folder"),
+        ([*cluster_of, "--device", "cpu"], "--device is for a run in this process"),
+        ([*cluster_of, "--way", "packed"], "--way is for a run in this process"),
+    ):
+        assert main([*command, *wrong]) != 0
+        assert words in capsys.readouterr().err
+    assert main(["label-propagation", "edges.csv", *cluster_of]) != 0
+    assert "workers read Parquet" in capsys.readouterr().err
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("workers", [1, 3, 5])
 def test_real_graphs_on_any_number_of_workers(data, workers):
@@ -137,6 +172,16 @@ def test_real_graphs_on_any_number_of_workers(data, workers):
             for directed in (False, True):
                 expected = glp_rapids.label_propagation(frame, directed=directed, device="cpu")
                 assert_same(label_propagation(edges, directed=directed, client=client), expected)
+
+
+def test_vertices_without_an_edge(client):
+    frame, isolated = large_frame(300), [5_000, 70, -3]
+    expected = glp_rapids.label_propagation(frame, vertices=isolated, device="cpu")
+    edges = dd.from_pandas(frame, npartitions=3)
+    for vertices in (isolated, dd.from_pandas(pd.Series(isolated), npartitions=2)):
+        assert_same(label_propagation(edges, vertices=vertices), expected)
+    with pytest.raises(TypeError, match="vertices"):
+        label_propagation(edges, vertices=["a"])
 
 
 def test_what_is_wrong_is_said(client):

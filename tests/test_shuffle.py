@@ -21,10 +21,9 @@ from glp_rapids.propagation.rank_graph import RankGraph
 from glp_rapids.propagation.rank_run import run_on_rank
 from glp_rapids.propagation.variants import classic, layered, seeded, speaker_listener
 
-# without further vertices, which no edge names
-NAMES = [name for name in graphs.GRAPHS if "vertices" not in graphs.GRAPHS[name]()]
-FEW = ["empty", "multi-edges kept", "hub", "uneven weights", "directed weighted", "unicode",
-       "beyond int63", "several columns"]  # fmt: skip
+NAMES = list(graphs.GRAPHS)
+FEW = ["empty", "only isolated", "multi-edges kept", "hub", "uneven weights",
+       "directed weighted", "unicode", "beyond int63", "several columns"]  # fmt: skip
 
 
 CLASSIC = partial(classic.of_program, program=classic.Classic())
@@ -40,7 +39,8 @@ def on_ranks(frames, given, find=CLASSIC, **options):
     def work(end):
         options_of_run = Options(**options)
         multigraph, direction = given.get("multigraph", "merge"), options_of_run.direction
-        part = part_of(end, list(frames[end.rank]), how, multigraph, direction)
+        isolated = [given["vertices"]] if end.rank == 0 and "vertices" in given else []
+        part = part_of(end, list(frames[end.rank]), how, multigraph, direction, isolated)
         found = find(RankGraph(end, part, directed, direction, 1), options_of_run, run_on_rank)
         return found, part, found.attrs["glp"]
 
@@ -213,7 +213,6 @@ def test_what_is_wrong_with_a_program_or_seeds_is_said():
 @given(graphs.edge_frames(), st.integers(1, 6), st.data())
 def test_drawn_graphs(edges, ranks, draw):
     """Some ranks may have no edge at all."""
-    edges.pop("vertices", None)
     frame = edges.pop("graph")
     owner = np.array([draw.draw(st.integers(0, ranks - 1)) for _ in range(len(frame))], int)
     found, _, _ = on_ranks([frame[owner == rank] for rank in range(ranks)], edges, seed=ranks)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from glp_rapids.cli import edge_files
+from glp_rapids.cli import edge_files, scheduler
 from glp_rapids.common.sizes import bytes_in_words
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import files
@@ -25,6 +25,7 @@ examples:
   glp-rapids label-propagation edges.csv --variant speaker-listener   # may overlap
   glp-rapids label-propagation graph.glp --memory-limit 2GB    # slower where lists do not fit
   glp-rapids label-propagation edges.csv --devices cpu cpu     # EDGES first, devices behind it
+  glp-rapids label-propagation payments/ --scheduler tcp://10.0.0.1:8786 --output found.parquet
   glp-rapids label-propagation today.csv --initial yesterday.csv --output found.csv  # goes on
 
 The same file and --seed give the same communities, on a GPU and on a CPU. Without --output the
@@ -61,6 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a cpu for each rank on the host that shares the graph, or numbers of GPUs; "
         "behind EDGES",
     )  # fmt: skip
+    scheduler.add_option(run)
     edge_files.add_device_and_output(run)
 
 
@@ -68,6 +70,9 @@ def run(options: argparse.Namespace) -> None:
     """Read the graph, propagate, print a summary, write the result."""
     if options.gamma is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
+    if options.scheduler is not None:
+        scheduler.run(options)
+        return
     edge_files.check_outputs(options)
     if options.devices is not None:
         named = [int(one) if one.isdecimal() else one for one in options.devices]

@@ -26,7 +26,7 @@ from glp_rapids.propagation.options import Options, SweepOptions
 # What a run of one process takes that one of several workers does not, so far; by default:
 REFUSED: dict[str, Any] = {
     "device": None, "devices": None, "memory_limit": None, "way": "auto", "strategy": "auto",
-    "vertices": None, "progress": False,
+    "progress": False,
 }  # fmt: skip
 LOOK = 0.2  # seconds after which the driver looks whether all workers are there
 GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
@@ -66,12 +66,13 @@ def on_cluster(
     names = [options.pop(*default) for default in
              (("source", "src"), ("destination", "dst"), ("weight", None))]  # fmt: skip
     directed, multigraph = options.pop("directed", False), options.pop("multigraph", "merge")
+    vertices = options.pop("vertices", None)
     check_truth(directed=directed)
     check_choice("multigraph", multigraph, ("merge", "keep", "min"))
     how = EdgesAsGiven(*names, directed, None)
     columns = column_names(list(edges.columns), how)
     call = Call(how, multigraph, _run_options(function, options, defaults), find)
-    return _made_by_workers(edges[columns.names], call, client)
+    return _made_by_workers(edges[columns.names], vertices, call, client)
 
 
 def _run_options(function: str, options: dict[str, Any], defaults: dict[str, Any]) -> Options:
@@ -84,7 +85,7 @@ def _run_options(function: str, options: dict[str, Any], defaults: dict[str, Any
     return Options(**{**defaults, **options})
 
 
-def _made_by_workers(edges: Any, call: Call, client: Any) -> Any:
+def _made_by_workers(edges: Any, vertices: Any, call: Call, client: Any) -> Any:
     import dask.dataframe as dd
     from distributed import Lock, default_client
 
@@ -98,16 +99,20 @@ def _made_by_workers(edges: Any, call: Call, client: Any) -> Any:
         if not workers:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
         client.register_plugin(ExchangePlugin())
-        parts = client.compute(_dealt(edges.to_delayed(), workers, client))
-        given = [parts[rank :: len(workers)] for rank in range(len(workers))]
+        given = _dealt(edges.to_delayed(), workers, client)
+        spare: list[list[Any]] = [[] for _ in workers]
+        if hasattr(vertices, "to_delayed"):
+            spare = _dealt(vertices.to_delayed(), workers, client)
+        elif vertices is not None:
+            spare[0].append(vertices)
         ranks: list[Any] = []
         try:
             for rank, address in enumerate(workers):
                 ranks.append(client.submit(
-                    _rank_of_run, given[rank], edges._meta, run, rank, workers, call,
+                    _rank_of_run, given[rank], edges._meta, spare[rank], run, rank, workers, call,
                     workers=[address], allow_other_workers=False, pure=False, retries=0,
                 ))  # fmt: skip
-            del parts, given
+            del given, spare
             _wait_for(client, ranks, workers)
             # data, not tasks: a rank alone cannot be run again when its worker is lost
             frames = [_kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]
@@ -120,8 +125,8 @@ def _made_by_workers(edges: Any, call: Call, client: Any) -> Any:
     return dd.from_delayed(frames, meta=meta, verify_meta=False)
 
 
-def _dealt(parts: list, workers: list[str], client: Any) -> list:
-    """Say which worker computes which partition: they take turns."""
+def _dealt(parts: list, workers: list[str], client: Any) -> list[list]:
+    """Have workers compute partitions in turns; return the futures of each worker."""
     import dask
 
     dealt = []
@@ -130,7 +135,8 @@ def _dealt(parts: list, workers: list[str], client: Any) -> list:
             workers=[workers[number % len(workers)]], allow_other_workers=False
         ):  # fmt: skip
             dealt.append(dask.delayed(_itself)(part))
-    return dealt
+    futures = client.compute(dealt)
+    return [futures[rank :: len(workers)] for rank in range(len(workers))]
 
 
 def _itself(part: Any) -> Any:
@@ -205,8 +211,8 @@ def _kept(run: str, rank: int, client: Any) -> Any:
 
 
 def _rank_of_run(
-    parts: list[pd.DataFrame], meta: pd.DataFrame, run: str, rank: int, workers: list[str],
-    call: Call,
+    parts: list[pd.DataFrame], meta: pd.DataFrame, vertices: list, run: str, rank: int,
+    workers: list[str], call: Call,
 ) -> pd.DataFrame:  # fmt: skip
     """Do the part of one rank, hand over what it finds, and return a frame like that."""
     from distributed import get_client
@@ -224,7 +230,8 @@ def _rank_of_run(
         frames = [part for part in parts if len(part)] or [meta]
         parts.clear()
         directed, direction = call.edges.directed, call.options.direction
-        part = shuffle.part_of(exchange, frames, call.edges, call.multigraph, direction)
+        how = call.edges, call.multigraph, direction
+        part = shuffle.part_of(exchange, frames, *how, vertices)
         graph = RankGraph(exchange, part, directed, direction, threads_available())
         found = call.find(graph, call.options, run_on_rank)
         client = get_client()

@@ -33,10 +33,10 @@ def label_propagation(
         Of the cluster; None: the current one. Each of its workers becomes a rank. One run at a
         time: a second one on the same cluster waits.
     **options
-        ``source``, ``destination``, ``weight``, ``directed``, ``multigraph`` as in
-        `glp_rapids.as_graph`; ``max_iter``, ``update``, ``classes``, ``explore``, ``tie_break``,
-        ``retain``, ``tol``, ``direction``, ``seed``, ``skip_inactive`` as in
-        `glp_rapids.label_propagation`.
+        ``source``, ``destination``, ``weight``, ``directed``, ``multigraph``, ``vertices`` (which
+        may be a dask frame or Series) as in `glp_rapids.as_graph`; ``max_iter``, ``update``,
+        ``classes``, ``explore``, ``tie_break``, ``retain``, ``tol``, ``direction``, ``seed``,
+        ``skip_inactive`` as in `glp_rapids.label_propagation`.
 
     Returns
     -------

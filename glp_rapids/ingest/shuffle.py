@@ -7,13 +7,14 @@ then each edge goes to the rank that owns its row. Vertices are numbered as in o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from glp_rapids.graph import build
+from glp_rapids.graph import build, id_types
 from glp_rapids.graph.id_words import IdWords, id_words
 from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.sort_gpu import index_dtype
@@ -49,18 +50,24 @@ class Part(NamedTuple):
 
 def part_of(
     exchange: Exchange, frames: list[pd.DataFrame], options: readers.Options,
-    multigraph: build.Multigraph, direction: str,
+    multigraph: build.Multigraph, direction: str, vertices: Sequence[Any] = (),
 ) -> Part:  # fmt: skip
     """Make this rank's part of the graph whose edges are those in the frames of all ranks.
 
     ``frames``: one at least, maybe without a row; they are taken out. Row v holds the neighbours
-    whose labels v reads, by ``direction``: "in", "out" or "both".
+    whose labels v reads, by ``direction``: "in", "out" or "both". ``vertices``: tables of further
+    ids, which this rank has.
     """
     edges = [readers.read(frame, options) for frame in frames]
     frames.clear()
     labels = [edges[0].source_labels, edges[0].destination_labels]
     ends = [end for one in edges for end in (one.source, one.destination)]
-    codes, known = rank_ids(ends, labels * len(edges), "pandas", "cpu")
+    labels *= len(edges)
+    for more in vertices:
+        ends.append(id_types.split_columns(more, len(ends[0]), "vertices"))
+        labels.append(["vertices"] * len(ends[0]))
+    codes, known = rank_ids(ends, labels, "pandas", "cpu")
+    del codes[len(codes) - len(vertices) :]  # they have no edges
     weights = None
     if edges[0].weight is not None:
         weights = [checked_weights(one.weight, one.weight_label) for one in edges]

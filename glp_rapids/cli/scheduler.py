@@ -1,0 +1,86 @@
+"""``--scheduler``: a command whose run is made by the workers of a Dask cluster, not here.
+
+Workers read the Parquet files and write those of the result: both must lie where all see them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from glp_rapids.cli import edge_files
+from glp_rapids.frames import files
+
+PATIENCE = 10  # seconds until a scheduler must have answered
+ELSEWHERE = ("device", "devices", "memory_limit", "initial", "no_header")  # mean nothing there
+
+
+def add_option(parser: Any) -> None:
+    """Add the address of the scheduler."""
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS",
+        help="of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers share the graph: EDGES "
+        "and --output are then Parquet files or folders that they all see",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> None:
+    """Propagate labels on the cluster, print a summary, have the result written."""
+    edges, output = _checked(options)
+    try:
+        import dask.dataframe as dd
+        from distributed import Client
+    except ImportError as error:
+        raise ValueError(
+            f"--scheduler needs Dask ({error}); pip install 'glp-rapids[cluster,parquet]'"
+        ) from error
+    columns = [options.source, options.destination]
+    columns += [] if options.weight is None else [options.weight]
+    with Client(options.scheduler, timeout=PATIENCE):
+        with files.naming(edges):
+            frame = dd.read_parquet(str(edges), columns=columns)
+            found = _found(frame, options)
+        found.to_parquet(str(output), write_index=False)
+        sizes = found["partition"].value_counts().compute().to_numpy()
+        parts = [part.compute().attrs["glp"] for part in found.to_delayed()]
+        largest = ", ".join(f"{size:,}" for size in sizes[:5]) or "none"
+        edge_files.say(f"found       {len(sizes):,} communities, the largest of {largest}")
+        sweeps, seconds = parts[0]["sweeps"], max(part["seconds"] for part in parts)
+        edge_files.say(f"run         {sweeps} sweeps in {seconds:.3f} s on {len(parts)} workers")
+        edge_files.say(f"written     {output} ({sum(sizes):,} rows: {', '.join(found.columns)})")
+
+
+def _checked(options: argparse.Namespace) -> tuple[Path, Path]:
+    """Return what is read and written; raise if an option means nothing on a cluster."""
+    for name in ELSEWHERE:
+        if getattr(options, name):
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for a run in this process; leave it out, or "
+                "--scheduler"
+            )
+    if options.way != "auto":
+        raise ValueError("--way is for a run in this process; leave it out, or --scheduler")
+    edges = options.edges.absolute()
+    if not edges.is_dir() and edges.suffix not in files.PARQUET:
+        raise ValueError(f"{options.edges}: workers read Parquet files and folders of them")
+    if options.output is None or options.output.suffix not in files.PARQUET:
+        raise ValueError("--output must name a folder *.parquet, which the workers write to")
+    output = options.output.absolute()
+    if output.exists():
+        raise ValueError(f"{options.output} exists; name a folder that does not")
+    return edges, output
+
+
+def _found(frame: Any, options: argparse.Namespace) -> Any:
+    import glp_rapids.dask as on_workers
+
+    how = {
+        "source": options.source, "destination": options.destination, "weight": options.weight,
+        "directed": options.directed, "seed": options.seed,
+    }  # fmt: skip
+    if options.variant == "layered":
+        return on_workers.layered_label_propagation(frame, gammas=options.gamma or [1.0], **how)
+    if options.variant == "speaker-listener":
+        return on_workers.speaker_listener(frame, **how)
+    return on_workers.label_propagation(frame, **how)
