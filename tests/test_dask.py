@@ -1,6 +1,7 @@
 """Label propagation on a Dask cluster: the labels of one process, and a clear end if one dies."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -23,6 +24,7 @@ import dask.dataframe as dd
 from distributed import Client, Future, LocalCluster
 
 import glp_rapids.dask
+from glp_rapids import bench
 from glp_rapids.cli import main
 from glp_rapids.dask import WorkerLost, cluster, label_propagation
 from glp_rapids.multigpu import dask_exchange
@@ -158,6 +160,16 @@ def test_the_command_line(client, tmp_path, capsys, options, name):
         assert words in capsys.readouterr().err
     assert main(["label-propagation", "edges.csv", *cluster_of]) != 0
     assert "workers read Parquet" in capsys.readouterr().err
+
+
+@pytest.mark.exhaustive
+def test_the_bench_compares_with_one_process(capsys):
+    variants = ["label_propagation", "seeded_label_propagation"]
+    bench.main(["cluster", "--graphs", "kron-9-8", "--variants", *variants, "--json"])
+    ((title, rows),) = json.loads(capsys.readouterr().out).items()
+    assert title == "One process beside 2 workers of a Dask cluster"
+    assert [row["variant"] for row in rows] == variants
+    assert all(row["same"] and row["edges"] > 1_000 for row in rows)
 
 
 @pytest.mark.exhaustive

@@ -33,6 +33,7 @@ BENCHES = {
     "compressed": "bits an entry, encoding, and propagation on compressed graphs beside plain ones",
     "large": "a graph of billions of edges, compressed and run on one GPU; what fits there",
     "several": "one device beside several that share a graph: time, bytes sent, time waiting",
+    "cluster": "variants on the workers of a Dask cluster beside one process: seconds and memory",
     "beyond-memory": "runs under a limit of memory: ways, seconds, predicted and measured peaks",
     "tradeoff": "time against modularity over classes and explore, also as a picture",
 }
