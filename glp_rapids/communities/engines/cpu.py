@@ -48,7 +48,7 @@ class CpuEngine:
         self._index_type = network.indices.dtype
         self._tables = tables_for(longest, self._threads, self._index_type)
         self._enough = np.int64(ENOUGH * network.size // max(network.indices.size, 1))
-        self._changes = np.empty(network.size, np.int64)
+        self._changes = np.empty(network.size, np.int64), np.empty(network.size, np.bool_)
         self._movers = np.empty((2, network.size), self._index_type)
         self._counts = np.empty(network.size // moving.CHUNK + 1, np.int64)
 
@@ -96,7 +96,7 @@ class CpuEngine:
             )  # fmt: skip
             done = sum(self._calls(draws, lambda offsets, members: refining.sweep(
                 self._threads, offsets, members, self._level, partition, parts, np.uint64(seed),
-                joined, (*self._movers, self._changes), self._counts, self._tables,
+                joined, (*self._movers, *self._changes), self._counts, self._tables,
                 np.count_nonzero(parts.turns != refining.JOINED) / joined.size, self._enough,
             )))  # fmt: skip
             if not done:

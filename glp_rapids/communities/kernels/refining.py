@@ -15,6 +15,8 @@ from glp_rapids.common import hashing
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels.moving import (
     CHUNK,
+    FAR,
+    NEAR,
     NOWHERE,
     ONE,
     U64,
@@ -23,7 +25,6 @@ from glp_rapids.communities.kernels.moving import (
     crew,
     exceeds,
     fetch_ahead,
-    fetch_rows,
     gain,
     inlined,
     loses,
@@ -77,37 +78,46 @@ def weights_inside(team, level, communities, outward):
 
 @inlined
 def _list_parts(v, level, communities, parts, table):
-    """List the parts around a vertex that it may join, and weights; return how many."""
+    """List the parts around a vertex that it may join, and weights; return how many.
+
+    And how many entries are of lone vertices of its class in its community, itself included.
+    """
     indptr, indices, weights, _, _, _, _ = level
     labels, turns, _, _ = parts
     listed, amounts, _, _, _ = table
-    own, turn, count = communities[v], turns[v], 0
+    own, turn, count, beside = communities[v], turns[v], 0, 0
     for j in range(indptr[v], indptr[v + ONE]):
         u, place = U64(indices[U64(j)]), U64(count)
         listed[place] = labels[u]
-        joins = (communities[u] == own) & (turns[u] != turn)  # v itself has its own turn
+        inside, same = communities[u] == own, turns[u] == turn  # v itself has its own turn
+        joins = inside & (not same)
+        beside += inside & same
         if weights.size > 0:
             weight = weights[U64(j)]
             amounts[place] = weight
             joins &= weight > 0
         count += joins
-    return count
+    return count, beside
 
 
 @inlined
 def _part_for(v, level, partition, parts, seed, table):
-    """Return the part that a lone vertex joins, or NOWHERE."""
+    """Return the part that a lone vertex joins, or NOWHERE, and the weight from it to the part.
+
+    And whether others of its class may join the same.
+    """
     _, _, weights, unit, volume, words, constant = level
     communities, _, volumes = partition
     _, _, part_volumes, outward = parts
     listed, _, bounds, totals, keys = table
     mine, whole = volume[v], volumes[U64(communities[v])]
     best = np.int64(NOWHERE)
+    best_weight = best_others = best_constant = np.int64(0)
     if loses(outward[v], constant, mine, whole - mine):
-        return best
-    count = _list_parts(v, level, communities, parts, table)
+        return best, best_weight, False
+    count, beside = _list_parts(v, level, communities, parts, table)
     if count == 0:
-        return best
+        return best, best_weight, False
     for i in range(count):
         label = U64(listed[U64(i)])
         prefetch(words, label)
@@ -122,7 +132,6 @@ def _part_for(v, level, partition, parts, seed, table):
         low, high = bounds_of(totals[slot], lowered, mine, part_volumes[label])
         bounds[U64(i)] = high
         favourite, limit = i if low > limit else favourite, max(low, limit)
-    best_weight = best_others = best_constant = np.int64(0)
     best_drawn, limit = U64(0), -np.inf
     # the favourite comes first, so that few of the others need a second look
     for turn in range(-1, found):
@@ -150,17 +159,22 @@ def _part_for(v, level, partition, parts, seed, table):
         if not loses(outward[U64(label)], constant, others, whole - others):
             best, best_weight, best_others, best_constant = label, weight, others, lowered
             best_drawn, (limit, _) = drawn, bounds_of(weight, lowered, mine, others)
-    return best
+    return best, best_weight, beside > 0
 
 
 @jit
 def _evaluate_some(
     thread, threads, first, last, members, level, partition, parts, seed, targets, counts, tables
 ):  # fmt: skip
+    """List who of a thread's chunks joins what, and what that adds to the weight from it outward.
+
+    All that the vertex has in its community but what is in the part, which is no longer outward
+    either; whom of its own class it meets there is not known yet.
+    """
     table = table_of(tables, thread)
     communities, _, _ = partition
-    turns = parts.turns
-    movers, goals, _ = targets
+    turns, outward = parts.turns, parts.outward
+    movers, goals, changes, meets = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
         listed = low
@@ -169,37 +183,38 @@ def _evaluate_some(
             v = U64(members[U64(position)])
             if turns[v] == JOINED:
                 continue
-            goal = _part_for(v, level, partition, parts, seed, table)
+            goal, weight, beside = _part_for(v, level, partition, parts, seed, table)
             if goal >= 0:
-                movers[U64(listed)] = v
-                goals[U64(listed)] = goal
+                place = U64(listed)
+                movers[place], goals[place], meets[place] = v, goal, beside
+                changes[place] = outward[v] - 2 * weight
                 listed += 1
         counts[U64(chunk)] = listed - low
 
 
 @jit
-def _outward_of_some(
-    thread, threads, first, last, level, communities, labels, joined, targets, counts
-):
-    """Find by how much each vertex that joined a part changes the weight from it to the rest."""
+def _meet_some(thread, threads, first, last, level, labels, joined, targets, counts):
+    """Take off what is between two that join a part together: neither was outward before."""
     indptr, indices, weights, unit, _, _, _ = level
-    movers, goals, changes = targets
+    movers, goals, changes, meets = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
         end = low + counts[U64(chunk)]
         for position in range(low, end):
-            fetch_rows(position, end, movers, level)
+            if position + FAR < end and meets[U64(position + FAR)]:
+                prefetch(indptr, U64(movers[U64(position + FAR)]))
+            if position + NEAR < end and meets[U64(position + NEAR)]:
+                prefetch(indices, U64(indptr[U64(movers[U64(position + NEAR)])]))
+            if not meets[U64(position)]:
+                continue
             v, goal = U64(movers[U64(position)]), goals[U64(position)]
-            own, change, weight = communities[v], np.int64(0), unit
+            between, weight = np.int64(0), unit
             for j in range(indptr[v], indptr[v + ONE]):
                 u = U64(indices[U64(j)])
                 if weights.size > 0:
                     weight = weights[U64(j)]
-                inside, there = (communities[u] == own) & (u != v), labels[u] == goal
-                change += 0 if there | (not inside) else weight
-                # of two that join together neither was counted before
-                change -= weight if inside & there & (joined[u] == 0) else 0
-            changes[U64(position)] = change
+                between += weight if (labels[u] == goal) & (joined[u] != 0) & (u != v) else 0
+            changes[U64(position)] -= between
 
 
 @ParallelKernel
@@ -210,7 +225,7 @@ def sweep(
     """Let lone vertices of some classes join parts, class after class; return how many did."""
     threads = team.threads
     labels, turns, volumes, outward = parts
-    movers, goals, changes = targets
+    movers, goals, changes, _ = targets
     moved = 0
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
@@ -231,8 +246,8 @@ def sweep(
                 volumes[own] -= level.volume[v]
                 volumes[goal] += level.volume[v]
                 outward[own] = 0
-        together(crew(team, moved - before, enough), _outward_of_some, (
-            threads, first, last, level, partition.labels, labels, joined, targets, counts,
+        together(crew(team, moved - before, enough), _meet_some, (
+            threads, first, last, level, labels, joined, targets, counts,
         ))  # fmt: skip
         for chunk in range(chunks):
             low = first + chunk * CHUNK
