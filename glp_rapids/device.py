@@ -12,7 +12,6 @@ import mmap
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
@@ -241,41 +240,7 @@ def release() -> None:
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-@contextlib.contextmanager
-def reused_memory(device: DeviceName) -> Iterator[None]:
-    """Let what arrays of this thread give back serve its next ones, until the work ends.
-
-    CuPy's own pool does so anyway. RMM by default asks CUDA for every array, which takes 0.1 ms,
-    and as long to give it back. An array that outlives the work may hold more than its size.
-    """
-    if device == "cpu":
-        yield
-        return
-    import cupy
-
-    allocate = cupy.cuda.get_allocator()
-    if _is_of_pool(allocate):
-        yield
-        return
-    pools: list[Any] = []  # emptied at the end: the pool and its allocator hold one another
-
-    def ask(size: int) -> Any:
-        try:
-            return allocate(size)
-        except MemoryError:
-            for pool in pools:
-                pool.free_all_blocks()
-            return allocate(size)
-
-    pools.append(cupy.cuda.MemoryPool(ask))
-    try:
-        with cupy.cuda.using_allocator(pools[0].malloc):
-            yield
-    finally:
-        pools.pop().free_all_blocks()
-
-
-def _is_of_pool(allocate: Any) -> bool:
+def is_of_pool(allocate: Any) -> bool:
     """Tell whether an allocator is that of CuPy's own pool."""
     import cupy
 
@@ -326,7 +291,7 @@ def free_on_gpu() -> int | None:
     """
     import cupy
 
-    return memory_free("gpu") if _is_of_pool(cupy.cuda.get_allocator()) else None
+    return memory_free("gpu") if is_of_pool(cupy.cuda.get_allocator()) else None
 
 
 class _ControlGroup(NamedTuple):

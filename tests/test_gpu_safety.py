@@ -1,5 +1,7 @@
 """What could hang, leave a process changed, or end in an error of a library on a GPU."""
 
+import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -12,7 +14,9 @@ import pytest
 
 import glp_rapids
 from glp_rapids.common import calls
-from glp_rapids.device import LackOfMemory, reused_memory
+from glp_rapids.common.reused_memory import _pools, give_back, reused_memory
+from glp_rapids.datasets import social
+from glp_rapids.device import LackOfMemory
 
 HERE = Path(__file__).parent
 
@@ -339,6 +343,31 @@ def test_memory_is_reused_within_a_call_whoever_allocates():
         cupy.empty(1 << 20, cupy.uint8)
         assert len(asked) == 3
     assert int(kept[-1]) == (1 << 20) - 1  # what outlives the work is still there
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("fails", [False, True])
+def test_memory_that_outlives_its_work_is_given_back_once_nobody_uses_it(fails):
+    """An array that was carved out of a larger block, which no pool would give back without it."""
+    import cupy
+
+    narrow = cupy.cuda.MemoryPool()
+    with cupy.cuda.using_allocator(narrow.malloc):
+        for _ in range(3):
+            with contextlib.suppress(KeyError), reused_memory("gpu"):
+                cupy.empty(1 << 20, cupy.uint8)
+                kept = cupy.full(1 << 10, 7, cupy.uint8)
+                if fails:
+                    raise KeyError
+            cupy.zeros(1 << 20, cupy.uint8)
+            assert int(kept.sum()) == 7 << 10
+            del kept
+            give_back()
+            assert narrow.used_bytes() == 0
+        glp_rapids.multilevel_label_propagation(social(3_000), device="gpu", levels=True)
+        gc.collect()
+        assert narrow.used_bytes() == 0
+    assert not _pools
 
 
 @pytest.mark.gpu

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from glp_rapids.common.reused_memory import give_back
 from glp_rapids.device import LackOfMemory, gpu_available, memory_free, release, settle
 
 Parameters = ParamSpec("Parameters")
@@ -27,6 +28,7 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
         try:
             result = function(*arguments, **options)
             settle()
+            give_back()  # what the call worked on is gone by now
             return result
         except Exception as error:
             if not _lacks_memory(error):
@@ -37,6 +39,7 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
                 traceback.clear_frames(error.__traceback__)
                 error = error.__cause__ or error.__context__
             del lacking
+        give_back()
         release()
         raise LackOfMemory(text)
 

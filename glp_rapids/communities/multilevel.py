@@ -18,7 +18,8 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.device import memory_in_use, module_on, reused_memory
+from glp_rapids.common.reused_memory import reused_memory
+from glp_rapids.device import memory_in_use, module_on
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 

@@ -1,0 +1,85 @@
+"""Memory of a GPU that serves one array of a call after the other, where the allocator keeps none.
+
+CuPy's own pool does so anyway. RMM by default asks CUDA for every array, which takes 0.1 ms, and as
+long to give it back. So a call has a pool of its own, on top of the allocator that is set.
+
+A pool must not go while any array of its is there: before CuPy 14.1 its memory would go with it,
+and since then blocks of which a part is in use would never be given back. So those that outlive
+their call stay in a list, until nothing of theirs is in use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from glp_rapids.device import DeviceName, is_of_pool
+
+
+class _Pool(NamedTuple):
+    """A pool, and where: one has an arena for each GPU, and is of no use in a forked process."""
+
+    pool: Any
+    device: int
+    process: int
+
+
+_pools: list[_Pool] = []
+_at_work: list[Any] = []  # those whose call goes on
+_changing = threading.RLock()
+
+
+@contextlib.contextmanager
+def reused_memory(device: DeviceName) -> Iterator[None]:
+    """Let what arrays of this thread give back serve its next ones, until the work ends.
+
+    Arrays that outlive the work hold blocks that may be larger, until `give_back` finds them gone.
+    """
+    if device == "cpu":
+        yield
+        return
+    import cupy
+
+    allocate = cupy.cuda.get_allocator()
+    if is_of_pool(allocate):
+        yield
+        return
+
+    def ask(size: int) -> Any:
+        try:
+            return allocate(size)
+        except MemoryError:
+            give_back(at_work=True)
+            return allocate(size)
+
+    pool = cupy.cuda.MemoryPool(ask)
+    with _changing:
+        _at_work.append(pool)
+        _pools.append(_Pool(pool, cupy.cuda.Device().id, os.getpid()))
+    try:
+        with cupy.cuda.using_allocator(pool.malloc):
+            yield
+    finally:
+        with _changing:
+            _at_work.remove(pool)
+        give_back()
+
+
+def give_back(at_work: bool = False) -> None:
+    """Return what pools hold and nobody uses, of calls that have ended or of all."""
+    if not any(one.process == os.getpid() for one in list(_pools)):
+        return
+    import cupy
+
+    with _changing:
+        for one in list(_pools):
+            works = any(pool is one.pool for pool in _at_work)
+            if one.process != os.getpid() or (works and not at_work):
+                continue
+            with cupy.cuda.Device(one.device):
+                one.pool.free_all_blocks()
+                if not works and not one.pool.used_bytes():
+                    _pools.remove(one)

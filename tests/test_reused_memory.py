@@ -1,0 +1,126 @@
+"""Pools of calls: they last as long as anything of theirs is in use, on whichever GPU it lies."""
+
+import contextlib
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from glp_rapids.common import reused_memory as reused
+
+
+class Pool:
+    """As CuPy's: memory on each GPU, of which what is used and what is kept is told apart."""
+
+    def __init__(self, allocator):
+        self.allocator, self.used, self.kept = allocator, {}, {}
+
+    def malloc(self, size):
+        self.allocator(size)
+        self.used[Gpu.current] = self.used.get(Gpu.current, 0) + size
+
+    def drop(self, size, gpu):
+        self.used[gpu] -= size
+        self.kept[gpu] = self.kept.get(gpu, 0) + size
+
+    def used_bytes(self):
+        return self.used.get(Gpu.current, 0)
+
+    def free_all_blocks(self):
+        self.kept[Gpu.current] = 0
+
+
+class Gpu:
+    """As CuPy's Device."""
+
+    current = 0
+
+    def __init__(self, number=None):
+        self.id = self.current if number is None else number
+
+    def __enter__(self):
+        self.before, Gpu.current = Gpu.current, self.id
+
+    def __exit__(self, *error):
+        Gpu.current = self.before
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Stand-ins for CuPy and an allocator that fails when told to; what it was asked for."""
+    sizes = []
+
+    def allocate(size):
+        sizes.append(size)
+        if size in lacking:
+            lacking.remove(size)
+            raise MemoryError
+
+    lacking = allocate.lacking = []
+    set_now = [allocate]
+
+    @contextlib.contextmanager
+    def using(allocator):
+        set_now.append(allocator)
+        try:
+            yield
+        finally:
+            set_now.pop()
+
+    default = Pool(allocate)
+    cuda = SimpleNamespace(
+        get_allocator=lambda: set_now[-1], MemoryPool=Pool, Device=Gpu, using_allocator=using
+    )
+    stand_in = SimpleNamespace(cuda=cuda, get_default_memory_pool=lambda: default)
+    monkeypatch.setitem(sys.modules, "cupy", stand_in)
+    monkeypatch.setattr(reused, "_pools", [])
+    return SimpleNamespace(sizes=sizes, lacking=lacking, cupy=stand_in, set_now=set_now)
+
+
+def test_a_pool_lasts_as_long_as_what_is_used(asked):
+    with Gpu(1), reused.reused_memory("gpu"):
+        asked.set_now[-1](100)
+        ((pool, gpu, process),) = reused._pools
+        assert (gpu, process) == (1, os.getpid())
+        reused.give_back()  # the work goes on
+        assert reused._pools
+    assert Gpu.current == 0
+    reused.give_back()  # of another GPU, where nothing of it is used
+    assert reused._pools
+    pool.drop(60, 1)
+    reused.give_back()
+    assert reused._pools
+    assert pool.kept == {1: 0}
+    pool.drop(40, 1)
+    reused.give_back()
+    assert not reused._pools
+    assert not reused._at_work
+
+
+def test_an_error_ends_the_work_and_a_lack_of_memory_is_met_by_what_is_kept(asked):
+    with contextlib.suppress(KeyError), reused.reused_memory("gpu"):
+        asked.set_now[-1](100)
+        raise KeyError
+    ((outliving, _, _),) = reused._pools
+    outliving.drop(30, 0)
+    asked.lacking.append(200)
+    with reused.reused_memory("gpu"):
+        asked.set_now[-1](200)
+        assert outliving.kept == {0: 0}
+        asked.lacking += [300, 300]
+        with pytest.raises(MemoryError):
+            asked.set_now[-1](300)
+    assert asked.sizes == [100, 200, 200, 300, 300]
+
+
+def test_pools_of_a_parent_are_left_alone_and_of_cupy_there_is_one_already(asked):
+    with reused.reused_memory("cpu"):
+        pass
+    asked.set_now[0] = asked.cupy.get_default_memory_pool().malloc
+    with reused.reused_memory("gpu"):
+        asked.set_now[-1](100)
+    assert not reused._pools
+    reused._pools.append(reused._Pool(None, 0, os.getpid() - 1))
+    reused.give_back()
+    assert len(reused._pools) == 1
