@@ -53,6 +53,15 @@ class Engine(Protocol):
     ) -> Pushed:
         """Push residuals above ``allowed``, changing both arrays, as the CPU's kernel says."""
 
+    def step(self, previous: Array, numbers: Array, residual: Array, factor: float) -> Array:
+        """Return the numbers after a sweep that goes ``factor`` beyond, from those before it.
+
+        ``previous``: those before ``numbers``.
+        """
+
+    def above(self, residual: Array, allowed: int) -> int:
+        """Count the entries of the vertices whose residual is above ``allowed``."""
+
 
 class ArrayEngine:
     """Residuals by operations on whole arrays, NumPy's or CuPy's."""
@@ -88,6 +97,17 @@ class ArrayEngine:
                 return Pushed(made, pushed, True)
             made, pushed = made + 1, pushed + work
         return Pushed(made, pushed, False)
+
+    def step(self, previous: Array, numbers: Array, residual: Array, factor: float) -> Array:
+        """Return the numbers after a sweep."""
+        xp, system = array_module(numbers), self.system
+        step = xp.rint(factor * (residual + numbers - previous)).astype(np.int64)
+        # the exact ones are in this span, so cutting to it only brings numbers nearer
+        return system.clamped(xp.clip(previous + step, 0, system.most))
+
+    def above(self, residual: Array, allowed: int) -> int:
+        """Count the entries of the vertices with a large residual."""
+        return int(self._graph.degree[array_module(residual).abs(residual) > allowed].sum())
 
     def _wide_round(self, numbers: Array, residual: Array, allowed: int, entries: int) -> int:
         """Make one round; return its entries, 0 if none is needed, -1 if it is too large."""
@@ -204,9 +224,30 @@ class CpuEngine(ArrayEngine):
             np.where(system.fixed, np.inf, system.total),
         )  # fmt: skip
 
+    def _threads(self) -> int:
+        return threads_available() if self._graph.indices.size >= PARALLEL_FROM else 1
+
+    def step(
+        self, previous: np.ndarray, numbers: np.ndarray, residual: np.ndarray, factor: float
+    ) -> np.ndarray:
+        """Return the numbers after a sweep: as whole arrays do, in one pass instead of nine."""
+        system, following = self.system, np.empty_like(numbers)
+        self._kernels.step(
+            self._threads(), system.fixed, system.clamp, np.int64(system.most), np.float64(factor),
+            previous, numbers, residual, following,
+        )  # fmt: skip
+        return following
+
+    def above(self, residual: np.ndarray, allowed: int) -> int:
+        """Count the entries of the vertices with a large residual."""
+        threads = self._threads()
+        works = np.zeros(threads, np.int64)
+        self._kernels.above(threads, self._arrays[0], residual, np.int64(allowed), works)
+        return int(works.sum())
+
     def residuals(self, numbers: np.ndarray) -> np.ndarray:
         """Compute the residual of every vertex."""
-        threads = threads_available() if self._graph.indices.size >= PARALLEL_FROM else 1
+        threads = self._threads()
         found = np.empty_like(numbers)
         said = self.system.damping * numbers
         call(partial(self._kernels.residuals, threads), *self._arrays, said, numbers, found)
@@ -223,8 +264,7 @@ class CpuEngine(ArrayEngine):
         self, numbers: np.ndarray, residual: np.ndarray, allowed: int, entries: int, rounds: int
     ) -> Pushed:
         """Push round after round; a wide round reads all rows, which costs less and is the same."""
-        size = self._graph.indices.size
-        threads = threads_available() if size >= PARALLEL_FROM else 1
+        size, threads = self._graph.indices.size, self._threads()
         narrow = min(entries, int(size * (READ / threads + REST) / PUSH))
 
         def some(rounds: int) -> tuple[int, int, bool]:

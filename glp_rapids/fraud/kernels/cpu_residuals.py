@@ -68,6 +68,45 @@ def residuals(team, indptr, indices, weights, total, said, numbers, found, stop)
     ))  # fmt: skip
 
 
+@part
+def _step_some(
+    thread, threads, fixed, clamp, most, factor, previous, numbers, residual, following
+):  # fmt: skip
+    size = numbers.size
+    for v in range(size * thread // threads, size * (thread + 1) // threads):
+        place = U64(v)
+        if fixed[place]:
+            following[place] = clamp[place]
+            continue
+        before = previous[place]
+        step = np.int64(np.rint(factor * np.float64(residual[place] + numbers[place] - before)))
+        following[place] = min(max(before + step, 0), most)
+
+
+@ParallelKernel
+def step(team, fixed, clamp, most, factor, previous, numbers, residual, following):
+    """Fill in the numbers after a sweep, see `residual_engines.Engine.step`."""
+    together(team, _step_some, (
+        team.threads, fixed, clamp, most, factor, previous, numbers, residual, following,
+    ))  # fmt: skip
+
+
+@part
+def _above_some(thread, threads, indptr, residual, allowed, works):
+    size, work = residual.size, np.int64(0)
+    for v in range(size * thread // threads, size * (thread + 1) // threads):
+        place = U64(v)
+        entries = indptr[place + ONE] - indptr[place]
+        work += entries if abs(residual[place]) > allowed else 0
+    works[thread] = work
+
+
+@ParallelKernel
+def above(team, indptr, residual, allowed, works):
+    """Add up, for each thread, the entries of its vertices whose residual is above a level."""
+    together(team, _above_some, (team.threads, indptr, residual, allowed, works))
+
+
 @jit
 def residuals_of(rows, indptr, indices, weights, total, said, numbers, found, stop):
     """Fill in ``found``, the residuals of some vertices; the rest is as in `residuals`."""
