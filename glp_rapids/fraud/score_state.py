@@ -20,7 +20,8 @@ from glp_rapids.graph.graph import Graph
 
 Array = Any
 # Parts of all entries: largest round of pushes, and least that ends sweeps. With 3 and 2 two cores
-# took 1.1 to 2 times as long on 2 million entries, whether cold or warm by 0.035, 1 or 10% of rows.
+# took 1.1 to 2 times as long on 2 million entries, whether cold or warm by 0.035, 1 or 10% of rows;
+# on 15 million, 40 and 8 or 100 and 12 took as long as these.
 ROUND, SWEEP = 12, 3
 FEW = 8  # rows, of so many, up to which their residuals are computed alone
 
