@@ -132,6 +132,7 @@ def test_every_variant(client, name, direction):
     ("options", "name"),
     [
         ([], "label_propagation"),
+        (["--variant", "layered", "--gamma", "0.5", "2"], "layered_label_propagation"),
         *exhaustive((["--variant", "speaker-listener"], "speaker_listener")),
     ],
 )
@@ -146,9 +147,16 @@ def test_the_command_line(client, tmp_path, capsys, options, name):
     assert main([*command, *cluster_of, "--output", str(output)]) == 0
     said = capsys.readouterr().err
     assert "on 2 workers" in said
-    expected = getattr(glp_rapids, name)(frame, device="cpu")
-    assert f"{expected['partition'].nunique()} communities" in said
-    found = pd.read_parquet(output).reset_index(drop=True)
+    more = {"gammas": [0.5, 2.0]} if "--gamma" in options else {}
+    expected = getattr(glp_rapids, name)(frame, device="cpu", **more)
+    for _, layer in expected.groupby("gamma") if more else [("", expected)]:
+        assert f"{layer['partition'].nunique()} communities" in said
+    found = pd.read_parquet(output)
+    order = ["vertex", "gamma"] if more else []
+    found, expected = (
+        one.sort_values(order, ignore_index=True) if order else one.reset_index(drop=True)
+        for one in (found, expected)
+    )
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
     for wrong, words in (
         ([*cluster_of, "--output", str(output)], "exists; name a folder"),
@@ -158,6 +166,9 @@ def test_the_command_line(client, tmp_path, capsys, options, name):
     ):
         assert main([*command, *wrong]) != 0
         assert words in capsys.readouterr().err
+    named = ["--source", "payer", "--output", str(tmp_path / "none.parquet")]
+    assert main([*command, *cluster_of, *named]) != 0
+    assert "has no column 'payer'" in capsys.readouterr().err
     assert main(["label-propagation", "edges.csv", *cluster_of]) != 0
     assert "workers read Parquet" in capsys.readouterr().err
 

@@ -170,7 +170,7 @@ def busy():
 threading.Thread(target=busy, daemon=True).start()
 for _ in range(20):
     if child := os.fork():
-        os.waitpid(child, 0)
+        assert os.waitpid(child, 0)[1] == 0
     else:
         call()
         os._exit(0)
@@ -178,7 +178,7 @@ print("back")
 """
 
 FORK_AMID_A_PROPERTY = """
-import os, threading
+import os, threading, time
 from glp_rapids.common.cached_property import cached_property
 
 class Slow:
@@ -192,10 +192,11 @@ entered, over = threading.Event(), threading.Event()
 thread = threading.Thread(target=lambda: Slow().value)
 thread.start()
 entered.wait()
+time.sleep(0.1)  # it waits, and holds no lock of the event
 child = os.fork()
 over.set()
 if child:
-    os.waitpid(child, 0)
+    assert os.waitpid(child, 0)[1] == 0
     thread.join()
     print("back")
 else:

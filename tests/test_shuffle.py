@@ -244,3 +244,26 @@ def test_integers_of_different_types_are_one():
     found, _, _ = on_ranks(parts, {})
     expected = label_propagation(frame, device="cpu")
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+def test_ranks_without_an_edge_do_not_count_as_edges_of_weight_one():
+    """The unit of votes follows from the largest weight there is."""
+    rng = np.random.default_rng(0)
+    for scale in (1e-9, 1e-17):
+        for _ in range(4):
+            frame = pd.DataFrame(rng.integers(0, 12, (40, 2)), columns=["src", "dst"])
+            frame["w"] = rng.integers(1, 4, 40) * scale
+            given = {"weight": "w", "vertices": np.arange(100, 130)}
+            found, parts, _ = on_ranks([frame[rank::12] for rank in range(12)], given)
+            assert any(not part.rows.number_of_edges for part in parts)
+            expected = label_propagation(frame, **given, device="cpu")
+            pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+def test_ids_have_one_type_on_all_ranks():
+    frame = graphs.GRAPHS["two cliques"]()["graph"].astype(np.int32)
+    given = {"vertices": [-70, 700]}
+    whole = label_propagation(frame, **given, device="cpu")
+    found, parts, _ = on_ranks([frame[rank::3] for rank in range(3)], given)
+    assert {part.vertices.take(None)["vertex"].dtype for part in parts} == {whole["vertex"].dtype}
+    pd.testing.assert_frame_equal(found, whole, check_dtype=False)

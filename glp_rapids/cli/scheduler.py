@@ -35,20 +35,38 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError(
             f"--scheduler needs Dask ({error}); pip install 'glp-rapids[cluster,parquet]'"
         ) from error
-    columns = [options.source, options.destination]
-    columns += [] if options.weight is None else [options.weight]
-    with Client(options.scheduler, timeout=PATIENCE):
-        with files.naming(edges):
-            frame = dd.read_parquet(str(edges), columns=columns)
-            found = _found(frame, options)
-        found.to_parquet(str(output), write_index=False)
-        sizes = found["partition"].value_counts().compute().to_numpy()
-        parts = [part.compute().attrs["glp"] for part in found.to_delayed()]
-        largest = ", ".join(f"{size:,}" for size in sizes[:5]) or "none"
-        edge_files.say(f"found       {len(sizes):,} communities, the largest of {largest}")
-        sweeps, seconds = parts[0]["sweeps"], max(part["seconds"] for part in parts)
-        edge_files.say(f"run         {sweeps} sweeps in {seconds:.3f} s on {len(parts)} workers")
-        edge_files.say(f"written     {output} ({sum(sizes):,} rows: {', '.join(found.columns)})")
+    try:
+        with Client(options.scheduler, timeout=PATIENCE):
+            with files.naming(edges):
+                found = _found(dd.read_parquet(str(edges)), options)
+            found.to_parquet(str(output), write_index=False)
+            _summarise(found, output)
+    except RuntimeError as error:  # a worker died, or the run was cancelled
+        raise OSError(str(error)) from error
+
+
+def _summarise(found: Any, output: Path) -> None:
+    """Say what was found; only counts come from the workers."""
+    import dask
+
+    reports = dask.compute(*map(dask.delayed(_report), found.to_delayed()))
+    layered = "gamma" in found.columns
+    counts = found.groupby(["gamma", "partition"] if layered else "partition").size().compute()
+    layers = {"": counts}
+    if layered:
+        layers = {f"gamma {gamma:g}: ": part for gamma, part in counts.groupby(level=0)}
+    for name, sizes in layers.items():
+        sizes = sizes.sort_values(ascending=False)
+        largest = ", ".join(f"{size:,}" for size in sizes.head(5)) or "none"
+        edge_files.say(f"found       {name}{len(sizes):,} communities, the largest of {largest}")
+    sweeps, seconds = reports[0]["sweeps"], max(report["seconds"] for report in reports)
+    edge_files.say(f"run         {sweeps} sweeps in {seconds:.3f} s on {len(reports)} workers")
+    rows = int(counts.sum())
+    edge_files.say(f"written     {output} ({rows:,} rows: {', '.join(found.columns)})")
+
+
+def _report(part: Any) -> dict[str, Any]:
+    return part.attrs["glp"]
 
 
 def _checked(options: argparse.Namespace) -> tuple[Path, Path]:

@@ -89,8 +89,9 @@ def propagate(
         An instance of your subclass of `glp_rapids.Program`, which is pickled: the workers import
         its module, or, if it is of the script that runs, get its code. ``initial_state`` is called
         on every worker with a graph that has ``number_of_vertices``, ``index_dtype``, ``directed``,
-        ``degree`` and ``row_weights()`` of ``rows(direction)``, for all vertices, but no lists.
-        It must return the same on all of them.
+        ``degree`` and ``row_weights()`` of ``rows(direction)``, for all vertices, but no lists; of
+        directed edges that the run reads both ways only ``row_weights()`` of ``rows("both")``. It
+        must return the same on all of them.
     **options
         As in `label_propagation`.
 
@@ -242,7 +243,7 @@ def seeded_label_propagation(
     Notes
     -----
     As in `label_propagation`. Each worker holds 44 bytes of state of every vertex; of directed
-    edges the rows of both directions, before the run.
+    edges, while the state is made, its rows of the other direction, too.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from glp_rapids.frames.kinds import Column
 from glp_rapids.graph import build, id_types
 from glp_rapids.graph.id_words import IdWords, id_words
 from glp_rapids.graph.rows import CSR
@@ -63,11 +64,10 @@ def part_of(
     labels = [edges[0].source_labels, edges[0].destination_labels]
     ends = [end for one in edges for end in (one.source, one.destination)]
     labels *= len(edges)
-    for more in vertices:
-        ends.append(id_types.split_columns(more, len(ends[0]), "vertices"))
-        labels.append(["vertices"] * len(ends[0]))
-    codes, known = rank_ids(ends, labels, "pandas", "cpu")
-    del codes[len(codes) - len(vertices) :]  # they have no edges
+    more = _further(exchange, vertices, len(ends[0]))
+    labels += [["vertices"] * len(ends[0])] * len(more)
+    codes, known = rank_ids([*ends, *more], labels, "pandas", "cpu")
+    del codes[len(codes) - len(more) :], more  # they have no edges
     weights = None
     if edges[0].weight is not None:
         weights = [checked_weights(one.weight, one.weight_label) for one in edges]
@@ -97,6 +97,18 @@ def part_of(
     if options.directed and direction == "both":
         rows = _joined(rows, reversed_rows(exchange, rows, bounds))
     return Part(rows, bounds, exchange.rank, own, _words(exchange, own, number))
+
+
+def _further(exchange: Exchange, vertices: Sequence[Any], number: int) -> list[list[Column]]:
+    """Return the columns of further ids; of a rank that has none, of one of another rank's.
+
+    So the ids of all ranks are of the type that they have together.
+    """
+    own = [id_types.split_columns(one, number, "vertices") for one in vertices]
+    filled = [columns for columns in own if len(columns[0])]
+    told = exchange.tell([pd.Series(column[:1]) for column in filled[0]] if filled else None)
+    others = [columns for columns in told if columns is not None]
+    return own if filled or not others else [*own, others[0]]
 
 
 def reversed_rows(exchange: Exchange, rows: CSR, bounds: np.ndarray) -> CSR:

@@ -6,6 +6,7 @@ the other ranks: so all must ask the same, in the same order. Results are frames
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -70,30 +71,35 @@ class SharedIds:
 
 
 class SharedRows:
-    """What a program may ask of rows that ranks share: sums and lengths, of all vertices."""
+    """What a program may ask of rows that ranks share: sums and lengths, of all vertices.
 
-    def __init__(self, exchange: Exchange, rows: CSR, part: Part) -> None:
+    ``rows`` returns this rank's, which may have to be made for it, and are not kept.
+    """
+
+    def __init__(self, exchange: Exchange, rows: Callable[[], CSR], part: Part) -> None:
         self._exchange, self._rows = exchange, rows
         self._range = slice(part.first, part.last)
-        self.number_of_vertices, self.index_dtype = rows.number_of_vertices, rows.index_dtype
-        self.device = rows.device
+        self.number_of_vertices = part.rows.number_of_vertices
+        self.index_dtype, self.device = part.rows.index_dtype, part.rows.device
 
     @property
     def degree(self) -> np.ndarray:
         """Entries of the row of every vertex, int64."""
-        return self._of_all(self._rows.degree)
+        return self._of_all(self._rows().degree)
 
     def row_weights(self) -> np.ndarray:
         """Sum the weights of each row without its self-loop: exact, then rounded once."""
-        return self._of_all(self._rows.row_weights())
+        return self._of_all(self._rows().row_weights())
 
     def largest_degree(self) -> int:
         """Count the entries of the longest row."""
-        return max(self._exchange.tell(self._rows.largest_degree()))
+        return max(self._exchange.tell(self._rows().largest_degree()))
 
     def largest_weight(self) -> int | float:
         """Return the largest weight, 1 where there are none."""
-        return max(self._exchange.tell(self._rows.largest_weight()))
+        rows = self._rows()
+        own = rows.largest_weight() if rows.number_of_edges else None
+        return max((one for one in self._exchange.tell(own) if one is not None), default=1)
 
     def _of_all(self, values: np.ndarray) -> np.ndarray:
         (joined,) = self._exchange.allgather([np.ascontiguousarray(values[self._range])])
@@ -171,14 +177,15 @@ class RankGraph(BaseGraph):
 
     def _shared(self, direction: Direction) -> SharedRows:
         wanted, given = self._way(direction), self._direction
-        rows = self.part.rows
-        if wanted != given:
-            if "both" in (wanted, given):
-                raise ValueError(
-                    f"a part of a graph whose rows are those of direction={given!r} has none of "
-                    f"{wanted!r}; choose the direction of the run"
-                )
-            from glp_rapids.ingest.shuffle import reversed_rows
+        if wanted == given:
+            return SharedRows(self.exchange, lambda: self.part.rows, self.part)
+        if "both" in (wanted, given):
+            raise ValueError(
+                f"a part of a graph whose rows are those of direction={given!r} has none of "
+                f"{wanted!r}, nor, if its edges are directed, a degree; choose the direction of "
+                "the run"
+            )
+        from glp_rapids.ingest.shuffle import reversed_rows
 
-            rows = reversed_rows(self.exchange, rows, self.part.bounds)
-        return SharedRows(self.exchange, rows, self.part)
+        make = partial(reversed_rows, self.exchange, self.part.rows, self.part.bounds)
+        return SharedRows(self.exchange, make, self.part)
