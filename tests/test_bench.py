@@ -144,6 +144,15 @@ def test_warm_runs_stand_beside_cold_ones():
     assert cold["times (run)"] == cold["times (call)"] == 1
 
 
+def test_warm_scores_stand_beside_cold_ones():
+    options = "--rows", "3000", "--shares", "0", "0.1", "--repeats", "1", "--device", "cpu"
+    [rows] = tables_of("scores", *options).values()
+    same, changed = rows
+    assert same["warm pushed"] < same["cold pushed"]
+    assert 0 < changed["apart"] <= 2  # each within tol of the exact ones
+    assert all(row["entries"] > 1_000 and row["times"] > 0 for row in rows)
+
+
 def test_edges_go_at_random():
     graph = subjects.load("rmat-8-4", "cpu")
     after, touched = warm.without_some(graph, 0.2)

@@ -81,8 +81,9 @@ def asked(monkeypatch):
 def test_a_pool_lasts_as_long_as_what_is_used(asked):
     with Gpu(1), reused.reused_memory("gpu"):
         asked.set_now[-1](100)
-        ((pool, gpu, process),) = reused._pools
-        assert (gpu, process) == (1, os.getpid())
+        (own,) = reused._pools
+        assert (own.device, own.process) == (1, os.getpid())
+        pool = own.pool
         reused.give_back()  # the work goes on
         assert reused._pools
     assert Gpu.current == 0
@@ -95,14 +96,13 @@ def test_a_pool_lasts_as_long_as_what_is_used(asked):
     pool.drop(40, 1)
     reused.give_back()
     assert not reused._pools
-    assert not reused._at_work
 
 
 def test_an_error_ends_the_work_and_a_lack_of_memory_is_met_by_what_is_kept(asked):
     with contextlib.suppress(KeyError), reused.reused_memory("gpu"):
         asked.set_now[-1](100)
         raise KeyError
-    ((outliving, _, _),) = reused._pools
+    outliving = reused._pools[0].pool
     outliving.drop(30, 0)
     asked.lacking.append(200)
     with reused.reused_memory("gpu"):

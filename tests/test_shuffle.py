@@ -51,6 +51,14 @@ def on_ranks(frames, given, find=CLASSIC, **options):
     return pd.concat(found, ignore_index=True), parts, reports
 
 
+def cases(ranks):
+    """Yield the name, the edges, how they are read, and the graph of one process."""
+    for name in FEW if ranks == 3 else NAMES:
+        given = graphs.GRAPHS[name]()
+        frame = given.pop("graph")
+        yield name, frame, given, as_graph(frame, **given, device="cpu")
+
+
 def dealt(frame, ranks):
     """Give each rank two frames."""
     return [
@@ -61,13 +69,10 @@ def dealt(frame, ranks):
 
 @pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])
 def test_any_graph(ranks):
-    for name in FEW if ranks == 3 else NAMES:
-        given = graphs.GRAPHS[name]()
-        frame = given.pop("graph")
-        whole = as_graph(frame, **given, device="cpu")
+    for name, frame, how, whole in cases(ranks):
         for direction in directions(whole):
             expected = label_propagation(whole, direction=direction, device="cpu")
-            found, parts, reports = on_ranks(dealt(frame, ranks), given, direction=direction)
+            found, parts, reports = on_ranks(dealt(frame, ranks), how, direction=direction)
             pd.testing.assert_frame_equal(found, expected, check_dtype=False)
             assert {tuple(report["changed"]) for report in reports} == {
                 tuple(expected.attrs["glp"]["changed"])
@@ -135,26 +140,22 @@ def assert_same(found, reports, expected):
 @pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])
 def test_any_variant_on_any_graph(name, ranks):
     find, function, keywords, options = VARIANTS[name]
-    for case in FEW if ranks == 3 else NAMES:
-        given = graphs.GRAPHS[case]()
-        frame = given.pop("graph")
-        whole = as_graph(frame, **given, device="cpu")
+    for _, frame, how, whole in cases(ranks):
         for direction in directions(whole):
             if name == "program" and direction == "both":
+                with pytest.raises(ValueError, match="nor, if its edges are directed, a degree"):
+                    on_ranks(dealt(frame, ranks), how, find, direction=direction)
                 continue
             expected = function(whole, direction=direction, **keywords)
             found, _, reports = on_ranks(
-                dealt(frame, ranks), given, find, direction=direction, **options
+                dealt(frame, ranks), how, find, direction=direction, **options
             )
             assert_same(found, reports, expected)
 
 
 @pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])
 def test_seeds_anywhere(ranks):
-    for case in FEW if ranks == 3 else NAMES:
-        given = graphs.GRAPHS[case]()
-        frame = given.pop("graph")
-        whole = as_graph(frame, **given, device="cpu")
+    for _, frame, how, whole in cases(ranks):
         number = whole.number_of_vertices
         index = np.unique(np.linspace(0, number - 1, 4).astype(int)) if number else np.arange(0)
         seeds = pd.DataFrame(whole.external_columns(index[::-1], "vertex"))
@@ -165,7 +166,7 @@ def test_seeds_anywhere(ranks):
                 expected = glp_rapids.seeded_label_propagation(whole, seeds, **options)
                 find = partial(seeded.spread, seeds=seeds, max_hops=None, damping=0.85)
                 found, _, reports = on_ranks(
-                    dealt(frame, ranks), given, find, **{**seeded.DEFAULTS, **options}
+                    dealt(frame, ranks), how, find, **{**seeded.DEFAULTS, **options}
                 )
                 assert_same(found, reports, expected)
                 assert reports[0]["seeds"] == expected.attrs["glp"]["seeds"]
@@ -248,22 +249,25 @@ def test_integers_of_different_types_are_one():
 
 def test_ranks_without_an_edge_do_not_count_as_edges_of_weight_one():
     """The unit of votes follows from the largest weight there is."""
-    rng = np.random.default_rng(0)
-    for scale in (1e-9, 1e-17):
-        for _ in range(4):
-            frame = pd.DataFrame(rng.integers(0, 12, (40, 2)), columns=["src", "dst"])
-            frame["w"] = rng.integers(1, 4, 40) * scale
-            given = {"weight": "w", "vertices": np.arange(100, 130)}
-            found, parts, _ = on_ranks([frame[rank::12] for rank in range(12)], given)
-            assert any(not part.rows.number_of_edges for part in parts)
-            expected = label_propagation(frame, **given, device="cpu")
-            pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    frame = pd.DataFrame({"src": [0, 1, 2], "dst": [1, 2, 0], "w": [1e-17, 3e-17, 2e-17]})
+    given, told = {"weight": "w", "vertices": np.arange(100, 130)}, []
+
+    def find(graph, options, run):
+        told.append(graph.rows("in").largest_weight())
+        return CLASSIC(graph, options, run)
+
+    found, parts, _ = on_ranks([frame[rank::12] for rank in range(12)], given, find)
+    assert any(not part.rows.number_of_edges for part in parts)
+    assert told == [3e-17] * 12
+    expected = label_propagation(frame, **given, device="cpu")
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
 def test_ids_have_one_type_on_all_ranks():
-    frame = graphs.GRAPHS["two cliques"]()["graph"].astype(np.int32)
-    given = {"vertices": [-70, 700]}
+    """Also on those whose own edges, and whose range, have nothing of the other type."""
+    ends = np.arange(60, dtype=np.int32)
+    frame, given = pd.DataFrame({"src": ends, "dst": ends + np.int32(1)}), {"vertices": [-70, 7]}
     whole = label_propagation(frame, **given, device="cpu")
-    found, parts, _ = on_ranks([frame[rank::3] for rank in range(3)], given)
-    assert {part.vertices.take(None)["vertex"].dtype for part in parts} == {whole["vertex"].dtype}
+    found, parts, _ = on_ranks([frame[:20], frame[20:40], frame[40:]], given)
+    assert [part.vertices.take(None)["vertex"].dtype for part in parts] == [np.int64] * 3
     pd.testing.assert_frame_equal(found, whole, check_dtype=False)

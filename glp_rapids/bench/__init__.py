@@ -27,6 +27,7 @@ BENCHES = {
     "ingest": "edge frames and cuGraph's graphs into ours, cuGraph's own conversion beside it",
     "diversity": "ego-networks: all, the best, several devices; cores and trusses beside cuGraph's",
     "monitor": "fraud alerts tick by tick: seconds by stage, names that last, time to an alert",
+    "scores": "scores of accounts from nothing and from earlier ones, after some rows have changed",
     "window": "a sliding window of transactions: batches, the graph after them, all anew",
     "traversal": "breadth-first search and shortest paths, SciPy and NetworKit beside them",
     "layers": "WolfPath's layers: passes, in memory and streamed under a limit of memory",

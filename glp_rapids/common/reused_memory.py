@@ -14,21 +14,23 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from glp_rapids.device import DeviceName, is_of_pool
 
 
-class _Pool(NamedTuple):
+@dataclass(eq=False)
+class _Pool:
     """A pool, and where: one has an arena for each GPU, and is of no use in a forked process."""
 
     pool: Any
     device: int
     process: int
+    at_work: bool = True  # its call goes on
 
 
 _pools: list[_Pool] = []
-_at_work: list[Any] = []  # those whose call goes on
 _changing = threading.RLock()
 
 
@@ -55,16 +57,14 @@ def reused_memory(device: DeviceName) -> Iterator[None]:
             give_back(at_work=True)
             return allocate(size)
 
-    pool = cupy.cuda.MemoryPool(ask)
+    own = _Pool(cupy.cuda.MemoryPool(ask), cupy.cuda.Device().id, os.getpid())
     with _changing:
-        _at_work.append(pool)
-        _pools.append(_Pool(pool, cupy.cuda.Device().id, os.getpid()))
+        _pools.append(own)
     try:
-        with cupy.cuda.using_allocator(pool.malloc):
+        with cupy.cuda.using_allocator(own.pool.malloc):
             yield
     finally:
-        with _changing:
-            _at_work.remove(pool)
+        own.at_work = False
         give_back()
 
 
@@ -76,10 +76,9 @@ def give_back(at_work: bool = False) -> None:
 
     with _changing:
         for one in list(_pools):
-            works = any(pool is one.pool for pool in _at_work)
-            if one.process != os.getpid() or (works and not at_work):
+            if one.process != os.getpid() or (one.at_work and not at_work):
                 continue
             with cupy.cuda.Device(one.device):
                 one.pool.free_all_blocks()
-                if not works and not one.pool.used_bytes():
+                if not one.at_work and not one.pool.used_bytes():
                     _pools.remove(one)

@@ -100,19 +100,19 @@ def _made_by_workers(edges: Any, vertices: Any, call: Call, client: Any) -> Any:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
         client.register_plugin(ExchangePlugin())
         given = _dealt(edges.to_delayed(), workers, client)
-        spare: list[list[Any]] = [[] for _ in workers]
+        isolated: list[list[Any]] = [[] for _ in workers]
         if hasattr(vertices, "to_delayed"):
-            spare = _dealt(vertices.to_delayed(), workers, client)
+            isolated = _dealt(vertices.to_delayed(), workers, client)
         elif vertices is not None:
-            spare[0].append(vertices)
+            isolated[0].append(vertices)
         ranks: list[Any] = []
         try:
             for rank, address in enumerate(workers):
                 ranks.append(client.submit(
-                    _rank_of_run, given[rank], edges._meta, spare[rank], run, rank, workers, call,
-                    workers=[address], allow_other_workers=False, pure=False, retries=0,
+                    _rank_of_run, given[rank], edges._meta, isolated[rank], run, rank, workers,
+                    call, workers=[address], allow_other_workers=False, pure=False, retries=0,
                 ))  # fmt: skip
-            del given, spare
+            del given, isolated
             _wait_for(client, ranks, workers)
             # data, not tasks: a rank alone cannot be run again when its worker is lost
             frames = [_kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]

@@ -33,7 +33,7 @@ from glp_rapids.outofcore.peak import watched
 from glp_rapids.propagation.failures import LOWEST, explain_failure
 from glp_rapids.propagation.memory import budget_of, gpu_bytes_of
 from glp_rapids.propagation.options import Options
-from glp_rapids.propagation.program import Program, initial_state
+from glp_rapids.propagation.program import RESERVED, Program, initial_state
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ways import decoded_for_good
 from glp_rapids.propagation.workload import TooLittleMemory, workload_of
@@ -41,9 +41,6 @@ from glp_rapids.propagation.workload import TooLittleMemory, workload_of
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.propagation.warm_start import Start
-
-
-KEPT_BY_RUNS = "labels", "sweep", "seed", "volume"  # what `initial_state` returns comes beside
 
 
 @dataclass
@@ -107,7 +104,7 @@ def _run(
     device = options.streams_to or graph.device
     number_of_vertices = graph.number_of_vertices
     fields, singletons = first_fields(graph, program, options, device, start)
-    state = {name: value for name, value in fields.items() if name not in KEPT_BY_RUNS}
+    state = {name: value for name, value in fields.items() if name not in ("labels", *RESERVED)}
 
     source = budget.source()
     rows = source.rows(options.direction)
