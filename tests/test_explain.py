@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import exhaustive
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glp_rapids.datasets import blacklist, transactions
@@ -23,7 +23,11 @@ weighted_pairs = st.lists(
 
 
 def by_networkx(graph, scores, start, k, least):
-    """Products and paths by networkx's algorithm of Yen on -log of a step, seed after seed."""
+    """Products and paths by networkx's algorithm of Yen on -log of a step, seed after seed.
+
+    The first k, and those that are as strong as the last of them: which of equals comes first is a
+    matter of rounding.
+    """
     total = graph.row_weights()
     known = nx.Graph()
     for u in range(graph.number_of_vertices):
@@ -39,13 +43,22 @@ def by_networkx(graph, scores, start, k, least):
         inner = known.subgraph(set(known) - (set(seeds) - {seed}))
         if seed in inner and nx.has_path(inner, start, seed):
             paths = nx.shortest_simple_paths(inner, start, seed, weight="cost")
-            for path in itertools.islice(paths, k):
+            last = np.inf
+            for number, path in enumerate(paths):
                 cost = sum(inner.edges[pair]["cost"] for pair in itertools.pairwise(path))
+                if number >= k and cost > last + 1e-9:
+                    break
+                last = cost if number < k else last
                 found.append((np.exp(-cost), tuple(path)))
     found.sort(key=lambda one: (-one[0], one[1]))
-    return [one for one in found if one[0] >= least * scores["score"][start]][:k]
+    return [one for one in found if one[0] >= least * scores["score"][start]]
 
 
+@example(  # two equal paths, of which rounding lets networkx's sum put one behind the eleventh
+    pairs=[(0, 1, 1), (0, 2, 1), (0, 3, 1), (0, 4, 1), (1, 2, 1), (1, 3, 100), (1, 4, 1),
+           (2, 5, 1), (3, 5, 100), (4, 5, 1)],
+    seeds={2}, start=0, k=11,
+)  # fmt: skip
 @settings(max_examples=150, deadline=None)
 @given(
     pairs=weighted_pairs,
@@ -59,7 +72,7 @@ def test_the_strongest_paths_are_those_of_networkx(pairs, seeds, start, k):
     found = explain(graph, scores.sample(frac=1, random_state=k), start, k)
     expected = [] if start in seeds else by_networkx(graph, scores, start, k, 1e-6)
     products = found.groupby("path")["contribution"].first().tolist()
-    assert products == pytest.approx([product for product, _ in expected])
+    assert products == pytest.approx([product for product, _ in expected[:k]])
     assert (np.diff(products) <= 0).all()
     total = graph.row_weights()
     for number, steps in found.groupby("path"):
@@ -75,8 +88,7 @@ def test_the_strongest_paths_are_those_of_networkx(pairs, seeds, start, k):
         )
         assert shares.prod() == pytest.approx(products[number])
         alike = [p for product, p in expected if product == pytest.approx(products[number])]
-        if len(alike) == 1:
-            assert tuple(path) == alike[0]
+        assert tuple(path) in alike
 
 
 def test_equal_paths_come_in_the_order_of_their_ids():
