@@ -4,7 +4,7 @@
 """
 
 from glp_rapids.multigpu import exchange
-from glp_rapids.propagation import engines, options
+from glp_rapids.propagation import options
 from glp_rapids.propagation.engines import partitioned_gpu
 
 
@@ -35,6 +35,5 @@ def patched(monkeypatch):
         engine._meeting = SharingMeeting(len(engine._devices))
         return [SharingExchange(engine._meeting, rank) for rank in range(len(engine._devices))]
 
-    monkeypatch.setitem(engines.SHARED, "gpu", engines.SHARED_WAITING["gpu"])
     monkeypatch.setattr(options, "devices_of", lambda devices: devices and tuple(devices))
     monkeypatch.setattr(partitioned_gpu.PartitionedGpuEngine, "_connected", connected)

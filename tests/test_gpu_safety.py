@@ -386,4 +386,5 @@ def test_memory_that_is_kept_for_reuse_is_given_back_before_there_is_a_lack():
         with pytest.raises(MemoryError):
             cupy.empty(2 << 20, cupy.uint8)
     del larger
+    give_back()
     assert narrow.used_bytes() == 0

@@ -24,7 +24,6 @@ from glp_rapids.device import gpu_available
 from glp_rapids.ingest import shuffle
 from glp_rapids.multigpu.exchange import RankFailed, as_ranks, exchanges
 from glp_rapids.multigpu.partition import ranges_of, readers_in_range, rows_of_range
-from glp_rapids.propagation import engines
 from glp_rapids.propagation.engines import partitioned, rank_cpu
 
 FEW = ["only isolated", "power law", "directed weighted", "several columns"]
@@ -286,8 +285,6 @@ def test_bad_devices():
     if not gpu_available():
         with pytest.raises(ValueError, match="no GPU can be used"):
             label_propagation(graph, devices=[0, 1])
-    with pytest.raises(ValueError, match="GPUs do not share a graph yet"):
-        engines.refuse_waiting((0, 1))
 
 
 def test_the_bench_compares_with_one_device(capsys):

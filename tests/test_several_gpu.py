@@ -9,7 +9,6 @@ from memory_limits import EVERY, SELECTED, assert_same, directions, large
 
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.device import gpu_available
-from glp_rapids.propagation import engines
 
 pytestmark = pytest.mark.gpu
 
@@ -20,12 +19,6 @@ def gpus():
     import cupy
 
     return cupy.cuda.runtime.getDeviceCount()
-
-
-@pytest.fixture(autouse=True)
-def no_longer_waiting(monkeypatch):
-    """The engine of GPUs, which is not in the table yet."""
-    monkeypatch.setitem(engines.SHARED, "gpu", engines.SHARED_WAITING["gpu"])
 
 
 needs_two = pytest.mark.skipif(gpus() < 2, reason="there are no two GPUs")

@@ -5,7 +5,7 @@ is what all ranks sent to one another, "waiting" the share of the run that the r
 it spent until others came. "same": labels and changes of every sweep. The parts are made, and
 kernels compiled, by a run before.
 
-GPUs are refused so far (`engines.SHARED_WAITING`). When they ran, two H200 took 391 ms beside 595
+When GPUs first shared a graph, two H200 took 391 ms beside 595
 of one with the defaults on large-28 (4.5 G entries), and 193 beside 274 for 3 synchronous sweeps;
 kron-24-16, 67 beside 28: a step of a class cost 0.3 to 0.5 ms, mostly of the host.
 

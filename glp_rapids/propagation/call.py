@@ -78,9 +78,7 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
 def _for_devices(graph: Any, edges: dict[str, Any], options: Options) -> BaseGraph:
     """Return the graph of a call whose devices hold parts of it."""
     from glp_rapids.ingest.read import as_any_graph
-    from glp_rapids.propagation.engines import refuse_waiting
 
-    refuse_waiting(options.devices)
     kind = kind_of(options.devices)
     if (given := edges.get("device")) not in (None, kind):
         raise ValueError(

@@ -95,23 +95,7 @@ def _partitioned_gpu() -> Build:
 
 
 # What lets several devices of a kind share a graph.
-SHARED: dict[str, Callable[[], Build]] = {"cpu": _partitioned}
-
-# Not to be used yet: on two H200 classic, synchronous and seeded runs and two programs agreed with
-# a CPU, over NCCL; but the rules of the schedule and of warm starts that its kernel takes are
-# others since, layers and speakers were not compiled there in time, and no sanitizer has seen it.
-# To come up there test_several_gpu.py must agree on two GPUs, and tests/sanitize_several.py must
-# be clean.
-SHARED_WAITING: dict[str, Callable[[], Build]] = {"gpu": _partitioned_gpu}
-
-
-def refuse_waiting(devices: Devices) -> None:
-    """Raise if devices of this kind cannot share a graph."""
-    if kind_of(devices) not in SHARED:
-        raise ValueError(
-            f"devices={list(devices)}: GPUs do not share a graph yet (their engine waits for tests "
-            "on two of them); leave devices out, or take 'cpu' for each rank on the host"
-        )
+SHARED: dict[str, Callable[[], Build]] = {"cpu": _partitioned, "gpu": _partitioned_gpu}
 
 
 def engine_on(devices: Devices) -> Build:
