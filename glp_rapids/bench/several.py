@@ -5,9 +5,10 @@ is what all ranks sent to one another, "waiting" the share of the run that the r
 it spent until others came. "same": labels and changes of every sweep. The parts are made, and
 kernels compiled, by a run before.
 
-When GPUs first shared a graph, two H200 took 391 ms beside 595
-of one with the defaults on large-28 (4.5 G entries), and 193 beside 274 for 3 synchronous sweeps;
-kron-24-16, 67 beside 28: a step of a class cost 0.3 to 0.5 ms, mostly of the host.
+Two H100 took 274 ms beside 311 of one with the defaults on large-27 (2.2 G entries), and 106 beside
+108 for 3 synchronous sweeps; kron-24-16, 68 beside 31, and 27 beside 31. Two H200, with an earlier
+state, took 391 beside 595 on large-28 (4.5 G entries), and 193 beside 274. A step of a class costs
+0.3 to 0.5 ms, mostly of the host.
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,
