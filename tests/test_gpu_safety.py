@@ -351,8 +351,6 @@ def test_memory_that_outlives_its_work_is_given_back_once_nobody_uses_it(fails):
     """An array that was carved out of a larger block, which no pool would give back without it."""
     import cupy
 
-    with contextlib.suppress(ImportError):
-        import cudf  # noqa: F401  (it sets the allocator, which CuPy refuses inside the block below)
     narrow = cupy.cuda.MemoryPool()
     with cupy.cuda.using_allocator(narrow.malloc):
         for _ in range(3):
@@ -388,3 +386,21 @@ def test_memory_that_is_kept_for_reuse_is_given_back_before_there_is_a_lack():
     del larger
     give_back()
     assert narrow.used_bytes() == 0
+
+
+ALLOCATOR_OF_A_BLOCK = """
+import sys
+import cupy
+import glp_rapids
+ends = cupy.array([0, 1, 2]), cupy.array([1, 2, 0])
+with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):
+    assert "cudf" not in sys.modules
+    found = glp_rapids.label_propagation(ends)
+print(type(found).__module__.split(".")[0], len(found))
+"""
+
+
+@pytest.mark.gpu
+def test_cudf_may_be_imported_where_a_block_has_its_own_allocator():
+    pytest.importorskip("cudf", reason="cuDF is not installed")
+    assert run(ALLOCATOR_OF_A_BLOCK, timeout=120) == "cudf 3"

@@ -1,10 +1,12 @@
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
 
 import glp_rapids
+from glp_rapids.frames import kinds
 
 HEAVY = ("numba", "pandas", "cupy", "cudf", "cugraph", "networkx", "matplotlib", "scipy", "tqdm")
 
@@ -63,3 +65,14 @@ def test_names_are_listed_once_in_order():
 def test_a_name_that_is_not_there():
     with pytest.raises(AttributeError, match="'glp_rapids' has no attribute 'pagerank'"):
         _ = glp_rapids.pagerank
+
+
+def test_cudf_is_imported_by_a_thread_of_its_own(tmp_path, monkeypatch):
+    """It sets CuPy's allocator, which CuPy refuses to a thread inside `using_allocator`."""
+    (tmp_path / "cudf.py").write_text("import threading\nthread = threading.current_thread()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cudf", raising=False)
+    assert kinds._cudf_imports.__wrapped__()
+    assert sys.modules["cudf"].thread is not threading.current_thread()
+    monkeypatch.setitem(sys.modules, "cudf", None)
+    assert not kinds._cudf_imports.__wrapped__()

@@ -1,5 +1,8 @@
 """Several GPUs share a graph, or ranks share a GPU: labels and changes are those of a CPU."""
 
+import _thread
+import threading
+
 import graphs
 import numpy as np
 import one_gpu
@@ -9,6 +12,7 @@ from memory_limits import EVERY, SELECTED, assert_same, directions, large
 
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.device import gpu_available
+from glp_rapids.propagation.engines.rank_gpu import GpuRankEngine
 
 pytestmark = pytest.mark.gpu
 
@@ -62,6 +66,39 @@ def test_runs_one_after_the_other_share_what_is_kept():
         assert_same(found, expected)
     again = label_propagation(graph, devices=[0, 1], initial=expected, touched=np.arange(9))
     assert_same(again, label_propagation(graph, initial=expected, touched=np.arange(9)))
+
+
+@needs_two
+def test_an_error_of_one_gpu_ends_the_run_and_the_next_one_works(monkeypatch):
+    graph, exchanged = large(2_000, 60_000).to("gpu"), GpuRankEngine._exchanged
+
+    def failing(engine):
+        if engine._exchange.rank == 1:
+            raise KeyError("lost")
+        return exchanged(engine)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GpuRankEngine, "_exchanged", failing)
+        with pytest.raises(KeyError, match="lost"):
+            label_propagation(graph, devices=[0, 1])
+    assert_same(label_propagation(graph, devices=[0, 1]), label_propagation(graph))
+
+
+@needs_two
+def test_ctrl_c_ends_the_run_of_all_gpus_and_the_next_one_works():
+    graph = large(2_000, 60_000).to("gpu")
+    label_propagation(graph, devices=[0, 1])  # compiles, and makes communicators
+
+    def again_and_again():
+        while True:
+            label_propagation(graph, devices=[0, 1])
+
+    timer = threading.Timer(2.0, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        again_and_again()
+    timer.join()
+    assert_same(label_propagation(graph, devices=[0, 1]), label_propagation(graph))
 
 
 def test_bad_gpus():

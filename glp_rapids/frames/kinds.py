@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import sys
 from collections.abc import Mapping, Set, Sized
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, Literal
 
@@ -50,10 +52,12 @@ def kind_of(*columns: Column) -> Kind:
 
 @functools.cache
 def _cudf_imports() -> bool:
-    try:
-        import cudf  # noqa: F401
-    except ImportError:
-        return False
+    # It sets CuPy's allocator, which CuPy refuses to a thread that is inside `using_allocator`.
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            thread.submit(importlib.import_module, "cudf").result()
+        except ImportError:
+            return False
     return True
 
 
