@@ -71,7 +71,9 @@ def test_cudf_is_imported_by_a_thread_of_its_own(tmp_path, monkeypatch):
     """It sets CuPy's allocator, which CuPy refuses to a thread inside `using_allocator`."""
     (tmp_path / "cudf.py").write_text("import threading\nthread = threading.current_thread()\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "cudf", raising=False)
+    # set first: what `delitem` does not find, it does not take away again at the end
+    monkeypatch.setitem(sys.modules, "cudf", None)
+    del sys.modules["cudf"]
     assert kinds._cudf_imports.__wrapped__()
     assert sys.modules["cudf"].thread is not threading.current_thread()
     monkeypatch.setitem(sys.modules, "cudf", None)
