@@ -27,7 +27,6 @@ from glp_rapids.jit.parallel import threads_available
 Array = Any
 AT_ONCE = 1 << 22  # entries
 PARALLEL_FROM = 1 << 15
-PUSH, READ, REST = 12, 5, 1  # what an entry costs: pushed, read, and what else comes with reading
 PUSH_GPU = 4  # a GPU reads so many entries while it pushes one, launches counted
 
 
@@ -124,21 +123,6 @@ class ArrayEngine:
         residual[:] = self.residuals(numbers)
         return work
 
-    def _pushed(
-        self, some: Callable[[int], tuple[int, int, bool]], numbers: Array, residual: Array,
-        allowed: int, entries: int, rounds: int,
-    ) -> Pushed:  # fmt: skip
-        """Push ``some`` until a round is wide; that reads all rows, which costs less then."""
-        made = pushed = 0
-        while True:
-            done, work, too_large = some(rounds - made)
-            made, pushed = made + done, pushed + work
-            if too_large:
-                work = self._wide_round(numbers, residual, allowed, entries)
-            if not too_large or work < 0:
-                return Pushed(made, pushed, too_large)
-            made, pushed = made + 1, pushed + work
-
     def _heard(self, row: Array, entry: Any, offsets: Array, numbers: Array) -> Array:
         xp, system = array_module(numbers), self.system
         neighbour, weights = self._graph.indices[entry], self._graph.weights
@@ -205,16 +189,31 @@ class GpuEngine(ArrayEngine):
 
         return self._pushed(some, numbers, residual, allowed, entries, rounds)
 
+    def _pushed(
+        self, some: Callable[[int], tuple[int, int, bool]], numbers: Array, residual: Array,
+        allowed: int, entries: int, rounds: int,
+    ) -> Pushed:  # fmt: skip
+        """Push ``some`` until a round is wide; that reads all rows, which costs less then."""
+        made = pushed = 0
+        while True:
+            done, work, too_large = some(rounds - made)
+            made, pushed = made + done, pushed + work
+            if too_large:
+                work = self._wide_round(numbers, residual, allowed, entries)
+            if not too_large or work < 0:
+                return Pushed(made, pushed, too_large)
+            made, pushed = made + 1, pushed + work
+
 
 class CpuEngine(ArrayEngine):
-    """Residuals by compiled loops, on all cores where every row is read."""
+    """Residuals by compiled loops, on all cores; of some rows, on one."""
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
         # Numba takes longer to import than a small graph takes to build
-        from glp_rapids.fraud.kernels import cpu_residuals
+        from glp_rapids.fraud.kernels import cpu_pushes, cpu_residuals
 
-        self._kernels = cpu_residuals
+        self._kernels, self._pushes = cpu_residuals, cpu_pushes
         graph = system.graph
         indices = np.ascontiguousarray(graph.indices)
         weights = np.empty(0) if graph.weights is None else np.ascontiguousarray(graph.weights)
@@ -263,17 +262,12 @@ class CpuEngine(ArrayEngine):
     def push(
         self, numbers: np.ndarray, residual: np.ndarray, allowed: int, entries: int, rounds: int
     ) -> Pushed:
-        """Push round after round; a wide round reads all rows, which costs less and is the same."""
-        size, threads = self._graph.indices.size, self._threads()
-        narrow = min(entries, int(size * (READ / threads + REST) / PUSH))
-
-        def some(rounds: int) -> tuple[int, int, bool]:
-            return call(
-                self._kernels.push, *self._arrays, self.system.damping, numbers, residual,
-                np.int64(allowed), np.int64(narrow), np.int64(rounds),
-            )  # fmt: skip
-
-        return self._pushed(some, numbers, residual, allowed, entries, rounds)
+        """Push round after round."""
+        push = partial(self._pushes.push, self._threads())
+        return Pushed(*call(
+            push, *self._arrays, self.system.damping, numbers, residual, np.int64(allowed),
+            np.int64(entries), np.int64(rounds),
+        ))  # fmt: skip
 
 
 def entries_of(graph: Graph, rows: Array) -> tuple[Array, Array, Array]:
