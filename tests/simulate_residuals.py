@@ -10,6 +10,7 @@ from glp_rapids.fraud import cores, residual_engines
 from glp_rapids.fraud.kernels import gpu_cores, gpu_pushes, gpu_residuals
 from glp_rapids.fraud.residual_engines import ArrayEngine, GpuEngine
 from glp_rapids.fraud.system import Fixed, System
+from glp_rapids.graph import subgraph
 
 gpu_residuals.THREADS = 4  # every simulated thread is a thread of the host
 gpu_pushes.THREADS, gpu_pushes.LANES, gpu_pushes.LONG = 4, 2, 8
@@ -44,11 +45,11 @@ def cores_differ(random):
     graph = as_graph((*ends, random.integers(1, 9, 45)), vertices=range(22), device="cpu")
     total, group = graph.row_weights(), random.integers(0, 2, 22)
     agreed, limits = group[graph.row_indices()] == group[graph.indices], (0.25, 2)
+    cores.KERNELS["cpu"] = cores._cut_on_gpu  # what is not simulated is in test_fraud
     results = []
-    for for_kernel in (True, False):
-        cores._for_kernel = lambda _, answer=for_kernel: answer
-        left = cores.largest_core(graph, total, *limits)[1]
-        results.append((left, cores.connected_core(graph, agreed, total, *limits)))
+    for way in (subgraph, cores):
+        left = way.largest_core(graph, total, *limits)[1]
+        results.append((left, way.connected_core(graph, agreed, total, *limits)))
     return sum(not np.array_equal(*pair) for pair in zip(*results, strict=True))
 
 

@@ -1,6 +1,6 @@
-"""Cores of graphs and of their communities, on a GPU in one launch each.
+"""Cores of graphs and of their communities by kernels: on a GPU in one launch each, or on a core.
 
-What they are, and how the CPU finds them, is in `graph.subgraph`.
+What they are, and how operations on whole arrays find them, is in `graph.subgraph`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from glp_rapids.device import array_module
 from glp_rapids.graph import subgraph
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import induced
+from glp_rapids.jit.interrupts import call
 
 Array = Any
 
@@ -39,8 +40,8 @@ def connected_core(
 
 
 def _for_kernel(graph: Graph) -> bool:
-    """Tell whether sums on a GPU are of integers that 64 bits hold, and vertices of 31."""
-    if graph.device == "cpu" or not graph.indices.size or graph.index_dtype != np.int32:
+    """Tell whether sums are of integers that 64 bits hold, and on a GPU vertices of 31."""
+    if not graph.indices.size or (graph.device == "gpu" and graph.index_dtype != np.int32):
         return False
     weights = graph.weights
     if weights is None:
@@ -49,18 +50,35 @@ def _for_kernel(graph: Graph) -> bool:
 
 
 def _cut(graph: Graph, agreed: Array, least_trade: Array, least_partners: int) -> Array:
+    xp = array_module(graph.indptr)
+    weights = xp.empty(0, np.int64) if graph.weights is None else graph.weights
+    community = xp.zeros(graph.number_of_vertices, np.int64)
+    rows = graph.indptr, graph.indices, weights
+    KERNELS[graph.device](*rows, np.int64(least_partners), least_trade, agreed, community)
+    return community
+
+
+def _cut_on_cpu(*arguments: Any) -> None:
+    # Numba takes longer to import than a small graph takes to build
+    from glp_rapids.fraud.kernels import cpu_cores
+
+    call(cpu_cores.cut_cores, *arguments)
+
+
+def _cut_on_gpu(*arguments: Any) -> None:
     # Numba takes longer to import than a small graph takes to build
     from glp_rapids.fraud.kernels import gpu_cores
     from glp_rapids.jit.cuda import multiprocessors
     from glp_rapids.jit.launch import launch_together
 
-    xp, size = array_module(graph.indptr), graph.number_of_vertices
-    weights = xp.empty(0, np.int64) if graph.weights is None else graph.weights
-    community, control = xp.zeros(size, np.int64), xp.zeros(gpu_cores.CONTROL, np.int64)
+    community = arguments[-1]
+    xp, size = array_module(community), community.size
     partners, trade, queue = (xp.empty(size, np.int64) for _ in range(3))
     launch_together(
         gpu_cores.build(gpu_cores.THREADS, gpu_cores.LANES), multiprocessors(), gpu_cores.THREADS,
-        graph.indptr, graph.indices, weights, np.int64(least_partners), least_trade, agreed,
-        community, partners, trade, queue, xp.empty(size, np.int32), control,
+        *arguments, partners, trade, queue, xp.empty(size, np.int32),
+        xp.zeros(gpu_cores.CONTROL, np.int64),
     )  # fmt: skip
-    return community
+
+
+KERNELS = {"cpu": _cut_on_cpu, "gpu": _cut_on_gpu}

@@ -46,7 +46,7 @@ def _join_rows(place: int, rows: CSR, labels: np.ndarray, parent: np.ndarray) ->
 
 
 @kept
-def _root(parent, v):
+def root(parent, v):
     """Return the root of a vertex, and halve the way there."""
     while parent[v] != v:
         parent[v] = parent[parent[v]]
@@ -62,7 +62,7 @@ def _join(first, last, place, indptr, indices, weights, labels, parent):
             u = indices[j]
             if labels[u] != labels[v] or (weights.size > 0 and not weights[j] > 0):
                 continue
-            one, other = _root(parent, v), _root(parent, u)
+            one, other = root(parent, v), root(parent, u)
             if one < other:  # the smallest vertex is the root
                 parent[other] = one
             else:
@@ -72,4 +72,4 @@ def _join(first, last, place, indptr, indices, weights, labels, parent):
 @kept
 def _name(parent):
     for v in range(parent.size):
-        parent[v] = _root(parent, v)
+        parent[v] = root(parent, v)

@@ -55,6 +55,13 @@ class Groups:
 def induced(graph: Graph, kept: Array) -> Graph:
     """Cut out the graph among the vertices ``kept``, which ascend; they become 0, 1, ..."""
     xp = array_module(kept)
+    if graph.device == "cpu":
+        # Numba takes longer to import than a small graph takes to build
+        from glp_rapids.graph.subgraph_cpu import induced as rows_of
+
+        rows = rows_of(graph, kept)
+        names = _numbered(kept.size, graph)
+        return Graph(rows.indptr, rows.indices, rows.weights, False, names)
     stays = xp.zeros(graph.number_of_vertices, dtype=bool)
     stays[kept] = True
     # only the rows of those that stay are read: they may be few of many

@@ -1,0 +1,74 @@
+"""Cores of communities by a kernel, and graphs cut out by all cores, against plain twins."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from glp_rapids import as_graph
+from glp_rapids.fraud import cores
+from glp_rapids.graph import subgraph, subgraph_cpu
+
+WEIGHTS = (None, np.int64, np.float32)
+
+
+def drawn(random, vertices, edges, dtype):
+    """A graph with self-loops and vertices without edges, weighted or not."""
+    ends = random.integers(0, vertices, (2, edges))
+    weights = () if dtype is None else (random.integers(1, 9, edges).astype(dtype),)
+    return as_graph((*ends, *weights), vertices=range(vertices + 2), device="cpu")
+
+
+def test_integers_go_to_the_kernel_and_floats_do_not():
+    random = np.random.default_rng(0)
+    answers = [cores._for_kernel(drawn(random, 5, 9, dtype)) for dtype in WEIGHTS]
+    assert answers == [True, True, False]
+    empty = as_graph((np.empty(0, int), np.empty(0, int)), vertices=range(3), device="cpu")
+    assert not cores._for_kernel(empty)
+
+
+@given(
+    seed=st.integers(0, 2**32), dtype=st.sampled_from(WEIGHTS), groups=st.integers(1, 4),
+    share=st.sampled_from([0.0, 0.25, 0.5]), partners=st.integers(1, 4),
+)  # fmt: skip
+def test_cores_are_those_of_whole_arrays(seed, dtype, groups, share, partners):
+    random = np.random.default_rng(seed)
+    graph = drawn(random, 20, 45, dtype)
+    total, group = graph.row_weights(), random.integers(0, groups, graph.number_of_vertices)
+    agreed = group[graph.row_indices()] == group[graph.indices]
+    inner, left = cores.largest_core(graph, total, share, partners)
+    expected, expected_left = subgraph.largest_core(graph, total, share, partners)
+    assert left.tolist() == expected_left.tolist()
+    assert inner.indices.tolist() == expected.indices.tolist()
+
+    found = cores.connected_core(graph, agreed, total, share, partners)
+    assert found.tolist() == subgraph.connected_core(graph, agreed, total, share, partners).tolist()
+    edges = zip(graph.row_indices()[agreed], graph.indices[agreed], strict=True)
+    whole = nx.Graph(list(edges))
+    for name in set(found[found >= 0]):
+        members = np.flatnonzero(found == name)
+        assert name == members[0]
+        assert len(members) == 1 or nx.is_connected(whole.subgraph(members.tolist()))
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS)
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 1.0])
+def test_what_is_cut_out_is_what_a_matrix_slices(dtype, share):
+    random = np.random.default_rng(1)
+    graph = drawn(random, 9_000, 60_000, dtype)
+    size = graph.number_of_vertices
+    kept = np.flatnonzero(random.random(size) < share)
+    assert share < 0.5 or kept.size > subgraph_cpu.WORTH_THREADS  # several threads
+    weights = np.ones(graph.indices.size) if dtype is None else graph.weights
+    matrix = sparse.csr_array((weights, graph.indices, graph.indptr), (size, size))
+    found, expected = subgraph.induced(graph, kept), matrix[kept][:, kept]
+    assert found.indptr.tolist() == expected.indptr.tolist()
+    assert found.indices.tolist() == expected.indices.tolist()
+    assert found.indices.dtype == graph.indices.dtype
+    if dtype is None:
+        assert found.weights is None
+    else:
+        assert found.weights.dtype == dtype
+        assert found.weights.tolist() == expected.data.tolist()
