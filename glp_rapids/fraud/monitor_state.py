@@ -15,6 +15,7 @@ from glp_rapids.fraud import sorted_ids
 from glp_rapids.fraud.clusters import Clusters
 from glp_rapids.fraud.engines import Batch
 from glp_rapids.fraud.ids import places_in, taken
+from glp_rapids.fraud.moved import moved
 from glp_rapids.fraud.names import Register, carried
 from glp_rapids.fraud.parts import Parts
 from glp_rapids.fraud.seeds import Blacklists
@@ -100,12 +101,12 @@ def score_changes(
 ) -> tuple[Array, Array]:
     """Mark the accounts whose scores have changed; return all their former scores, too."""
     xp = array_module(score)
-    previous = xp.zeros(score.size)
-    if before is not None and place is None:
+    if before is None:
+        previous = xp.zeros(score.size)
+    elif place is None:
         previous = before.scores
-    elif before is not None:
-        here = xp.flatnonzero(place >= 0)
-        previous[place[here]] = before.scores[here]
+    else:
+        previous = moved(before.scores, place, score.size)
     return xp.abs(score - previous) > NOISE * tol, previous
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from glp_rapids.common.cached_property import cached_property
 from glp_rapids.device import array_module, module_on
+from glp_rapids.fraud.moved import moved
 from glp_rapids.fraud.residual_engines import Engine, engine_of, entries_of, row_weights_of
 from glp_rapids.fraud.system import HARMONIC, Fixed, System
 from glp_rapids.graph.graph import Graph
@@ -130,17 +131,14 @@ class ScoreState:
             computes all.
         """
         xp, old = module_on(graph.device), self.system
-        carried = self.numbers, self.residual, old.fixed, old.total
-        changed = xp.zeros(graph.number_of_vertices, dtype=bool)
-        if place is not None:
-            stays = xp.flatnonzero(place >= 0)
-            there = place[stays]
-            changed[:] = True
-            changed[there] = False
-            carried = tuple(
-                _spread(values[stays], there, graph.number_of_vertices) for values in carried
-            )
-        numbers, residual, was_fixed, total = carried
+        of_vertices = self.numbers, self.residual, old.fixed, old.total
+        if place is None:
+            changed = xp.zeros(graph.number_of_vertices, dtype=bool)
+        else:
+            size = graph.number_of_vertices
+            of_vertices = tuple(moved(one, place, size) for one in of_vertices)
+            changed = ~moved(xp.ones(place.size, dtype=bool), place, size)
+        numbers, residual, was_fixed, total = of_vertices
         if touched is not None and len(touched) * FEW > graph.number_of_vertices:
             touched = None  # all cores read all rows sooner
         if touched is not None:
@@ -213,12 +211,9 @@ def _factors(radius: float) -> Iterator[float]:
         factor = 1.0 / (1.0 - radius**2 * factor / 4)
 
 
-def _spread(values: Array, places: Array, among: Array | int) -> Array:
-    """Return a copy of an array (of so many zeros) with some values at some places."""
-    if isinstance(among, int):
-        whole = array_module(values).zeros(among, values.dtype)
-    else:
-        whole = among.copy()
+def _spread(values: Array, places: Array, among: Array) -> Array:
+    """Return a copy of an array with some values at some places."""
+    whole = among.copy()
     whole[places] = values
     return whole
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
 from glp_rapids.fraud import sorted_ids
+from glp_rapids.fraud.kernels import matching
 from glp_rapids.fraud.kernels.merging import Names
 from glp_rapids.fraud.sorted_ids import SortedIds, stacked
 from glp_rapids.graph.vertex_ids import VertexIds
@@ -104,12 +105,13 @@ class Places:
         fresh = reduce(lambda one, other: sorted_ids.merged(other, one), reversed(self.runs), fresh)
         before = sorted_ids.lower_bound(self.sorted.ids, fresh.ids)
         old, size = self.old, self.old + len(fresh)
-        shift = np.cumsum(np.bincount(before, minlength=old + 1))[:old]
-        to_union = (np.arange(old) + shift).astype(np.int32)
-        to_old = np.full(size, -1, dtype=np.int32)
-        to_old[to_union] = np.arange(old, dtype=np.int32)
-        places = np.insert(self.sorted.value, before, fresh.value)
-        return Union(fresh, before, places, Names(to_union, to_old), self._ranks(places))
+        to_union, to_old = np.empty(old, np.int32), np.empty(size, np.int32)
+        places = np.empty(size, self.sorted.value.dtype)
+        rank = np.full(self.capacity, -1, dtype=np.int32)
+        matching.interleave(
+            before, self.sorted.value, fresh.value, to_union, to_old, places, rank
+        )  # fmt: skip
+        return Union(fresh, before, places, Names(to_union, to_old), rank)
 
     def settled(self, union: Union, inside: np.ndarray) -> Places:
         """Keep some of all ids; what places the others had is free."""

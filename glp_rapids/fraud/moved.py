@@ -1,0 +1,32 @@
+"""What is known by vertex, taken along when vertices come and go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import array_module
+from glp_rapids.jit.parallel import threads_available
+
+Array = Any
+PARALLEL_FROM = 1 << 15
+
+
+def moved(values: Array, place: Array, size: int) -> Array:
+    """Return an array of ``size`` with each value at its new place, and zeros where none is.
+
+    ``place``: of every value, -1 if it goes; no two have the same.
+    """
+    xp = array_module(place)
+    after = xp.zeros(size, dtype=values.dtype)
+    if xp is np:
+        # Numba takes longer to import than a small graph takes to build
+        from glp_rapids.fraud.kernels import matching
+
+        threads = threads_available() if size >= PARALLEL_FROM else 1
+        matching.move(threads, np.ascontiguousarray(values), place, after)
+    else:
+        stays = xp.flatnonzero(place >= 0)
+        after[place[stays]] = values[stays]
+    return after
