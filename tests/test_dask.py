@@ -390,3 +390,50 @@ def test_a_worker_that_dies_ends_the_run(client):
     client.wait_for_workers(2)
     with pytest.raises(Exception, match=r"[lL]ost|[cC]ancelled"):  # and nobody waits for ever
         client.compute(found).result(timeout=30)
+
+
+@pytest.mark.parametrize("renumber", [True, False])
+def test_going_on_from_an_earlier_result(client, renumber):
+    frame = "v" + large_frame(3_000).astype(str)
+    before = glp_rapids.label_propagation(frame[:2_500], renumber=renumber, device="cpu")
+    expected = glp_rapids.label_propagation(
+        frame, initial=before, renumber=renumber, device="cpu"
+    )
+    edges = dd.from_pandas(frame, npartitions=3)
+    how = {"renumber": renumber, "client": client}
+    for initial in (before, dd.from_pandas(before.sample(frac=1, random_state=0), npartitions=3)):
+        assert_same(label_propagation(edges, initial=initial, **how), expected)
+    # a result that lies on the workers
+    found = label_propagation(edges.partitions[:2], **how)
+    again = pd.concat([part.compute() for part in found.to_delayed()], ignore_index=True)
+    expected = glp_rapids.label_propagation(frame, initial=again, renumber=renumber, device="cpu")
+    assert_same(label_propagation(edges, initial=found, **how), expected)
+
+
+@pytest.mark.exhaustive
+def test_layers_and_programs_that_go_on(client):
+    frame = large_frame(3_000)
+    edges = dd.from_pandas(frame, npartitions=3)
+    before = glp_rapids.layered_label_propagation(frame[:2_500], gammas=[1, 0.25], device="cpu")
+    of_one = before[before["gamma"] == 1]
+    expected = glp_rapids.propagate(frame, Loud(), initial=of_one, device="cpu")
+    assert_same(glp_rapids.dask.propagate(edges, Loud(), initial=of_one), expected)
+    expected = glp_rapids.layered_label_propagation(
+        frame, gammas=[0.25], initial=before, device="cpu"
+    )
+    found = glp_rapids.dask.layered_label_propagation(
+        edges, gammas=[0.25], initial=dd.from_pandas(before, npartitions=4)
+    )
+    parts = [part.compute() for part in found.to_delayed()]
+    together = pd.concat(parts, ignore_index=True)
+    pd.testing.assert_frame_equal(together, expected, check_dtype=False)
+
+
+def test_what_no_result_is(client):
+    edges = dd.from_pandas(large_frame(100), npartitions=2)
+    with pytest.raises(TypeError, match="initial must be a frame of dask or pandas"):
+        label_propagation(edges, initial=[1, 2])
+    with pytest.raises(ValueError, match="initial has no column 'partition'"):
+        label_propagation(edges, initial=pd.DataFrame({"vertex": [1]}))
+    with pytest.raises(TypeError, match="touched"):
+        label_propagation(edges, initial=pd.DataFrame({"vertex": [1], "partition": 1}), touched=[1])

@@ -12,15 +12,17 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from glp_rapids.common.checks import check_choice, check_truth, shown
 from glp_rapids.frames.foreign import instance_of
+from glp_rapids.frames.partitions import is_frame
 from glp_rapids.ingest.edges import Options as EdgesAsGiven
 from glp_rapids.ingest.readers import column_names
-from glp_rapids.propagation.call import refuse_unknown
+from glp_rapids.propagation.call import refuse_unknown, settling
 from glp_rapids.propagation.options import Options, SweepOptions
 
 # What a run of one process takes that one of several workers does not, so far; by default:
@@ -41,20 +43,24 @@ class Call:
     """What every rank is told: how edges are read, how the run goes, and what it is.
 
     ``find``: returns a frame of the rank's vertices, of its `RankGraph`, the options and what runs
-    a program.
+    a program; if the run is a ``warm`` one, also of the rows of ``initial`` that the rank has.
     """
 
     edges: EdgesAsGiven
     multigraph: str
     options: Options
     find: Callable[..., pd.DataFrame]
+    warm: bool
 
 
 def on_cluster(
     function: str, edges: Any, given: SweepOptions, client: Any, find: Callable[..., pd.DataFrame],
-    **defaults: Any,
+    initial: Any = None, **defaults: Any,
 ) -> Any:  # fmt: skip
-    """Check a call of a public function, and make it on the workers; return a dask frame."""
+    """Check a call of a public function, and make it on the workers; return a dask frame.
+
+    ``initial``: a frame of dask or pandas, for runs that go on from an earlier result.
+    """
     if not instance_of("dask.dataframe", "DataFrame")(edges):
         raise TypeError(f"edges must be a dask frame of pandas, not {shown(edges)}")
     if not isinstance(edges._meta, pd.DataFrame):
@@ -71,8 +77,15 @@ def on_cluster(
     check_choice("multigraph", multigraph, ("merge", "keep", "min"))
     how = EdgesAsGiven(*names, directed, None)
     columns = column_names(list(edges.columns), how)
-    call = Call(how, multigraph, _run_options(function, options, defaults), find)
-    return _made_by_workers(edges[columns.names], vertices, call, client)
+    if initial is not None and not is_frame(initial):
+        raise TypeError(
+            "initial must be a frame of dask or pandas with the columns 'vertex' and 'partition', "
+            f"not {shown(initial)}"
+        )
+    defaults = {**settling(initial), **defaults}
+    warm = initial is not None
+    call = Call(how, multigraph, _run_options(function, options, defaults), find, warm)
+    return _made_by_workers(edges[columns.names], vertices, initial, call, client)
 
 
 def _run_options(function: str, options: dict[str, Any], defaults: dict[str, Any]) -> Options:
@@ -85,7 +98,7 @@ def _run_options(function: str, options: dict[str, Any], defaults: dict[str, Any
     return Options(**{**defaults, **options})
 
 
-def _made_by_workers(edges: Any, vertices: Any, call: Call, client: Any) -> Any:
+def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client: Any) -> Any:
     import dask.dataframe as dd
     from distributed import Lock, default_client
 
@@ -100,19 +113,17 @@ def _made_by_workers(edges: Any, vertices: Any, call: Call, client: Any) -> Any:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
         client.register_plugin(ExchangePlugin())
         given = _dealt(edges.to_delayed(), workers, client)
-        isolated: list[list[Any]] = [[] for _ in workers]
-        if hasattr(vertices, "to_delayed"):
-            isolated = _dealt(vertices.to_delayed(), workers, client)
-        elif vertices is not None:
-            isolated[0].append(vertices)
+        isolated = _dealt_if_dask(vertices, workers, client)
+        earlier = _dealt_if_dask(initial, workers, client)
         ranks: list[Any] = []
         try:
             for rank, address in enumerate(workers):
                 ranks.append(client.submit(
-                    _rank_of_run, given[rank], edges._meta, isolated[rank], run, rank, workers,
-                    call, workers=[address], allow_other_workers=False, pure=False, retries=0,
+                    _rank_of_run, given[rank], edges._meta, isolated[rank], earlier[rank], run,
+                    rank, workers, call,
+                    workers=[address], allow_other_workers=False, pure=False, retries=0,
                 ))  # fmt: skip
-            del given, isolated
+            del given, isolated, earlier
             _wait_for(client, ranks, workers)
             # data, not tasks: a rank alone cannot be run again when its worker is lost
             frames = [_kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]
@@ -123,6 +134,13 @@ def _made_by_workers(edges: Any, vertices: Any, call: Call, client: Any) -> Any:
         for rank in range(len(ranks)):
             _kept(run, rank, client).delete()
     return dd.from_delayed(frames, meta=meta, verify_meta=False)
+
+
+def _dealt_if_dask(table: Any, workers: list[str], client: Any) -> list[list]:
+    """Return what each worker has of a table; all is the first one's, if it is not of dask."""
+    if hasattr(table, "to_delayed"):
+        return _dealt(table.to_delayed(), workers, client)
+    return [[] if table is None or rank else [table] for rank in range(len(workers))]
 
 
 def _dealt(parts: list, workers: list[str], client: Any) -> list[list]:
@@ -211,8 +229,8 @@ def _kept(run: str, rank: int, client: Any) -> Any:
 
 
 def _rank_of_run(
-    parts: list[pd.DataFrame], meta: pd.DataFrame, vertices: list, run: str, rank: int,
-    workers: list[str], call: Call,
+    parts: list[pd.DataFrame], meta: pd.DataFrame, vertices: list, initial: list[pd.DataFrame],
+    run: str, rank: int, workers: list[str], call: Call,
 ) -> pd.DataFrame:  # fmt: skip
     """Do the part of one rank, hand over what it finds, and return a frame like that."""
     from distributed import get_client
@@ -233,7 +251,8 @@ def _rank_of_run(
         how = call.edges, call.multigraph, direction
         part = shuffle.part_of(exchange, frames, *how, vertices)
         graph = RankGraph(exchange, part, directed, direction, threads_available())
-        found = call.find(graph, call.options, run_on_rank)
+        find = partial(call.find, initial=initial) if call.warm else call.find
+        found = find(graph, call.options, run_on_rank)
         client = get_client()
         there = client.scatter(found, hash=False)
         _kept(run, rank, client).set(there)

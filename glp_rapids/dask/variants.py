@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
+from glp_rapids.common.checks import check_truth
 from glp_rapids.dask.cluster import on_cluster
 from glp_rapids.propagation.options import SweepOptions
 from glp_rapids.propagation.program import Program
@@ -21,14 +22,20 @@ if TYPE_CHECKING:
 
 
 def label_propagation(
-    edges: Any, *, client: Client | None = None, **options: Unpack[SweepOptions]
-) -> Any:
+    edges: Any, *, renumber: bool = True, initial: Any = None, client: Client | None = None,
+    **options: Unpack[SweepOptions],
+) -> Any:  # fmt: skip
     """Find communities on the workers of a Dask cluster.
 
     Parameters
     ----------
     edges : dask.dataframe.DataFrame
         Frames of pandas: an edge a row, ids of any kind in one column or several.
+    renumber : bool
+        As in `glp_rapids.label_propagation`.
+    initial : frame of dask or pandas, optional
+        An earlier result to go on from, as in `glp_rapids.label_propagation`. Every vertex is
+        evaluated at first, so there is no ``touched``.
     client : distributed.Client, optional
         Of the cluster; None: the current one. Each of its workers becomes a rank. One run at a
         time: a second one on the same cluster waits.
@@ -72,13 +79,15 @@ def label_propagation(
     ...
     TypeError: edges must be a dask frame of pandas, not 'edges.csv'
     """
-    find = partial(classic.of_program, program=classic.Classic())
-    return on_cluster("label_propagation", edges, options, client, find)
+    check_truth(renumber=renumber)
+    find = partial(classic.of_program, program=classic.Classic(), renumber=renumber)
+    return on_cluster("label_propagation", edges, options, client, find, initial)
 
 
 def propagate(
-    edges: Any, program: Program, *, client: Client | None = None, **options: Unpack[SweepOptions]
-) -> Any:
+    edges: Any, program: Program, *, renumber: bool = True, initial: Any = None,
+    client: Client | None = None, **options: Unpack[SweepOptions],
+) -> Any:  # fmt: skip
     """Run a program of your own on the workers of a Dask cluster.
 
     Parameters
@@ -92,6 +101,8 @@ def propagate(
         ``degree`` and ``row_weights()`` of ``rows(direction)``, for all vertices, but no lists; of
         directed edges that the run reads both ways only ``row_weights()`` of ``rows("both")``. It
         must return the same on all of them.
+    renumber, initial
+        As in `label_propagation`; a null, or -1, in ``initial`` stands for a vertex that is silent.
     **options
         As in `label_propagation`.
 
@@ -119,13 +130,14 @@ def propagate(
     TypeError: edges must be a dask frame of pandas, not 'edges.csv'
     """
     classic.check_program(program)
-    find = partial(classic.of_program, program=program)
-    return on_cluster("propagate", edges, options, client, find)
+    check_truth(renumber=renumber)
+    find = partial(classic.of_program, program=program, renumber=renumber)
+    return on_cluster("propagate", edges, options, client, find, initial)
 
 
 def layered_label_propagation(
-    edges: Any, *, gammas: Sequence[float] = layered.GAMMAS, client: Client | None = None,
-    **options: Unpack[SweepOptions],
+    edges: Any, *, gammas: Sequence[float] = layered.GAMMAS, initial: Any = None,
+    client: Client | None = None, **options: Unpack[SweepOptions],
 ) -> Any:  # fmt: skip
     """Find communities at several resolutions on the workers of a Dask cluster.
 
@@ -135,6 +147,8 @@ def layered_label_propagation(
         As in `label_propagation`.
     gammas : sequence of float
         The resolutions, as in `glp_rapids.layered_label_propagation`.
+    initial : frame of dask or pandas, optional
+        An earlier result to go on from, as there; every vertex is evaluated.
     **options
         As in `label_propagation`.
 
@@ -163,7 +177,7 @@ def layered_label_propagation(
     ValueError: gammas must be finite and at least 0, not -1
     """
     find = partial(layered.layers, gammas=layered.checked_gammas(gammas))
-    return on_cluster("layered_label_propagation", edges, options, client, find)
+    return on_cluster("layered_label_propagation", edges, options, client, find, initial)
 
 
 def speaker_listener(

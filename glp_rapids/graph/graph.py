@@ -174,6 +174,10 @@ class BaseGraph(Keeper):
         ids = self.vertices.take(index)
         return next(iter(ids.values())) if len(ids) == 1 else to_frame(ids, self.vertices.kind)
 
+    def own(self, values: Array) -> Array:
+        """Take those of the vertices that frames are of from values of all vertices: all."""
+        return values
+
     def external_columns(self, index: Array | None, name: str) -> dict[str, Any]:
         """The external ids at ``index`` for `frame`: column ``name``, or ``0_name``, ..."""
         return self.vertices.take(index, name)

@@ -33,10 +33,15 @@ class SharedIds:
     def __init__(self, exchange: Exchange, part: Part) -> None:
         self._exchange, self._own = exchange, part.vertices
         self._first, self._last = part.first, part.last
-        self._number = part.rows.number_of_vertices
+        self._number, self._bounds = part.rows.number_of_vertices, part.bounds
 
     def __len__(self) -> int:
         return self._number
+
+    @property
+    def columns(self) -> tuple:
+        """The columns of this rank's ids."""
+        return self._own.columns
 
     def names(self, name: str = "vertex") -> list[str]:
         """Return the names of the columns that the ids take in a frame."""
@@ -51,6 +56,18 @@ class SharedIds:
         ids = pd.concat([ids for places, ids in told if places.size or not index.size])
         order = np.argsort(np.concatenate([places for places, _ in told]))
         return dict(ids.iloc[order].reset_index(drop=True).items())
+
+    def take_any(self, index: np.ndarray, name: str) -> dict:
+        """Return ids of any vertices, by column; each rank asks for some of its own choice."""
+        exchange = self._exchange
+        distinct, place = np.unique(index, return_inverse=True)
+        owner = np.searchsorted(self._bounds[1:], distinct, side="right")
+        asked = exchange.alltoall([distinct[owner == rank] for rank in range(exchange.ranks)])
+        told = exchange.alltoall(
+            [pd.DataFrame(self._own.take(one - self._first, name)) for one in asked]
+        )
+        ids = pd.concat([one for one in told if len(one)] or told[:1], ignore_index=True)
+        return dict(ids.iloc[place].reset_index(drop=True).items())
 
     def take_own(self, index: np.ndarray | None, name: str, kind: Kind) -> dict:
         """Return ids of this rank's vertices, which count from the first of its range."""
@@ -155,9 +172,10 @@ class RankGraph(BaseGraph):
         self, columns: dict[str, Column], vertex: Any = None, kind: Kind | None = None,
         copy: bool = True,
     ) -> Frame:  # fmt: skip
-        """Make a frame of this rank's vertices, of columns of all of them; see `BaseGraph.frame`.
+        """Make a frame of this rank's vertices; see `BaseGraph.frame`.
 
-        ``vertex``: the vertex of every row; None: all vertices, in order.
+        ``columns``: of all vertices, or of this rank's. ``vertex``: the vertex of every row; None:
+        all vertices, in order.
         """
         first, last = self.part.first, self.part.last
         if vertex is None:
@@ -166,11 +184,23 @@ class RankGraph(BaseGraph):
             own = np.flatnonzero((vertex >= first) & (vertex < last))
             index = np.asarray(vertex)[own] - first
         ids = self.vertices.take_own(index, "vertex", "pandas")
+        rows = self.number_of_vertices if vertex is None else len(vertex)
+        chosen = {
+            name: getattr(values, "iloc", values)[own] if len(values) == rows else values
+            for name, values in columns.items()
+        }
         return pd.DataFrame(
-            {name: pd.Series(values).reset_index(drop=True) for name, values in ids.items()}
-            | {name: pd.Series(getattr(values, "iloc", values)[own]).reset_index(drop=True)
-               for name, values in columns.items()}
+            {name: pd.Series(values).reset_index(drop=True)
+             for name, values in {**ids, **chosen}.items()}
         )  # fmt: skip
+
+    def own(self, values: np.ndarray) -> np.ndarray:
+        """Take those of this rank's vertices from values of all; see `BaseGraph.own`."""
+        return values[self.part.first : self.part.last]
+
+    def external_columns(self, index: np.ndarray, name: str) -> dict[str, Any]:
+        """Return the external ids at ``index``, of which each rank has its own."""
+        return self.vertices.take_any(index, name)
 
     def _way(self, direction: Direction) -> Direction:
         return direction if self.directed else self._direction

@@ -19,21 +19,22 @@ from glp_rapids.propagation.workload import workload_of
 
 if TYPE_CHECKING:
     from glp_rapids.propagation.rank_graph import RankGraph
+    from glp_rapids.propagation.warm_start import Start
 
 
 def run_on_rank(
-    graph: RankGraph, program: Program, options: Options, held: int = 0, start: None = None
+    graph: RankGraph, program: Program, options: Options, held: int = 0, start: Start | None = None
 ) -> Outcome:
     """Run a program on this rank's part of a graph, with the other ranks; see `run.run`.
 
-    Nobody looks what memory there is, and no run is a warm one.
+    Nobody looks what memory there is, and a warm run evaluates everybody, too.
     """
     from glp_rapids.jit.target import cpu_target
     from glp_rapids.propagation.compile_program import compile_program
     from glp_rapids.propagation.engines.rank_cpu import CpuRankEngine
 
     begin, exchange, part = time.perf_counter(), graph.exchange, graph.part
-    fields, singletons = first_fields(graph, program, options, graph.device)
+    fields, singletons = first_fields(graph, program, options, graph.device, start)
     own = graph.keep("own rows", lambda: _own_rows(graph, options))
     compiled = compile_program(program, cpu_target(), types_on_host(fields), part.rows.weights)
     workload = workload_of(own, part.rows, program, compiled.traits, options, singletons)
@@ -57,6 +58,7 @@ def run_on_rank(
             check(engine.failure())
     changed = schedule.changed
     report = {
+        "warm": start is not None,
         "sweeps": len(changed),
         "explored": len(changed) if schedule.exploring else schedule.explored,
         "changed": changed,

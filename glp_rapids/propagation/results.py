@@ -114,6 +114,7 @@ def communities(outcome: Outcome, renumber: bool, further: tuple[str, ...] = ())
 def _partition(graph: Graph, labels: Any, renumber: bool) -> dict[str, Any]:
     if renumber:
         return {"partition": renumbered(labels)}
+    labels = graph.own(labels)
     silent = labels < 0
     if not any_true(silent):
         return graph.external_columns(labels, "partition")

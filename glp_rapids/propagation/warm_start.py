@@ -10,6 +10,7 @@ are evaluated, too: rows may have been dropped from the result, and then labels 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.vertex_ids import VertexIds
     from glp_rapids.propagation.options import Options
     from glp_rapids.propagation.workload import Workload
 
@@ -57,13 +59,8 @@ def start_of(
     """
     pending = pending_of(initial)
     columns = _columns(initial, gamma)
-    keys = numbered_columns(columns, "vertex")
-    if len(keys) != len(graph.vertices.columns):
-        raise ValueError(
-            f"initial names vertices by the columns {keys}, but an id of this graph has "
-            f"{len(graph.vertices.columns)}"
-        )
-    communities = _communities(graph, columns, may_be_silent)
+    keys = keys_of(graph, columns)
+    communities = numbered_communities(graph, columns, may_be_silent)
     labels = np.empty(graph.number_of_vertices, graph.index_dtype)
     new = None
     if communities.min(initial=0) >= 0:
@@ -76,18 +73,42 @@ def start_of(
 
 def _columns(initial: Any, gamma: float | None) -> dict[str, Any]:
     """Return the columns of a result; of one with layers, those of a layer."""
+    columns, layer = columns_of_layer(initial, gamma)
+    if layer is not None and len(layer) and not len(next(iter(columns.values()))):
+        refuse_layer(gamma, layer.unique().tolist())
+    return columns
+
+
+def columns_of_layer(initial: Any, gamma: float | None) -> tuple[dict[str, Any], Any]:
+    """Return the columns of a result, of one with layers those of a layer; and each row's layer."""
     if gamma is None or "gamma" not in getattr(initial, "columns", ()):
-        return columns_of(initial, "initial", of_ids=True)
+        return columns_of(initial, "initial", of_ids=True), None
     columns = columns_of(initial, "initial", ("gamma",), of_ids=True)
-    of_row = columns.pop("gamma")
-    rows = of_row == gamma
-    if len(rows) and not bool(rows.any()):
-        known = ", ".join(f"{one:g}" for one in of_row.unique().tolist()[:9])
-        raise ValueError(f"initial has no rows of gamma={gamma:g}; there are {known}")
-    return {name: column[rows] for name, column in columns.items()}
+    layer = columns.pop("gamma")
+    rows = layer == gamma
+    return {name: column[rows] for name, column in columns.items()}, layer
 
 
-def _communities(graph: BaseGraph, given: dict[str, Any], may_be_silent: bool) -> np.ndarray:
+def refuse_layer(gamma: float | None, known: list[float]) -> None:
+    """Raise, since a result has other layers only."""
+    names = ", ".join(f"{one:g}" for one in known[:9])
+    raise ValueError(f"initial has no rows of gamma={gamma:g}; there are {names}")
+
+
+def keys_of(graph: BaseGraph, columns: Iterable[str]) -> list[str]:
+    """Return the names of the columns that hold vertices; raise if they are no ids of the graph."""
+    keys = numbered_columns(columns, "vertex")
+    if len(keys) != len(graph.vertices.columns):
+        raise ValueError(
+            f"initial names vertices by the columns {keys}, but an id of this graph has "
+            f"{len(graph.vertices.columns)}"
+        )
+    return keys
+
+
+def numbered_communities(
+    graph: BaseGraph, given: dict[str, Any], may_be_silent: bool
+) -> np.ndarray:
     """Number the communities from 0 on, in host memory; -1 is silence."""
     columns = [kinds.on_host(given[name]) for name in numbered_columns(given, "partition")]
     column, label = columns[0], "initial: the column 'partition'"
@@ -170,28 +191,37 @@ def _of_any(
     graph: BaseGraph, ids: list[Any], communities: np.ndarray, labels: np.ndarray
 ) -> np.ndarray:
     """Label the vertices and return the new ones, whatever the ids and the order of rows."""
-    labels[:] = np.arange(labels.size)
-    if not communities.size or not labels.size:
-        return np.arange(labels.size)
-    asked = ids[0] if len(ids) == 1 else kinds.to_frame(
-        {str(place): one for place, one in enumerate(ids)}, kinds.kind_of(*ids), copy=False
-    )  # fmt: skip
-    index = to_host(graph.vertices.lookup(asked, "initial", absent=True))
-    there = index >= 0
-    index, communities = index[there], communities[there].astype(np.int64)
     held = np.full(labels.size, -2)
+    if communities.size and labels.size:
+        asked = ids[0] if len(ids) == 1 else kinds.to_frame(
+            {str(place): one for place, one in enumerate(ids)}, kinds.kind_of(*ids), copy=False
+        )  # fmt: skip
+        index = to_host(graph.vertices.lookup(asked, "initial", absent=True))
+        there = index >= 0
+        hold(graph.vertices, index[there], communities[there].astype(np.int64), held)
+    return labels_of(held, labels)
+
+
+def hold(vertices: VertexIds, index: np.ndarray, communities: np.ndarray, held: np.ndarray) -> None:
+    """Note the community of some vertices; raise if one of them has two."""
+    before = held[index]
     held[index] = communities
-    if (wrong := held[index] != communities).any():
-        vertex = graph.vertices.take(index[wrong][:1], kind="pandas")
+    wrong = (held[index] != communities) | ((before != communities) & (before != -2))
+    if wrong.any():
+        vertex = vertices.take(index[wrong][:1], kind="pandas")
         named = tuple(one.tolist()[0] for one in vertex.values())
         raise ValueError(
             f"initial names the vertex {named if len(named) > 1 else named[0]!r} twice, with "
             "different partitions; keep one row a vertex"
         )
-    smallest = np.full(int(communities.max(initial=-1)) + 1, labels.size)
-    said = communities >= 0
-    np.minimum.at(smallest, communities[said], index[said])
+
+
+def labels_of(held: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Fill in labels by communities, -1 for silence, -2 for none; return those that have none."""
+    labels[:] = np.arange(labels.size)
+    smallest = np.full(int(held.max(initial=-1)) + 1, labels.size)
     said = held >= 0
+    np.minimum.at(smallest, held[said], np.flatnonzero(said))
     labels[said] = smallest[held[said]]
     labels[held == -1] = -1
     return np.flatnonzero(held == -2)

@@ -319,6 +319,18 @@ def check_program(program: Any) -> None:
     check_truth(skip_inactive=program.skip_inactive, count_volumes=program.count_volumes)
 
 
-def of_program(graph: BaseGraph, options: Options, run: Run, program: Program) -> Frame:
-    """Run a program as it is begun anew; return ``vertex, partition`` and what it says besides."""
-    return results().communities(run(graph, program, options), True, program.result_columns)
+def of_program(
+    graph: BaseGraph, options: Options, run: Run, program: Program, renumber: bool = True,
+    initial: Any = None,
+) -> Frame:  # fmt: skip
+    """Run a program on a rank; return ``vertex, partition`` and what it says besides.
+
+    ``initial``: the rows that the rank has of a result to go on from, if any, in frames.
+    """
+    start = None
+    if initial is not None:
+        from glp_rapids.propagation.rank_warm_start import start_on_rank
+
+        start = start_on_rank(graph, initial, may_be_silent=not isinstance(program, Classic))
+    outcome = run(graph, program, options, start=start)
+    return results().communities(outcome, renumber, program.result_columns)

@@ -161,12 +161,17 @@ def checked_gammas(gammas: Any) -> list[float]:
 
 def layers(
     graph: BaseGraph, options: Options, run: Run, gammas: list[float], renumber: bool = True,
-    start: Callable[..., Start | None] = lambda gamma: None,
+    start: Callable[..., Start | None] = lambda gamma: None, initial: Any = None,
 ) -> Frame:  # fmt: skip
     """Return ``vertex, gamma, partition`` of a run for each resolution.
 
-    ``start``: where the run of a ``gamma=`` begins.
+    ``start``: where the run of a ``gamma=`` begins. ``initial``: on a rank, the rows that it has of
+    a result to go on from, if any, in frames.
     """
+    if initial is not None:
+        from glp_rapids.propagation.rank_warm_start import start_on_rank
+
+        start = partial(start_on_rank, graph, initial)
     outcomes: list[Outcome] = []
     for gamma in gammas:
         held = sum(outcome.labels.nbytes for outcome in outcomes)
