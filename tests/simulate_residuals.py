@@ -45,7 +45,7 @@ def cores_differ(random):
     graph = as_graph((*ends, random.integers(1, 9, 45)), vertices=range(22), device="cpu")
     total, group = graph.row_weights(), random.integers(0, 2, 22)
     agreed, limits = group[graph.row_indices()] == group[graph.indices], (0.25, 2)
-    cores.KERNELS["cpu"] = cores._cut_on_gpu  # what is not simulated is in test_fraud
+    cores.KERNELS["cpu"] = cores._cut_on_gpu  # what is not simulated is in test_cores
     results = []
     for way in (subgraph, cores):
         left = way.largest_core(graph, total, *limits)[1]

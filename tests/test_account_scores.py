@@ -22,6 +22,7 @@ from test_scores import decades
 from glp_rapids.datasets import blacklist, transactions
 from glp_rapids.device import to_host
 from glp_rapids.fraud import account_scores
+from glp_rapids.fraud.kernels import cpu_pushes
 from glp_rapids.fraud.residual_engines import ArrayEngine, CpuEngine, GpuEngine
 from glp_rapids.fraud.score_state import ScoreState, settle
 from glp_rapids.fraud.system import Fixed, System
@@ -217,6 +218,34 @@ def test_neither_rows_nor_threads_show(month, device):
         finally:
             numba.set_num_threads(before)
         pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [None, np.int64, np.float32])
+def test_threads_that_push_together_lose_nothing(dtype):
+    """Rounds of more entries than one thread takes, a hub that many others push to among them."""
+    random = np.random.default_rng(0)
+    ends = random.integers(0, 60_000, (2, 300_000))
+    ends[1, :20_000] = 7
+    weights = () if dtype is None else (random.integers(1, 9, ends.shape[1]).astype(dtype),)
+    graph = as_graph((*ends, *weights), device="cpu")
+    system = System(graph, Fixed(np.arange(0, 9_000, 9), np.array([], np.int64)), 0.85, 1e-4)
+    engine = CpuEngine(system)
+    start = system.clamped(np.zeros(graph.number_of_vertices, np.int64))
+    given = engine.residuals(start)
+    results = []
+    for threads in (1, 2, 3):
+        numbers, residual = start.copy(), given.copy()
+        made = cpu_pushes.push(
+            threads, *engine._arrays, system.damping, numbers, residual, np.int64(1 << 40),
+            np.int64(graph.number_of_edges), np.int64(9), np.zeros(1, np.uint8),
+        )  # fmt: skip
+        assert made[1] > 8 * cpu_pushes.ALONE_BELOW
+        assert np.array_equal(residual, engine.residuals(numbers))
+        results.append((made, numbers, residual))
+    for made, numbers, residual in results[1:]:
+        assert made == results[0][0]
+        assert np.array_equal(numbers, results[0][1])
+        assert np.array_equal(residual, results[0][2])
 
 
 def test_whole_arrays_sweep_as_compiled_loops_do(month, monkeypatch):

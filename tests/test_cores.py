@@ -1,5 +1,9 @@
 """Cores of communities by a kernel, and graphs cut out by all cores, against plain twins."""
 
+import os
+import signal
+import threading
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,6 +13,7 @@ from scipy import sparse
 
 from glp_rapids import as_graph
 from glp_rapids.fraud import cores
+from glp_rapids.fraud.kernels import cpu_cores
 from glp_rapids.graph import subgraph, subgraph_cpu
 
 WEIGHTS = (None, np.int64, np.float32)
@@ -51,6 +56,34 @@ def test_cores_are_those_of_whole_arrays(seed, dtype, groups, share, partners):
         members = np.flatnonzero(found == name)
         assert name == members[0]
         assert len(members) == 1 or nx.is_connected(whole.subgraph(members.tolist()))
+
+
+def test_ctrl_c_ends_a_search_for_cores(monkeypatch):
+    """The kernel is told, whoever calls it, and leaves."""
+    graph = drawn(np.random.default_rng(0), 900, 5_000, None)
+    given = graph, np.ones(graph.indices.size, bool), graph.row_weights(), 0.0, 2
+    expected = cores.connected_core(*given)  # compiled
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    kernel, seen = cpu_cores.cut_cores, []
+
+    def for_ever(*arguments):
+        while not arguments[-1][0]:
+            kernel(*arguments)
+        seen.append(True)
+
+    timer.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(cpu_cores, "cut_cores", for_ever)
+        with pytest.raises(KeyboardInterrupt):
+            cores.connected_core(*given)
+    assert seen
+    assert np.array_equal(cores.connected_core(*given), expected)
+    stopped = np.full(graph.number_of_vertices, 1)
+    cpu_cores.cut_cores(
+        graph.indptr, graph.indices, np.empty(0, np.int64), np.int64(999), given[2], given[1],
+        stopped, np.ones(1, np.uint8),
+    )  # fmt: skip
+    assert (stopped == 1).all()
 
 
 @pytest.mark.parametrize("dtype", WEIGHTS)

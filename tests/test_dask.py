@@ -225,8 +225,8 @@ def test_what_is_wrong_is_said(client):
         glp_rapids.dask.speaker_listener(edges, tol=0.1)
     with pytest.raises(TypeError, match="seeded_label_propagation has no option 'initial'"):
         glp_rapids.dask.seeded_label_propagation(edges, [0], initial=None)
-    with pytest.raises(TypeError, match="unknown option 'initial'"):
-        label_propagation(edges, initial=None)
+    with pytest.raises(TypeError, match="unknown option 'touched'"):
+        label_propagation(edges, touched=None)
     with pytest.raises(ValueError, match=r"seeds holds 1 id\(s\) that are no vertex"):
         glp_rapids.dask.seeded_label_propagation(edges, [-5])
     for wrong in ("sweeps", "streams_to", "stops"):

@@ -101,3 +101,13 @@ SCORES = pd.DataFrame({"vertex": [1, 2], "score": [0.5, 0.2]})
 def test_bad_input_of_evaluate_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         evaluate(**{"scores": SCORES, "truth": [1], **arguments})
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
+@pytest.mark.parametrize("dtype", [bool, int])
+def test_marks_of_rows_are_no_list_of_accounts(kind, dtype):
+    scores = pd.DataFrame({"vertex": range(4), "score": [0.9, 0.5, 0.2, 0.1]})
+    marks = kind([dtype(one) for one in (1, 0, 0, 1)])
+    with pytest.raises(TypeError, match=r"truth marks rows by 0 and 1.*scores\['vertex'\]\[truth"):
+        evaluate(scores, marks)
+    assert evaluate(scores, [0, 1]).frauds == 2  # accounts

@@ -25,8 +25,11 @@ def test_names_of_cugraph():
     same = multilevel_label_propagation(graph, max_level=3, resolution=2.0, seed=9, iterations=1)
     assert found.equals(same)
     assert modularity == same.attrs["glp"]["modularity"]
-    with pytest.raises(TypeError, match="theta"):
-        leiden(graph, theta=1.0)
+    assert found.equals(leiden(graph, 3, 2.0, 9, 1.0, iterations=1)[0])
+    with pytest.warns(UserWarning, match=r"theta=0\.5 has no effect"):
+        leiden(graph, max_iter=1, theta=0.5)
+    expected, _ = louvain(graph, 2, threshold=0.1)
+    assert louvain(graph, None, 2, 1.0, 0.1)[0].equals(expected)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,11 @@ def test_names_of_cugraph():
         (louvain, {"max_level": 1.5}, TypeError, "^max_level must be an integer or None"),
         (leiden, {"random_state": -1}, ValueError, "^random_state must be in 0..4294967295"),
         (leiden, {"max_iter": 0}, ValueError, "^max_iter must be at least 1"),
+        (leiden, {"theta": "1"}, TypeError, "^theta must be a number"),
+        (leiden, {"reslution": 1}, TypeError, r"unknown option 'reslution'.*mean resolution\?"),
+        (louvain, {"max_iter": 0}, ValueError, "^max_iter must be at least 1"),
+        (louvain, {"max_level": 1, "max_iter": 1}, ValueError, "^max_iter is another name"),
+        (louvain, {"treshold": 1}, TypeError, r"unknown option 'treshold'.*mean threshold\?"),
         (leiden, {"max_iter": None}, TypeError, "^max_iter must be an integer"),
     ],
 )

@@ -1,5 +1,6 @@
 """A mistake in a program gets one clear error, which names it."""
 
+import random  # noqa: F401 (for the text of a program)
 import re
 import textwrap
 
@@ -71,6 +72,20 @@ MISTAKES = {
     ),
     "dict of the module": (
         score("return TABLE[label]"), "label_score", "the global 'TABLE', a dict, is no number",
+    ),
+    "random numbers of NumPy": (
+        score("return freq * np.random.random()"),
+        "label_score", "draws random numbers, which would be others in every run; write `from",
+    ),
+    "random numbers of Python": (
+        source(
+            "def load_neighbor(v, u, weight, state):\n    return state.labels[u], random.random()"
+        ),
+        "load_neighbor", "random_below(v, sweep, state.seed, bound)",
+    ),
+    "misspelt function": (
+        source("def load_neighbour(v, u, weight, state):\n    return state.labels[u], weight"),
+        "load_neighbour", "would never be called; did you mean load_neighbor?",
     ),
     "text": (score("return f'{freq}'"), "label_score", "must return a number, but returns str"),
     "text into an array": (

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from transfers import table
 
-from glp_rapids.fraud import Change, SlidingWindow
+from glp_rapids.fraud import Change, SlidingWindow, find_clusters
 
 NIGHT = pd.Timestamp("2026-01-31 22:00")
 
@@ -159,3 +160,34 @@ def test_one_row_may_come_twice_and_what_has_left_may_come_again(device):
     window.append(batch([1.0, 1.5]))
     window.append(batch([4.2]))
     assert window.append(batch([1.0, 1.5])).late == 2
+
+
+def test_few_rows_that_empty_a_window_are_told():
+    rows = table([(0, 1, 1.0, hour / 24) for hour in range(1200)])
+    ahead = table([(0, 1, 1.0, 4000.0)])
+    window = SlidingWindow(days=50, device="cpu")
+    window.append(rows)
+    with pytest.warns(UserWarning, match=r"1,200 of the 1,200 rows .* one of 1 that came is dated"):
+        assert window.append(ahead).expired == 1200
+    guarded = SlidingWindow(days=50, max_lead=5000, device="cpu")
+    guarded.append(rows, now=50.0)
+    assert guarded.append(ahead, now=4000.0).expired == 1200  # who sets a limit knows
+    window.advance(9000.0)
+    with pytest.raises(ValueError, match=r"all transactions have left it, which ends with 9000\.0"):
+        window.edges()
+
+
+def test_an_option_that_is_none_is_called_so():
+    window = SlidingWindow(days=50, device="cpu")
+    window.append(table([(0, 1, 1.0, 1.0)]))
+    with pytest.raises(TypeError, match=r"unknown option 'min_size'; there are .*"):
+        find_clusters(window, [0], min_size=3)
+    with pytest.raises(TypeError, match="a SlidingWindow takes no weight=: it has its own"):
+        find_clusters(window, [0], weight="amount")
+
+
+def test_columns_that_are_there_twice():
+    rows = table([(0, 1, 1.0, 1.0)])
+    twice = pd.concat([rows, rows[["amount"]]], axis=1)
+    with pytest.raises(ValueError, match="amount: the frame has several columns named 'amount'"):
+        SlidingWindow(days=50, device="cpu").append(twice)

@@ -34,8 +34,14 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
     if integers:
         ids = ids.str.strip()
     ids = ids[ids.ne("")].reset_index(drop=True)
-    if not table and len(ids) and _is_header(ids[0], ends, integers):
-        header, ids = ids[0], ids[1:]
+    if not table:
+        if len(ids) and _is_header(ids[0], ends, integers):
+            header, ids = ids[0], ids[1:]
+        if (header or "").strip().lower() not in HEADERS and _has_several_fields(path):
+            raise ValueError(
+                f"{path}: its lines have several fields; write one id a line, or name the column "
+                "of the ids in its header with --seed-column"
+            )
     ids = ids.drop_duplicates(ignore_index=True)
     if ids.empty:
         raise ValueError(f"{path}: holds no ids; write one a line, or a table with --seed-column")
@@ -60,18 +66,29 @@ def known(ids: pd.Series, vertices: pd.Series) -> pd.Series:
 
 
 def _column(path: Path, column: str | None) -> pd.Series:
-    """Read a column of a table; of Parquet, the first if none is named."""
+    """Read a column of a table; of Parquet, the only one, or one that is called as ids are."""
     if path.suffix.lower() not in files.PARQUET:
         return files.read_table(path, [column], **{"seed-column": column})[column]
     frame = files.read_parquet(path, dtype_backend="numpy_nullable")  # integers beside nulls
     if column is None and frame.columns.empty:
         raise ValueError(f"{path}: has no column")
+    if column is None and frame.shape[1] > 1 and str(frame.columns[0]).lower() not in HEADERS:
+        named = ", ".join(map(str, frame.columns))
+        raise ValueError(f"{path}: has the columns {named}; name that of the ids by --seed-column")
     files.check_columns(list(frame.columns), path, {"seed-column": column})
     return frame[frame.columns[0] if column is None else column]
 
 
 def _first_of_lines(path: Path) -> pd.Series:
-    return files.read_lines(path, "\t" if ".tsv" in path.suffixes else ",")
+    return files.read_lines(path, _separator(path))
+
+
+def _has_several_fields(path: Path) -> bool:
+    return files.has_several_fields(path, _separator(path))
+
+
+def _separator(path: Path) -> str:
+    return "\t" if ".tsv" in path.suffixes else ","
 
 
 def _is_header(first: str, ends: list[pd.Series], integers: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -80,6 +81,15 @@ def check_choice(name: str, value: Any, choices: Iterable[str], words: str = "")
     if not isinstance(value, str) or value not in choices:
         words = words or f"one of {', '.join(map(repr, choices))}"
         raise ValueError(f"{name} must be {words}, not {shown(value)}")
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise if one of the keywords that were given is not known."""
+    known = sorted(known)
+    if unknown := sorted(set(given) - set(known)):
+        meant = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"; did you mean {meant[0]}?" if meant else ""
+        raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(known)}{hint}")
 
 
 def check_progress(progress: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from glp_rapids.common.checks import check_integer
+from glp_rapids.common.calls import warn_caller
+from glp_rapids.common.checks import check_integer, is_number, refuse_unknown, shown
 from glp_rapids.communities.multilevel import (
     ITERATIONS,
     MAX_LEVEL,
@@ -17,19 +18,24 @@ from glp_rapids.ingest.options import EdgeOptions
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
 
+# what a misspelt keyword may have been meant for
+LOUVAIN = "max_level", "max_iter", "resolution", "threshold", "seed"
+LEIDEN = "max_iter", "resolution", "random_state", "theta", "iterations"
+
 
 def louvain(
     graph: Any,
     max_level: int | None = None,
-    *,
+    max_iter: int | None = None,
     resolution: float = 1.0,
     threshold: float = 1e-7,
+    *,
     seed: int = 0,
     **edges: Unpack[EdgeOptions],
 ) -> tuple[Frame, float]:
     """Find communities of high modularity: `multilevel_label_propagation` without refinement.
 
-    Arguments are named as in ``cugraph.louvain`` where both have them, and so is the result; but
+    It takes the arguments of ``cugraph.louvain``, in their order, and has its result; but
     communities are the same every time.
 
     Parameters
@@ -38,6 +44,8 @@ def louvain(
         Whatever `as_graph` takes, undirected.
     max_level : int, optional
         At most so many levels; None: 100.
+    max_iter : int, optional
+        An older name of ``max_level`` in cuGraph; not both.
     resolution : float
         Above 1 communities are smaller, below larger.
     threshold : float
@@ -74,8 +82,14 @@ def louvain(
     >>> parts["partition"].tolist(), round(modularity, 4)
     ([0, 0, 0, 1, 1, 1], 0.3571)
     """
+    if max_iter is not None:
+        if max_level is not None:
+            raise ValueError("max_iter is another name of max_level; leave one of them out")
+        check_integer("max_iter", max_iter, 1, or_none=" or None")
+        max_level = max_iter
     if max_level is not None:
         check_integer("max_level", max_level, 1, or_none=" or None")
+    refuse_unknown(edges, (*EdgeOptions.__annotations__, *LOUVAIN))
     check_tolerance("threshold", threshold)
     found = multilevel_label_propagation(
         graph, refine=False, max_level=MAX_LEVEL if max_level is None else max_level,
@@ -89,13 +103,14 @@ def leiden(
     max_iter: int = MAX_LEVEL,
     resolution: float = 1.0,
     random_state: int | None = None,
+    theta: float = 1.0,
     *,
     iterations: int = ITERATIONS,
     **edges: Unpack[EdgeOptions],
 ) -> tuple[Frame, float]:
     """Find connected communities of high modularity: `multilevel_label_propagation`.
 
-    Arguments are named as in ``cugraph.leiden`` where both have them, and so is the result; but
+    It takes the arguments of ``cugraph.leiden``, in their order, and has its result; but
     communities are the same every time.
 
     Parameters
@@ -107,8 +122,9 @@ def leiden(
     resolution : float
         Above 1 communities are smaller, below larger.
     random_state : int, optional
-        The seed; None, which draws one in cuGraph, always means 0. cuGraph's ``theta`` has no
-        counterpart.
+        The seed; None, which draws one in cuGraph, always means 0.
+    theta : float
+        Of no effect, and other values than 1 get a warning: cuGraph's refinement draws by it.
     iterations : int
         As in `multilevel_label_propagation`; cuGraph makes one.
     **edges
@@ -141,6 +157,11 @@ def leiden(
     ([0, 0, 0, 1, 1, 1], 0.3571)
     """
     check_integer("max_iter", max_iter, 1)
+    if not is_number(theta):
+        raise TypeError(f"theta must be a number, not {shown(theta)}")
+    if theta != 1:
+        warn_caller(f"theta={shown(theta)} has no effect: the refinement here draws nothing by it")
+    refuse_unknown(edges, (*EdgeOptions.__annotations__, *LEIDEN))
     if random_state is not None:
         check_seed("random_state", random_state)
     found = multilevel_label_propagation(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import os
 import sys
 import warnings
@@ -81,6 +83,14 @@ def read_lines(path: Path, separator: str) -> pd.Series:
         return _parsed(path, sep=separator, dtype=str, header=None, usecols=[0])[0]
     except pd.errors.EmptyDataError:
         return pd.Series(dtype=str)
+
+
+def has_several_fields(path: Path, separator: str) -> bool:
+    """Tell whether something stands behind the first field of some line."""
+    with readable(path), streams.reading(path) as text:
+        lines = io.StringIO(b"".join(text).decode(), newline="")
+        rows = csv.reader(lines, delimiter=separator, skipinitialspace=separator == ",")
+        return any(any(row[1:]) for row in rows)
 
 
 def as_ids(columns: list[pd.Series]) -> list[pd.Series]:

@@ -65,11 +65,14 @@ class Reader:
             raise TypeError(f"frame is of {kind}, but the window holds {known} so far")
         ids = [("id", name) for name in self.names_of_ids]
         for argument, name in (("amount", self.amount), ("time", self.time), *ids):
-            if name is not None and name not in frame.columns:
+            there = 1 if name is None else list(frame.columns).count(name)
+            if not there:
                 raise ValueError(
                     f"{argument}={name!r}: the frame has no column {name!r}; its columns are "
                     f"{list(frame.columns)}"
                 )
+            if there > 1:
+                raise ValueError(f"{argument}: the frame has several columns named {name!r}")
         return frame, kind
 
     @property

@@ -13,9 +13,10 @@ from glp_rapids.device import array_module
 from glp_rapids.graph import subgraph
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import induced
-from glp_rapids.jit.interrupts import call
+from glp_rapids.jit.interrupts import call, interruptible
 
 Array = Any
+MOST = 1 << 62  # partners: nobody has as many
 
 
 def largest_core(
@@ -53,8 +54,10 @@ def _cut(graph: Graph, agreed: Array, least_trade: Array, least_partners: int) -
     xp = array_module(graph.indptr)
     weights = xp.empty(0, np.int64) if graph.weights is None else graph.weights
     community = xp.zeros(graph.number_of_vertices, np.int64)
-    rows = graph.indptr, graph.indices, weights
-    KERNELS[graph.device](*rows, np.int64(least_partners), least_trade, agreed, community)
+    limits = np.int64(min(least_partners, MOST)), least_trade
+    KERNELS[graph.device](
+        graph.indptr, graph.indices, weights, *limits, agreed, community
+    )  # fmt: skip
     return community
 
 
@@ -62,7 +65,7 @@ def _cut_on_cpu(*arguments: Any) -> None:
     # Numba takes longer to import than a small graph takes to build
     from glp_rapids.fraud.kernels import cpu_cores
 
-    call(cpu_cores.cut_cores, *arguments)
+    interruptible(call)(cpu_cores.cut_cores, *arguments)
 
 
 def _cut_on_gpu(*arguments: Any) -> None:

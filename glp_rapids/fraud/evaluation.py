@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_integer, check_truth, is_sequence
+from glp_rapids.common.checks import check_integer, check_truth, errors_named, is_sequence
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.tables import Table, labelled
@@ -105,6 +106,8 @@ def evaluate(
     score = scored.numbers("score")
     if bool(np.isnan(score).any()):
         raise ValueError("scores hold a score that is null; drop those rows")
+    with errors_named("truth"):
+        _refuse_marks(truth, score.size)
     fraud_ids, is_fraud = labelled(truth, "truth", scored.keys)
     parts = [scored.ids, fraud_ids]
     if amounts is not None:
@@ -177,6 +180,19 @@ def _ranked(parts: list[list[Any]], names: tuple[str, ...]) -> tuple[list[np.nda
                     f"{label[place]} holds {family} ids but {other[1]} {other[0]} ids; cast one"
                 )
     return rank_ids(parts, labels, "pandas", "cpu")
+
+
+def _refuse_marks(truth: Any, rows: int) -> None:
+    """Raise if ``truth`` marks the rows of the scores, as scikit-learn has it, and names nobody."""
+    if not isinstance(truth, list | tuple | np.ndarray | pd.Series) or np.ndim(truth) != 1:
+        return
+    values = pd.Series(truth)
+    marks = pd.api.types.is_bool_dtype(values) or pd.api.types.is_integer_dtype(values)
+    if marks and values.size == rows > 2 and values.isin((0, 1)).all():
+        raise TypeError(
+            "truth marks rows by 0 and 1, but is a list of the accounts that are fraud: pass "
+            "scores['vertex'][truth == 1], or a frame with the columns vertex and fraud"
+        )
 
 
 def _tops(k: Any) -> np.ndarray:

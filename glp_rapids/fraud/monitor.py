@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_choice, check_integer, shown
+from glp_rapids.common.checks import check_choice, check_integer
 from glp_rapids.common.locks import Lock
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames.kinds import Frame
@@ -125,7 +125,7 @@ class Monitor:
         minimum_partners: int = 5,
     ) -> None:
         if not isinstance(window, SlidingWindow):
-            raise TypeError(f"window must be a SlidingWindow, not {shown(window)}")
+            raise TypeError(f"window must be a SlidingWindow, not {type(window).__name__}")
         if window.directed:
             raise ValueError("window is directed; clusters and scores need directed=False")
         self.window = window

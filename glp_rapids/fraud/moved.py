@@ -19,12 +19,14 @@ def moved(values: Array, place: Array, size: int) -> Array:
     ``place``: of every value, -1 if it goes; no two have the same.
     """
     xp = array_module(place)
+    if values.size != place.size:
+        raise ValueError(f"{values.size} values have {place.size} places")
     after = xp.zeros(size, dtype=values.dtype)
     if xp is np:
         # Numba takes longer to import than a small graph takes to build
         from glp_rapids.fraud.kernels import matching
 
-        threads = threads_available() if size >= PARALLEL_FROM else 1
+        threads = threads_available() if place.size >= PARALLEL_FROM else 1
         matching.move(threads, np.ascontiguousarray(values), place, after)
     else:
         stays = xp.flatnonzero(place >= 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from glp_rapids.device import array_module, module_on
 from glp_rapids.frames import kinds
 from glp_rapids.fraud import seeds as seed_lists
 from glp_rapids.fraud.known import with_hubs
+from glp_rapids.fraud.moved import moved
 from glp_rapids.fraud.score_state import ScoreState
 from glp_rapids.fraud.scores import Rule
 from glp_rapids.fraud.system import Fixed
@@ -111,7 +111,9 @@ def solved_parts(
     for kind, one in fixed.items():
         scores = None
         if start is not None and kind in start.names:
-            scores = _moved(start.states[start.names.index(kind)].scores, place, graph)
+            scores = start.states[start.names.index(kind)].scores
+            if place is not None:
+                scores = moved(scores, place, graph.number_of_vertices)
         states.append(solve(graph, one, *share, scores))
     return Parts(tuple(fixed), tuple(states))
 
@@ -141,11 +143,3 @@ def restored(
         for one, facts, array in zip(fixed.values(), saved, numbers, strict=True)
     ]
     return Parts(tuple(fixed), tuple(states))
-
-
-def _moved(scores: Array, place: Array | None, graph: Graph) -> Array:
-    if place is None:
-        return scores
-    moved = module_on(graph.device).zeros(graph.number_of_vertices, dtype=np.float64)
-    moved[place[place >= 0]] = scores[place >= 0]
-    return moved

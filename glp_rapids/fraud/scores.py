@@ -13,6 +13,7 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import (
     check_integer,
     check_share,
+    refuse_unknown,
 )
 from glp_rapids.device import memory_in_use, module_on, to_device
 from glp_rapids.frames import kinds
@@ -150,6 +151,7 @@ def prepared(graph: Any, edges: dict[str, Any]) -> tuple[Graph, Graph | None]:
     values = None
     if isinstance(graph, SlidingWindow):
         if edges:
+            refuse_unknown(edges, EdgeOptions.__annotations__)
             raise TypeError(f"a SlidingWindow takes no {next(iter(edges))}=: it has its own")
         transfers, values = graph.graph("transfers"), graph.graph("amount")
     else:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from glp_rapids.common.calls import guarded
+from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.locks import Lock
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import kinds
@@ -29,6 +29,9 @@ from glp_rapids.fraud.window_state import Change, State, after_batch
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.options import ColumnNames
 from glp_rapids.ingest.readers import names_of
+
+# rows of a window, at the least and for each that came, from which on it is told if most left
+MANY, FEW = 1000, 10
 
 
 class SlidingWindow:
@@ -75,7 +78,8 @@ class SlidingWindow:
     refused if a minority of its rows, and at most a tenth of these and those in the window, is
     dated more than ``days`` after all others, and than twice any pause among them; and a warning is
     given when more rows than the window holds have come ``days`` too late since ``newest`` moved.
-    A whole batch that is far ahead is taken, as after a pause. Without ``id`` a batch that comes
+    A whole batch that is far ahead is taken, as after a pause; with a warning if most of the window
+    leaves, of a thousand rows and ten times as many as came. Without ``id`` a batch that comes
     twice counts twice, with a warning if all of it is there already.
     On a CPU an `append` costs O(b log w) for a batch of b rows, of which b' leave, and a window of
     w rows: what changes is noted, and the next `graph` or `edges` merges it into the sums, in one
@@ -209,7 +213,15 @@ class SlidingWindow:
 
     def _take(self, batch: Batch, kind: Kind, time_kind: str) -> Change:
         """Take in a batch that is read."""
+        held = len(self)
         self._state, change = after_batch(self, batch, kind, time_kind)
+        few = len(batch) * FEW < held and held >= MANY
+        if few and change.expired * 2 > held and self._reader.lead is None:
+            warn_caller(
+                f"{change.expired:,} of the {held:,} rows in the window have left it, as one of "
+                f"{len(batch):,} that came is dated {self.newest}; if that clock is wrong they "
+                "cannot come back: SlidingWindow(max_lead=...) refuses what is too far ahead"
+            )
         return change
 
     @guarded
@@ -355,6 +367,11 @@ class SlidingWindow:
     def _filled(self) -> tuple[Engine, Window]:
         engine = self._state.engine
         if engine is None or not len(engine):
+            if self._state.newest is not None:
+                raise ValueError(
+                    f"the window is empty: all transactions have left it, which ends with "
+                    f"{self.newest}; append later ones first, or look at len(window)"
+                )
             raise ValueError("the window is empty: append transactions first")
         return engine, engine.window()
 

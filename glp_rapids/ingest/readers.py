@@ -113,7 +113,7 @@ def column_names(there: list[Any], options: Options) -> Columns:
             if name not in number_of:
                 raise ValueError(
                     f"{argument}={getattr(options, argument)!r}: the frame has no column {name!r}; "
-                    f"its columns are {there}"
+                    f"its columns are {there}; name yours by {argument}="
                 )
             if number_of[name] > 1:
                 raise ValueError(f"{argument}: the frame has several columns named {name!r}")

@@ -12,6 +12,9 @@ from numba.extending import intrinsic
 @intrinsic
 def atomic_add(typingctx: Any, array: Any, place: Any, amount: Any) -> Any:
     """Add to an element of an integer array at once; in what order with others is not said."""
+    if array.layout != "C":
+        return None  # Numba says that there is no such function
+
 
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, value=arguments[0]).data

@@ -24,6 +24,12 @@ def errors_of(compiled: Any) -> list[str]:
     return sorted(set(_errors(module, compiled.fndesc.llvm_func_name, seen)))
 
 
+def draws_random_numbers(compiled: Any) -> bool:
+    """Tell whether a function, one compiled signature of Numba's, uses a generator of Numba's."""
+    names = (function.name for function in compiled.library._final_module.functions)
+    return any(name in ("numba_get_np_random_state", "numba_get_py_random_state") for name in names)
+
+
 def _errors(module: Any, name: str, seen: set[str]) -> Iterator[str]:
     if name in seen:
         return

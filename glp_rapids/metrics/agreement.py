@@ -200,13 +200,13 @@ def _joined(a: Any, b: Any) -> tuple[Any, Any]:
     a, b = same_kind(a, b)
     keys = vertex_columns(a, "a")
     if vertex_columns(b, "b") != keys:
-        raise ValueError(f"a and b name their vertices differently: {keys} in a, not so in b")
+        raise ValueError(f"a, b: they name their vertices differently: {keys} in a, not so in b")
     refuse_ids_apart(a, b, keys)
     for name, frame in (("a", a), ("b", b)):
         twice = frame[keys].duplicated()
         if bool(twice.any()):
             raise ValueError(
-                f"{name} has several rows for {int(twice.sum())} vertices, among them "
+                f"a, b: {name} has several rows for {int(twice.sum())} vertices, among them "
                 f"{ids_as_text(frame[keys][twice].head(5))}; compare covers with cover_f1"
             )
     left = a[[*keys, "partition"]].rename(columns={"partition": "a"})
@@ -217,7 +217,7 @@ def _joined(a: Any, b: Any) -> tuple[Any, Any]:
             rest = frame.merge(both[keys].assign(_both=True), on=keys, how="left")
             rest = rest[rest["_both"].isna()]
             raise ValueError(
-                f"{name} lacks {len(rest)} vertices that {other} has, among them "
+                f"a, b: {name} lacks {len(rest)} vertices that {other} has, among them "
                 f"{ids_as_text(rest[keys].head(5))}"
             )
     return both["a"], both["b"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from glp_rapids.common import checks
 from glp_rapids.device import LITTLE, choose, free_on_gpu, gpu_of, release
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.multigpu.devices import kind_of
@@ -70,9 +71,7 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
 
 def refuse_unknown(options: Mapping[str, Any]) -> None:
     """Refuse keywords that are no `SweepOptions`; `Options` has fields that are no keywords."""
-    if unknown := sorted(options.keys() - SweepOptions.__annotations__.keys()):
-        known = ", ".join(sorted(SweepOptions.__annotations__))
-        raise TypeError(f"unknown option {unknown[0]!r}; there are {known}")
+    checks.refuse_unknown(options, SweepOptions.__annotations__)
 
 
 def _for_devices(graph: Any, edges: dict[str, Any], options: Options) -> BaseGraph:

@@ -16,7 +16,7 @@ from glp_rapids.common import fixed_point
 from glp_rapids.jit.cache import keep, recalled
 from glp_rapids.jit.diagnosis import described, explain
 from glp_rapids.jit.fingerprint import bytecode, digest_of, fingerprint
-from glp_rapids.jit.raising import errors_of
+from glp_rapids.jit.raising import draws_random_numbers, errors_of
 from glp_rapids.jit.target import Target, cpu_target
 from glp_rapids.propagation import ties
 from glp_rapids.propagation.program import Program, Traits, functions_of, traits_of
@@ -104,6 +104,12 @@ def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type
         if not isinstance(picked, nt.Integer):
             refuse("pick_label", "an integer label", picked)
     for name, overload in overloads.items():
+        if draws_random_numbers(overload):
+            raise TypeError(
+                f"{type(program).__name__}.{name} draws random numbers, which would be others in "
+                "every run; write `from glp_rapids import random_below` above the class, and "
+                "random_below(v, sweep, state.seed, bound) in it"
+            )
         # With Numba's check of indices, a means to find mistakes, whatever indexes may raise.
         if not config.BOUNDSCHECK and (errors := errors_of(overload)):
             raise TypeError(
@@ -122,7 +128,8 @@ def _checked(
 ) -> Traits:
     """Return the outcome of `_check`, kept on disk: compiling takes longer than most runs."""
     if digest not in _learned:
-        key = digest_of([digest, *map(bytecode, (_check, _overload, errors_of))])
+        checks = _check, _overload, errors_of, draws_random_numbers
+        key = digest_of([digest, *map(bytecode, checks)])
         learned = recalled(_checked, key)
         if learned is None:
             learned = _check(program, traits, fields, weight_type)

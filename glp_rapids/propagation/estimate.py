@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_choice, check_truth, is_number, shown
+from glp_rapids.common.checks import check_choice, check_truth, is_number, refuse_unknown, shown
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import (
     DeviceName,
@@ -173,8 +173,7 @@ def estimate_memory(
         raise ValueError(f"bits_per_entry must be in (0, 64], not {shown(bits_per_entry)}")
     edges = {name: options.pop(name) for name in EdgeOptions.__annotations__ if name in options}
     known = {*SweepOptions.__annotations__, "program"} - {"memory_limit", "way", "devices"}
-    if unknown := sorted(options.keys() - known):
-        raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    refuse_unknown(options, known)
     if "program" in options and algorithm != "propagate":
         raise TypeError(f"program is for algorithm='propagate', not {algorithm!r}")
     program, run_options = ALGORITHMS[algorithm](**options)

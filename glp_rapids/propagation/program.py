@@ -9,6 +9,7 @@ bytecode with classic label propagation's, so a variant pays only for what it ch
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import types
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
 
 FUNCTIONS = ("pick_label", "load_neighbor", "label_score", "update_vertex")
+ALIKE = 0.8  # of two names: from here on one is taken for a slip of the other
 
 
 class Program:
@@ -62,7 +64,8 @@ class Program:
     to ``v`` and must not write or read what belongs to another vertex. Votes are added in 64-bit
     fixed point. Sums, products, quotients and square roots of your own are the same to the last
     bit on CPU and GPU; ``exp``, ``log`` and their like are not: put them into ``initial_state``.
-    On a GPU square roots are ``math.sqrt``; NumPy's is not there.
+    On a GPU square roots are ``math.sqrt``; NumPy's is not there. Random numbers are refused, as
+    they would be others in every run; `random_below` draws the same in each.
 
     Nothing in them may raise: threads run them together, and on a GPU an error is seen by nobody.
     So what could raise is refused when it is compiled, with the reason: ``raise``, ``assert``,
@@ -184,6 +187,7 @@ class Traits:
 
 def functions_of(program: Program) -> dict[str, Callable]:
     """Return the program's four functions as plain functions."""
+    _refuse_misspelt(type(program))
     found = {}
     for name in FUNCTIONS:
         function = inspect.getattr_static(program, name)
@@ -204,6 +208,19 @@ def functions_of(program: Program) -> dict[str, Callable]:
             )
         found[name] = function
     return found
+
+
+def _refuse_misspelt(kind: type) -> None:
+    """Raise if a method is called nearly as what a program may replace, and would not be called."""
+    known = (*FUNCTIONS, "initial_state")
+    for name, value in vars(kind).items():
+        if name in known or not callable(getattr(value, "__func__", value)):
+            continue
+        if meant := difflib.get_close_matches(name, known, n=1, cutoff=ALIKE):
+            raise TypeError(
+                f"{kind.__name__}.{name} would never be called; did you mean {meant[0]}? If not, "
+                "choose another name"
+            )
 
 
 def traits_of(program: Program, *, weighted: bool) -> Traits:

@@ -17,10 +17,12 @@ jit = kept(error_model="numpy")
 
 
 @jit
-def _add_up(indptr, indices, weights, community, partners, trade):
+def _add_up(indptr, indices, weights, community, partners, trade, stop):
     """Count every member's partners in its community, and its trade with them."""
     weighted = weights.size > 0
     for v in range(community.size):
+        if stop[0] != 0:
+            return
         mine, number, inside = community[v], 0, np.int64(0)
         if mine >= 0:
             for entry in range(indptr[v], indptr[v + 1]):
@@ -33,7 +35,8 @@ def _add_up(indptr, indices, weights, community, partners, trade):
 
 @jit
 def _cut(
-    indptr, indices, weights, least_partners, least_trade, community, partners, trade, queue, left
+    indptr, indices, weights, least_partners, least_trade, community, partners, trade, queue,
+    left, stop,
 ):  # fmt: skip
     """Drop the weak until none is; ``queue`` and ``left``: who went, and from which community."""
     weighted, end = weights.size > 0, 0
@@ -46,7 +49,7 @@ def _cut(
     for place in range(end):
         community[queue[place]] = -1
     place = 0
-    while place < end:
+    while place < end and stop[0] == 0:
         v, mine = queue[place], left[place]
         place += 1
         for entry in range(indptr[v], indptr[v + 1]):
@@ -61,11 +64,13 @@ def _cut(
 
 
 @jit
-def _fall_apart(indptr, indices, agreed, community, parent):
+def _fall_apart(indptr, indices, agreed, community, parent, stop):
     """Name members by the smallest that they hang together with; tell whether any had another."""
     for v in range(community.size):
         parent[v] = v
     for v in range(community.size):
+        if stop[0] != 0:
+            return False
         if community[v] < 0:
             continue
         for entry in range(indptr[v], indptr[v + 1]):
@@ -99,9 +104,9 @@ def cut_cores(
     queue, left = np.empty(size, np.int64), np.empty(size, np.int64)
     again = True
     while again and stop[0] == 0:
-        _add_up(indptr, indices, weights, community, partners, trade)
+        _add_up(indptr, indices, weights, community, partners, trade, stop)
         _cut(
             indptr, indices, weights, least_partners, least_trade, community, partners, trade,
-            queue, left,
+            queue, left, stop,
         )  # fmt: skip
-        again = agreed.size > 0 and _fall_apart(indptr, indices, agreed, community, queue)
+        again = agreed.size > 0 and _fall_apart(indptr, indices, agreed, community, queue, stop)

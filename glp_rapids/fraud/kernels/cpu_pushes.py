@@ -154,7 +154,7 @@ def push(
     changed, largest = np.ones(chunks, np.uint8), np.zeros(chunks, np.int64)
     most, counts = np.zeros(lines, np.int64), np.zeros(lines, np.int64)
     works = np.zeros(lines, np.int64)
-    # what no round comes to of these is never touched
+    # what no round comes to of these, but for `rows`, is never touched
     rows, vertices = np.empty(size, np.int64), np.empty(size, np.uint64)
     begins, offsets = np.empty(size, np.int64), np.empty(size + 1, np.int64)
     before, after = np.empty(size, np.int64), np.empty(size, np.int64)

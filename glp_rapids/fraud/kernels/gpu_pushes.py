@@ -1,7 +1,7 @@
 """Pushes of residuals on a GPU: round after round in one launch, and the host is not asked.
 
 A round finds the largest residual, lists the vertices above a quarter of it, and pushes what these
-have to their neighbours, as `cpu_residuals.push` does; all blocks meet after each of the three.
+have to their neighbours, as `cpu_pushes.push` does; all blocks meet after each of the three.
 Sums are of integers, so they are the same to the bit whoever adds first.
 """
 
