@@ -210,3 +210,20 @@ def test_without_pyarrow_parquet_names_the_mend(edges, tmp_path, monkeypatch, ca
     assert "pip install pyarrow" in fails(
         capsys, "label-propagation", edges, "--device", "cpu", "--output", output
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sorce", "from"], "unrecognized arguments: --sorce from; did you mean --source?"),
+        (["--output=x.csv", "--tol=7"], "unrecognized arguments: --tol=7"),
+        (["two.csv"], "unrecognized arguments: two.csv"),
+    ],
+)
+def test_what_a_command_does_not_know(edges, words, said, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["label-propagation", str(edges), *words])
+    assert end.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("usage: glp-rapids label-propagation ")
+    assert error.endswith(f"label-propagation: error: {said}\n")

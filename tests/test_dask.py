@@ -166,6 +166,19 @@ def test_the_command_line(client, tmp_path, capsys, options, name):
     ):
         assert main([*command, *wrong]) != 0
         assert words in capsys.readouterr().err
+    again = ["--initial", str(output), "--output", str(tmp_path / "again.parquet")]
+    if name == "speaker_listener":
+        assert main([*command, *cluster_of, *again]) != 0
+        assert "speaker_listener has no option 'initial'" in capsys.readouterr().err
+    else:
+        assert main([*command, *cluster_of, *again]) == 0
+        assert "on 2 workers" in capsys.readouterr().err
+        expected = getattr(glp_rapids, name)(frame, initial=expected, device="cpu", **more)
+        found = pd.read_parquet(tmp_path / "again.parquet")
+        if order:
+            found = found.sort_values(order, ignore_index=True)
+            expected = expected.sort_values(order, ignore_index=True)
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False)
     named = ["--source", "payer", "--output", str(tmp_path / "none.parquet")]
     assert main([*command, *cluster_of, *named]) != 0
     assert "has no column 'payer'" in capsys.readouterr().err

@@ -257,3 +257,11 @@ def test_a_folder_belongs_to_one_process_while_it_lives(tmp_path):
     (mine / leftover.name).write_bytes(b"a thread of this process is at it")
     assert_same_state(Monitor.open(mine, device="cpu"), watch)
     assert (mine / leftover.name).exists()
+
+
+def test_a_file_is_no_folder(tmp_path, device):
+    path = tmp_path / "watch.py"
+    path.write_text("mine")
+    with pytest.raises(ValueError, match=r"path: .*watch\.py is a file; name a folder"):
+        monitor([], device).save(path)
+    assert path.read_text() == "mine"

@@ -9,6 +9,7 @@ happened. A file of results is there as a whole or not at all, whatever ends the
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
@@ -136,11 +137,21 @@ def _dispatch(arguments: list[str]) -> int:
     if command is not None:
         module = importlib.import_module(f"glp_rapids.cli.{command.replace('-', '_')}")
         module.add_options(subparsers[command])
-        options = parser.parse_args(arguments)
+        options, unknown = parser.parse_known_args(arguments)
+        if unknown:  # with the usage of the command, not of all
+            subparsers[command].error(_unknown(subparsers[command], unknown))
         return module.run(options) or 0
     parser.parse_args(arguments)  # --help, --version, or an unknown command: does not come back
     parser.print_help()
     return BAD_INPUT
+
+
+def _unknown(parser: argparse.ArgumentParser, words: list[str]) -> str:
+    """Say which words are not understood, and which option may have been meant."""
+    known = [name for action in parser._actions for name in action.option_strings]
+    meant = difflib.get_close_matches(words[0].partition("=")[0], known, n=1)
+    hint = f"; did you mean {meant[0]}?" if meant and words[0].startswith("-") else ""
+    return f"unrecognized arguments: {' '.join(words)}{hint}"
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

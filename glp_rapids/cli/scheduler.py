@@ -1,6 +1,7 @@
 """``--scheduler``: a command whose run is made by the workers of a Dask cluster, not here.
 
-Workers read the Parquet files and write those of the result: both must lie where all see them.
+Workers read the Parquet files, those of ``--initial`` among them, and write those of the result:
+all must lie where all see them.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from glp_rapids.cli import edge_files
 from glp_rapids.frames import files
 
 PATIENCE = 10  # seconds until a scheduler must have answered
-ELSEWHERE = ("device", "devices", "memory_limit", "initial", "no_header")  # mean nothing there
+ELSEWHERE = ("device", "devices", "memory_limit", "no_header")  # mean nothing there
 
 
 def add_option(parser: Any) -> None:
     """Add the address of the scheduler."""
     parser.add_argument(
         "--scheduler", metavar="ADDRESS",
-        help="of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers share the graph: EDGES "
-        "and --output are then Parquet files or folders that they all see",
+        help="of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers share the graph: "
+        "EDGES, --initial and --output are then Parquet files or folders that they all see",
     )  # fmt: skip
 
 
@@ -37,8 +38,12 @@ def run(options: argparse.Namespace) -> None:
         ) from error
     try:
         with Client(options.scheduler, timeout=PATIENCE):
+            earlier = {}
+            if options.initial is not None:
+                with files.naming(options.initial):
+                    earlier["initial"] = dd.read_parquet(str(options.initial.absolute()))
             with files.naming(edges):
-                found = _found(dd.read_parquet(str(edges)), options)
+                found = _found(dd.read_parquet(str(edges)), options, earlier)
             found.to_parquet(str(output), write_index=False)
             _summarise(found, output)
     except RuntimeError as error:  # a worker died, or the run was cancelled
@@ -80,8 +85,9 @@ def _checked(options: argparse.Namespace) -> tuple[Path, Path]:
     if options.way != "auto":
         raise ValueError("--way is for a run in this process; leave it out, or --scheduler")
     edges = options.edges.absolute()
-    if not edges.is_dir() and edges.suffix not in files.PARQUET:
-        raise ValueError(f"{options.edges}: workers read Parquet files and folders of them")
+    for read in filter(None, (options.edges, options.initial)):
+        if not read.is_dir() and read.suffix not in files.PARQUET:
+            raise ValueError(f"{read}: workers read Parquet files and folders of them")
     if options.output is None or options.output.suffix not in files.PARQUET:
         raise ValueError("--output must name a folder *.parquet, which the workers write to")
     output = options.output.absolute()
@@ -90,7 +96,7 @@ def _checked(options: argparse.Namespace) -> tuple[Path, Path]:
     return edges, output
 
 
-def _found(frame: Any, options: argparse.Namespace) -> Any:
+def _found(frame: Any, options: argparse.Namespace, earlier: dict[str, Any]) -> Any:
     import glp_rapids.dask as on_workers
 
     how = {
@@ -98,7 +104,8 @@ def _found(frame: Any, options: argparse.Namespace) -> Any:
         "directed": options.directed, "seed": options.seed,
     }  # fmt: skip
     if options.variant == "layered":
-        return on_workers.layered_label_propagation(frame, gammas=options.gamma or [1.0], **how)
+        gammas = options.gamma or [1.0]
+        return on_workers.layered_label_propagation(frame, gammas=gammas, **how, **earlier)
     if options.variant == "speaker-listener":
-        return on_workers.speaker_listener(frame, **how)
-    return on_workers.label_propagation(frame, **how)
+        return on_workers.speaker_listener(frame, **how, **earlier)  # which has no warm start
+    return on_workers.label_propagation(frame, **how, **earlier)

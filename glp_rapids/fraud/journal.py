@@ -104,6 +104,8 @@ class Journal:
         """Write what is new, one whole file after the other."""
         folder = Path(path).resolve()
         with errors_named("path"):
+            if folder.exists() and not folder.is_dir():
+                raise ValueError(f"path: {path} is a file; name a folder")
             folder.mkdir(exist_ok=True)
         lock = hold(folder)
         there = files_in(folder)
