@@ -14,6 +14,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -213,7 +214,8 @@ def functions_of(program: Program) -> dict[str, Callable]:
 def _refuse_misspelt(kind: type) -> None:
     """Raise if a method is called nearly as what a program may replace, and would not be called."""
     known = (*FUNCTIONS, "initial_state")
-    for name, value in vars(kind).items():
+    own = kind.__mro__[: kind.__mro__.index(Program)]
+    for name, value in chain.from_iterable(vars(one).items() for one in own):
         if name in known or not callable(getattr(value, "__func__", value)):
             continue
         if meant := difflib.get_close_matches(name, known, n=1, cutoff=ALIKE):

@@ -69,6 +69,7 @@ def label_propagation(
     update : {"semi", "sync"}
         "semi" (default): ``classes`` classes of vertices (default 32) are updated one after the
         other, each reading the labels as they stand; a hash of its id says in which a vertex is.
+        On graphs of some hundred vertices 4 classes tell more communities apart.
         After a sweep that changed at most an eighth of the labels neighbouring classes are one and
         8 are left, after one that changed at most 1 in 32, 4. "sync": all vertices at once.
     explore : int
