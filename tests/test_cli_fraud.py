@@ -124,7 +124,9 @@ def test_monitor_replays_what_the_demo_wrote(demo, tmp_path, capsys):
     assert "none of its ids is in the transactions" in fails(capsys, "monitor", *words)
 
 
-@pytest.mark.parametrize("seeds", ["a\n", "id\na\n", "id,note\na,since 2024\n", "a\na\n\n"])
+@pytest.mark.parametrize(
+    "seeds", ["a\n", "id\na\n", "id,by\na,b\n", '"a",known since 2024\n', "a\na\n\n"]
+)
 def test_blacklists_in_any_form(payments, seeds, capsys):
     assert cpu(*fraud(payments, seeds)) == 0
     assert "1 ids, of which 1 in the window" in capsys.readouterr().out
@@ -135,9 +137,10 @@ def test_blacklists_in_any_form(payments, seeds, capsys):
     [
         ("", [], "holds no ids"),
         ("q\n", [], "none of its ids is in the window"),
-        (",vertex\n0,a\n", [], "its lines have several fields; write one id a line, or name"),
-        ("ring,vertex\na,b\n", [], "its lines have several fields"),
+        (",vertex\nq,soon\n", [], "its lines have several fields, of which not only the first"),
+        ("ring,vertex\n1,a\n", [], "its lines have several fields"),
         ("a\nb,c\n", [], "its lines have several fields"),
+        ("a,b\n", [], "its lines have several fields"),
         ("a\n", ["--amount", "usd"], "no column 'usd' (--amount)"),
         ("a\n", ["--seed-column", "account"], "no column 'account' (--seed-column)"),
         ("a\n", ["--days", "0"], "days must be positive"),

@@ -37,11 +37,8 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
     if not table:
         if len(ids) and _is_header(ids[0], ends, integers):
             header, ids = ids[0], ids[1:]
-        if (header or "").strip().lower() not in HEADERS and _has_several_fields(path):
-            raise ValueError(
-                f"{path}: its lines have several fields; write one id a line, or name the column "
-                "of the ids in its header with --seed-column"
-            )
+        if (header or "").strip().lower() not in HEADERS:
+            _refuse_other_columns(path, header, ends)
     ids = ids.drop_duplicates(ignore_index=True)
     if ids.empty:
         raise ValueError(f"{path}: holds no ids; write one a line, or a table with --seed-column")
@@ -83,8 +80,26 @@ def _first_of_lines(path: Path) -> pd.Series:
     return files.read_lines(path, _separator(path))
 
 
-def _has_several_fields(path: Path) -> bool:
-    return files.has_several_fields(path, _separator(path))
+def _refuse_other_columns(path: Path, header: str | None, ends: list[pd.Series]) -> None:
+    """Raise if the ids may be in another column than the first: notes behind them are no ids."""
+    import pandas as pd
+
+    first, further = files.further_fields(path, _separator(path))
+    names_several = any(first) and (header is not None or _begins_empty(path))
+    others = pd.Series(further, dtype=str)
+    if all(pd.api.types.is_integer_dtype(end) for end in ends):
+        others = others[others.str.fullmatch(files.INTEGER)]
+    if names_several or any(len(known(others, end)) for end in ends):
+        raise ValueError(
+            f"{path}: its lines have several fields, of which not only the first may be ids; write "
+            "one id a line, or name the column of the ids in its header with --seed-column"
+        )
+
+
+def _begins_empty(path: Path) -> bool:
+    """Tell whether the first line begins with an empty field, as an index without a name does."""
+    first = _first_of_lines(path)
+    return bool(len(first)) and bool(first.isna().iloc[0])
 
 
 def _separator(path: Path) -> str:

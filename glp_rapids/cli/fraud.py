@@ -20,9 +20,9 @@ examples:
       --source payer --destination payee --amount eur --time booked_at --days 30 \\
       --output members.parquet --clusters clusters.csv --scores scores.parquet
 
-The blacklist holds one id a line, or is a table with --seed-column, which may be left out if the
-first column is called vertex, id, account, source or destination. The first line is a header only
-if it cannot be an id of the transactions.
+The blacklist holds one id a line, with notes behind it if you like, or is a table with
+--seed-column, which may be left out if the first column is called vertex, id, account, source or
+destination. The first line is a header only if it cannot be an id of the transactions.
 Every account is scored by how strongly the blacklist reaches it; among the high scores, groups
 that trade mostly with one another are the clusters. `glp-rapids demo` shows it on made-up data.
 """

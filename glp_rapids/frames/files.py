@@ -85,12 +85,14 @@ def read_lines(path: Path, separator: str) -> pd.Series:
         return pd.Series(dtype=str)
 
 
-def has_several_fields(path: Path, separator: str) -> bool:
-    """Tell whether something stands behind the first field of some line."""
+def further_fields(path: Path, separator: str) -> tuple[list[str], list[str]]:
+    """Read what stands behind the first field: on the first line, and, each once, on any."""
     with readable(path), streams.reading(path) as text:
         lines = io.StringIO(b"".join(text).decode(), newline="")
         rows = csv.reader(lines, delimiter=separator, skipinitialspace=separator == ",")
-        return any(any(row[1:]) for row in rows)
+        rest = [row[1:] for row in rows if row]
+    all_of_them = {field for row in rest for field in row if field}
+    return rest[0] if rest else [], sorted(all_of_them)
 
 
 def as_ids(columns: list[pd.Series]) -> list[pd.Series]:
