@@ -9,7 +9,6 @@ happened. A file of results is there as a whole or not at all, whatever ends the
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
@@ -148,9 +147,11 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _unknown(parser: argparse.ArgumentParser, words: list[str]) -> str:
     """Say which words are not understood, and which option may have been meant."""
+    from glp_rapids.common.checks import meant_by  # imports NumPy, which no help needs
+
     known = [name for action in parser._actions for name in action.option_strings]
-    meant = difflib.get_close_matches(words[0].partition("=")[0], known, n=1)
-    hint = f"; did you mean {meant[0]}?" if meant and words[0].startswith("-") else ""
+    meant = meant_by(words[0].partition("=")[0], known) if words[0].startswith("-") else None
+    hint = f"; did you mean {meant}?" if meant else ""
     return f"unrecognized arguments: {' '.join(words)}{hint}"
 
 

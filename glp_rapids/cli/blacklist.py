@@ -29,7 +29,7 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
 
     integers = all(pd.api.types.is_integer_dtype(end) for end in ends)
     table = column is not None or path.suffix.lower() in files.PARQUET
-    ids, header = _column(path, column) if table else _first_of_lines(path), None
+    ids, header = _column(path, column) if table else files.read_lines(path, _separator(path)), None
     ids = ids.dropna().astype(str)
     if integers:
         ids = ids.str.strip()
@@ -76,16 +76,13 @@ def _column(path: Path, column: str | None) -> pd.Series:
     return frame[frame.columns[0] if column is None else column]
 
 
-def _first_of_lines(path: Path) -> pd.Series:
-    return files.read_lines(path, _separator(path))
-
-
 def _refuse_other_columns(path: Path, header: str | None, ends: list[pd.Series]) -> None:
     """Raise if the ids may be in another column than the first: notes behind them are no ids."""
     import pandas as pd
 
     first, further = files.further_fields(path, _separator(path))
-    names_several = any(first) and (header is not None or _begins_empty(path))
+    # an index without a name begins with an empty field
+    names_several = any(first[1:]) and (header is not None or not first[0])
     others = pd.Series(further, dtype=str)
     if all(pd.api.types.is_integer_dtype(end) for end in ends):
         others = others[others.str.fullmatch(files.INTEGER)]
@@ -94,12 +91,6 @@ def _refuse_other_columns(path: Path, header: str | None, ends: list[pd.Series])
             f"{path}: its lines have several fields, of which not only the first may be ids; write "
             "one id a line, or name the column of the ids in its header with --seed-column"
         )
-
-
-def _begins_empty(path: Path) -> bool:
-    """Tell whether the first line begins with an empty field, as an index without a name does."""
-    first = _first_of_lines(path)
-    return bool(len(first)) and bool(first.isna().iloc[0])
 
 
 def _separator(path: Path) -> str:

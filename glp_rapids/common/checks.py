@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -83,12 +82,19 @@ def check_choice(name: str, value: Any, choices: Iterable[str], words: str = "")
         raise ValueError(f"{name} must be {words}, not {shown(value)}")
 
 
+def meant_by(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """Return the known name that one is most like, if any; ``alike``: how much at least, to 1."""
+    import difflib  # only where something is wrong
+
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=alike)), None)
+
+
 def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
     """Raise if one of the keywords that were given is not known."""
     known = sorted(known)
     if unknown := sorted(set(given) - set(known)):
-        meant = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"; did you mean {meant[0]}?" if meant else ""
+        meant = meant_by(unknown[0], known)
+        hint = f"; did you mean {meant}?" if meant else ""
         raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(known)}{hint}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Unpack
 
 from glp_rapids.common.calls import warn_caller
@@ -17,10 +18,6 @@ from glp_rapids.ingest.options import EdgeOptions
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
-
-# what a misspelt keyword may have been meant for
-LOUVAIN = "max_level", "max_iter", "resolution", "threshold", "seed"
-LEIDEN = "max_iter", "resolution", "random_state", "theta", "iterations"
 
 
 def louvain(
@@ -89,7 +86,7 @@ def louvain(
         max_level = max_iter
     if max_level is not None:
         check_integer("max_level", max_level, 1, or_none=" or None")
-    refuse_unknown(edges, (*EdgeOptions.__annotations__, *LOUVAIN))
+    refuse_unknown(edges, _options_of(louvain))
     check_tolerance("threshold", threshold)
     found = multilevel_label_propagation(
         graph, refine=False, max_level=MAX_LEVEL if max_level is None else max_level,
@@ -161,7 +158,7 @@ def leiden(
         raise TypeError(f"theta must be a number, not {shown(theta)}")
     if theta != 1:
         warn_caller(f"theta={shown(theta)} has no effect: the refinement here draws nothing by it")
-    refuse_unknown(edges, (*EdgeOptions.__annotations__, *LEIDEN))
+    refuse_unknown(edges, _options_of(leiden))
     if random_state is not None:
         check_seed("random_state", random_state)
     found = multilevel_label_propagation(
@@ -169,3 +166,9 @@ def leiden(
         seed=0 if random_state is None else random_state, **edges,
     )  # fmt: skip
     return found, found.attrs["glp"]["modularity"]
+
+
+def _options_of(function: Any) -> list[str]:
+    """List the keywords of a function that takes a graph and how to read it."""
+    _, *own, _ = inspect.signature(function).parameters
+    return [*own, *EdgeOptions.__annotations__]

@@ -62,8 +62,8 @@ def on_cluster(
     ``initial``: a frame of dask or pandas, for runs that go on from an earlier result.
     """
     if not instance_of("dask.dataframe", "DataFrame")(edges):
-        given = type(edges).__name__ if hasattr(edges, "columns") else shown(edges)
-        raise TypeError(f"edges must be a dask frame of pandas, not {given}")
+        what = type(edges).__name__ if hasattr(edges, "columns") else shown(edges)
+        raise TypeError(f"edges must be a dask frame of pandas, not {what}")
     if not isinstance(edges._meta, pd.DataFrame):
         raise TypeError(
             f"edges must be a dask frame of pandas, not of {type(edges._meta).__module__}; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import os
 import sys
 import warnings
@@ -86,13 +87,13 @@ def read_lines(path: Path, separator: str) -> pd.Series:
 
 
 def further_fields(path: Path, separator: str) -> tuple[list[str], list[str]]:
-    """Read what stands behind the first field: on the first line, and, each once, on any."""
+    """Read the fields of the first line, and what stands behind the first on any, each once."""
     with readable(path), streams.reading(path) as text:
         lines = io.StringIO(b"".join(text).decode(), newline="")
         rows = csv.reader(lines, delimiter=separator, skipinitialspace=separator == ",")
-        rest = [row[1:] for row in rows if row]
-    all_of_them = {field for row in rest for field in row if field}
-    return rest[0] if rest else [], sorted(all_of_them)
+        first = next(filter(None, rows), [])
+        rest = {field for row in itertools.chain([first], rows) for field in row[1:] if field}
+    return first, sorted(rest)
 
 
 def as_ids(columns: list[pd.Series]) -> list[pd.Series]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from glp_rapids.common.calls import guarded, warn_caller
+from glp_rapids.common.calls import guarded
 from glp_rapids.common.locks import Lock
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import kinds
@@ -29,9 +29,6 @@ from glp_rapids.fraud.window_state import Change, State, after_batch
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.options import ColumnNames
 from glp_rapids.ingest.readers import names_of
-
-# rows of a window, at the least and for each that came, from which on it is told if most left
-MANY, FEW = 1000, 10
 
 
 class SlidingWindow:
@@ -213,15 +210,7 @@ class SlidingWindow:
 
     def _take(self, batch: Batch, kind: Kind, time_kind: str) -> Change:
         """Take in a batch that is read."""
-        held = len(self)
         self._state, change = after_batch(self, batch, kind, time_kind)
-        few = len(batch) * FEW < held and held >= MANY
-        if few and change.expired * 2 > held and self._reader.lead is None:
-            warn_caller(
-                f"{change.expired:,} of the {held:,} rows in the window have left it, as one of "
-                f"{len(batch):,} that came is dated {self.newest}; if that clock is wrong they "
-                "cannot come back: SlidingWindow(max_lead=...) refuses what is too far ahead"
-            )
         return change
 
     @guarded

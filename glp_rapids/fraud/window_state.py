@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from glp_rapids.common.calls import warn_caller
 from glp_rapids.device import array_module
 from glp_rapids.frames.kinds import Kind
 from glp_rapids.fraud import clock
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from glp_rapids.fraud.window import SlidingWindow
 
 Time = int | float
+# rows of a window, at the least and for each that came, from which on it is told if most leave
+MANY, FEW = 1000, 10
 
 
 class Change(NamedTuple):
@@ -48,7 +51,7 @@ def after_batch(
     if engine is None:  # cuDF's ids are only where all is arrays
         decay = window._decay_of(time_kind)
         engine = ENGINES[window.device if kind == "pandas" else "gpu"]()(window.directed, decay)
-    came = len(batch)
+    came, held = len(batch), len(engine)
     if batch.ids is not None and len(engine):
         known = engine.known(batch, window._start(state))
         batch = batch.chosen(array_module(known).flatnonzero(~known[batch.index]))
@@ -73,5 +76,11 @@ def after_batch(
         batch.rows, len(batch.vertices), len(fresh), len(new), partial(engine.holds, fresh),
         start, newest - start, moved, f"{shown(newest)} in {label}",
     )  # fmt: skip
+    if window._reader.lead is None and 2 * expired > held >= max(MANY, FEW * came + 1):
+        warn_caller(
+            f"{expired:,} of the {held:,} rows in the window leave it, as one of {came:,} "
+            f"that came is dated {shown(newest)}; if that clock is wrong they cannot come back: "
+            "SlidingWindow(max_lead=...) refuses what is too far ahead"
+        )
     state = state._replace(engine=new, deliveries=deliveries)
     return state, Change(len(fresh), expired, late, came - late - len(fresh))

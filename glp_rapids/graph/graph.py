@@ -175,7 +175,7 @@ class BaseGraph(Keeper):
         return next(iter(ids.values())) if len(ids) == 1 else to_frame(ids, self.vertices.kind)
 
     def own(self, values: Array) -> Array:
-        """Take those of the vertices that frames are of from values of all vertices: all."""
+        """Return the values, by vertex, that a `frame` shows: all, but on one of several ranks."""
         return values
 
     def external_columns(self, index: Array | None, name: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ def atomic_add(typingctx: Any, array: Any, place: Any, amount: Any) -> Any:
     if array.layout != "C":
         return None  # Numba says that there is no such function
 
-
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
         builder.atomic_rmw("add", builder.gep(data, [arguments[1]]), arguments[2], "monotonic")

@@ -9,7 +9,6 @@ bytecode with classic label propagation's, so a variant pays only for what it ch
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import types
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from glp_rapids.common.checks import errors_named, shown
+from glp_rapids.common.checks import errors_named, meant_by, shown
 from glp_rapids.device import array_module
 from glp_rapids.jit.fingerprint import fingerprint, of_package
 
@@ -218,9 +217,9 @@ def _refuse_misspelt(kind: type) -> None:
     for name, value in chain.from_iterable(vars(one).items() for one in own):
         if name in known or not callable(getattr(value, "__func__", value)):
             continue
-        if meant := difflib.get_close_matches(name, known, n=1, cutoff=ALIKE):
+        if meant := meant_by(name, known, ALIKE):
             raise TypeError(
-                f"{kind.__name__}.{name} would never be called; did you mean {meant[0]}? If not, "
+                f"{kind.__name__}.{name} would never be called; did you mean {meant}? If not, "
                 "choose another name"
             )
 
