@@ -11,8 +11,8 @@ from glp_rapids.device import gpu_available
 
 # What several files assert: it is shown as in their own tests.
 pytest.register_assert_rewrite(
-    "built_graphs", "command_line", "label_twins", "matrix_graphs", "memory_limits", "monitors",
-    "warm_runs",
+    "built_graphs", "command_line", "dask_runs", "label_twins", "matrix_graphs", "memory_limits",
+    "monitors", "warm_runs",
 )  # fmt: skip
 
 # Processes share the cores here, and threads that spin while they wait take them from each other.
@@ -24,6 +24,21 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of a Dask cluster with two processes."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    with (
+        # so long does who sends to a worker that died stay with it
+        dask.config.set({"distributed.comm.timeouts.connect": "10s"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+        Client(local) as client,
+    ):
+        yield client
 
 
 class NeedGpu(pytest.Item):

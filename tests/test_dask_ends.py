@@ -1,0 +1,158 @@
+"""Runs on a Dask cluster that fail, are cancelled, or lose a worker: a clear end, and no rest."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+from dask_runs import assert_same, large_frame
+
+pytest.importorskip("distributed", reason="dask.distributed is not installed")
+
+import dask.dataframe as dd
+from distributed import Future
+
+import glp_rapids.dask
+from glp_rapids.dask import WorkerLost, cluster, label_propagation
+from glp_rapids.multigpu import dask_exchange
+from glp_rapids.multigpu.dask_exchange import NAME, REMEMBERED, DaskExchange, ExchangePlugin
+from glp_rapids.multigpu.exchange import RankFailed
+
+# dask's own: of ports in use, of large frames in a graph of tasks, of loops that close
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def worker_of_a_rank(client):
+    """Wait until ranks run; return the process of a worker."""
+    processes = client.run(os.getpid)
+    while "_rank_of_run" not in str(client.processing()):
+        time.sleep(0.02)
+    return next(iter(processes.values()))
+
+
+def test_who_cancels_a_run_ends_it_on_all_workers(client):
+    def cancel():
+        worker_of_a_rank(client)
+        ranks = [key for key in list(client.futures) if "_rank_of_run" in str(key)]
+        client.cancel([Future(key, client) for key in ranks])
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    edges = dd.from_pandas(large_frame(40_000), npartitions=2)
+    with pytest.raises(RuntimeError, match="label propagation was cancelled"):
+        label_propagation(edges, max_iter=1 << 30, tol=0.0, retain=False, way="auto")
+    canceller.join()
+
+
+def test_a_worker_keeps_nothing_of_a_run_that_failed():
+    plugin = ExchangePlugin()
+    plugin.setup(SimpleNamespace(handlers={}))
+    asyncio.run(plugin.take("run", 1, 0, "early"))
+    plugin.fail("run", "why")
+    asyncio.run(plugin.take("run", 2, 0, "late"))
+    assert not plugin._taken
+    with pytest.raises(RankFailed, match="why"):
+        plugin.wait_for("run", 1, 0, patience=0.1)
+    for number in range(300):
+        plugin.fail(str(number), "why")
+    assert len(plugin._failed) == REMEMBERED
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_rank_that_still_connects_to_a_dead_worker_ends_with_its_run(client, monkeypatch, early):
+    plugin, ended = ExchangePlugin(), []
+    worker = SimpleNamespace(
+        handlers={}, plugins={NAME: plugin}, loop=client.loop, rpc=client.rpc
+    )  # fmt: skip
+    monkeypatch.setattr(dask_exchange, "get_worker", lambda: worker)
+    plugin.setup(worker)
+    rank = DaskExchange("run", 0, ["tcp://127.0.0.1:2", "tcp://127.0.0.1:1"])  # nobody listens
+
+    def tell():
+        with pytest.raises(RankFailed, match="why"):
+            rank.tell("value")
+        ended.append(time.monotonic())
+
+    if early:
+        plugin.fail("run", "why")
+    telling, begin = threading.Thread(target=tell, daemon=True), time.monotonic()
+    telling.start()
+    while not early and not client.rpc._connecting:
+        time.sleep(0.01)
+    plugin.fail("run", "why")
+    telling.join(5)
+    assert ended
+    assert ended[0] - begin < 5
+    assert not plugin._sending
+
+
+def test_what_went_wrong_is_said_though_no_worker_can_be_reached(client, monkeypatch):
+    def unreachable(*_, **__):
+        raise OSError("unreachable")
+
+    monkeypatch.setattr(client, "run", unreachable)
+    error = ValueError("the real one")
+    cluster._stop(client, [], "run", sorted(cluster._workers(client)), error)
+    assert "unreachable" in error.__notes__[0]
+
+
+def test_no_worker_is_missed_while_the_client_looks_at_the_scheduler(client):
+    there, over = set(client.run(os.getpid)), threading.Event()
+
+    def look():
+        while not over.is_set():
+            client.scheduler_info(n_workers=0)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        assert all(cluster._workers(client) == there for _ in range(300))
+    finally:
+        over.set()
+        looking.join()
+
+
+def test_two_runs_at_once_take_turns(client):
+    edges = dd.from_pandas(large_frame(2_000), npartitions=3)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(label_propagation(edges, client=client)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = glp_rapids.label_propagation(large_frame(2_000), device="cpu")
+    for one in found:
+        assert_same(one, expected)
+    assert len(found) == 2
+
+
+@pytest.mark.exhaustive
+def test_a_worker_that_dies_ends_the_run(client):
+    edges = dd.from_pandas(large_frame(400_000), npartitions=4)
+    killed = []
+
+    def kill():
+        os.kill(worker_of_a_rank(client), signal.SIGKILL)
+        killed.append(time.monotonic())
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(WorkerLost, match="of 2 workers died"):
+        label_propagation(edges, max_iter=3_000, tol=0.0, retain=False)
+    killer.join()
+    assert time.monotonic() - killed[0] < 30
+    client.wait_for_workers(2)
+    frame = large_frame(2_000)
+    expected = glp_rapids.label_propagation(frame, device="cpu")
+    found = label_propagation(dd.from_pandas(frame, npartitions=2))
+    assert_same(found, expected)
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    client.wait_for_workers(2)
+    with pytest.raises(Exception, match=r"[lL]ost|[cC]ancelled"):  # and nobody waits for ever
+        client.compute(found).result(timeout=30)
