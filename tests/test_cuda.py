@@ -186,29 +186,41 @@ def test_the_streamed_kernels_compile(monkeypatch, run, directed, weights, index
 
 
 @pytest.mark.exhaustive
-def test_the_kernel_of_a_rank_compiles(monkeypatch):
+@pytest.mark.parametrize("kernel", ["propagate_part", "propagate_with_peers"])
+def test_the_kernels_of_a_rank_compile(monkeypatch, kernel):
     from glp_rapids.jit.cuda import gpu_target
-    from glp_rapids.multigpu.exchange import exchanges
-    from glp_rapids.propagation.engines import gpu, rank_gpu
+    from glp_rapids.multigpu.exchange import Meeting, exchanges
+    from glp_rapids.propagation.engines import gpu, rank_gpu, rank_peers
+
+    class HostMeeting(Meeting):
+        def word(self):
+            return np.zeros(1, np.int64)
 
     def engine(workload, compiled, fields):
         number = workload.rows.number_of_vertices
-        return rank_gpu.GpuRankEngine(workload, compiled, fields, *exchanges(1), 0, number)
+        if kernel == "propagate_part":
+            return rank_gpu.GpuRankEngine(workload, compiled, fields, *exchanges(1), 0, number)
+        exchange = rank_peers.PeerExchange(HostMeeting(1), 0)
+        return rank_peers.PeerRankEngine(workload, compiled, fields, exchange, 0, number)
 
     with cuda_offline.compiling(monkeypatch, CAPABILITIES[0]) as ptx:
         together = gpu.launch_together
         monkeypatch.setattr(rank_gpu, "bound", lambda array: array)
-        monkeypatch.setattr(rank_gpu, "multiprocessors", lambda: 1)
         monkeypatch.setattr(rank_gpu, "_built", {})
-        monkeypatch.setattr(
-            rank_gpu, "prepared_together",
-            lambda kernel, wanted, threads, given, last: lambda last: together(
-                kernel, wanted, threads, *given, last
-            ),
-        )  # fmt: skip
+        monkeypatch.setattr(rank_peers, "settle", lambda: None)
+        monkeypatch.setattr(rank_peers, "plain_memory", np.empty)
+        monkeypatch.setattr(rank_peers, "address_of", lambda array: array.ctypes.data)
+        for module in (rank_gpu, rank_peers):
+            monkeypatch.setattr(module, "multiprocessors", lambda: 1)
+            monkeypatch.setattr(
+                module, "prepared_together",
+                lambda kernel, wanted, threads, given, last: lambda last: together(
+                    kernel, wanted, threads, *given, last
+                ),
+            )  # fmt: skip
         monkeypatch.setattr(engines, "engine_of", lambda *_: (engine, gpu_target()))
         RUNS["program"](edges(weighted=True))
-    assert [name for name, _ in ptx] == ["propagate_part"]
+    assert [name for name, _ in ptx] == [kernel]
     assert_target(ptx, CAPABILITIES[0])
     assert not any("fma.rn" in code for code in ptx.values())
 

@@ -2,6 +2,7 @@
 
 import _thread
 import threading
+import time
 
 import graphs
 import numpy as np
@@ -12,6 +13,8 @@ from memory_limits import EVERY, SELECTED, assert_same, directions, large
 
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.device import gpu_available
+from glp_rapids.multigpu.exchange import RankFailed
+from glp_rapids.propagation.engines import partitioned_gpu, rank_peers
 from glp_rapids.propagation.engines.rank_gpu import GpuRankEngine
 
 pytestmark = pytest.mark.gpu
@@ -23,6 +26,12 @@ def gpus():
     import cupy
 
     return cupy.cuda.runtime.getDeviceCount()
+
+
+@pytest.fixture(params=sorted(partitioned_gpu.EXCHANGES))
+def exchange(request, monkeypatch):
+    monkeypatch.setattr(partitioned_gpu, "chosen", request.param)
+    return request.param
 
 
 needs_two = pytest.mark.skipif(gpus() < 2, reason="there are no two GPUs")
@@ -47,45 +56,88 @@ def test_ranks_that_share_a_gpu(program, ranks, monkeypatch):
     compared(program, large(2_000, 60_000, weighted=True), [0] * ranks)
 
 
+@pytest.mark.parametrize("program", some(EVERY, "classic", "seeded", "counting"))
+def test_a_rank_stores_into_its_own_inbox(program, monkeypatch):
+    monkeypatch.setattr(partitioned_gpu, "chosen", "peer stores")
+    for name in SELECTED:
+        compared(program, as_graph(**graphs.GRAPHS[name](), device="cpu"), [0])
+    compared(program, large(2_000, 60_000, weighted=True), [0])
+
+
 @needs_two
 @pytest.mark.parametrize("devices", [[0, 1], [1, 0], [1]])
 @pytest.mark.parametrize("program", some(EVERY, "classic", "counting"))
-def test_two_gpus(program, devices):
+def test_two_gpus(program, devices, exchange):
     for name in SELECTED:
         compared(program, as_graph(**graphs.GRAPHS[name](), device="cpu"), devices)
     compared(program, large(2_000, 60_000), devices)
 
 
 @needs_two
-def test_runs_one_after_the_other_share_what_is_kept():
+def test_runs_one_after_the_other_share_what_is_kept(exchange):
     graph = large(5_000, 100_000).to("gpu")
     expected = label_propagation(graph, device="gpu")
     for options in ({}, {"seed": 3}, {"update": "sync", "max_iter": 4}, {}):
         expected = label_propagation(graph, **options)
         found = label_propagation(graph, devices=[0, 1], **options)
         assert_same(found, expected)
+        assert found.attrs["glp"]["exchange"] == exchange
     again = label_propagation(graph, devices=[0, 1], initial=expected, touched=np.arange(9))
     assert_same(again, label_propagation(graph, initial=expected, touched=np.arange(9)))
 
 
 @needs_two
-def test_an_error_of_one_gpu_ends_the_run_and_the_next_one_works(monkeypatch):
-    graph, exchanged = large(2_000, 60_000).to("gpu"), GpuRankEngine._exchanged
+def test_an_error_of_one_gpu_ends_the_run_and_the_next_one_works(monkeypatch, exchange):
+    graph = large(2_000, 60_000).to("gpu")
+    exchanged, prepared = GpuRankEngine._exchanged, rank_peers.prepared_together
 
     def failing(engine):
         if engine._exchange.rank == 1:
             raise KeyError("lost")
         return exchanged(engine)
 
+    def failing_to_launch(*arguments):  # while the kernel of the other rank waits for this one's
+        import cupy
+
+        begin = prepared(*arguments)
+        if cupy.cuda.runtime.getDevice() == 0:
+            return begin
+
+        def lost(_):
+            time.sleep(0.5)
+            raise KeyError("lost")
+
+        return lost
+
     with monkeypatch.context() as patch:
         patch.setattr(GpuRankEngine, "_exchanged", failing)
+        patch.setattr(rank_peers, "prepared_together", failing_to_launch)
         with pytest.raises(KeyError, match="lost"):
             label_propagation(graph, devices=[0, 1])
     assert_same(label_propagation(graph, devices=[0, 1]), label_propagation(graph))
 
 
 @needs_two
-def test_ctrl_c_ends_the_run_of_all_gpus_and_the_next_one_works():
+def test_a_rank_that_never_comes_is_given_up(monkeypatch):
+    graph = large(2_000, 60_000).to("gpu")
+    monkeypatch.setattr(partitioned_gpu, "chosen", "peer stores")
+    expected, prepared = label_propagation(graph), rank_peers.prepared_together
+
+    def not_launching(*arguments):
+        import cupy
+
+        return prepared(*arguments) if cupy.cuda.runtime.getDevice() == 0 else (lambda _: None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("glp_rapids.multigpu.exchange.PATIENCE", 2.0)
+        patch.setattr(rank_peers, "prepared_together", not_launching)
+        with pytest.raises(RankFailed, match="did not come"):
+            label_propagation(graph, devices=[0, 1])
+    assert_same(label_propagation(graph, devices=[0, 1]), expected)
+
+
+@needs_two
+def test_ctrl_c_ends_the_run_of_all_gpus_and_the_next_one_works(exchange):
     graph = large(2_000, 60_000).to("gpu")
     label_propagation(graph, devices=[0, 1])  # compiles, and makes communicators
 

@@ -29,6 +29,8 @@ of their own and of their neighbours only; that is not built.
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -80,22 +82,52 @@ def _rows(name: str, graph: Graph, devices: Devices, options: argparse.Namespace
     rows, repeats = [], max(options.repeats, 1)
     for mode, settings in modes.items():
         one = timing.timed(partial(_propagated, graph, settings), repeats, graph.device)
-        many = timing.timed(
-            partial(_propagated, graph, {**settings, "devices": devices}), repeats, graph.device
-        )
-        reports = [timed.found.attrs["glp"] for timed in (one, many)]
-        changed = [report["changed"] for report in reports]
-        ranks = reports[1]["ranks"]
-        waiting = max(rank["seconds_waiting"] for rank in ranks)
-        rows.append({
-            "graph": name, "entries": graph.number_of_edges, "run": mode, "sweeps": one.sweeps,
-            "one ms": one.run_ms, "several ms": many.run_ms, "times": one.run_ms / many.run_ms,
-            "MB sent": sum(rank["bytes_sent"] for rank in ranks) / 1e6,
-            "waiting": waiting / reports[1]["seconds"],
-            "same": subjects.same_labels(one.found, many.found) and changed[0] == changed[1],
-        })  # fmt: skip
-        del one, many
+        for exchange in _exchanges(devices):
+            with _exchanging(exchange):
+                many = timing.timed(
+                    partial(_propagated, graph, {**settings, "devices": devices}), repeats,
+                    graph.device,
+                )  # fmt: skip
+            reports = [timed.found.attrs["glp"] for timed in (one, many)]
+            changed = [report["changed"] for report in reports]
+            ranks = reports[1]["ranks"]
+            waiting = max(rank["seconds_waiting"] for rank in ranks)
+            rows.append({
+                "graph": name, "entries": graph.number_of_edges, "run": mode, "sweeps": one.sweeps,
+                "exchange": exchange, "one ms": one.run_ms, "several ms": many.run_ms,
+                "times": one.run_ms / many.run_ms,
+                "MB sent": sum(rank["bytes_sent"] for rank in ranks) / 1e6,
+                "waiting": waiting / reports[1]["seconds"],
+                "same": subjects.same_labels(one.found, many.found) and changed[0] == changed[1],
+            })  # fmt: skip
+            del many
+        del one
     return rows
+
+
+def _exchanges(devices: Devices) -> list[str]:
+    """Return the ways in which these can exchange winners."""
+    if kind_of(devices) == "cpu":
+        return ["threads"]
+    from glp_rapids.multigpu.peers import reach_one_another
+    from glp_rapids.propagation.engines.partitioned_gpu import EXCHANGES
+
+    return [how for how in EXCHANGES if how != "peer stores" or reach_one_another(devices)]
+
+
+@contextlib.contextmanager
+def _exchanging(how: str) -> Iterator[None]:
+    """Let GPUs exchange winners in this way."""
+    if how == "threads":
+        yield
+        return
+    from glp_rapids.propagation.engines import partitioned_gpu
+
+    before, partitioned_gpu.chosen = partitioned_gpu.chosen, how
+    try:
+        yield
+    finally:
+        partitioned_gpu.chosen = before
 
 
 def _propagated(graph: Graph, settings: dict[str, Any]) -> Any:

@@ -34,7 +34,7 @@ class PartitionedEngine:
         self._devices = devices
         # asked here: `numba.set_num_threads` is for the thread of the caller, not for the ranks'
         self._threads = max(threads_available() // len(devices), 1)
-        self._bounds = ranges_of(workload.rows.indptr, len(devices))
+        self._bounds = self._ranges()
         self._exchanges: list[Any] = self._connected()
         self._schedules: list[Schedule] = []
         self._engines: list[Any] = self._together(self._engine)
@@ -43,6 +43,10 @@ class PartitionedEngine:
 
     def _connected(self) -> list[Exchange]:
         return exchanges(len(self._devices))
+
+    def _ranges(self) -> list[int]:
+        """Return where the range of each rank begins, and the end."""
+        return ranges_of(self._workload.rows.indptr, len(self._devices))
 
     def _scope(self, rank: int) -> contextlib.AbstractContextManager:
         """Make the device of a rank the current one."""

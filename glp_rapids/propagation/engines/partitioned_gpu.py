@@ -1,4 +1,7 @@
-"""One run on several GPUs of this process: a thread a GPU, which exchange winners by NCCL.
+"""One run on several GPUs of this process: a thread a GPU, and how they exchange winners.
+
+Where each can write into the memory of all others, kernels do so themselves (`rank_peers`);
+elsewhere NCCL carries winners from class to class (`rank_gpu`). The report of a run says which.
 
 Each GPU gets its rows once a graph, which are kept there for the next run: those of the graph's own
 GPU are the graph's. Beside them each keeps who of its vertices reads each vertex: 4 bytes for every
@@ -18,15 +21,26 @@ from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import current_gpu
 from glp_rapids.multigpu.exchange import Exchange
 from glp_rapids.multigpu.nccl import NcclExchange, NcclMeeting, in_turn
+from glp_rapids.multigpu.peers import PeerMeeting, reach_one_another
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.partitioned import PartitionedEngine
 from glp_rapids.propagation.engines.rank_gpu import GpuRankEngine
+from glp_rapids.propagation.engines.rank_peers import PeerExchange, PeerRankEngine
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
+
+# How winners get to the others: where the threads meet, the exchange and the engine of a rank.
+EXCHANGES: dict[str, tuple[Any, Any, Any]] = {
+    "peer stores": (PeerMeeting, PeerExchange, PeerRankEngine),
+    "nccl": (NcclMeeting, NcclExchange, GpuRankEngine),
+}
+chosen: str | None = None  # of these, for `glp-rapids bench several`; None: what the GPUs can do
 
 
 class PartitionedGpuEngine(PartitionedEngine):
     """Run one program on one graph with several GPUs of this process."""
+
+    _how, _rank_engine = "nccl", GpuRankEngine
 
     def __init__(
         self, workload: Workload, compiled: Compiled, fields: dict[str, Any],
@@ -45,8 +59,17 @@ class PartitionedGpuEngine(PartitionedEngine):
         super().__init__(workload, compiled, fields, devices)
 
     def _connected(self) -> list[Exchange]:
-        self._meeting = NcclMeeting(self._devices)
-        return [NcclExchange(self._meeting, rank) for rank in range(len(self._devices))]
+        reached = reach_one_another(self._devices)
+        self._how = chosen or ("peer stores" if reached else "nccl")
+        meeting, exchange, self._rank_engine = EXCHANGES[self._how]
+        self._meeting = meeting(self._devices)
+        return [exchange(self._meeting, rank) for rank in range(len(self._devices))]
+
+    def _ranges(self) -> list[int]:
+        key, kept = ("ranges", self._devices), self._workload.kept
+        if key not in kept:
+            kept[key] = super()._ranges()
+        return kept[key]
 
     def _together(self, do: Callable[[int], Any]) -> list[Any]:
         with in_turn:
@@ -68,7 +91,13 @@ class PartitionedGpuEngine(PartitionedEngine):
             active=_copied(self._workload.active),
         )  # fmt: skip
         first, last = self._bounds[rank : rank + 2]
-        return GpuRankEngine(workload, self._compiled, fields, self._exchanges[rank], first, last)
+        return self._rank_engine(
+            workload, self._compiled, fields, self._exchanges[rank], first, last
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the report of a run says besides: the ranks, and how they exchanged."""
+        return super().facts() | {"exchange": self._how}
 
     def _parts(self, rank: int) -> tuple[Any, ...]:
         import cupy

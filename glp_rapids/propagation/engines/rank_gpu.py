@@ -34,14 +34,17 @@ _building = forks.Lock()
 class GpuRankEngine(PersistentEngine):
     """The engine of one rank; ``workload`` has the rows of its range, on the current GPU."""
 
+    _module: Any = partitioned  # that makes its kernels
+
     def __init__(
         self, workload: Workload, compiled: Compiled, fields: dict[str, Any], exchange: Exchange,
         first: int, last: int,
     ):  # fmt: skip
         self._exchange, self._range = exchange, (first, last)
         super().__init__(workload, compiled, fields)
+        self._keeps_score = not compiled.traits.default_update
         self._box = self._new_box()
-        self._bound_box = Box(*map(bound, self._box))
+        self._bound_box = bound(self._box)
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -50,11 +53,13 @@ class GpuRankEngine(PersistentEngine):
 
     def _kernels(self) -> tuple:
         compiled, index_type = self._compiled, self._workload.rows.index_dtype.type
-        key = compiled.digest, index_type, shared_memory.TABLE_SLOTS, reduces_lanes()
+        key = (
+            self._module, compiled.digest, index_type, shared_memory.TABLE_SLOTS, reduces_lanes()
+        )  # fmt: skip
         with _building:  # kernels of one program are compiled once, for all ranks
             if key not in _built:
                 _built[key] = (
-                    *partitioned.build(compiled, index_type, gpu_target()),
+                    *self._module.build(compiled, index_type, gpu_target()),
                     votes.build(compiled, index_type, gpu_target()),
                 )
         return _built[key]
@@ -64,15 +69,18 @@ class GpuRankEngine(PersistentEngine):
         workload = self._workload
         return workload.readers.number_of_edges // update.OF_BLOCK if workload.skip else 0
 
-    def _new_box(self) -> Box:
+    def _most_winners(self) -> int:
+        """Return how many vertices the largest group has, or 1."""
+        groups = to_host(self._workspace.plan.groups)
+        sizes = groups[:, ENDS : ENDS + RANGES] - groups[:, HUBS : HUBS + RANGES]
+        return max(int(sizes.sum(axis=1).max(initial=0)), 1)
+
+    def _new_box(self) -> Any:
         """Make room for the winners that go out, and for all that can come.
 
         It never grows: to allocate while the GPU of another rank waits could wait for that GPU.
         """
-        groups = to_host(self._workspace.plan.groups)
-        sizes = groups[:, ENDS : ENDS + RANGES] - groups[:, HUBS : HUBS + RANGES]
-        size = max(int(sizes.sum(axis=1).max(initial=0)), 1)
-        self._keeps_score = not self._compiled.traits.default_update
+        size = self._most_winners()
         number = self._xp.zeros(1, np.int64)
         return Box(number, *self._some(size), *self._some(self._exchange.sum(size)))
 

@@ -21,17 +21,11 @@ from glp_rapids.propagation.kernels.gpu import (
     shared_memory,
     update,
     votes,
+    winners,
 )
-from glp_rapids.propagation.kernels.gpu.arguments import PlanArrays, Run
+from glp_rapids.propagation.kernels.gpu.arguments import PlanArrays
 from glp_rapids.propagation.kernels.gpu.failures import build_say
-from glp_rapids.propagation.kernels.gpu.plan import (
-    COLUMNS,
-    ENDS,
-    FIRST_CHUNKS,
-    HUBS,
-    RANGES,
-    UPDATED_TOGETHER,
-)
+from glp_rapids.propagation.kernels.gpu.plan import COLUMNS
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
     CLAIMS,
     DEFERRED_ROWS,
@@ -47,7 +41,6 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import (
     Table,
     WorkQueue,
 )
-from glp_rapids.propagation.kernels.gpu.votes import ALL
 from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
 
@@ -98,45 +91,16 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
     word_type, clear = table.word_type, table.clear
     slots, high_slots, two_groups = table.slots, table.high_slots, 2 * COLUMNS
     sweep_slots = len(SWEEP)
-    shortest, together = RANGES - 1, UPDATED_TOGETHER[RANGES - 1]
 
     @cuda.jit(device=True)
-    def describe(groups, row, number):
-        """Write a row of a plan: of a group with so many vertices, all of the shortest rows."""
-        for kind in range(RANGES):
-            groups[row + HUBS + kind] = 0
-            groups[row + ENDS + kind] = 0
-            groups[row + FIRST_CHUNKS + kind] = 0
-        groups[row + ENDS + shortest] = number
-        groups[row + FIRST_CHUNKS + RANGES] = (number + together - 1) // together
+    def put(box, place, v, label, position, run):
+        """Store a winner in the box."""
+        box.vertices[place] = v
+        box.labels[place] = label
+        if keeps_score:
+            box.scores[place] = run.winner_score[np.uint64(position)]
 
-    @cuda.jit(device=True)
-    def collect(plan, run, box, shared):
-        """Take the winners of the group out, to the box."""
-        thread = np.int64(cuda.threadIdx.x)
-        lane = thread % LANES
-        below = np.uint32((np.uint32(1) << np.uint32(lane)) - np.uint32(1))
-        for kind in range(RANGES):
-            end = shared.groups[ENDS + kind]
-            base = shared.groups[HUBS + kind] + np.int64(cuda.blockIdx.x) * THREADS + thread - lane
-            while base < end:  # the same for all lanes
-                position = base + lane
-                label = index_type(-1)
-                if position < end:
-                    label = run.winner[np.uint64(position)]
-                who = cuda.ballot_sync(ALL, label >= 0)
-                first = np.int64(0)
-                if who != 0 and lane == 0:
-                    first = cuda.atomic.add(box.number, 0, np.int64(cuda.popc(who)))
-                first = cuda.shfl_sync(ALL, first, 0)
-                if label >= 0:
-                    place = np.uint64(first + np.int64(cuda.popc(np.uint32(who) & below)))
-                    box.vertices[place] = plan.vertices[np.uint64(position)]
-                    box.labels[place] = label
-                    if keeps_score:
-                        box.scores[place] = run.winner_score[np.uint64(position)]
-                    run.winner[np.uint64(position)] = -1
-                base += np.int64(cuda.gridDim.x) * THREADS
+    collect = winners.build_collect(index_type, put)
 
     def propagate_part(plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule,
                        numbers, box, step):  # fmt: skip
@@ -196,7 +160,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
             sweep[SWEEP.explored] = run.control[1]
             sweep[SWEEP.everybody] = run.control[2]
             set_rule(sweep, plan, run, schedule)
-            describe(shared.groups, COLUMNS, step.come)
+            winners.describe(shared.groups, COLUMNS, np.int64(0), step.come)
         cuda.syncthreads()
         state = State(
             *(fields[:1] + (np.int64(sweep[SWEEP.sweeps] + 1),) + fields[2:])  # noqa: RUF005
@@ -208,10 +172,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
             came = PlanArrays(
                 box.come_vertices, plan.starts, plan.degrees, plan.groups, plan.levels
             )
-            told = Run(
-                run.slack, run.tied, box.come_labels, box.come_scores, run.changed, run.drawn,
-                run.barrier, run.clock, run.long_lists, run.control,
-            )  # fmt: skip
+            told = winners.with_winners(run, box.come_labels, box.come_scores)
             changes = update_group(COLUMNS, came, readers, told, state, shared, numbers)
             changes = sum_by_shuffles(changes)
             if thread % LANES == 0 and changes > 0:
@@ -237,7 +198,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
                 numbers,
             )  # fmt: skip
             grid_barrier(run, sweep)
-            collect(plan, run, box, shared)
+            collect(0, plan, run, box, box.number, shared)
         if step.last:
             if thread == 0:
                 judge(sweep, run, schedule)

@@ -1,0 +1,71 @@
+"""GPUs of one process that write into one another's memory, and where their threads meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.multigpu.exchange import Meeting
+
+Array = Any
+ALREADY = 704  # cudaErrorPeerAccessAlreadyEnabled
+
+
+def reach_one_another(devices: tuple[int, ...]) -> bool:
+    """Let every GPU write into the memory of all others; tell whether they can."""
+    from cupy.cuda import Device, runtime
+
+    pairs = [(one, other) for one in devices for other in devices if one != other]
+    if not all(runtime.deviceCanAccessPeer(one, other) for one, other in pairs):
+        return False
+    for one, other in pairs:
+        with Device(one):
+            try:
+                runtime.deviceEnablePeerAccess(other)
+            except runtime.CUDARuntimeError as error:
+                if error.status != ALREADY:
+                    raise
+    return True
+
+
+class PeerMeeting(Meeting):
+    """Where ranks meet whose kernels wait for one another: they look at a word of the host."""
+
+    def __init__(self, devices: tuple[int, ...], patience: float | None = None):
+        from cupy.cuda import alloc_pinned_memory
+
+        super().__init__(len(devices), patience)
+        self._pinned = alloc_pinned_memory(8)
+        self._word = np.frombuffer(self._pinned, np.int64, 1)
+        self._word[0] = 0
+
+    def connect(self) -> None:
+        """Do nothing: there is nothing that another run could have taken."""
+
+    def word(self) -> Array:
+        """Return the word as an array of the current GPU."""
+        import cupy
+
+        device = cupy.cuda.runtime.getDevice()
+        memory = cupy.cuda.UnownedMemory(self._pinned.ptr, 8, self._pinned, device)
+        return cupy.ndarray(1, np.int64, cupy.cuda.MemoryPointer(memory, 0))
+
+    def abort(self, error: BaseException) -> None:
+        """Let all ranks fail; kernels that wait for one another end."""
+        super().abort(error)
+        self._word[0] = 1
+
+
+def plain_memory(size: int, dtype: Any) -> Array:
+    """Make an array that peers may write; what a pool hands out, RMM's say, they may not."""
+    import cupy
+
+    dtype = np.dtype(dtype)
+    memory = cupy.cuda.Memory(max(size, 1) * dtype.itemsize)
+    return cupy.ndarray(max(size, 1), dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def address_of(array: Array) -> int:
+    """Return where an array lies, for all GPUs."""
+    return int(array.data.ptr)
