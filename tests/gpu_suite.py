@@ -45,8 +45,9 @@ PARTS = {
         "window_graph",
     ],
 }  # fmt: skip
-# Whose tests say what they compile: one process compiles a kernel, for all tests that have it.
-SAY_THEIR_KERNELS = ("streamed",)
+# Whose tests are in groups for a process each: of one kernel, which is then compiled once, or of
+# all that need two GPUs.
+GROUPED = ("streamed", "several")
 # Processes that share one GPU; two threads each, as there are CPU cores for no more.
 OPTIONS = ["-m", "gpu", "-n", "14", "--dist", "worksteal", "-p", "no:cacheprovider",
            "-p", "no:benchmark"]  # fmt: skip
@@ -63,7 +64,7 @@ def main(*arguments):
     failed = []
     for part in parts or PARTS:
         print(f"=== {part}", flush=True)
-        grouped = ["--dist", "loadgroup"] if part in SAY_THEIR_KERNELS else []
+        grouped = ["--dist", "loadgroup"] if part in GROUPED else []
         command = [sys.executable, "-m", "pytest", *OPTIONS, *grouped, *others, *files_of(part)]
         if subprocess.run(command, env=environment, cwd=HERE.parent).returncode:
             failed.append(part)

@@ -34,7 +34,10 @@ def exchange(request, monkeypatch):
     return request.param
 
 
-needs_two = pytest.mark.skipif(gpus() < 2, reason="there are no two GPUs")
+def needs_two(test):
+    # In one process: kernels of two that wait for their peers would take turns on both GPUs.
+    skipping = pytest.mark.skipif(gpus() < 2, reason="there are no two GPUs")
+    return pytest.mark.xdist_group("two GPUs")(skipping(test))
 
 
 def compared(program, graph, devices):

@@ -5,10 +5,11 @@ is what all ranks sent to one another, "waiting" the share of the run that the r
 it spent until others came. "same": labels and changes of every sweep. The parts are made, and
 kernels compiled, by a run before.
 
-Two H100 took 274 ms beside 311 of one with the defaults on large-27 (2.2 G entries), and 106 beside
-108 for 3 synchronous sweeps; kron-24-16, 68 beside 31, and 27 beside 31. Two H200, with an earlier
-state, took 391 beside 595 on large-28 (4.5 G entries), and 193 beside 274. A step of a class costs
-0.3 to 0.5 ms, mostly of the host.
+GPUs that can store into one another's memory have a row for that and one for NCCL. Two H200 took
+321 ms (NCCL 397) beside 596 of one with the defaults on large-28 (4.5 G entries), and 176 (190)
+beside 274 for 3 synchronous sweeps; kron-24-16, 24 (64) beside 28, and 22 (26) beside 29;
+kron-22-16, 15 (66) beside 9. Of each run some 5 ms are of the host, which makes two engines and
+launches both.
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,
@@ -17,8 +18,8 @@ to each other rank. 32 ranks on a CPU (``--devices`` and 32 times cpu) sent 124.
 run, most of them in the first sweep. So of 2 G vertices 24 GB come to each GPU: half a second at
 50 GB/s, which a network card for each GPU is taken to give. Evaluation: one H200 does a run on 4.5
 G entries in 0.6 s (large-28), so 2 G entries take 0.27 s. Every rank applies all changes, 18 G a
-second measured: 0.17 s, whatever the number of GPUs. Some 150 steps at 0.5 ms, measured with two,
-are 0.08 s; with 127 others each will take several times as long. Together 1 to 1.5 s.
+second measured: 0.17 s, whatever the number of GPUs. Some 150 steps at 0.5 ms, measured with two
+and NCCL, are 0.08 s; with 127 others each will take several times as long. Together 1 to 1.5 s.
 
 Labels stop being replicable there: a rank takes 32 bytes a vertex (a label, two offsets of lists,
 slack, winners) and 32 more while it plans, of which 2 G vertices fill an H200 beside the lists.

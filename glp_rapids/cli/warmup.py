@@ -96,6 +96,19 @@ def _seeded(device: Device) -> None:
         seeded_label_propagation(_graph(device, weights), {0: "a", 1: "b"}, max_iter=3)
 
 
+def _several(device: Device) -> None:
+    from glp_rapids import label_propagation
+
+    devices: list = ["cpu", "cpu"]
+    if device == "gpu":
+        import cupy
+
+        devices = list(range(cupy.cuda.runtime.getDeviceCount()))
+    if len(devices) > 1:
+        for weights in (None, "int64", "float64"):
+            label_propagation(_graph(device, weights), devices=devices, max_iter=3)
+
+
 def _compress(device: Device) -> None:
     from glp_rapids import compress
 
@@ -205,6 +218,7 @@ WORK: dict[str, Callable[[Device], None]] = {
     "layered": _layered,
     "speaker-listener": _speaker_listener,
     "seeded": _seeded,
+    "several": _several,
     "compress": _compress,
     "compressed": _compressed,
     "diversity": _diversity,

@@ -26,6 +26,8 @@ from glp_rapids.propagation.workload import Workload
 class PartitionedEngine:
     """Run one program on one graph with several ranks; ``devices``: see `Options.devices`."""
 
+    _how = "threads"  # winners are exchanged
+
     def __init__(
         self, workload: Workload, compiled: Compiled, fields: dict[str, Any],
         devices: tuple[int | str, ...],
@@ -94,6 +96,7 @@ class PartitionedEngine:
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says besides: the ranks, what they sent and waited."""
         return {
+            "exchange": self._how,
             "ranks": [
                 {
                     "device": device, "vertices": last - first, "bytes_sent": exchange.bytes,
@@ -102,7 +105,7 @@ class PartitionedEngine:
                 for device, first, last, exchange in zip(
                     self._devices, self._bounds, self._bounds[1:], self._exchanges, strict=False
                 )
-            ]
+            ],
         }  # fmt: skip
 
     # ------------------------------------------------------------ ranks

@@ -95,10 +95,6 @@ class PartitionedGpuEngine(PartitionedEngine):
             workload, self._compiled, fields, self._exchanges[rank], first, last
         )
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the report of a run says besides: the ranks, and how they exchanged."""
-        return super().facts() | {"exchange": self._how}
-
     def _parts(self, rank: int) -> tuple[Any, ...]:
         import cupy
 

@@ -124,9 +124,10 @@ def label_propagation(
         they exchange what changed. The result is the same. Each holds the lists of its range, who
         of it reads each vertex, and the labels and the state of all. "cpu" for each rank, as
         ``["cpu"] * 3``, stands for threads of the host: that shows what is exchanged, and gains
-        nothing. Numbers of GPUs of this machine, as ``[0, 1]``, exchange by NCCL, 0.3 to 0.5 ms a
-        class: graphs of billions of entries gain. None: one device. Compressed graphs,
-        ``memory_limit`` and streams are for one device.
+        nothing. Numbers of GPUs of this machine, as ``[0, 1]``, store into one another's memory, or
+        exchange by NCCL where they cannot: graphs from half a billion entries on gain (with NCCL,
+        of billions). None: one device. Compressed graphs, ``memory_limit`` and streams are for one
+        device.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
