@@ -90,6 +90,16 @@ def test_runs_one_after_the_other_share_what_is_kept(exchange):
 
 
 @needs_two
+def test_gpus_that_cannot_reach_one_another_use_nccl(monkeypatch):
+    graph = large(2_000, 60_000).to("gpu")
+    assert label_propagation(graph, devices=[0, 1]).attrs["glp"]["exchange"] == "peer stores"
+    monkeypatch.setattr(partitioned_gpu, "reach_one_another", lambda devices: False)
+    found = label_propagation(graph, devices=[0, 1])
+    assert found.attrs["glp"]["exchange"] == "nccl"
+    assert_same(found, label_propagation(graph))
+
+
+@needs_two
 def test_an_error_of_one_gpu_ends_the_run_and_the_next_one_works(monkeypatch, exchange):
     graph = large(2_000, 60_000).to("gpu")
     exchanged, prepared = GpuRankEngine._exchanged, rank_peers.prepared_together

@@ -188,7 +188,7 @@ def _chosen(wanted: Iterable[str], every: tuple[str, ...]) -> list[str]:
 
 
 def _memory(name: str, graph: Graph, options: argparse.Namespace) -> Rows:
-    if graph.device == "cpu":
+    if graph.device == "cpu" or not memory.counts():
         return [memory_row(name, graph, "defaults", None)]
     synchronous = subjects.synchronous(options.sweeps)
     runs = [("classic", bare, synchronous), ("defaults", bare, {})]

@@ -1,7 +1,9 @@
 """The GPU engine of a rank that stores winners into its peers' memory (`kernels.gpu.peer_stores`).
 
 One launch does all sweeps, on all GPUs at the same time. While one waits for the others nothing may
-be loaded or allocated, as that could wait for the GPU in turn: all is made before ranks meet.
+be loaded or allocated, as that could wait for the GPU in turn: all is made before ranks meet. The
+inboxes take 16 bytes for each vertex of the largest class, on every rank, and stay on the graph for
+the next run; with the scores of a program's update up to 32.
 """
 
 from __future__ import annotations

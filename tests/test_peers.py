@@ -1,0 +1,75 @@
+"""GPUs that write into one another's memory, without a GPU: who is asked, what errors do."""
+
+import contextlib
+import sys
+from types import ModuleType
+
+import pytest
+
+from glp_rapids.multigpu.peers import ALREADY, reach_one_another
+
+
+class RuntimeFailure(RuntimeError):
+    def __init__(self, status):
+        super().__init__(status)
+        self.status = status
+
+
+class Driver:
+    """CuPy's runtime, or so; ``apart``: pairs without access, ``status``: what enabling says."""
+
+    CUDARuntimeError = RuntimeFailure
+
+    def __init__(self, apart=(), status=0):
+        self.apart, self.status, self.current, self.enabled = apart, status, None, []
+
+    def deviceCanAccessPeer(self, one, other):
+        return (one, other) not in self.apart
+
+    def deviceEnablePeerAccess(self, other):
+        self.enabled.append((self.current, other))
+        if self.status:
+            raise RuntimeFailure(self.status)
+
+    @contextlib.contextmanager
+    def device(self, number):
+        self.current = number
+        yield
+        self.current = None
+
+
+@pytest.fixture
+def driven(monkeypatch):
+    def use(driver):
+        cupy, cuda = ModuleType("cupy"), ModuleType("cupy.cuda")
+        cupy.cuda, cuda.runtime, cuda.Device = cuda, driver, driver.device
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
+        return driver
+
+    return use
+
+
+@pytest.mark.parametrize("status", [0, ALREADY])
+def test_each_may_write_to_all_others(driven, status):
+    driver = driven(Driver(status=status))
+    assert reach_one_another((0, 1, 3))
+    assert driver.enabled == [(0, 1), (0, 3), (1, 0), (1, 3), (3, 0), (3, 1)]
+
+
+def test_one_pair_apart_is_enough_for_nccl(driven):
+    driver = driven(Driver(apart={(1, 0)}))
+    assert not reach_one_another((0, 1))
+    assert driver.enabled == []
+
+
+def test_one_gpu_reaches_itself(driven):
+    driver = driven(Driver())
+    assert reach_one_another((2,))
+    assert driver.enabled == []
+
+
+def test_other_errors_are_raised(driven):
+    driven(Driver(status=2))
+    with pytest.raises(RuntimeFailure, match="2"):
+        reach_one_another((0, 1))
