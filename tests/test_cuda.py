@@ -221,6 +221,9 @@ def test_the_kernels_of_a_rank_compile(monkeypatch, kernel):
         monkeypatch.setattr(engines, "engine_of", lambda *_: (engine, gpu_target()))
         RUNS["program"](edges(weighted=True))
     assert [name for name, _ in ptx] == [kernel]
+    if kernel == "propagate_with_peers":
+        (code,) = ptx.values()
+        assert all(order in code for order in ("st.release.sys", "ld.acquire.sys", "membar.sys"))
     assert_target(ptx, CAPABILITIES[0])
     assert not any("fma.rn" in code for code in ptx.values())
 

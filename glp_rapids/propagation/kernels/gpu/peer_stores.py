@@ -21,12 +21,10 @@ from glp_rapids.jit.cuda import (
     cuda,
     kernel,
     load_fresh,
-    load_of_system,
     nanoseconds,
     reduces_lanes,
-    store_at,
-    store_released_at,
 )
+from glp_rapids.jit.peer_memory import load_of_system, store_at, store_released_at
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.gpu import (
