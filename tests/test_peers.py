@@ -1,12 +1,16 @@
 """GPUs that write into one another's memory, without a GPU: who is asked, what errors do."""
 
 import contextlib
+import gc
 import sys
+import weakref
 from types import ModuleType
 
 import pytest
 
-from glp_rapids.multigpu.peers import ALREADY, reach_one_another
+from glp_rapids.multigpu import peers
+from glp_rapids.multigpu.exchange import as_ranks
+from glp_rapids.multigpu.peers import ALREADY, REFUSED, reach_one_another
 
 
 class RuntimeFailure(RuntimeError):
@@ -40,6 +44,8 @@ class Driver:
 
 @pytest.fixture
 def driven(monkeypatch):
+    monkeypatch.setattr(peers, "_reached", {})
+
     def use(driver):
         cupy, cuda = ModuleType("cupy"), ModuleType("cupy.cuda")
         cupy.cuda, cuda.runtime, cuda.Device = cuda, driver, driver.device
@@ -55,6 +61,19 @@ def test_each_may_write_to_all_others(driven, status):
     driver = driven(Driver(status=status))
     assert reach_one_another((0, 1, 3))
     assert driver.enabled == [(0, 1), (0, 3), (1, 0), (1, 3), (3, 0), (3, 1)]
+
+
+def test_they_are_asked_once(driven):
+    driver = driven(Driver())
+    assert reach_one_another((0, 1))
+    assert reach_one_another((0, 1))
+    assert len(driver.enabled) == 2
+
+
+@pytest.mark.parametrize("status", REFUSED)
+def test_a_driver_that_refuses_leaves_nccl(driven, status):
+    driven(Driver(status=status))
+    assert not reach_one_another((0, 1))
 
 
 def test_one_pair_apart_is_enough_for_nccl(driven):
@@ -73,3 +92,23 @@ def test_other_errors_are_raised(driven):
     driven(Driver(status=2))
     with pytest.raises(RuntimeFailure, match="2"):
         reach_one_another((0, 1))
+
+
+def test_what_failed_ranks_held_goes_with_their_error():
+    class Held:
+        pass
+
+    def failing():
+        held = Held()
+        watched.append(weakref.ref(held))
+        raise KeyError("lost")
+
+    watched = []
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(KeyError):
+            as_ranks([failing, lambda: None], lambda error: None)
+        assert [one() for one in watched] == [None]
+    finally:
+        gc.enable()

@@ -90,6 +90,16 @@ def test_runs_one_after_the_other_share_what_is_kept(exchange):
 
 
 @needs_two
+def test_a_run_that_hashes_nothing_leaves_the_ids_to_the_next(exchange):
+    ends = np.random.default_rng(5).integers(0, 3_000, (2, 20_000))
+    graph = as_graph(tuple(np.char.add("v", end.astype(str)) for end in ends), device="gpu")
+    for options in ({"explore": 0, "tie_break": "min"}, {}):
+        expected = label_propagation(graph, update="sync", max_iter=4, **options)
+        found = label_propagation(graph, update="sync", max_iter=4, devices=[0, 1], **options)
+        assert_same(found, expected)
+
+
+@needs_two
 def test_gpus_that_cannot_reach_one_another_use_nccl(monkeypatch):
     graph = large(2_000, 60_000).to("gpu")
     assert label_propagation(graph, devices=[0, 1]).attrs["glp"]["exchange"] == "peer stores"

@@ -52,8 +52,10 @@ def devices_of(devices: Any) -> Devices | None:
         raise ValueError(f"devices must name each GPU once, not {devices}")
     if len(devices) > 1:
         from glp_rapids.multigpu.nccl import nccl_problem
+        from glp_rapids.multigpu.peers import reach_one_another
 
-        if problem := nccl_problem():
+        problem = nccl_problem()
+        if problem and not reach_one_another(tuple(map(int, devices))):
             raise ValueError(f"devices={devices}, but these GPUs cannot exchange labels: {problem}")
     return tuple(int(device) for device in devices)
 

@@ -195,6 +195,11 @@ def as_ranks(works: Sequence[Callable[[], Any]], abort: Callable[[BaseException]
                 thread.join()
         raise
     own = [error for error in errors if not isinstance(error, RankFailed)]
-    for error in own or errors:
-        raise error
+    first = next(iter(own or errors), None)
+    try:
+        if first is not None:
+            raise first
+    finally:  # else a cycle of error, frame and list would keep what the ranks held, memory too
+        errors.clear()
+        del own, first
     return results

@@ -7,13 +7,27 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.multigpu.exchange import Meeting
+from glp_rapids.multigpu.nccl import in_turn
 
 Array = Any
 ALREADY = 704  # cudaErrorPeerAccessAlreadyEnabled
+REFUSED = 217, 711  # cudaErrorPeerAccessUnsupported, cudaErrorTooManyPeers
+
+_reached: dict[tuple[int, ...], bool] = {}
 
 
 def reach_one_another(devices: tuple[int, ...]) -> bool:
-    """Let every GPU write into the memory of all others; tell whether they can."""
+    """Let every GPU write into the memory of all others; tell whether they can.
+
+    Asked once a process; while ranks run nobody may ask, as an answer could wait for their kernels.
+    """
+    if devices not in _reached:
+        with in_turn:
+            _reached[devices] = _made_to_reach(devices)
+    return _reached[devices]
+
+
+def _made_to_reach(devices: tuple[int, ...]) -> bool:
     from cupy.cuda import Device, runtime
 
     pairs = [(one, other) for one in devices for other in devices if one != other]
@@ -24,6 +38,8 @@ def reach_one_another(devices: tuple[int, ...]) -> bool:
             try:
                 runtime.deviceEnablePeerAccess(other)
             except runtime.CUDARuntimeError as error:
+                if error.status in REFUSED:
+                    return False
                 if error.status != ALREADY:
                     raise
     return True

@@ -59,10 +59,14 @@ class PartitionedGpuEngine(PartitionedEngine):
         super().__init__(workload, compiled, fields, devices)
 
     def _connected(self) -> list[Exchange]:
-        reached = reach_one_another(self._devices)
-        self._how = chosen or ("peer stores" if reached else "nccl")
+        self._how = chosen or "peer stores"
+        if self._how == "peer stores" and not reach_one_another(self._devices):
+            if chosen is not None:
+                raise RuntimeError(f"the GPUs {self._devices} cannot write to one another's memory")
+            self._how = "nccl"
         meeting, exchange, self._rank_engine = EXCHANGES[self._how]
-        self._meeting = meeting(self._devices)
+        with in_turn:  # what it allocates could wait for kernels of another run, one of two begun
+            self._meeting = meeting(self._devices)
         return [exchange(self._meeting, rank) for rank in range(len(self._devices))]
 
     def _ranges(self) -> list[int]:
@@ -85,7 +89,11 @@ class PartitionedGpuEngine(PartitionedEngine):
             fields = {name: _copied(value) for name, value in fields.items()}
         if self._kept[rank] is None:
             self._kept[rank] = self._parts(rank)
-        rows, readers, id_words, kept = self._kept[rank]
+        rows, readers, kept = self._kept[rank]
+        # not kept with the parts: a run that hashes nothing has none
+        id_words = self._workload.id_words
+        if self._devices[rank] != self._home:
+            id_words = IdWords(id_words.first, _copied(id_words.words))
         workload = replace(
             self._workload, rows=rows, readers=readers, id_words=id_words, kept=kept,
             active=_copied(self._workload.active),
@@ -98,7 +106,6 @@ class PartitionedGpuEngine(PartitionedEngine):
     def _parts(self, rank: int) -> tuple[Any, ...]:
         import cupy
 
-        words = self._workload.id_words
         with current_gpu(self._home):
             rows, readers = super()._parts(rank)
             cupy.cuda.get_current_stream().synchronize()
@@ -106,8 +113,7 @@ class PartitionedGpuEngine(PartitionedEngine):
             same = readers is rows
             rows = CSR(*map(_copied, (rows.indptr, rows.indices, rows.weights)))
             readers = rows if same else CSR(*map(_copied, (readers.indptr, readers.indices, None)))
-            words = IdWords(words.first, _copied(words.words))
-        return rows, readers, words, {}
+        return rows, readers, {}
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps, and record how many labels each changed."""

@@ -1,9 +1,12 @@
 """The GPU engine of a rank that stores winners into its peers' memory (`kernels.gpu.peer_stores`).
 
 One launch does all sweeps, on all GPUs at the same time. While one waits for the others nothing may
-be loaded or allocated, as that could wait for the GPU in turn: all is made before ranks meet. The
-inboxes take 16 bytes for each vertex of the largest class, on every rank, and stay on the graph for
-the next run; with the scores of a program's update up to 32.
+be loaded or allocated, as that could wait for the GPU in turn: all is made before ranks meet. Other
+threads of the process that allocate on these GPUs may delay a launch likewise.
+
+The inboxes take 16 bytes, on every rank, for each vertex of the largest classes that are updated at
+once (all vertices of a synchronous run), with 32-bit indices, and up to 32 with the scores of a
+program's update; they stay on the graph for the next run.
 """
 
 from __future__ import annotations
