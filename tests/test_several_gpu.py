@@ -14,6 +14,7 @@ from memory_limits import EVERY, SELECTED, assert_same, directions, large
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.device import gpu_available
 from glp_rapids.multigpu.exchange import RankFailed
+from glp_rapids.multigpu.peers import reach_one_another
 from glp_rapids.propagation.engines import partitioned_gpu, rank_peers
 from glp_rapids.propagation.engines.rank_gpu import GpuRankEngine
 
@@ -28,8 +29,15 @@ def gpus():
     return cupy.cuda.runtime.getDeviceCount()
 
 
+def needs_peer_access():
+    if gpus() > 1 and not reach_one_another((0, 1)):
+        pytest.skip("the GPUs cannot write to one another's memory")
+
+
 @pytest.fixture(params=sorted(partitioned_gpu.EXCHANGES))
 def exchange(request, monkeypatch):
+    if request.param == "peer stores":
+        needs_peer_access()
     monkeypatch.setattr(partitioned_gpu, "chosen", request.param)
     return request.param
 
@@ -101,6 +109,7 @@ def test_a_run_that_hashes_nothing_leaves_the_ids_to_the_next(exchange):
 
 @needs_two
 def test_gpus_that_cannot_reach_one_another_use_nccl(monkeypatch):
+    needs_peer_access()
     graph = large(2_000, 60_000).to("gpu")
     assert label_propagation(graph, devices=[0, 1]).attrs["glp"]["exchange"] == "peer stores"
     monkeypatch.setattr(partitioned_gpu, "reach_one_another", lambda devices: False)
@@ -142,6 +151,7 @@ def test_an_error_of_one_gpu_ends_the_run_and_the_next_one_works(monkeypatch, ex
 
 @needs_two
 def test_a_rank_that_never_comes_is_given_up(monkeypatch):
+    needs_peer_access()
     graph = large(2_000, 60_000).to("gpu")
     monkeypatch.setattr(partitioned_gpu, "chosen", "peer stores")
     expected, prepared = label_propagation(graph), rank_peers.prepared_together

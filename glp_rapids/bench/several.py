@@ -6,10 +6,10 @@ it spent until others came. "same": labels and changes of every sweep. The parts
 kernels compiled, by a run before.
 
 GPUs that can store into one another's memory have a row for that and one for NCCL. Two H200 took
-321 ms (NCCL 397) beside 596 of one with the defaults on large-28 (4.5 G entries), and 176 (190)
-beside 274 for 3 synchronous sweeps; kron-24-16, 24 (64) beside 28, and 22 (26) beside 29;
-kron-22-16, 15 (66) beside 9. Of each run some 5 ms are of the host, which makes two engines and
-launches both.
+321 ms (NCCL 397) beside 596 of one with the defaults on large-28 (4.5 G entries, ``--repeats 1``),
+and 176 (190) beside 274 for 3 synchronous sweeps; kron-24-16, 24 (64) beside 28, and 22 (26)
+beside 29; kron-22-16, 15 (66) beside 9. Of each run some 5 ms are of the host, which makes two
+engines and launches both.
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,
