@@ -13,7 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from glp_rapids import as_graph
-from glp_rapids.traversal.engines import Lists, gpu, gpu_layers, order_by_level
+from glp_rapids.traversal.engines import (
+    Lists,
+    gpu,
+    gpu_breadth_first,
+    gpu_layers,
+    gpu_pace,
+    order_by_level,
+)
 from glp_rapids.traversal.engines.cpu import CpuEngine
 
 # As it is; blocks on their own, for few steps or alone; wide levels; from the other side.
@@ -52,7 +59,7 @@ def results(engine, starts):
 def main():
     import cupy
 
-    for module in (gpu, gpu_layers):
+    for module in (gpu, gpu_breadth_first, gpu_layers):
         module.multiprocessors = lambda: 1
     plain = graph()
     ends = plain.row_indices() + plain.indices
@@ -64,15 +71,15 @@ def main():
         for way, values in WAYS.items():
             if sys.argv[1:] and way not in sys.argv[1:]:
                 continue
-            before = {name: getattr(gpu, name) for name in values}
+            before = {name: getattr(gpu_pace, name) for name in values}
             for name, value in values.items():
-                setattr(gpu, name, value)
+                setattr(gpu_pace, name, value)
             engine = gpu.GpuEngine(one, "out")
             for (name, known), (_, found) in zip(expected, results(engine, starts), strict=True):
                 same = all(map(np.array_equal, known, (part.get() for part in found)))
                 print(f"{kind}, {way}: {name}: {'same as on a CPU' if same else 'DIFFERENT'}")
             for name, value in before.items():
-                setattr(gpu, name, value)
+                setattr(gpu_pace, name, value)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from graphs import edges, path, random_pairs
 from numba.core import config
 
 from glp_rapids import as_graph
-from glp_rapids.traversal.engines import Lists, gpu, gpu_layers, order_by_level
+from glp_rapids.traversal.engines import Lists, gpu, gpu_layers, gpu_pace, order_by_level
 from glp_rapids.traversal.engines.cpu import CpuEngine
 from glp_rapids.traversal.kernels import (
     gpu_components,
@@ -40,7 +40,7 @@ gpu_levels.LONG, gpu_levels.LONG_QUEUED, gpu_levels.LONGEST, gpu_levels.QUEUED =
 gpu_piles.LONG, gpu_piles.LONG_QUEUED, gpu_piles.LONGEST, gpu_piles.QUEUED = 3, 2, 5, 4
 gpu_plateaus.THREADS, gpu_plateaus.LANES = 4, 2
 gpu_predecessors.LONG = 4
-gpu.CHUNK = gpu.NEAR_CHUNK = 4
+gpu_pace.CHUNK = gpu_pace.NEAR_CHUNK = 4
 gpu_levels.SCANNED = gpu_predecessors.SCANNED = gpu_together.SCANNED = gpu_together.LOOK = 2
 
 # Levels by one block, in equal parts, from the other side, and in turns.
@@ -68,16 +68,16 @@ def graphs(number):
 
 def results(engine, graph, starts):
     """Every search in every way; a CPU has one."""
-    for way, (gpu.MOST_CHUNK, gpu.PULL) in WAYS.items():
+    for way, (gpu_pace.MOST_CHUNK, gpu_pace.PULL) in WAYS.items():
         for depth in (1 << 40, 2):
             yield f"bfs {way} {depth}", engine(graph, "out").bfs(starts, depth, True)
             if sys.argv[2] == "few":
                 yield "components", (engine(graph, "out").components(),)
                 return
-    for gpu.PULL_TOGETHER in (0, 4, 99):
+    for gpu_pace.PULL_TOGETHER in (0, 4, 99):
         for distance, summary in engine(graph, "out").bfs_of_each(starts, 1 << 40, True):
-            yield f"together {gpu.PULL_TOGETHER}", (distance, summary)
-    for way, (gpu.MOST_CHUNK, gpu.STEP) in NEAR.items():
+            yield f"together {gpu_pace.PULL_TOGETHER}", (distance, summary)
+    for way, (gpu_pace.MOST_CHUNK, gpu_pace.STEP) in NEAR.items():
         limits = (100, starts[:0]), (3, starts[:0]), (100, starts[:1] + 5)
         for cutoff, ends in limits if way == "queue" else limits[:1]:
             found = engine(graph, "out").sssp(starts, cutoff, ends, True)
@@ -113,7 +113,7 @@ def main():
         starts = np.arange(1 + number % 3, dtype=np.int32)
         if number % 4 == 3:
             graph.transpose()
-        gpu.LEVELS_A_LAUNCH = 2 if number % 2 else 1 << 16
+        gpu_pace.LEVELS_A_LAUNCH = 2 if number % 2 else 1 << 16
         both = results(CpuEngine, graph, starts), results(gpu.GpuEngine, graph, starts)
         for (name, expected), (_, found) in zip(*both, strict=True):
             compared += 1

@@ -32,7 +32,13 @@ def compiled(monkeypatch):
     from numba.cuda import dispatcher
 
     from glp_rapids.jit.cuda import compiling
-    from glp_rapids.traversal.engines import Lists, gpu, gpu_layers, order_by_level
+    from glp_rapids.traversal.engines import (
+        Lists,
+        gpu,
+        gpu_breadth_first,
+        gpu_layers,
+        order_by_level,
+    )
 
     over = {
         module.NUMBER_OF_WORDS: module.WORDS.over
@@ -59,8 +65,14 @@ def compiled(monkeypatch):
         current = SimpleNamespace(compute_capability=capability)
         monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
         monkeypatch.setattr(gpu, "launch", compile_instead)
+        monkeypatch.setattr(
+            gpu_breadth_first, "prepared_together", lambda kernel, blocks, threads, known, _: (
+                lambda last: compile_instead(kernel, blocks, threads, *known, last)
+            ),
+        )  # fmt: skip
         for module in (gpu, gpu_layers):
             monkeypatch.setattr(module, "launch_together", compile_instead)
+        for module in (gpu, gpu_breadth_first, gpu_layers):
             monkeypatch.setattr(module, "multiprocessors", lambda: 1)
         ring = np.arange(40)
         frame = ring, (ring + 1) % 40, np.ones(40, weights)

@@ -62,10 +62,10 @@ WAYS = {
 def test_every_way_of_a_search_finds_the_same(way, monkeypatch):
     import cupy
 
-    from glp_rapids.traversal.engines import gpu
+    from glp_rapids.traversal.engines import gpu_pace
 
     for name, value in WAYS[way].items():
-        monkeypatch.setattr(gpu, name, value)
+        monkeypatch.setattr(gpu_pace, name, value)
     for given in LARGER.values():
         for direction in DIRECTIONS if given.get("directed") else DIRECTIONS[:1]:
             for transposed in (False, True):
@@ -129,10 +129,10 @@ KINDS = {
 def test_every_way_to_shortest_paths_finds_the_same(way, monkeypatch):
     import cupy
 
-    from glp_rapids.traversal.engines import gpu
+    from glp_rapids.traversal.engines import gpu_pace
 
     for name, value in NEAR_WAYS[way].items():
-        monkeypatch.setattr(gpu, name, value)
+        monkeypatch.setattr(gpu_pace, name, value)
     for number, given in enumerate(LARGER.values()):
         for kind, values in list(KINDS.items()) if way == "as it is" else [*KINDS.items()][:3]:
             weights = values[np.random.default_rng(number).integers(0, values.size, 400_000)]
@@ -152,9 +152,9 @@ def test_every_way_to_shortest_paths_finds_the_same(way, monkeypatch):
 def test_searches_from_many_at_once_are_as_on_a_cpu(alpha, monkeypatch):
     import cupy
 
-    from glp_rapids.traversal.engines import gpu
+    from glp_rapids.traversal.engines import gpu_pace
 
-    monkeypatch.setattr(gpu, "PULL_TOGETHER", alpha)
+    monkeypatch.setattr(gpu_pace, "PULL_TOGETHER", alpha)
     for number, given in enumerate(LARGER.values()):
         host, device = engines(given, "out", number % 2)
         for size, depth in ((130, 1 << 40), (1, 1 << 40), (64, 2)):
@@ -223,15 +223,19 @@ def test_real_graphs_are_as_on_a_cpu(directed, data):
 def test_any_number_of_blocks_and_hops_gives_the_references_of_ldbc(
     blocks, hops, data, monkeypatch
 ):
-    from glp_rapids.traversal.engines import gpu, gpu_layers
+    from glp_rapids.traversal.engines import gpu, gpu_breadth_first, gpu_layers, gpu_pace
 
-    launch = gpu.launch_together
+    launch, prepare = gpu.launch_together, gpu_breadth_first.prepared_together
     for module in (gpu, gpu_layers):
         monkeypatch.setattr(
             module, "launch_together", lambda kernel, _, *rest: launch(kernel, blocks, *rest)
         )
-    monkeypatch.setattr(gpu, "HOPS", hops)
-    monkeypatch.setattr(gpu, "NEAR_HOPS", hops)
+    monkeypatch.setattr(
+        gpu_breadth_first, "prepared_together",
+        lambda kernel, _, *rest: prepare(kernel, blocks, *rest),
+    )  # fmt: skip
+    monkeypatch.setattr(gpu_pace, "HOPS", hops)
+    monkeypatch.setattr(gpu_pace, "NEAR_HOPS", hops)
     frame = pd.read_csv(data / "graphalytics-p2p-31.e.gz", sep=" ", names=["src", "dst", "weight"])
     vertices = pd.read_csv(data / "graphalytics-p2p-31.v.gz", sep=" ", header=None)[0]
     for directed, end in ((False, ""), (True, "-directed")):

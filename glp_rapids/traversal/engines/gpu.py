@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,47 +15,29 @@ from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
-from glp_rapids.jit.cuda import bound, multiprocessors
+from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch, launch_together
-from glp_rapids.traversal.engines import OPPOSITE, Found, largest
+from glp_rapids.traversal.engines import OPPOSITE, Found, gpu_pace, largest
+from glp_rapids.traversal.engines.gpu_breadth_first import BreadthFirst
 from glp_rapids.traversal.engines.gpu_layers import LayerWork
 from glp_rapids.traversal.kernels import (
-    gpu_bfs,
     gpu_components,
     gpu_frontier,
-    gpu_levels,
     gpu_plateaus,
     gpu_predecessors,
     gpu_rows,
     gpu_sssp,
     gpu_together,
 )
+from glp_rapids.traversal.kernels.gpu_bfs import WORDS
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import Direction, Graph
 
 Array = Any
-LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
-HOPS, CHUNK, MOST_CHUNK = 64, 8, 64  # see `gpu_bfs.Pace`
-PULL = 8, 16
-PENALTY = 16  # levels
-NEAR_HOPS, NEAR_CHUNK, LIGHT = 32, 8, 4  # see `gpu_sssp.Pace`
-# Median weights, divided by the square of the entries of a vertex that has some: how far the limit
-# of near vertices goes up.
-STEP = 112.0
-SAMPLE = 1 << 12  # weights
-PULL_TOGETHER = 8  # see `gpu_together.Pace`
-MOST_TARGETS = 1 << 10  # that every block looks at; with more of them nothing ends early
 
 
-class Room(NamedTuple):
-    """What one search at a time works in: its frontiers, and the words of a breadth-first one."""
-
-    frontier: gpu_frontier.Frontier
-    words: Array
-
-
-class GpuEngine(LayerWork):
+class GpuEngine(BreadthFirst, LayerWork):
     """Searches in one graph in one direction; several threads may call one engine at once."""
 
     @staticmethod
@@ -77,44 +58,11 @@ class GpuEngine(LayerWork):
         self._rows = self._placed(graph.rows(direction))
         self._xp = array_module(self._rows.indptr)
         self._indices, self._none = self._some(self._rows.indices), self._xp.zeros(1, np.int32)
-        self._rooms: list[Room] = []  # which nobody works in
-        self._prepared = self._bound(self._rows.indptr, self._indices)
-        self._words_at_first = self._xp.asarray(self._first_words())
-        to_host(self._words_at_first)  # so that those with other streams find them written
+        self._make_ready()
 
     def _placed(self, rows: CSR) -> CSR:
         """Return rows as kernels read them."""
         return CSR(rows.indptr, rows.indices, rows.weights)
-
-    def _some(self, array: Array) -> Array:
-        """Return an array, or one of a single element in the place of an empty one."""
-        return array if array.size else self._xp.zeros(1, array.dtype)
-
-    def _bound(self, *arrays: Array) -> tuple:
-        """Prepare arrays for many launches, each of which would take as long as a small level."""
-        return arrays if self._xp is np else bound(arrays)
-
-    def _first_words(self) -> np.ndarray:
-        """Return the words that a breadth-first search begins with, and what else is 0 at first."""
-        where = gpu_bfs.WORDS
-        words = np.zeros(gpu_bfs.NUMBER_OF_WORDS + 2, np.int64)
-        words[where.level], words[where.listed] = -1, 1
-        words[where.left], words[where.penalty] = self._rows.indices.size, PENALTY
-        words[where.lost : where.lost + 3] = gpu_levels.NONE
-        return words
-
-    @contextmanager
-    def _room(self) -> Iterator[Room]:
-        """Lend what a search works in; it is kept on the graph."""
-        size = max(2 * self._rows.number_of_vertices, 1)
-        try:
-            room = self._rooms.pop()
-        except IndexError:
-            arrays = self._xp.empty(size, np.int32), self._xp.empty(size, np.int64)
-            frontier = gpu_frontier.Frontier(*self._bound(*arrays))
-            room = Room(frontier, self._xp.empty_like(self._words_at_first))
-        yield room
-        self._rooms[:] = [room]
 
     def _reverse(self) -> CSR | None:
         """Return the rows of the edges into each vertex, if nothing must be made for that."""
@@ -133,43 +81,7 @@ class GpuEngine(LayerWork):
         distance, before, words = self._distances(starts, depth, predecessors, reverse)
         if predecessors and reverse is None:
             before = self._predecessors(starts, distance, None, None)
-        return Found(distance, before if predecessors else None, int(words[gpu_bfs.WORDS.most]))
-
-    def _distances(
-        self, starts: Array, depth: int, predecessors: bool, reverse: CSR | None
-    ) -> tuple[Array, Array, np.ndarray]:
-        xp, rows = self._xp, self._rows
-        where, vertices = gpu_bfs.WORDS, rows.number_of_vertices
-        # at once: where nothing keeps memory, RMM's default, each allocation takes 0.1 ms
-        memory = xp.empty(vertices * (1 + (predecessors and reverse is not None)), np.int32)
-        distance, before = memory[:vertices], memory[vertices:]
-        into, prepared = rows if reverse is None else reverse, self._prepared
-        if into is not rows:
-            prepared = self._bound(into.indptr, self._some(into.indices))
-        search = gpu_bfs.build(gpu_frontier.THREADS, gpu_frontier.LANES, gpu_frontier.ASKS_AHEAD)
-        pace = gpu_bfs.Pace(
-            depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), hops=np.int64(HOPS),
-            chunk=np.int64(CHUNK), most=np.int64(MOST_CHUNK), pulls=reverse is not None,
-            alpha=np.int64(PULL[0]), beta=np.int64(PULL[1]),
-        )  # fmt: skip
-        with self._room() as room:
-            room.words[...] = self._words_at_first
-            words, barrier, alone = room.words[:-2], room.words[-2:-1], room.words[-1:]
-            missing = words[where.missing : where.missing + 1]
-            while True:
-                launch_together(
-                    search, multiprocessors() * gpu_frontier.BLOCKS_A_MULTIPROCESSOR,
-                    gpu_frontier.THREADS, *self._prepared, *prepared, starts, distance, before,
-                    room.frontier, words, barrier, pace,
-                )  # fmt: skip
-                if before.size:
-                    # before it is known whether anything is missing, which it seldom is: none is
-                    # until the search is over, and to be told takes as long as many a level
-                    self._pull(into, None, distance, before, missing, alone)
-                found = to_host(words)
-                if found[where.over]:
-                    return distance, before, found
-                barrier.fill(0)
+        return Found(distance, before if predecessors else None, int(words[WORDS.most]))
 
     def _pull(
         self, into: CSR, weights: Array | None, distance: Array, before: Array,
@@ -239,7 +151,7 @@ class GpuEngine(LayerWork):
             launch_together(
                 gpu_plateaus.build(threads, gpu_plateaus.LANES), multiprocessors() * 4, threads,
                 rows.indptr, rows.indices, weights, distance, far, hop, queue, words,
-                np.int64(LEVELS_A_LAUNCH),
+                np.int64(gpu_pace.LEVELS_A_LAUNCH),
             )  # fmt: skip
             head, tail = to_host(words)[[gpu_plateaus.HEAD, gpu_plateaus.TAIL]].tolist()
         found = self._pushed(distance, weights, hop, gpu_predecessors.PLATEAU)
@@ -276,11 +188,11 @@ class GpuEngine(LayerWork):
         marks = gpu_sssp.Marks(memory[:vertices], memory[vertices : 2 * vertices])
         pile = memory[2 * vertices :]
         pace = gpu_sssp.Pace(
-            cutoff=cutoff, unreached=unreached, steps=np.int64(LEVELS_A_LAUNCH),
-            hops=np.int64(NEAR_HOPS), chunk=np.int64(NEAR_CHUNK), most=np.int64(MOST_CHUNK),
-            light=np.int64(LIGHT),
+            cutoff=cutoff, unreached=unreached, steps=np.int64(gpu_pace.LEVELS_A_LAUNCH),
+            hops=np.int64(gpu_pace.NEAR_HOPS), chunk=np.int64(gpu_pace.NEAR_CHUNK),
+            most=np.int64(gpu_pace.MOST_CHUNK), light=np.int64(gpu_pace.LIGHT),
         )  # fmt: skip
-        ends = targets if targets.size <= MOST_TARGETS else targets[:0]
+        ends = targets if targets.size <= gpu_pace.MOST_TARGETS else targets[:0]
         search = gpu_sssp.build(
             gpu_frontier.THREADS, gpu_frontier.LANES, dtype, gpu_frontier.ASKS_AHEAD
         )
@@ -317,8 +229,8 @@ class GpuEngine(LayerWork):
         words, barrier = xp.asarray(words), xp.zeros(1, np.int64)
         into = rows if reverse is None else reverse
         pace = gpu_together.Pace(
-            depth=np.int64(depth), levels=np.int64(LEVELS_A_LAUNCH), pulls=reverse is not None,
-            alpha=np.int64(PULL_TOGETHER), wanted=distances,
+            depth=np.int64(depth), levels=np.int64(gpu_pace.LEVELS_A_LAUNCH),
+            pulls=reverse is not None, alpha=np.int64(gpu_pace.PULL_TOGETHER), wanted=distances,
         )  # fmt: skip
         search = gpu_together.build(gpu_frontier.THREADS)
         with self._room() as room:
@@ -381,13 +293,13 @@ class GpuEngine(LayerWork):
         of_type = weights.dtype.type
         least = 1 if weights.dtype.kind == "i" else float(np.finfo(weights.dtype).tiny)
         most = float(largest(weights.dtype)) / 4
-        return of_type(min(max(STEP * self._scale, least), most))
+        return of_type(min(max(gpu_pace.STEP * self._scale, least), most))
 
     @cached_property
     def _scale(self) -> float:
         """The median weight, divided by the square of the entries of a vertex that has some."""
         rows = self._rows
-        sample = to_host(rows.weights[:: max(1, rows.weights.size // SAMPLE)])
+        sample = to_host(rows.weights[:: max(1, rows.weights.size // gpu_pace.SAMPLE)])
         positive = sample[sample > 0].astype(np.float64)
         median = float(np.median(positive)) if positive.size else 0.0
         with_entries = int((rows.indptr[1:] != rows.indptr[:-1]).sum())

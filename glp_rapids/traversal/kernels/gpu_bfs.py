@@ -63,6 +63,14 @@ WORDS = Words(*range(14), 14, 17, 20)
 NUMBER_OF_WORDS = 23
 
 
+class Asked(NamedTuple):
+    """What is new in every search: where it begins, and where its results go."""
+
+    starts: Any
+    distance: Any  # int32: of every vertex
+    predecessor: Any  # likewise, or empty if none are wanted
+
+
 class Pace(NamedTuple):
     """How to search."""
 
@@ -136,9 +144,9 @@ def build(threads: int, lanes: int, asks: bool) -> Any:
             cuda.atomic.add(words, WORDS.missing, np.int64(totals[2]))
 
     def search_levels(
-        indptr, indices, in_indptr, in_indices, starts, distance, predecessor, frontier, words,
-        arrived, pace,
+        indptr, indices, in_indptr, in_indices, frontier, words, arrived, pace, asked
     ):  # fmt: skip
+        starts, distance, predecessor = asked
         staging = Staging(
             vertex=cuda.shared.array(staged, np.int32),
             place=cuda.shared.array(staged, np.int32),
