@@ -192,12 +192,16 @@ def test_what_is_wrong_is_said(client):
     with pytest.raises(ValueError, match="holds 1 null"):
         label_propagation(dd.from_pandas(frame, npartitions=2))
     edges = dd.from_pandas(large_frame(300), npartitions=2)
-    with pytest.raises(TypeError, match="must be a dask frame of pandas"):
+    with pytest.raises(TypeError, match="must be a dask frame of pandas or cuDF"):
         label_propagation(frame)
     with pytest.raises(TypeError, match="has no option 'memory_limit'"):
         label_propagation(edges, memory_limit=1 << 30)
-    with pytest.raises(TypeError, match=r"glp_rapids\.dask\.propagate has no option 'device'"):
-        glp_rapids.dask.propagate(edges, glp_rapids.Program(), device="gpu")
+    with pytest.raises(TypeError, match=r"glp_rapids\.dask\.propagate has no option 'devices'"):
+        glp_rapids.dask.propagate(edges, glp_rapids.Program(), devices=[0])
+    with pytest.raises(TypeError, match="device='gpu' takes a dask frame of cuDF, not of pandas"):
+        label_propagation(edges, device="gpu")
+    with pytest.raises(ValueError, match="device must be 'cpu', 'gpu' or None"):
+        label_propagation(edges, device="tpu")
     with pytest.raises(TypeError, match=r"program must be an instance of glp_rapids\.Program"):
         glp_rapids.dask.propagate(edges, glp_rapids.Program)
     with pytest.raises(TypeError, match="speaker_listener has no option 'tol'"):

@@ -2,7 +2,8 @@
 
 Each worker reads its partitions, and the workers rank the ids, send each edge to the worker that
 owns its row (`ingest.shuffle`) and propagate labels together (`propagation.rank_run`): no worker
-ever has all edges. The ranks run on the workers' CPUs.
+ever has all edges. Frames of cuDF are worked on by the workers' GPUs, where each has one of its
+own; all others by their CPUs.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from glp_rapids.common.checks import check_choice, check_truth, shown
+from glp_rapids.device import DeviceName
 from glp_rapids.frames.foreign import instance_of
+from glp_rapids.frames.kinds import Frame, Kind, is_cudf, set_attributes, to_frame
 from glp_rapids.frames.partitions import is_frame
 from glp_rapids.ingest.edges import Options as EdgesAsGiven
 from glp_rapids.ingest.readers import column_names
@@ -27,8 +30,7 @@ from glp_rapids.propagation.options import Options, SweepOptions
 
 # What a run of one process takes that one of several workers does not, so far; by default:
 REFUSED: dict[str, Any] = {
-    "device": None, "devices": None, "memory_limit": None, "way": "auto", "strategy": "auto",
-    "progress": False,
+    "devices": None, "memory_limit": None, "way": "auto", "strategy": "auto", "progress": False,
 }  # fmt: skip
 LOOK = 0.2  # seconds after which the driver looks whether all workers are there
 GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
@@ -49,12 +51,14 @@ class Call:
     edges: EdgesAsGiven
     multigraph: str
     options: Options
-    find: Callable[..., pd.DataFrame]
+    find: Callable[..., Frame]
     warm: bool
+    kind: Kind  # of the frames that come and go
+    device: DeviceName | None  # where ranks run; None, before the workers are asked: where they can
 
 
 def on_cluster(
-    function: str, edges: Any, given: SweepOptions, client: Any, find: Callable[..., pd.DataFrame],
+    function: str, edges: Any, given: SweepOptions, client: Any, find: Callable[..., Frame],
     initial: Any = None, **defaults: Any,
 ) -> Any:  # fmt: skip
     """Check a call of a public function, and make it on the workers; return a dask frame.
@@ -63,13 +67,15 @@ def on_cluster(
     """
     if not instance_of("dask.dataframe", "DataFrame")(edges):
         what = type(edges).__name__ if hasattr(edges, "columns") else shown(edges)
-        raise TypeError(f"edges must be a dask frame of pandas, not {what}")
-    if not isinstance(edges._meta, pd.DataFrame):
+        raise TypeError(f"edges must be a dask frame of pandas or cuDF, not {what}")
+    kind: Kind = "cudf" if is_cudf(edges._meta, "DataFrame") else "pandas"
+    if kind == "pandas" and not isinstance(edges._meta, pd.DataFrame):
         raise TypeError(
-            f"edges must be a dask frame of pandas, not of {type(edges._meta).__module__}; "
-            "convert it with edges.to_backend('pandas')"
+            "edges must be a dask frame of pandas or cuDF, not of "
+            f"{type(edges._meta).__module__}; convert it with edges.to_backend('pandas')"
         )
     options: dict[str, Any] = dict(given)
+    device = _device_wanted(options.pop("device", None), kind)
     names = [options.pop(*default) for default in
              (("source", "src"), ("destination", "dst"), ("weight", None))]  # fmt: skip
     directed, multigraph = options.pop("directed", False), options.pop("multigraph", "merge")
@@ -85,8 +91,23 @@ def on_cluster(
         )
     defaults = {**settling(initial), **defaults}
     warm = initial is not None
-    call = Call(how, multigraph, _run_options(function, options, defaults), find, warm)
+    run_options = _run_options(function, options, defaults)
+    call = Call(how, multigraph, run_options, find, warm, kind, device)
     return _made_by_workers(edges[columns.names], vertices, initial, call, client)
+
+
+def _device_wanted(device: Any, kind: Kind) -> DeviceName | None:
+    """Check where ranks are to run; frames of pandas are worked on by CPUs."""
+    if device is not None:
+        check_choice("device", device, ("cpu", "gpu"), "'cpu', 'gpu' or None")
+    if kind == "cudf":
+        return device
+    if device == "gpu":
+        raise TypeError(
+            "device='gpu' takes a dask frame of cuDF, not of pandas; convert it with "
+            "edges.to_backend('cudf')"
+        )
+    return "cpu"
 
 
 def _run_options(function: str, options: dict[str, Any], defaults: dict[str, Any]) -> Options:
@@ -113,6 +134,7 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
         if not workers:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
         client.register_plugin(ExchangePlugin())
+        call = replace(call, device=_device_of(call, client, workers))
         given = _dealt(edges.to_delayed(), workers, client)
         isolated = _dealt_if_dask(vertices, workers, client)
         earlier = _dealt_if_dask(initial, workers, client)
@@ -135,6 +157,38 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
         for rank in range(len(ranks)):
             _kept(run, rank, client).delete()
     return dd.from_delayed(frames, meta=meta, verify_meta=False)
+
+
+def _device_of(call: Call, client: Any, workers: list[str]) -> DeviceName:
+    """Return where ranks run: on GPUs, if each worker has one that no other has."""
+    if call.device == "cpu":
+        return "cpu"
+    told = client.run(_gpu_of_worker, workers=workers)
+    problems = [problem for _, problem in told.values() if problem]
+    gpus = [gpu for gpu, _ in told.values()]
+    if not problems and len(set(gpus)) < len(gpus):
+        problems = ["several workers have the same one (dask_cuda.LocalCUDACluster gives each its "
+                    "own)"]  # fmt: skip
+    if not problems:
+        return "gpu"
+    if call.device == "gpu":
+        raise ValueError(f"device='gpu', but the workers cannot run on GPUs: {problems[0]}")
+    return "cpu"
+
+
+def _gpu_of_worker() -> tuple[str, str | None]:
+    """Name the GPU of a worker, and say why it cannot be used, if so."""
+    from glp_rapids.device import gpu_available
+    from glp_rapids.multigpu.nccl import nccl_problem
+
+    if not gpu_available():
+        return "", "a worker finds none (glp-rapids doctor says why)"
+    if problem := nccl_problem():
+        return "", problem
+    import cupy
+
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+    return bytes(properties["uuid"]).hex(), None
 
 
 def _dealt_if_dask(table: Any, workers: list[str], client: Any) -> list[list]:
@@ -230,30 +284,35 @@ def _kept(run: str, rank: int, client: Any) -> Any:
 
 
 def _rank_of_run(
-    parts: list[pd.DataFrame], meta: pd.DataFrame, vertices: list, initial: list[pd.DataFrame],
+    parts: list[Frame], meta: Frame, vertices: list, initial: list[Frame],
     run: str, rank: int, workers: list[str], call: Call,
-) -> pd.DataFrame:  # fmt: skip
+) -> Frame:  # fmt: skip
     """Do the part of one rank, hand over what it finds, and return a frame like that."""
     from distributed import get_client
 
     from glp_rapids.ingest import shuffle
     from glp_rapids.jit.parallel import threads_available
-    from glp_rapids.multigpu.dask_exchange import DaskExchange
     from glp_rapids.propagation.rank_graph import RankGraph
     from glp_rapids.propagation.rank_run import run_on_rank
 
-    exchange = DaskExchange(run, rank, workers)
+    exchange = _exchange_on(call.device)(run, rank, workers)
     if arrow := sys.modules.get("pyarrow"):  # it keeps what files were read by: a good part of them
         arrow.default_memory_pool().release_unused()
     try:
         frames = [part for part in parts if len(part)] or [meta]
         parts.clear()
+        if call.device == "cpu":
+            frames = [_of_pandas(frame) for frame in frames]
+            vertices = [_of_pandas(table) for table in vertices]
+        initial = [_of_pandas(part) for part in initial]
         directed, direction = call.edges.directed, call.options.direction
         how = call.edges, call.multigraph, direction
         part = shuffle.part_of(exchange, frames, *how, vertices)
         graph = RankGraph(exchange, part, directed, direction, threads_available())
         find = partial(call.find, initial=initial) if call.warm else call.find
         found = find(graph, call.options, run_on_rank)
+        if call.kind == "cudf" and call.device == "cpu":
+            found = set_attributes(to_frame(dict(found.items()), "cudf"), found.attrs["glp"])
         client = get_client()
         there = client.scatter(found, hash=False)
         _kept(run, rank, client).set(there)
@@ -263,3 +322,18 @@ def _rank_of_run(
         raise
     exchange.close()
     return found.iloc[:0]
+
+
+def _exchange_on(device: DeviceName | None) -> Any:
+    if device == "gpu":
+        from glp_rapids.multigpu.dask_gpu_exchange import DaskGpuExchange
+
+        return DaskGpuExchange
+    from glp_rapids.multigpu.dask_exchange import DaskExchange
+
+    return DaskExchange
+
+
+def _of_pandas(table: Any) -> Any:
+    """Bring a frame or column of cuDF to the host; any other table is itself."""
+    return table.to_pandas() if is_cudf(table, "DataFrame", "Series", "Index") else table

@@ -77,7 +77,7 @@ def label_propagation(
     >>> glp_rapids.dask.label_propagation("edges.csv")
     Traceback (most recent call last):
     ...
-    TypeError: edges must be a dask frame of pandas, not 'edges.csv'
+    TypeError: edges must be a dask frame of pandas or cuDF, not 'edges.csv'
     """
     check_truth(renumber=renumber)
     find = partial(classic.of_program, program=classic.Classic(), renumber=renumber)
@@ -127,7 +127,7 @@ def propagate(
     >>> glp_rapids.dask.propagate("edges.csv", glp_rapids.Program())
     Traceback (most recent call last):
     ...
-    TypeError: edges must be a dask frame of pandas, not 'edges.csv'
+    TypeError: edges must be a dask frame of pandas or cuDF, not 'edges.csv'
     """
     classic.check_program(program)
     check_truth(renumber=renumber)

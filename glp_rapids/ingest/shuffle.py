@@ -3,6 +3,8 @@
 Ids are ranked by a range shuffle: each rank owns a range of the sorted ids, chosen by samples so
 that all own about as many ends of edges. It ranks those it is sent, and answers with their indices;
 then each edge goes to the rank that owns its row. Vertices are numbered as in one process.
+
+Frames of cuDF are worked on where they are, on the GPU of each rank; samples of ids are of pandas.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from glp_rapids.frames.kinds import Column
+from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device, to_host
+from glp_rapids.frames import kinds
+from glp_rapids.frames.kinds import Column, Frame, Kind
 from glp_rapids.graph import build, id_types
 from glp_rapids.graph.id_words import IdWords, id_words
 from glp_rapids.graph.rows import CSR
@@ -25,8 +29,10 @@ from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.ingest.weights import checked_weights
 from glp_rapids.multigpu.exchange import Exchange
 
+Array = Any
 SAMPLES = 256  # ids that a rank names for each range there will be
 A_ROUND = 1 << 19  # edges of a rank that are sent at once
+A_ROUND_OF_GPU = 1 << 26  # there the sending takes longer than what it is sent by
 
 
 class Part(NamedTuple):
@@ -50,15 +56,19 @@ class Part(NamedTuple):
 
 
 def part_of(
-    exchange: Exchange, frames: list[pd.DataFrame], options: readers.Options,
+    exchange: Exchange, frames: list[Frame], options: readers.Options,
     multigraph: build.Multigraph, direction: str, vertices: Sequence[Any] = (),
 ) -> Part:  # fmt: skip
     """Make this rank's part of the graph whose edges are those in the frames of all ranks.
 
-    ``frames``: one at least, maybe without a row; they are taken out. Row v holds the neighbours
+    ``frames``: one at least, maybe without a row; they are taken out. All are of pandas, or of cuDF
+    on all ranks. Row v holds the neighbours
     whose labels v reads, by ``direction``: "in", "out" or "both". ``vertices``: tables of further
     ids, which this rank has.
     """
+    kind: Kind = "cudf" if kinds.is_cudf(frames[0], "DataFrame") else "pandas"
+    device: DeviceName = "cpu" if kind == "pandas" else "gpu"
+    xp = module_on(device)
     edges = [readers.read(frame, options) for frame in frames]
     frames.clear()
     labels = [edges[0].source_labels, edges[0].destination_labels]
@@ -66,28 +76,30 @@ def part_of(
     labels *= len(edges)
     more = _further(exchange, vertices, len(ends[0]))
     labels += [["vertices"] * len(ends[0])] * len(more)
-    codes, known = rank_ids([*ends, *more], labels, "pandas", "cpu")
+    codes, known = rank_ids([*ends, *more], labels, kind, device)
     del codes[len(codes) - len(more) :], more  # they have no edges
     weights = None
     if edges[0].weight is not None:
         weights = [checked_weights(one.weight, one.weight_label) for one in edges]
-        weights = np.concatenate(weights)
+        weights = xp.concatenate([to_device(one, device) for one in weights])
     del edges, ends
-    source, destination = np.concatenate(codes[::2]), np.concatenate(codes[1::2])
+    source, destination = xp.concatenate(codes[::2]), xp.concatenate(codes[1::2])
     del codes
-    counts = np.bincount(source, minlength=len(known))
-    counts += np.bincount(destination, minlength=len(known))
-    ids = pd.DataFrame(known.take(None, "id"))
+    counts = xp.zeros(len(known), np.int64)
+    for end in (source, destination):
+        if end.size:
+            counts += xp.bincount(end, minlength=len(known))
+    ids = kinds.joined(known.take(None, "id"), kind)
     cuts = _cuts(exchange, ids, counts, labels[0])
     asked = exchange.alltoall([ids[low:high] for low, high in pairwise([0, *cuts, len(ids)])])
     parts = [_columns(one) for one in asked]
-    found, own = rank_ids(parts, [_labels(parts[0], labels[0])] * len(parts), "pandas", "cpu")
+    found, own = rank_ids(parts, [_labels(parts[0], labels[0])] * len(parts), kind, device)
     sizes = exchange.tell(len(own))
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     number, first = int(bounds[-1]), int(bounds[exchange.rank])
     dtype = index_dtype(number)
     answers = exchange.alltoall([(first + codes.astype(np.int64)).astype(dtype) for codes in found])
-    index = np.concatenate(answers)
+    index = xp.concatenate(answers)
     ends = [index[source], index[destination], weights]
     del source, destination, weights, index, answers, asked, parts, found, ids
     one_way = "in" if direction == "both" else direction
@@ -96,7 +108,7 @@ def part_of(
     del pairs
     if options.directed and direction == "both":
         rows = _joined(rows, reversed_rows(exchange, rows, bounds))
-    return Part(rows, bounds, exchange.rank, own, _words(exchange, own, number))
+    return Part(rows, bounds, exchange.rank, own, _words(exchange, own, number, device))
 
 
 def _further(exchange: Exchange, vertices: Sequence[Any], number: int) -> list[list[Column]]:
@@ -106,7 +118,8 @@ def _further(exchange: Exchange, vertices: Sequence[Any], number: int) -> list[l
     """
     own = [id_types.split_columns(one, number, "vertices") for one in vertices]
     filled = [columns for columns in own if len(columns[0])]
-    told = exchange.tell([pd.Series(column[:1]) for column in filled[0]] if filled else None)
+    some = [kinds.to_series(column[:1], "pandas") for column in filled[0]] if filled else None
+    told = exchange.tell(some)
     others = [columns for columns in told if columns is not None]
     return own if filled or not others else [*own, others[0]]
 
@@ -120,19 +133,19 @@ def reversed_rows(exchange: Exchange, rows: CSR, bounds: np.ndarray) -> CSR:
 
 def _joined(one: CSR, other: CSR) -> CSR:
     """Join rows: an entry of both is twice in a row, unless it is a loop."""
-    row = other.row_indices()
+    row, xp = other.row_indices(), array_module(other.indices)
     proper = row != other.indices
-    rows = np.concatenate([one.row_indices(), row[proper]])
-    indices = np.concatenate([one.indices, other.indices[proper]])
+    rows = xp.concatenate([one.row_indices(), row[proper]])
+    indices = xp.concatenate([one.indices, other.indices[proper]])
     number, order = one.number_of_vertices, build.ordering(indices)
     indptr, indices, edge = order.sorted_entries(rows, indices, number, False)
     if one.weights is None:
         return CSR(indptr, indices, None)
-    weights = np.concatenate([one.weights, other.weights[proper]])
+    weights = xp.concatenate([one.weights, other.weights[proper]])
     return CSR(indptr, indices, weights[edge])
 
 
-def _columns(frame: pd.DataFrame) -> list[pd.Series]:
+def _columns(frame: Frame) -> list[Column]:
     return [frame[name] for name in frame]
 
 
@@ -141,15 +154,17 @@ def _labels(columns: list, labels: tuple[str, ...]) -> list[str]:
 
 
 def _cuts(
-    exchange: Exchange, ids: pd.DataFrame, counts: np.ndarray, labels: tuple[str, ...]
+    exchange: Exchange, ids: Frame, counts: Array, labels: tuple[str, ...]
 ) -> list[int]:
     """Return where the ranges of the ranks begin among this one's sorted ids, but for the first."""
-    ranks = exchange.ranks
-    running = np.cumsum(counts)
+    ranks, xp = exchange.ranks, array_module(counts)
+    kind: Kind = "pandas" if xp is np else "cudf"
+    running = xp.cumsum(counts)
     total = int(running[-1]) if running.size else 0
-    places = np.searchsorted(running, np.arange(SAMPLES * ranks) * total // (SAMPLES * ranks),
-                             side="right")  # fmt: skip
+    wanted = xp.arange(SAMPLES * ranks) * total // (SAMPLES * ranks)
+    places = to_host(xp.searchsorted(running, wanted, side="right"))
     sample = ids.iloc[places if total else []]
+    sample = sample if kind == "pandas" else sample.to_pandas()
     told = exchange.tell((total, sample))
     samples = [_columns(frame) for _, frame in told]
     codes, distinct = rank_ids(samples, [_labels(samples[0], labels)] * ranks, "pandas", "cpu")
@@ -164,57 +179,60 @@ def _cuts(
         return [0] * (ranks - 1)
     wanted = share[-1] * np.arange(1, ranks) / ranks
     splitters = distinct.take(np.searchsorted(share, wanted), "id")
-    splitters = [pd.Series(one) for one in splitters.values()]
+    splitters = [kinds.to_series(pd.Series(one), kind) for one in splitters.values()]
     together, _ = rank_ids(
-        [splitters, _columns(ids)], [_labels(splitters, labels)] * 2, "pandas", "cpu"
+        [splitters, _columns(ids)], [_labels(splitters, labels)] * 2, kind, device_of(counts)
     )
-    return np.searchsorted(together[1], together[0]).tolist()
+    return to_host(xp.searchsorted(together[1], together[0])).tolist()
 
 
 def _rows_of(
-    source: np.ndarray, destination: np.ndarray, weights: np.ndarray | None, directed: bool,
-    direction: str,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:  # fmt: skip
+    source: Array, destination: Array, weights: Array | None, directed: bool, direction: str
+) -> tuple[Array, Array, Array | None]:
     """Return row, neighbour and weight of the entries that edges make."""
     if directed:
         pair = (destination, source) if direction == "in" else (source, destination)
         return *pair, weights
-    proper = source != destination
-    rows = np.concatenate([source, destination[proper]])
-    neighbours = np.concatenate([destination, source[proper]])
+    proper, xp = source != destination, array_module(source)
+    rows = xp.concatenate([source, destination[proper]])
+    neighbours = xp.concatenate([destination, source[proper]])
     if weights is not None:
-        weights = np.concatenate([weights, weights[proper]])
+        weights = xp.concatenate([weights, weights[proper]])
     return rows, neighbours, weights
 
 
 def _sent_to_owners(
-    exchange: Exchange, edges: list[np.ndarray | None], bounds: np.ndarray, directed: bool,
+    exchange: Exchange, edges: list[Array | None], bounds: np.ndarray, directed: bool,
     direction: str,
-) -> list[np.ndarray | None]:  # fmt: skip
+) -> list[Array | None]:  # fmt: skip
     """Send each entry to the rank that owns its row; return row, neighbour, weight of this rank's.
 
     ``edges`` (ends and weights) are taken out. Some are sent after others, so that a rank holds
     little beside them and what has come.
     """
-    come: list[list[np.ndarray] | None] = [None if values is None else [] for values in edges]
-    for number in range(max(1, *exchange.tell(-(-edges[0].size // A_ROUND)))):
-        some = slice(number * A_ROUND, (number + 1) * A_ROUND)
+    xp = array_module(edges[0])
+    step, ends = (A_ROUND if xp is np else A_ROUND_OF_GPU), xp.asarray(bounds[1:])
+    come: list[list[Array] | None] = [None if values is None else [] for values in edges]
+    for number in range(max(1, *exchange.tell(-(-edges[0].size // step)))):
+        some = slice(number * step, (number + 1) * step)
         part = [None if values is None else values[some] for values in edges]
         entries = _rows_of(*part, directed, direction)
-        owner = np.searchsorted(bounds[1:], entries[0], side="right").astype(np.int16)
+        owner = xp.searchsorted(ends, entries[0], side="right").astype(np.int16)
         for taken, values in zip(come, entries, strict=True):
             if taken is not None:
                 parts = [values[owner == rank] for rank in range(exchange.ranks)]
                 taken += exchange.alltoall(parts)
     edges.clear()
-    joined: list[np.ndarray | None] = []
+    joined: list[Array | None] = []
     while come:
         taken = come.pop(0)
-        joined.append(None if taken is None else np.concatenate(taken))
+        joined.append(None if taken is None else xp.concatenate(taken))
     return joined
 
 
-def _words(exchange: Exchange, own: VertexIds, number: int) -> IdWords:
+def _words(
+    exchange: Exchange, own: VertexIds, number: int, device: DeviceName
+) -> IdWords:
     """Return the words of all vertices: those that the graph of one process would have."""
     (column, *more) = own.columns
     integer = not more and (not len(own) or column.family == "integer")
@@ -223,11 +241,12 @@ def _words(exchange: Exchange, own: VertexIds, number: int) -> IdWords:
     if all(not isinstance(low, bool) for low, _ in sizes) and sizes:
         low, high = min(low for low, _ in sizes), max(high for _, high in sizes)
         if high - low == number - 1:
-            return IdWords.range(low, "cpu")
-    words = np.empty(0, np.int64)
+            return IdWords.range(low, device)
+    xp = module_on(device)
+    words = xp.empty(0, np.int64)
     if len(own):
-        words = id_words(own, "cpu").of(np.arange(len(own))).astype(np.int64, copy=False)
+        words = id_words(own, device).of(xp.arange(len(own))).astype(np.int64, copy=False)
     (words,) = exchange.allgather([words])
     if words.size == 1:  # one word counts as none
-        return IdWords.range(int(words[0]), "cpu")
+        return IdWords.range(int(words[0]), device)
     return IdWords(np.int64(0), words)

@@ -37,6 +37,7 @@ class ExchangePlugin(WorkerPlugin):
         self._taken: dict[tuple[str, int], dict[int, Any]] = {}
         self._failed: dict[str, str] = {}
         self._sending: dict[str, Callable[[], Any]] = {}  # what ends it
+        self._when_failed: dict[str, Callable[[], Any]] = {}
         worker.handlers[HANDLER] = self.take
 
     def teardown(self, worker: Any) -> None:
@@ -53,6 +54,7 @@ class ExchangePlugin(WorkerPlugin):
     def fail(self, run: str, why: str) -> None:
         """Let the rank of a run fail, now or when it comes to send or wait."""
         with self._news:
+            end = self._when_failed.get(run)
             self.forget(run)
             self._failed[run] = why
             for old in list(self._failed)[:-REMEMBERED]:
@@ -60,6 +62,22 @@ class ExchangePlugin(WorkerPlugin):
             self._news.notify_all()
             if run in self._sending:
                 self._sending[run]()
+        if end is not None:
+            end()
+
+    def on_failure(self, run: str, end: Callable[[], Any]) -> None:
+        """Have something called when a run fails, at once if it has."""
+        with self._news:
+            self._when_failed[run] = end
+            failed = run in self._failed
+        if failed:
+            end()
+
+    def refuse_failed(self, run: str) -> None:
+        """Raise if a run has failed."""
+        with self._news:
+            if run in self._failed:
+                raise RankFailed(self._failed[run])
 
     async def send(self, run: str, values: Awaitable[Any]) -> None:
         """Wait until a rank's values are sent, or the run fails: the dead take none."""
@@ -99,6 +117,7 @@ class ExchangePlugin(WorkerPlugin):
             for key in [key for key in self._taken if key[0] == run]:
                 del self._taken[key]
             self._failed.pop(run, None)
+            self._when_failed.pop(run, None)
 
 
 class DaskExchange:

@@ -1,4 +1,4 @@
-"""The exchange of GPUs of one process: arrays go by NCCL, small words between the host's threads.
+"""Exchanges of GPUs: arrays go by NCCL; those of one process tell small words by its threads.
 
 Communicators are made once a process and set of GPUs, which takes about a second, and kept; a run
 that fails aborts them, so that no kernel of NCCL spins on, and the next run makes others.
@@ -61,17 +61,30 @@ class NcclMeeting(Meeting):
                 communicator.abort()
 
 
-class NcclExchange(ThreadExchange):
-    """The exchange of a GPU with others of its process; its thread has made the GPU current."""
+class NcclArrays:
+    """What an exchange of GPUs does with arrays; it says how ranks tell numbers, and which NCCL.
 
-    _meeting: NcclMeeting
+    All ranks have the same kinds of arrays in a call.
+    """
+
+    rank: int
+    ranks: int
+    bytes: int
+
+    def _communicator(self) -> Any:
+        """Return this rank's communicator, unless it is alone."""
+        raise NotImplementedError
+
+    def _told(self, numbers: Sequence[int]) -> list[Sequence[int]]:
+        """Return the numbers of all ranks, in the order of these; each tells equally many."""
+        raise NotImplementedError
 
     def allgather(
         self, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]] | None = None
     ) -> list[Array]:
         import cupy
 
-        sizes = self.tell(arrays[0].size)
+        sizes = [size for (size,) in self._told([arrays[0].size])]
         total = sum(sizes)
         if into is None:
             rooms = [cupy.empty(total, array.dtype) for array in arrays]
@@ -91,7 +104,7 @@ class NcclExchange(ThreadExchange):
     def alltoall(self, parts: Sequence[Array]) -> list[Array]:
         import cupy
 
-        sizes = [told[self.rank] for told in self.tell([part.size for part in parts])]
+        sizes = [told[self.rank] for told in self._told([part.size for part in parts])]
         rooms = [cupy.empty(size, parts[0].dtype) for size in sizes]
         self._send([
             (rank, Words(part.data.ptr, part.nbytes), Words(room.data.ptr, room.nbytes))
@@ -112,7 +125,7 @@ class NcclExchange(ThreadExchange):
                 )
         if self.ranks == 1:
             return
-        communicator = self._meeting.communicators[self.rank]
+        communicator = self._communicator()
         nccl.groupStart()
         try:
             for rank, sent, room in messages:
@@ -124,6 +137,18 @@ class NcclExchange(ThreadExchange):
                     communicator.recv(room.place, room.bytes, nccl.NCCL_INT8, rank, stream)
         finally:
             nccl.groupEnd()
+
+
+class NcclExchange(NcclArrays, ThreadExchange):
+    """The exchange of a GPU with others of its process; its thread has made the GPU current."""
+
+    _meeting: NcclMeeting
+
+    def _communicator(self) -> Any:
+        return self._meeting.communicators[self.rank]
+
+    def _told(self, numbers: Sequence[int]) -> list[Sequence[int]]:
+        return self.tell(numbers)
 
 
 def _communicators(devices: tuple[int, ...]) -> list[Any]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from glp_rapids.device import array_module, to_host
+from glp_rapids.frames.kinds import joined, library, taken, to_frame, to_series
 from glp_rapids.graph import id_types
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.graph.vertex_ids import refuse_missing
@@ -24,14 +26,14 @@ if TYPE_CHECKING:
     from glp_rapids.multigpu.exchange import Exchange
     from glp_rapids.propagation.options import Direction
 
+Array = Any
 
 class SharedIds:
     """The ids of all vertices, of which every rank has those of its range."""
 
-    kind: Kind = "pandas"
-
     def __init__(self, exchange: Exchange, part: Part) -> None:
         self._exchange, self._own = exchange, part.vertices
+        self.kind: Kind = part.vertices.kind
         self._first, self._last = part.first, part.last
         self._number, self._bounds = part.rows.number_of_vertices, part.bounds
 
@@ -49,27 +51,29 @@ class SharedIds:
 
     def take(self, index: np.ndarray, name: str = "vertex", kind: Kind | None = None) -> dict:
         """Return the ids of a few vertices by column, on every rank."""
-        index = np.asarray(index)
+        index = to_host(index)
         places = np.flatnonzero((index >= self._first) & (index < self._last))
-        own = pd.DataFrame(self._own.take(index[places] - self._first, name))
+        own = pd.DataFrame(self._own.take(index[places] - self._first, name, "pandas"))
         told = self._exchange.tell((places, own))
         ids = pd.concat([ids for places, ids in told if places.size or not index.size])
         order = np.argsort(np.concatenate([places for places, _ in told]))
-        return dict(ids.iloc[order].reset_index(drop=True).items())
+        ids = ids.iloc[order].reset_index(drop=True)
+        return {name: to_series(column, kind or self.kind) for name, column in ids.items()}
 
-    def take_any(self, index: np.ndarray, name: str) -> dict:
+    def take_any(self, index: Array, name: str) -> dict:
         """Return ids of any vertices, by column; each rank asks for some of its own choice."""
-        exchange = self._exchange
-        distinct, place = np.unique(index, return_inverse=True)
-        owner = np.searchsorted(self._bounds[1:], distinct, side="right")
+        exchange, xp = self._exchange, array_module(index)
+        distinct, place = xp.unique(index, return_inverse=True)
+        owner = xp.searchsorted(xp.asarray(self._bounds[1:]), distinct, side="right")
         asked = exchange.alltoall([distinct[owner == rank] for rank in range(exchange.ranks)])
         told = exchange.alltoall(
-            [pd.DataFrame(self._own.take(one - self._first, name)) for one in asked]
+            [joined(self._own.take(one - self._first, name), self.kind) for one in asked]
         )
-        ids = pd.concat([one for one in told if len(one)] or told[:1], ignore_index=True)
-        return dict(ids.iloc[place].reset_index(drop=True).items())
+        parts = [one for one in told if len(one)] or told[:1]
+        ids = library(self.kind).concat(parts, ignore_index=True)
+        return {name: taken(ids[name], place) for name in ids.columns}
 
-    def take_own(self, index: np.ndarray | None, name: str, kind: Kind) -> dict:
+    def take_own(self, index: Array | None, name: str, kind: Kind) -> dict:
         """Return ids of this rank's vertices, which count from the first of its range."""
         return self._own.take(index, name, kind)
 
@@ -77,7 +81,7 @@ class SharedIds:
         """Return the index of every id, which is the same list on every rank."""
         found = np.empty(0, np.int64)
         if len(self._own):
-            found = np.asarray(self._own.lookup(ids, argument, absent=True))
+            found = to_host(self._own.lookup(ids, argument, absent=True))
         places = np.flatnonzero(found >= 0)
         places, own = self._exchange.allgather([places, found[places] + self._first])
         parts = id_types.split_columns(ids, len(self._own.columns), argument)
@@ -100,11 +104,11 @@ class SharedRows:
         self.index_dtype, self.device = part.rows.index_dtype, part.rows.device
 
     @property
-    def degree(self) -> np.ndarray:
+    def degree(self) -> Array:
         """Entries of the row of every vertex, int64."""
         return self._of_all(self._rows().degree)
 
-    def row_weights(self) -> np.ndarray:
+    def row_weights(self) -> Array:
         """Sum the weights of each row without its self-loop: exact, then rounded once."""
         return self._of_all(self._rows().row_weights())
 
@@ -118,9 +122,10 @@ class SharedRows:
         own = rows.largest_weight() if rows.number_of_edges else None
         return max((one for one in self._exchange.tell(own) if one is not None), default=1)
 
-    def _of_all(self, values: np.ndarray) -> np.ndarray:
-        (joined,) = self._exchange.allgather([np.ascontiguousarray(values[self._range])])
-        return joined
+    def _of_all(self, values: Array) -> Array:
+        xp = array_module(values)
+        (of_all,) = self._exchange.allgather([xp.ascontiguousarray(values[self._range])])
+        return of_all
 
 
 class RankGraph(BaseGraph):
@@ -140,7 +145,6 @@ class RankGraph(BaseGraph):
         That its runs work with.
     """
 
-    device = "cpu"
     lists_apart = True
 
     def __init__(
@@ -149,14 +153,14 @@ class RankGraph(BaseGraph):
         self.exchange, self.part, self.threads = exchange, part, threads
         self.directed, self._direction = directed, direction
         self.vertices = SharedIds(exchange, part)
-        self.weights = part.rows.weights
+        self.weights, self.device = part.rows.weights, part.rows.device
         self.number_of_vertices = part.rows.number_of_vertices
         self.index_dtype = part.rows.index_dtype
         self.number_of_edges = exchange.sum(part.rows.number_of_edges)
         self._derived: dict[Any, Any] = {}
 
     @property
-    def degree(self) -> np.ndarray:
+    def degree(self) -> Array:
         """Entries of the row of every vertex, int64; directed: of those that leave it."""
         return self.rows("out").degree
 
@@ -177,28 +181,25 @@ class RankGraph(BaseGraph):
         ``columns``: of all vertices, or of this rank's. ``vertex``: the vertex of every row; None:
         all vertices, in order.
         """
-        first, last = self.part.first, self.part.last
+        first, last, kind = self.part.first, self.part.last, self.vertices.kind
         if vertex is None:
             own, index = slice(first, last), None
         else:
-            own = np.flatnonzero((vertex >= first) & (vertex < last))
-            index = np.asarray(vertex)[own] - first
-        ids = self.vertices.take_own(index, "vertex", "pandas")
+            own = array_module(vertex).flatnonzero((vertex >= first) & (vertex < last))
+            index = vertex[own] - first
+        ids = self.vertices.take_own(index, "vertex", kind)
         rows = self.number_of_vertices if vertex is None else len(vertex)
         chosen = {
             name: getattr(values, "iloc", values)[own] if len(values) == rows else values
             for name, values in columns.items()
         }
-        return pd.DataFrame(
-            {name: pd.Series(values).reset_index(drop=True)
-             for name, values in {**ids, **chosen}.items()}
-        )  # fmt: skip
+        return to_frame({**ids, **chosen}, kind)
 
-    def own(self, values: np.ndarray) -> np.ndarray:
+    def own(self, values: Array) -> Array:
         """Take those of this rank's vertices from values of all; see `BaseGraph.own`."""
         return values[self.part.first : self.part.last]
 
-    def external_columns(self, index: np.ndarray, name: str) -> dict[str, Any]:
+    def external_columns(self, index: Array, name: str) -> dict[str, Any]:
         """Return the external ids at ``index``, of which each rank has its own."""
         return self.vertices.take_any(index, name)
 

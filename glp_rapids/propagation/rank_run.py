@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from glp_rapids.device import DeviceName
 from glp_rapids.graph import build
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
@@ -29,14 +31,13 @@ def run_on_rank(
 
     Nobody looks what memory there is, and a warm run evaluates everybody, too.
     """
-    from glp_rapids.jit.target import cpu_target
     from glp_rapids.propagation.compile_program import compile_program
-    from glp_rapids.propagation.engines.rank_cpu import CpuRankEngine
 
+    make, target = ENGINES[graph.device]()
     begin, exchange, part = time.perf_counter(), graph.exchange, graph.part
     fields, singletons = first_fields(graph, program, options, graph.device, start)
     own = graph.keep("own rows", lambda: _own_rows(graph, options))
-    compiled = compile_program(program, cpu_target(), types_on_host(fields), part.rows.weights)
+    compiled = compile_program(program, target, types_on_host(fields), part.rows.weights)
     workload = workload_of(own, part.rows, program, compiled.traits, options, singletons)
     if workload.skip:
         workload = replace(workload, readers=graph.keep("own readers", lambda: _readers(own)))
@@ -48,9 +49,7 @@ def run_on_rank(
             raise ValueError(explain_failure(failure, program, traits, graph, largest, sweep))
 
     if not schedule.over:
-        engine = CpuRankEngine(
-            workload, compiled, fields, exchange, part.first, part.last, graph.threads
-        )
+        engine = make(workload, compiled, fields, exchange, part.first, part.last, graph.threads)
         engine.start()
         check(engine.failure())
         while not schedule.over:
@@ -74,6 +73,26 @@ def run_on_rank(
         "seconds_waiting": exchange.waiting,
     }
     return Outcome(graph, fields["labels"], fields, report)
+
+
+def _cpu() -> tuple[Any, Any]:
+    from glp_rapids.jit.target import cpu_target
+    from glp_rapids.propagation.engines.rank_cpu import CpuRankEngine
+
+    return CpuRankEngine, cpu_target()
+
+
+def _gpu() -> tuple[Any, Any]:
+    from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.propagation.engines.rank_gpu import GpuRankEngine
+
+    def make(*arguments: Any) -> GpuRankEngine:
+        return GpuRankEngine(*arguments[:-1])  # threads are the host's
+
+    return make, gpu_target()
+
+
+ENGINES: dict[DeviceName, Callable[[], tuple[Any, Any]]] = {"cpu": _cpu, "gpu": _gpu}
 
 
 def _own_rows(graph: RankGraph, options: Options) -> Graph:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from glp_rapids.device import to_host
 from glp_rapids.propagation.warm_start import (
     Start,
     columns_of_layer,
@@ -48,7 +49,7 @@ def start_on_rank(
     for asked in _in_rounds(graph, rows[[*keys, "code"]]):
         if len(own) and len(asked):
             ids = asked[keys[0]] if len(keys) == 1 else asked[keys]
-            index = np.asarray(own.lookup(ids, "initial", absent=True))
+            index = to_host(own.lookup(ids, "initial", absent=True))
             there = index >= 0
             hold(own, index[there], asked["code"].to_numpy()[there], held)
     (held,) = exchange.allgather([held])

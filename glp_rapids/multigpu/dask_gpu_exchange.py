@@ -1,0 +1,113 @@
+"""The exchange of the GPUs of Dask workers: arrays go by NCCL, all else over Dask's connections.
+
+The workers' communicators know one another by an identifier that the first rank tells the others.
+They are made once, which takes about a second, and kept on the workers for further runs of the same
+ranks. When a run fails its communicators are aborted: no kernel of NCCL spins on for the dead.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.device import device_of
+from glp_rapids.multigpu.dask_exchange import DaskExchange
+from glp_rapids.multigpu.exchange import RankFailed
+from glp_rapids.multigpu.nccl import NcclArrays
+
+Array = Any
+
+
+class _Communicator:
+    """One end of NCCL, which whoever sees a run fail may abort, once."""
+
+    def __init__(self, ranks: int, identifier: Any, rank: int) -> None:
+        from cupy.cuda import nccl
+
+        self.end = nccl.NcclCommunicator(ranks, identifier, rank)
+        self._changing, self._over = threading.Lock(), False
+
+    def abort(self) -> None:
+        """End all that waits here, and all that would."""
+        with self._changing:
+            if not self._over:
+                self._over = True
+                self.end.abort()
+
+
+_kept: dict[tuple[str, ...], tuple[str, _Communicator]] = {}  # by the workers of the ranks
+
+
+class DaskGpuExchange(NcclArrays, DaskExchange):
+    """The exchange of a rank on a Dask worker that has a GPU of its own, the current one."""
+
+    def __init__(self, run: str, rank: int, addresses: Sequence[str]):
+        super().__init__(run, rank, addresses)
+        self._end: _Communicator | None = None
+        if self.ranks > 1:
+            self._end = self._connected(tuple(addresses))
+            self._plugin.on_failure(run, self._forget_end)
+        self._numbers: Array = None
+
+    def allgather(
+        self, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]] | None = None
+    ) -> list[Array]:
+        how = NcclArrays if device_of(arrays[0]) == "gpu" else DaskExchange
+        return how.allgather(self, arrays, into)
+
+    def alltoall(self, parts: Sequence[Any]) -> list[Any]:
+        on_gpu = hasattr(parts[0], "dtype") and device_of(parts[0]) == "gpu"
+        return (NcclArrays if on_gpu else DaskExchange).alltoall(self, parts)
+
+    def _connected(self, addresses: tuple[str, ...]) -> _Communicator:
+        """Return the communicator of these ranks: the last one, if all have that, or another."""
+        name, end = _kept.get(addresses, ("", None))
+        names = set(self.tell(name))
+        if names == {name} and end is not None:
+            return end
+        if end is not None:
+            end.abort()
+        identifier = None
+        if self.rank == 0:
+            from cupy.cuda import nccl
+
+            identifier, name = nccl.get_unique_id(), uuid.uuid4().hex
+        identifier, name = self.tell((identifier, name))[0]
+        _kept.clear()  # those of other ranks would never be used again
+        end = _Communicator(self.ranks, identifier, self.rank)
+        _kept[addresses] = name, end
+        return end
+
+    def _forget_end(self) -> None:
+        _kept.clear()
+        if self._end is not None:
+            self._end.abort()
+
+    def _communicator(self) -> Any:
+        if self._end is None:
+            raise RankFailed("a rank alone has no communicator")
+        return self._end.end
+
+    def _told(self, numbers: Sequence[int]) -> list[Sequence[int]]:
+        """Tell numbers by NCCL: over Dask's connections that takes milliseconds."""
+        import cupy
+        from cupy.cuda import nccl
+
+        if self.ranks == 1:
+            return [numbers]
+        size = len(numbers)
+        if self._numbers is None or self._numbers.shape[1] < size:
+            self._numbers = cupy.empty((self.ranks + 1, size), cupy.int64)
+        own, all_of = self._numbers[self.ranks, :size], self._numbers.ravel()[: self.ranks * size]
+        own.set(np.array(numbers, np.int64))
+        self._communicator().allGather(
+            own.data.ptr, all_of.data.ptr, size, nccl.NCCL_INT64,
+            cupy.cuda.get_current_stream().ptr,
+        )  # fmt: skip
+        told = all_of.get().reshape(self.ranks, size).tolist()
+        self._plugin.refuse_failed(self._run)  # what was aborted has told nothing
+        return told

@@ -1,0 +1,174 @@
+"""Label propagation of dask frames of cuDF: by the workers' GPUs, the labels of one process."""
+
+import os
+import signal
+import threading
+import time
+
+import graphs
+import numpy as np
+import pandas as pd
+import pytest
+from cases import exhaustive
+from dask_runs import large_frame
+
+pytest.importorskip("dask_cuda", reason="dask-cuda is not installed")
+pytest.importorskip("dask_cudf", reason="dask-cuDF is not installed")
+
+import cudf
+import dask.dataframe as dd
+from dask_cuda import LocalCUDACluster
+from distributed import Client, LocalCluster
+
+import glp_rapids.dask
+from glp_rapids.dask import WorkerLost, label_propagation
+
+pytestmark = [
+    pytest.mark.gpu, pytest.mark.xdist_group("dask"), pytest.mark.filterwarnings("ignore"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def client(request):
+    """A client of a cluster with a GPU for each of its workers."""
+    import cupy
+
+    there = cupy.cuda.runtime.getDeviceCount()
+    if there < request.param:
+        pytest.skip(f"{request.param} GPUs are needed, and there is {there}")
+    with (
+        LocalCUDACluster(n_workers=request.param, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def on_gpus(frame, partitions=3):
+    return dd.from_pandas(cudf.DataFrame(frame), npartitions=partitions)
+
+
+def assert_same(found, expected, device="gpu"):
+    parts = [part.compute() for part in found.to_delayed()]
+    assert all(isinstance(part, cudf.DataFrame) for part in parts)
+    together = pd.concat([part.to_pandas() for part in parts], ignore_index=True)
+    pd.testing.assert_frame_equal(together, expected, check_dtype=False)
+    for part in parts:
+        assert part.attrs["glp"]["device"] == device
+        assert part.attrs["glp"]["changed"] == expected.attrs["glp"]["changed"]
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_the_labels_of_one_process(client, device):
+    frame = large_frame()
+    expected = glp_rapids.label_propagation(frame, device="cpu")
+    found = label_propagation(on_gpus(frame), client=client, device=device)
+    assert_same(found, expected, device or "gpu")
+
+
+@pytest.mark.parametrize("name", ["strings", "several columns", "directed weighted", "empty"])
+def test_ids_of_any_kind(client, name):
+    given = graphs.GRAPHS[name]()
+    frame = given.pop("graph")
+    expected = glp_rapids.label_propagation(frame, **given, device="cpu")
+    assert_same(label_propagation(on_gpus(frame, 2), client=client, **given), expected)
+
+
+class Loud(glp_rapids.Program):
+    """Of neighbours with many neighbours."""
+
+    result_columns = ("volume_heard",)
+
+    def initial_state(self, graph):
+        zeros = np.zeros(graph.number_of_vertices)
+        return {"degree": graph.degree, "volume_heard": zeros}
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], weight * state.degree[u]
+
+    def update_vertex(v, label, score, state):
+        state.labels[v] = label
+        state.volume_heard[v] = score
+
+
+VARIANTS = {
+    "label_propagation": {"update": "sync", "explore": 0, "max_iter": 7, "renumber": False},
+    "layered_label_propagation": {"gammas": [1]},
+    "speaker_listener": {"max_iter": 8, "threshold": 0.2},
+    "seeded_label_propagation": {"seeds": {"v3": "red", "v10": "blue", "v250": "red"}},
+    "propagate": {"program": Loud()},
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("direction", ["in", *exhaustive("out", "both")])
+def test_every_variant(client, name, direction):
+    frame = large_frame(3_000)
+    frame = ("v" + (frame % 400).astype(str)).assign(w=1 + frame["src"] % 5)
+    how = {"weight": "w", "directed": True, "direction": direction, **VARIANTS[name]}
+    if (name, direction) == ("propagate", "both"):
+        how["program"] = glp_rapids.Program()
+    expected = getattr(glp_rapids, name)(frame, **how, device="cpu")
+    found = getattr(glp_rapids.dask, name)(on_gpus(frame), client=client, **how)
+    if name == "layered_label_propagation":
+        expected.attrs["glp"] |= {"changed": None}
+        parts = [part.compute() for part in found.to_delayed()]
+        together = pd.concat([part.to_pandas() for part in parts], ignore_index=True)
+        return pd.testing.assert_frame_equal(together, expected, check_dtype=False)
+    return assert_same(found, expected)
+
+
+def test_isolated_vertices_and_an_earlier_result(client):
+    frame, isolated = large_frame(), pd.Series([-7, 10**10])
+    how = {"client": client, "vertices": isolated}
+    before = label_propagation(on_gpus(frame[:15_000]), **how)
+    expected = glp_rapids.label_propagation(frame[:15_000], vertices=isolated, device="cpu")
+    assert_same(before, expected)
+    again = glp_rapids.label_propagation(
+        frame, vertices=isolated, initial=expected, device="cpu"
+    )
+    assert_same(label_propagation(on_gpus(frame), initial=before, **how), again)
+
+
+def test_a_rank_that_fails_leaves_the_gpus_usable(client):
+    frame = large_frame(2_000)
+    wrong = frame.astype({"src": "Int64"})
+    wrong.loc[3, "src"] = None
+    with pytest.raises(ValueError, match="holds 1 null"):
+        label_propagation(on_gpus(wrong), client=client)
+    found = label_propagation(on_gpus(frame), client=client)
+    assert_same(found, glp_rapids.label_propagation(frame, device="cpu"))
+
+
+def test_a_worker_that_dies_ends_the_run(client):
+    frame = large_frame(400_000)
+    label_propagation(on_gpus(frame), client=client, max_iter=2)  # kernels are compiled
+    killed = []
+
+    def kill():
+        time.sleep(1.0)
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        killed.append(time.monotonic())
+
+    killer = threading.Thread(target=kill)
+    number = len(client.nthreads())
+    killer.start()
+    with pytest.raises(WorkerLost, match=f"of {number} workers died"):
+        label_propagation(on_gpus(frame), client=client, max_iter=30_000, tol=0.0, retain=False)
+    killer.join()
+    assert time.monotonic() - killed[0] < 30
+    client.wait_for_workers(number)
+    frame = large_frame(2_000)
+    found = label_propagation(on_gpus(frame), client=client)
+    assert_same(found, glp_rapids.label_propagation(frame, device="cpu"))
+
+
+def test_workers_that_share_a_gpu_run_on_their_cpus():
+    frame = large_frame(2_000)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        with pytest.raises(ValueError, match="several workers have the same one"):
+            label_propagation(on_gpus(frame), client=client, device="gpu")
+        found = label_propagation(on_gpus(frame), client=client)
+        assert_same(found, glp_rapids.label_propagation(frame, device="cpu"), "cpu")
