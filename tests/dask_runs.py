@@ -13,5 +13,7 @@ def assert_same(found, expected):
     parts = [part.compute() for part in found.to_delayed()]
     together = pd.concat(parts, ignore_index=True)
     pd.testing.assert_frame_equal(together, expected, check_dtype=False)
+    reports = found.attrs["glp"]["ranks"]
+    assert [part.attrs["glp"] for part in parts] == reports
     for part in parts:
         assert part.attrs["glp"]["changed"] == expected.attrs["glp"]["changed"]

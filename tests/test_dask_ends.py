@@ -13,7 +13,7 @@ from dask_runs import assert_same, large_frame
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
 import dask.dataframe as dd
-from distributed import Future
+from distributed import Future, futures_of, wait
 
 import glp_rapids.dask
 from glp_rapids.dask import WorkerLost, cluster, label_propagation
@@ -113,6 +113,34 @@ def test_no_worker_is_missed_while_the_client_looks_at_the_scheduler(client):
     finally:
         over.set()
         looking.join()
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([None] * 5, [0, 1, 0, 1, 0]),
+        (["b", "a", "b", "a"], [1, 0, 1, 0]),
+        (["b", "b", "b", "b"], [1, 1, 0, 0]),
+        (["b", "gone", None, "b", "a"], [1, 0, 0, 1, 0]),
+        ([], []),
+    ],
+)
+def test_partitions_go_where_they_lie(places, expected):
+    assert cluster.shares(places, ["a", "b"]) == expected
+
+
+def test_partitions_that_are_there_stay_where_they_are(client):
+    edges = client.persist(dd.from_pandas(large_frame(2_000), npartitions=4))
+    wait(edges)
+    there = {key[-1]: lies for key, (lies,) in client.who_has(futures_of(edges)).items()}
+    workers = sorted(cluster._workers(client))
+    given = cluster._dealt(edges, workers, client)
+    wait([future for of_worker in given for future in of_worker])
+    assert [len(of_worker) for of_worker in given] == [2, 2]
+    assert cluster._places(edges, client) == there
+    assert cluster._places(dd.from_pandas(large_frame(9), npartitions=2), client) == {}
+    found = label_propagation(edges, client=client)
+    assert_same(found, glp_rapids.label_propagation(large_frame(2_000), device="cpu"))
 
 
 def test_two_runs_at_once_take_turns(client):

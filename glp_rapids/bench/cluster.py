@@ -6,6 +6,10 @@ them with Dask and run that of `glp_rapids.dask`. Each is a fresh process that h
 a small folder before, so that nothing is compiled. "MB" is the most that a process has at any time,
 less what it had after the small folder; of the workers that of the largest, and its share of the
 one process's. "seconds" go from files to a frame that is there; "same": all rows of the result.
+
+With ``--device gpu`` the frames are cuDF's and dask-cuDF's and each worker has a GPU, in a
+`dask_cuda.LocalCUDACluster`. There the edges are in the GPUs' memory before the clock starts, the
+seconds are medians of five calls, and host memory is not looked at.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +30,11 @@ import glp_rapids
 from glp_rapids.bench import subjects
 from glp_rapids.bench.from_parquet import SMALL, edges_of, write
 from glp_rapids.bench.table import Rows, Tables
+from glp_rapids.bench.timing import clocked
 
 GRAPHS = ("kron-19-20",)  # 10 M edges
 SEEDS = 100
+REPEATS = 5  # on GPUs
 VARIANTS: dict[str, dict[str, Any]] = {
     "label_propagation": {},
     "layered_label_propagation": {"gammas": [1.0]},
@@ -39,6 +46,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this bench's options."""
     subjects.add_options(parser, GRAPHS, repeats=None, device=False)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu",
+                        help="where one process and the workers run (default cpu)")  # fmt: skip
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="default 2")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS)[:1],
                         help="default: label_propagation")  # fmt: skip
@@ -47,15 +56,60 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Tables:
     """Return a table with a row for each graph and variant."""
     rows: Rows = []
+    row = {"cpu": _row, "gpu": _row_of_gpus}[options.device]
     for name in tqdm(options.graphs, desc="cluster", leave=False, disable=None):
         with tempfile.TemporaryDirectory() as place:
             folders = {size: Path(place) / size for size in ("small", "whole")}
             number = _elsewhere(_write, name, folders)
             rows += [
-                {"graph": name, "edges": number, **_row(variant, folders, options.workers)}
+                {"graph": name, "edges": number, **row(variant, folders, options.workers)}
                 for variant in options.variants
             ]
-    return {f"One process beside {options.workers} workers of a Dask cluster": rows}
+    where = f"{options.workers} workers of a Dask cluster, {options.device}"
+    return {f"One process beside {where}": rows}
+
+
+def _row_of_gpus(variant: str, folders: dict[str, Path], workers: int) -> dict[str, Any]:
+    seconds, digest = _elsewhere(_alone_on_gpu, variant, folders)
+    several, run, also = _by_gpus(variant, folders, workers)
+    return {
+        "variant": variant, "one seconds": seconds, "workers seconds": several,
+        "of that the run": run, "times": several / seconds, "same": digest == also,
+    }  # fmt: skip
+
+
+def _alone_on_gpu(variant: str, folders: dict[str, Path]) -> tuple[float, int]:
+    """Return the seconds and the digest of a call on a GPU in this process."""
+    import cudf
+
+    function, keywords = getattr(glp_rapids, variant), _keywords(variant, folders)
+    for folder in folders.values():
+        call = partial(function, cudf.read_parquet(folder), device="gpu", **keywords)
+        milliseconds, found = clocked(call, REPEATS, "gpu")
+    return milliseconds / 1e3, _digest(found.to_pandas())
+
+
+def _by_gpus(variant: str, folders: dict[str, Path], workers: int) -> tuple[float, float, int]:
+    """Return the seconds of a call on workers with a GPU each, those of its run, the digest."""
+    import dask_cudf
+    from dask_cuda import LocalCUDACluster
+    from distributed import Client, wait
+
+    import glp_rapids.dask as on_workers
+
+    function, keywords = getattr(on_workers, variant), _keywords(variant, folders)
+    with (
+        LocalCUDACluster(n_workers=workers, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        for folder in folders.values():
+            edges = dask_cudf.read_parquet(folder, split_row_groups=False).persist()
+            wait(edges)
+            call = partial(function, edges, client=client, device="gpu", **keywords)
+            milliseconds, found = clocked(call, REPEATS, "cpu")
+        run = max(report["seconds"] for report in found.attrs["glp"]["ranks"])
+        parts = [part.compute().to_pandas() for part in found.to_delayed()]
+    return milliseconds / 1e3, run, sum(map(_digest, parts)) % (1 << 64)
 
 
 def _row(variant: str, folders: dict[str, Path], workers: int) -> dict[str, Any]:

@@ -8,10 +8,12 @@ own; all others by their CPUs.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -135,7 +137,7 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
         client.register_plugin(ExchangePlugin())
         call = replace(call, device=_device_of(call, client, workers))
-        given = _dealt(edges.to_delayed(), workers, client)
+        given = _dealt(edges, workers, client)
         isolated = _dealt_if_dask(vertices, workers, client)
         earlier = _dealt_if_dask(initial, workers, client)
         ranks: list[Any] = []
@@ -150,13 +152,15 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
             _wait_for(client, ranks, workers)
             # data, not tasks: a rank alone cannot be run again when its worker is lost
             frames = [_kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]
-            meta = ranks[0].result()
+            told = client.gather(ranks)
         except BaseException as error:
             _stop(client, ranks, run, workers, error)
             raise
         for rank in range(len(ranks)):
             _kept(run, rank, client).delete()
-    return dd.from_delayed(frames, meta=meta, verify_meta=False)
+    found = dd.from_delayed(frames, meta=told[0][0], verify_meta=False)
+    found.attrs = {"glp": {"ranks": [report for _, report in told]}}
+    return found
 
 
 def _device_of(call: Call, client: Any, workers: list[str]) -> DeviceName:
@@ -194,22 +198,55 @@ def _gpu_of_worker() -> tuple[str, str | None]:
 def _dealt_if_dask(table: Any, workers: list[str], client: Any) -> list[list]:
     """Return what each worker has of a table; all is the first one's, if it is not of dask."""
     if hasattr(table, "to_delayed"):
-        return _dealt(table.to_delayed(), workers, client)
+        return _dealt(table, workers, client)
     return [[] if table is None or rank else [table] for rank in range(len(workers))]
 
 
-def _dealt(parts: list, workers: list[str], client: Any) -> list[list]:
-    """Have workers compute partitions in turns; return the futures of each worker."""
+def _dealt(table: Any, workers: list[str], client: Any) -> list[list]:
+    """Have workers compute partitions, as many each; return the futures of each worker."""
     import dask
 
+    parts, places = table.to_delayed(), _places(table, client)
+    ranks = shares([places.get(number) for number in range(len(parts))], workers)
     dealt = []
-    for number, part in enumerate(parts):
-        with dask.annotate(
-            workers=[workers[number % len(workers)]], allow_other_workers=False
-        ):  # fmt: skip
+    for part, rank in zip(parts, ranks, strict=True):
+        with dask.annotate(workers=[workers[rank]], allow_other_workers=False):
             dealt.append(dask.delayed(_itself)(part))
     futures = client.compute(dealt)
-    return [futures[rank :: len(workers)] for rank in range(len(workers))]
+    return [
+        [future for future, other in zip(futures, ranks, strict=True) if other == rank]
+        for rank in range(len(workers))
+    ]
+
+
+def _places(table: Any, client: Any) -> dict[int, str]:
+    """Return where partitions lie that are there already, by their numbers."""
+    from distributed import futures_of
+
+    futures = futures_of(table)
+    keys = [future.key for future in futures]
+    if len(keys) != table.npartitions or not all(isinstance(key, tuple) for key in keys):
+        return {}
+    return {key[-1]: there[0] for key, there in client.who_has(futures).items() if there}
+
+
+def shares(places: list[str | None], workers: list[str]) -> list[int]:
+    """Return a rank for each partition: that of the worker where it lies, if that has not many.
+
+    None has more than one more than any other.
+    """
+    rank_of = {worker: rank for rank, worker in enumerate(workers)}
+    most = -(-len(places) // len(workers))
+    taken, ranks = [0] * len(workers), [rank_of.get(place, -1) for place in places]
+    for number, rank in enumerate(ranks):
+        if rank >= 0 and taken[rank] < most:
+            taken[rank] += 1
+        else:
+            ranks[number] = -1
+    for number in [number for number, rank in enumerate(ranks) if rank < 0]:
+        ranks[number] = taken.index(min(taken))
+        taken[ranks[number]] += 1
+    return ranks
 
 
 def _itself(part: Any) -> Any:
@@ -224,13 +261,16 @@ def _workers(client: Any) -> set[str]:
 
 def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
     """Wait until all ranks are done; raise as soon as one fails, or a worker is gone."""
+    from distributed import wait
+
     from glp_rapids.multigpu.exchange import RankFailed
 
     while not all(rank.done() for rank in ranks):
         if any(rank.status in ("error", "cancelled", "lost") for rank in ranks):
             break
         _refuse_lost(client, workers)
-        time.sleep(LOOK)
+        with contextlib.suppress(TimeoutError, CancelledError):
+            wait(ranks, timeout=LOOK)
     errors = [rank.exception() for rank in ranks if rank.status == "error"]
     for error in errors:
         if not isinstance(error, RankFailed):
@@ -286,8 +326,11 @@ def _kept(run: str, rank: int, client: Any) -> Any:
 def _rank_of_run(
     parts: list[Frame], meta: Frame, vertices: list, initial: list[Frame],
     run: str, rank: int, workers: list[str], call: Call,
-) -> Frame:  # fmt: skip
-    """Do the part of one rank, hand over what it finds, and return a frame like that."""
+) -> tuple[Frame, dict[str, Any]]:  # fmt: skip
+    """Do the part of one rank, hand over what it finds; return a frame like that, and its report.
+
+    Frames of cuDF lose their attributes on the way to another process.
+    """
     from distributed import get_client
 
     from glp_rapids.ingest import shuffle
@@ -321,7 +364,7 @@ def _rank_of_run(
         exchange.abort(error)
         raise
     exchange.close()
-    return found.iloc[:0]
+    return found.iloc[:0], found.attrs["glp"]
 
 
 def _exchange_on(device: DeviceName | None) -> Any:

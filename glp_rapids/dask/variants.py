@@ -30,7 +30,7 @@ def label_propagation(
     Parameters
     ----------
     edges : dask.dataframe.DataFrame
-        Frames of pandas: an edge a row, ids of any kind in one column or several.
+        Frames of pandas or cuDF: an edge a row, ids of any kind in one column or several.
     renumber : bool
         As in `glp_rapids.label_propagation`.
     initial : frame of dask or pandas, optional
@@ -40,17 +40,20 @@ def label_propagation(
         Of the cluster; None: the current one. Each of its workers becomes a rank. One run at a
         time: a second one on the same cluster waits.
     **options
-        ``source``, ``destination``, ``weight``, ``directed``, ``multigraph``, ``vertices`` (which
-        may be a dask frame or Series) as in `glp_rapids.as_graph`; ``max_iter``, ``update``,
-        ``classes``, ``explore``, ``tie_break``, ``retain``, ``tol``, ``direction``, ``seed``,
-        ``skip_inactive`` as in `glp_rapids.label_propagation`.
+        ``device``: "cpu" or "gpu", where the workers work; by default frames of pandas on CPUs, and
+        those of cuDF on GPUs if each worker has one of its own, as `dask_cuda.LocalCUDACluster`
+        gives it. ``source``, ``destination``, ``weight``, ``directed``, ``multigraph``,
+        ``vertices`` (which may be a dask frame or Series) as in `glp_rapids.as_graph`;
+        ``max_iter``, ``update``, ``classes``, ``explore``, ``tie_break``, ``retain``, ``tol``,
+        ``direction``, ``seed``, ``skip_inactive`` as in `glp_rapids.label_propagation`.
 
     Returns
     -------
     dask.dataframe.DataFrame
         ``vertex`` (``0_vertex``, ... for ids of several columns) and ``partition``: a partition a
-        worker, where it stays; vertices are sorted across partitions. Of each partition,
-        ``.attrs["glp"]`` says how its worker's part of the run went.
+        worker, where it stays; vertices are sorted across partitions. Frames are of the kind of
+        those of ``edges``. ``.attrs["glp"]["ranks"]`` says how each worker's part of the run went,
+        as does, in frames of pandas, ``.attrs["glp"]`` of its partition.
 
     Raises
     ------
@@ -63,6 +66,9 @@ def label_propagation(
 
     Notes
     -----
+    GPUs exchange arrays by NCCL, whose communicators stay on the workers for further runs; ids go
+    over Dask's own connections.
+
     Dask keeps the partitions of a worker until its part of the run is done. Besides them, it holds
     the rows of its range of vertices, who of it reads each vertex, and labels, hashed ids (8 bytes,
     unless ids are integers without a gap) and 16 bytes of offsets of all vertices. Ranges are

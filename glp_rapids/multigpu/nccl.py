@@ -97,7 +97,7 @@ class NcclArrays:
                 messages.append((rank, sent, Words(place, size * array.itemsize)))
                 place += size * array.itemsize
         if total:
-            self._send(messages)
+            self._send_arrays(messages)
         self.bytes += (self.ranks - 1) * sum(array.nbytes for array in arrays)
         return [room[:total] for room in rooms] if into is None else rooms
 
@@ -106,14 +106,14 @@ class NcclArrays:
 
         sizes = [told[self.rank] for told in self._told([part.size for part in parts])]
         rooms = [cupy.empty(size, parts[0].dtype) for size in sizes]
-        self._send([
+        self._send_arrays([
             (rank, Words(part.data.ptr, part.nbytes), Words(room.data.ptr, room.nbytes))
             for rank, (part, room) in enumerate(zip(parts, rooms, strict=True))
         ])  # fmt: skip
         self.bytes += sum(part.nbytes for to, part in enumerate(parts) if to != self.rank)
         return rooms
 
-    def _send(self, messages: list[tuple[int, Words, Words]]) -> None:
+    def _send_arrays(self, messages: list[tuple[int, Words, Words]]) -> None:
         """Send something to each rank and receive something from it; what is its own is copied."""
         from cupy.cuda import get_current_stream, nccl, runtime
 
