@@ -12,11 +12,12 @@ import contextlib
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import pandas as pd
 
@@ -36,6 +37,17 @@ REFUSED: dict[str, Any] = {
 }  # fmt: skip
 LOOK = 0.2  # seconds after which the driver looks whether all workers are there
 GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
+
+
+class WorkerGpu(NamedTuple):
+    """The GPU of a worker, by a name that no other has, and why it cannot be used, if so."""
+
+    name: str
+    problem: str | None
+
+
+# Clients whose workers can exchange values, and the GPUs of these as far as they were asked.
+_prepared: MutableMapping[Any, dict[str, WorkerGpu]] = WeakKeyDictionary()
 
 
 class WorkerLost(RuntimeError):
@@ -135,7 +147,9 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
         workers = sorted(_workers(client))
         if not workers:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
-        client.register_plugin(ExchangePlugin())
+        if client not in _prepared:  # the scheduler gives it to new workers, too
+            client.register_plugin(ExchangePlugin())
+            _prepared[client] = {}
         call = replace(call, device=_device_of(call, client, workers))
         given = _dealt(edges, workers, client)
         isolated = _dealt_if_dask(vertices, workers, client)
@@ -167,9 +181,11 @@ def _device_of(call: Call, client: Any, workers: list[str]) -> DeviceName:
     """Return where ranks run: on GPUs, if each worker has one that no other has."""
     if call.device == "cpu":
         return "cpu"
-    told = client.run(_gpu_of_worker, workers=workers)
-    problems = [problem for _, problem in told.values() if problem]
-    gpus = [gpu for gpu, _ in told.values()]
+    known = _prepared[client]
+    if new := [worker for worker in workers if worker not in known]:
+        known.update(client.run(_gpu_of_worker, workers=new))
+    problems = [known[worker].problem for worker in workers if known[worker].problem]
+    gpus = [known[worker].name for worker in workers]
     if not problems and len(set(gpus)) < len(gpus):
         problems = ["several workers have the same one (dask_cuda.LocalCUDACluster gives each its "
                     "own)"]  # fmt: skip
@@ -180,19 +196,19 @@ def _device_of(call: Call, client: Any, workers: list[str]) -> DeviceName:
     return "cpu"
 
 
-def _gpu_of_worker() -> tuple[str, str | None]:
-    """Name the GPU of a worker, and say why it cannot be used, if so."""
+def _gpu_of_worker() -> WorkerGpu:
+    """Name the GPU of a worker, or say why it cannot be used."""
     from glp_rapids.device import gpu_available
     from glp_rapids.multigpu.nccl import nccl_problem
 
     if not gpu_available():
-        return "", "a worker finds none (glp-rapids doctor says why)"
+        return WorkerGpu("", "a worker finds none (glp-rapids doctor says why)")
     if problem := nccl_problem():
-        return "", problem
+        return WorkerGpu("", problem)
     import cupy
 
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
-    return bytes(properties["uuid"]).hex(), None
+    return WorkerGpu(bytes(properties["uuid"]).hex(), None)
 
 
 def _dealt_if_dask(table: Any, workers: list[str], client: Any) -> list[list]:
@@ -338,7 +354,7 @@ def _rank_of_run(
     from glp_rapids.propagation.rank_graph import RankGraph
     from glp_rapids.propagation.rank_run import run_on_rank
 
-    exchange = _exchange_on(call.device)(run, rank, workers)
+    begin, exchange = time.perf_counter(), _exchange_on(call.device)(run, rank, workers)
     if arrow := sys.modules.get("pyarrow"):  # it keeps what files were read by: a good part of them
         arrow.default_memory_pool().release_unused()
     try:
@@ -352,10 +368,12 @@ def _rank_of_run(
         how = call.edges, call.multigraph, direction
         part = shuffle.part_of(exchange, frames, *how, vertices)
         graph = RankGraph(exchange, part, directed, direction, threads_available())
+        making = time.perf_counter() - begin
         find = partial(call.find, initial=initial) if call.warm else call.find
         found = find(graph, call.options, run_on_rank)
         if call.kind == "cudf" and call.device == "cpu":
             found = set_attributes(to_frame(dict(found.items()), "cudf"), found.attrs["glp"])
+        found.attrs["glp"]["seconds_of_graph"] = making
         client = get_client()
         there = client.scatter(found, hash=False)
         _kept(run, rank, client).set(there)

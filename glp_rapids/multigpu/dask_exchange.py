@@ -120,7 +120,7 @@ class ExchangePlugin(WorkerPlugin):
             self._when_failed.pop(run, None)
 
 
-class DaskExchange:
+class DaskExchange(exchange.ByTelling):
     """The exchange of a rank on a Dask worker; ``addresses`` are those of all ranks' workers."""
 
     def __init__(self, run: str, rank: int, addresses: Sequence[str]):
@@ -145,12 +145,6 @@ class DaskExchange:
             exchange.bytes_of(part) for to, part in enumerate(parts) if to != self.rank
         )
         return self._swap(list(parts))
-
-    def sum(self, number: int) -> int:
-        return sum(self.tell(number))
-
-    def barrier(self) -> None:
-        self.tell(None)
 
     def abort(self, error: BaseException) -> None:
         self._plugin.fail(self._run, f"{type(error).__name__}: {error}")

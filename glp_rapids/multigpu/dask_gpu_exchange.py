@@ -51,7 +51,7 @@ class DaskGpuExchange(NcclArrays, DaskExchange):
         if self.ranks > 1:
             self._end = self._connected(tuple(addresses))
             self._plugin.on_failure(run, self._forget_end)
-        self._numbers: Array = None
+        self._room: Array = None
 
     def allgather(
         self, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]] | None = None
@@ -92,22 +92,34 @@ class DaskGpuExchange(NcclArrays, DaskExchange):
             raise RankFailed("a rank alone has no communicator")
         return self._end.end
 
-    def _told(self, numbers: Sequence[int]) -> list[Sequence[int]]:
-        """Tell numbers by NCCL: over Dask's connections that takes milliseconds."""
+    def allgather_first(
+        self, number: Array, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]]
+    ) -> list[Array]:
+        (sizes,) = self._words_of_all(number).T.tolist()
+        return self._gathered(sizes, arrays, into)
+
+    def numbers(self, values: Sequence[int]) -> list[Sequence[int]]:
+        """Tell integers by NCCL: over Dask's connections that takes milliseconds."""
+        import cupy
+
+        if self.ranks == 1:
+            return [values]
+        return self._words_of_all(cupy.asarray(np.array(values, np.int64))).tolist()
+
+    def _words_of_all(self, words: Array) -> np.ndarray:
+        """Return the words, int64, that all ranks have on their GPUs, a row a rank."""
         import cupy
         from cupy.cuda import nccl
 
         if self.ranks == 1:
-            return [numbers]
-        size = len(numbers)
-        if self._numbers is None or self._numbers.shape[1] < size:
-            self._numbers = cupy.empty((self.ranks + 1, size), cupy.int64)
-        own, all_of = self._numbers[self.ranks, :size], self._numbers.ravel()[: self.ranks * size]
-        own.set(np.array(numbers, np.int64))
+            return words.get()[None]
+        if self._room is None or self._room.size < self.ranks * words.size:
+            self._room = cupy.empty(self.ranks * words.size, np.int64)
+        room = self._room[: self.ranks * words.size]
         self._communicator().allGather(
-            own.data.ptr, all_of.data.ptr, size, nccl.NCCL_INT64,
+            words.data.ptr, room.data.ptr, words.size, nccl.NCCL_INT64,
             cupy.cuda.get_current_stream().ptr,
         )  # fmt: skip
-        told = all_of.get().reshape(self.ranks, size).tolist()
+        told = room.get().reshape(self.ranks, words.size)
         self._plugin.refuse_failed(self._run)  # what was aborted has told nothing
         return told

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from glp_rapids.device import to_host
+
 Array = Any
 PATIENCE = 600.0  # seconds that a rank waits for others: more than a step of a sweep ever takes
 
@@ -53,8 +55,16 @@ class Exchange(Protocol):
         or more, of which the first are written; None: there is none yet.
         """
 
+    def allgather_first(
+        self, number: Array, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]]
+    ) -> list[Array]:
+        """Do so with the first elements of arrays: as many as an array of one integer says."""
+
     def alltoall(self, parts: Sequence[Array]) -> list[Array]:
         """Return what each rank has for this one; ``parts`` are what this one has for each."""
+
+    def numbers(self, values: Sequence[int]) -> list[Sequence[int]]:
+        """Return the integers of all ranks, in their order; each tells as many."""
 
     def sum(self, number: int) -> int:
         """Add up the numbers of all ranks."""
@@ -120,7 +130,34 @@ class Meeting:
         return f"rank {rank} stopped, as another one failed: {kind}: {self.error}"
 
 
-class ThreadExchange:
+class ByTelling:
+    """What an exchange does by telling small values."""
+
+    def tell(self, value: Any) -> list[Any]:
+        raise NotImplementedError
+
+    def allgather(
+        self, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]] | None = None
+    ) -> list[Array]:
+        raise NotImplementedError
+
+    def allgather_first(
+        self, number: Array, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]]
+    ) -> list[Array]:
+        size = int(to_host(number)[0])
+        return self.allgather([array[:size] for array in arrays], into)
+
+    def numbers(self, values: Sequence[int]) -> list[Sequence[int]]:
+        return self.tell(values)
+
+    def sum(self, number: int) -> int:
+        return sum(self.tell(number))
+
+    def barrier(self) -> None:
+        self.tell(None)
+
+
+class ThreadExchange(ByTelling):
     """The exchange of a thread with others of its process, of NumPy arrays or small values."""
 
     def __init__(self, meeting: Meeting, rank: int):
@@ -145,12 +182,6 @@ class ThreadExchange:
         told = self.tell(list(parts))
         self.bytes += sum(bytes_of(part) for to, part in enumerate(parts) if to != self.rank)
         return [given[self.rank] for given in told]
-
-    def sum(self, number: int) -> int:
-        return sum(self.tell(number))
-
-    def barrier(self) -> None:
-        self.tell(None)
 
     def abort(self, error: BaseException) -> None:
         self._meeting.abort(error)

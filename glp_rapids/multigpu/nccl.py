@@ -75,17 +75,24 @@ class NcclArrays:
         """Return this rank's communicator, unless it is alone."""
         raise NotImplementedError
 
-    def _told(self, numbers: Sequence[int]) -> list[Sequence[int]]:
-        """Return the numbers of all ranks, in the order of these; each tells equally many."""
+    def numbers(self, values: Sequence[int]) -> list[Sequence[int]]:
         raise NotImplementedError
 
     def allgather(
         self, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]] | None = None
     ) -> list[Array]:
+        sizes = [size for (size,) in self.numbers([arrays[0].size])]
+        return self._gathered(sizes, arrays, into)
+
+    def _gathered(
+        self, sizes: Sequence[int], arrays: Sequence[Array],
+        into: Callable[[int], Sequence[Array]] | None,
+    ) -> list[Array]:  # fmt: skip
+        """Gather so many elements from each rank."""
         import cupy
 
-        sizes = [size for (size,) in self._told([arrays[0].size])]
         total = sum(sizes)
+        arrays = [array[: sizes[self.rank]] for array in arrays]
         if into is None:
             rooms = [cupy.empty(total, array.dtype) for array in arrays]
         else:
@@ -104,7 +111,7 @@ class NcclArrays:
     def alltoall(self, parts: Sequence[Array]) -> list[Array]:
         import cupy
 
-        sizes = [told[self.rank] for told in self._told([part.size for part in parts])]
+        sizes = [told[self.rank] for told in self.numbers([part.size for part in parts])]
         rooms = [cupy.empty(size, parts[0].dtype) for size in sizes]
         self._send_arrays([
             (rank, Words(part.data.ptr, part.nbytes), Words(room.data.ptr, room.nbytes))
@@ -147,8 +154,8 @@ class NcclExchange(NcclArrays, ThreadExchange):
     def _communicator(self) -> Any:
         return self._meeting.communicators[self.rank]
 
-    def _told(self, numbers: Sequence[int]) -> list[Sequence[int]]:
-        return self.tell(numbers)
+    def numbers(self, values: Sequence[int]) -> list[Sequence[int]]:
+        return self.tell(values)
 
 
 def _communicators(devices: tuple[int, ...]) -> list[Any]:

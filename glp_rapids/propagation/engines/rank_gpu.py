@@ -108,7 +108,7 @@ class GpuRankEngine(PersistentEngine):
             come = self._exchanged()
         self._launch(come, -1, True)
         self._record(schedule, before)
-        told = self._exchange.tell((schedule.changed[-1], self._failure))
+        told = self._exchange.numbers((schedule.changed[-1], self._failure))
         agree([changed for changed, _ in told])
         self._failure = min(failure for _, failure in told)
 
@@ -141,8 +141,6 @@ class GpuRankEngine(PersistentEngine):
     def _exchanged(self) -> int:
         """Exchange the winners of a class; return how many have come from all ranks."""
         box, kinds = self._box, 2 + self._keeps_score
-        number = int(to_host(box.number)[0])
-        out = [array[:number] for array in (box.vertices, box.labels, box.scores)[:kinds]]
         come = 0
 
         def into(size: int) -> list[Any]:
@@ -150,5 +148,6 @@ class GpuRankEngine(PersistentEngine):
             come = size
             return [box.come_vertices, box.come_labels, box.come_scores][:kinds]
 
-        self._exchange.allgather(out, into)
+        out = [box.vertices, box.labels, box.scores][:kinds]
+        self._exchange.allgather_first(box.number, out, into)
         return come
