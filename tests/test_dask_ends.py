@@ -16,7 +16,7 @@ import dask.dataframe as dd
 from distributed import Future, futures_of, wait
 
 import glp_rapids.dask
-from glp_rapids.dask import WorkerLost, cluster, label_propagation
+from glp_rapids.dask import WorkerLost, cluster, label_propagation, partitions
 from glp_rapids.multigpu import dask_exchange
 from glp_rapids.multigpu.dask_exchange import NAME, REMEMBERED, DaskExchange, ExchangePlugin
 from glp_rapids.multigpu.exchange import RankFailed
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def worker_of_a_rank(client):
     """Wait until ranks run; return the process of a worker."""
     processes = client.run(os.getpid)
-    while "_rank_of_run" not in str(client.processing()):
+    while "rank_of_run" not in str(client.processing()):
         time.sleep(0.02)
     return next(iter(processes.values()))
 
@@ -36,7 +36,7 @@ def worker_of_a_rank(client):
 def test_who_cancels_a_run_ends_it_on_all_workers(client):
     def cancel():
         worker_of_a_rank(client)
-        ranks = [key for key in list(client.futures) if "_rank_of_run" in str(key)]
+        ranks = [key for key in list(client.futures) if "rank_of_run" in str(key)]
         client.cancel([Future(key, client) for key in ranks])
 
     canceller = threading.Thread(target=cancel)
@@ -89,6 +89,25 @@ def test_a_rank_that_still_connects_to_a_dead_worker_ends_with_its_run(client, m
     assert not plugin._sending
 
 
+def test_a_worker_where_a_rank_does_not_end_is_restarted(client, monkeypatch):
+    label_propagation(dd.from_pandas(large_frame(300), npartitions=2))
+    before, error = client.run(os.getpid), ValueError("the real one")
+    hanging, other = sorted(before)
+
+    def begin(dask_worker):
+        dask_worker.plugins[NAME].begin("hanging")
+
+    client.run(begin, workers=[hanging])
+    monkeypatch.setattr(cluster, "GRACE_OF_GPUS", 3.0)
+    cluster._stop(client, [], "hanging", sorted(before), error, "gpu")
+    client.wait_for_workers(2)
+    after = client.run(os.getpid)
+    assert after[other] == before[other]
+    assert before[hanging] not in after.values()
+    assert len(after) == 2
+    assert hanging in error.__notes__[0]
+
+
 def test_what_went_wrong_is_said_though_no_worker_can_be_reached(client, monkeypatch):
     def unreachable(*_, **__):
         raise OSError("unreachable")
@@ -126,7 +145,7 @@ def test_no_worker_is_missed_while_the_client_looks_at_the_scheduler(client):
     ],
 )
 def test_partitions_go_where_they_lie(places, expected):
-    assert cluster.shares(places, ["a", "b"]) == expected
+    assert partitions.shares(places, ["a", "b"]) == expected
 
 
 def test_partitions_that_are_there_stay_where_they_are(client):
@@ -134,11 +153,11 @@ def test_partitions_that_are_there_stay_where_they_are(client):
     wait(edges)
     there = {key[-1]: lies for key, (lies,) in client.who_has(futures_of(edges)).items()}
     workers = sorted(cluster._workers(client))
-    given = cluster._dealt(edges, workers, client)
+    given = partitions.dealt(edges, workers, client)
     wait([future for of_worker in given for future in of_worker])
     assert [len(of_worker) for of_worker in given] == [2, 2]
-    assert cluster._places(edges, client) == there
-    assert cluster._places(dd.from_pandas(large_frame(9), npartitions=2), client) == {}
+    assert partitions.places_of(edges, client) == there
+    assert partitions.places_of(dd.from_pandas(large_frame(9), npartitions=2), client) == {}
     found = label_propagation(edges, client=client)
     assert_same(found, glp_rapids.label_propagation(large_frame(2_000), device="cpu"))
 

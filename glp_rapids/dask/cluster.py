@@ -9,22 +9,23 @@ own; all others by their CPUs.
 from __future__ import annotations
 
 import contextlib
-import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, MutableMapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import pandas as pd
 
 from glp_rapids.common.checks import check_choice, check_truth, shown
+from glp_rapids.dask.partitions import dealt, dealt_if_dask
+from glp_rapids.dask.rank import kept, rank_of_run
 from glp_rapids.device import DeviceName
 from glp_rapids.frames.foreign import instance_of
-from glp_rapids.frames.kinds import Frame, Kind, is_cudf, set_attributes, to_frame
+from glp_rapids.frames.kinds import Frame, Kind, is_cudf
 from glp_rapids.frames.partitions import is_frame
 from glp_rapids.ingest.edges import Options as EdgesAsGiven
 from glp_rapids.ingest.readers import column_names
@@ -36,6 +37,7 @@ REFUSED: dict[str, Any] = {
     "devices": None, "memory_limit": None, "way": "auto", "strategy": "auto", "progress": False,
 }  # fmt: skip
 LOOK = 0.2  # seconds after which the driver looks whether all workers are there
+GRACE_OF_GPUS = 8.0  # seconds that ranks on GPUs may take to end
 GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
 
 
@@ -151,27 +153,27 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
             client.register_plugin(ExchangePlugin())
             _prepared[client] = {}
         call = replace(call, device=_device_of(call, client, workers))
-        given = _dealt(edges, workers, client)
-        isolated = _dealt_if_dask(vertices, workers, client)
-        earlier = _dealt_if_dask(initial, workers, client)
+        given = dealt(edges, workers, client)
+        isolated = dealt_if_dask(vertices, workers, client)
+        earlier = dealt_if_dask(initial, workers, client)
         ranks: list[Any] = []
         try:
             for rank, address in enumerate(workers):
                 ranks.append(client.submit(
-                    _rank_of_run, given[rank], edges._meta, isolated[rank], earlier[rank], run,
+                    rank_of_run, given[rank], edges._meta, isolated[rank], earlier[rank], run,
                     rank, workers, call,
                     workers=[address], allow_other_workers=False, pure=False, retries=0,
                 ))  # fmt: skip
             del given, isolated, earlier
             _wait_for(client, ranks, workers)
             # data, not tasks: a rank alone cannot be run again when its worker is lost
-            frames = [_kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]
+            frames = [kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]
             told = client.gather(ranks)
         except BaseException as error:
-            _stop(client, ranks, run, workers, error)
+            _stop(client, ranks, run, workers, error, call.device)
             raise
         for rank in range(len(ranks)):
-            _kept(run, rank, client).delete()
+            kept(run, rank, client).delete()
     found = dd.from_delayed(frames, meta=told[0][0], verify_meta=False)
     found.attrs = {"glp": {"ranks": [report for _, report in told]}}
     return found
@@ -209,64 +211,6 @@ def _gpu_of_worker() -> WorkerGpu:
 
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
     return WorkerGpu(bytes(properties["uuid"]).hex(), None)
-
-
-def _dealt_if_dask(table: Any, workers: list[str], client: Any) -> list[list]:
-    """Return what each worker has of a table; all is the first one's, if it is not of dask."""
-    if hasattr(table, "to_delayed"):
-        return _dealt(table, workers, client)
-    return [[] if table is None or rank else [table] for rank in range(len(workers))]
-
-
-def _dealt(table: Any, workers: list[str], client: Any) -> list[list]:
-    """Have workers compute partitions, as many each; return the futures of each worker."""
-    import dask
-
-    parts, places = table.to_delayed(), _places(table, client)
-    ranks = shares([places.get(number) for number in range(len(parts))], workers)
-    dealt = []
-    for part, rank in zip(parts, ranks, strict=True):
-        with dask.annotate(workers=[workers[rank]], allow_other_workers=False):
-            dealt.append(dask.delayed(_itself)(part))
-    futures = client.compute(dealt)
-    return [
-        [future for future, other in zip(futures, ranks, strict=True) if other == rank]
-        for rank in range(len(workers))
-    ]
-
-
-def _places(table: Any, client: Any) -> dict[int, str]:
-    """Return where partitions lie that are there already, by their numbers."""
-    from distributed import futures_of
-
-    futures = futures_of(table)
-    keys = [future.key for future in futures]
-    if len(keys) != table.npartitions or not all(isinstance(key, tuple) for key in keys):
-        return {}
-    return {key[-1]: there[0] for key, there in client.who_has(futures).items() if there}
-
-
-def shares(places: list[str | None], workers: list[str]) -> list[int]:
-    """Return a rank for each partition: that of the worker where it lies, if that has not many.
-
-    None has more than one more than any other.
-    """
-    rank_of = {worker: rank for rank, worker in enumerate(workers)}
-    most = -(-len(places) // len(workers))
-    taken, ranks = [0] * len(workers), [rank_of.get(place, -1) for place in places]
-    for number, rank in enumerate(ranks):
-        if rank >= 0 and taken[rank] < most:
-            taken[rank] += 1
-        else:
-            ranks[number] = -1
-    for number in [number for number, rank in enumerate(ranks) if rank < 0]:
-        ranks[number] = taken.index(min(taken))
-        taken[ranks[number]] += 1
-    return ranks
-
-
-def _itself(part: Any) -> Any:
-    return part
 
 
 def _workers(client: Any) -> set[str]:
@@ -311,90 +255,61 @@ def _refuse_lost(client: Any, workers: list[str]) -> None:
         )
 
 
-def _stop(client: Any, ranks: list, run: str, workers: list[str], error: BaseException) -> None:
+def _stop(
+    client: Any, ranks: list, run: str, workers: list[str], error: BaseException,
+    device: DeviceName | None = "cpu",
+) -> None:  # fmt: skip
     """Let the ranks that are left fail, and drop what was asked for."""
     why = f"{type(error).__name__}: {error}"
     try:
         try:
-            if there := sorted(_workers(client) & set(workers)):
+            there = sorted(_workers(client) & set(workers))
+            if there and device == "gpu":
+                _end_or_restart(client, run, why, there, error)
+            elif there:
                 client.run(_fail, run, why, workers=there, on_error="ignore")
         finally:
             client.cancel(ranks, force=True)
             for rank in range(len(workers)):
-                _kept(run, rank, client).delete()
+                kept(run, rank, client).delete()
     except Exception as another:  # why the run failed matters more
         error.add_note(f"its ranks may go on, as they could not be reached: {another!r}")
+
+
+def _end_or_restart(
+    client: Any, run: str, why: str, there: list[str], error: BaseException
+) -> None:
+    """Let ranks fail, and restart the workers where they go on: NCCL may wait there for the dead.
+
+    Each is asked in a thread of its own, as it may not answer.
+    """
+    ended: set[str] = set()
+
+    def end(worker: str) -> None:
+        client.run(_fail, run, why, workers=[worker], on_error="ignore")
+        while client.run(_is_running, run, workers=[worker], on_error="ignore").get(worker):
+            time.sleep(LOOK)
+        ended.add(worker)
+
+    threads = [threading.Thread(target=end, args=(worker,), daemon=True) for worker in there]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + GRACE_OF_GPUS
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0))
+    if stuck := [worker for worker in there if worker not in ended]:
+        client.restart_workers(stuck, timeout=GRACE_OF_GPUS, raise_for_error=False)
+        names = ", ".join(stuck)
+        error.add_note(f"restarted {names}, where ranks went on after the run had failed")
+
+
+def _is_running(run: str, dask_worker: Any) -> bool:
+    from glp_rapids.multigpu.dask_exchange import NAME
+
+    return dask_worker.plugins[NAME].is_running(run)
 
 
 def _fail(run: str, why: str, dask_worker: Any) -> None:
     from glp_rapids.multigpu.dask_exchange import NAME
 
     dask_worker.plugins[NAME].fail(run, why)
-
-
-def _kept(run: str, rank: int, client: Any) -> Any:
-    """Return where a rank hands over what it has found, which stays on its worker."""
-    from distributed import Variable
-
-    return Variable(f"glp-rapids-{run}-{rank}", client=client)
-
-
-def _rank_of_run(
-    parts: list[Frame], meta: Frame, vertices: list, initial: list[Frame],
-    run: str, rank: int, workers: list[str], call: Call,
-) -> tuple[Frame, dict[str, Any]]:  # fmt: skip
-    """Do the part of one rank, hand over what it finds; return a frame like that, and its report.
-
-    Frames of cuDF lose their attributes on the way to another process.
-    """
-    from distributed import get_client
-
-    from glp_rapids.ingest import shuffle
-    from glp_rapids.jit.parallel import threads_available
-    from glp_rapids.propagation.rank_graph import RankGraph
-    from glp_rapids.propagation.rank_run import run_on_rank
-
-    begin, exchange = time.perf_counter(), _exchange_on(call.device)(run, rank, workers)
-    if arrow := sys.modules.get("pyarrow"):  # it keeps what files were read by: a good part of them
-        arrow.default_memory_pool().release_unused()
-    try:
-        frames = [part for part in parts if len(part)] or [meta]
-        parts.clear()
-        if call.device == "cpu":
-            frames = [_of_pandas(frame) for frame in frames]
-            vertices = [_of_pandas(table) for table in vertices]
-        initial = [_of_pandas(part) for part in initial]
-        directed, direction = call.edges.directed, call.options.direction
-        how = call.edges, call.multigraph, direction
-        part = shuffle.part_of(exchange, frames, *how, vertices)
-        graph = RankGraph(exchange, part, directed, direction, threads_available())
-        making = time.perf_counter() - begin
-        find = partial(call.find, initial=initial) if call.warm else call.find
-        found = find(graph, call.options, run_on_rank)
-        if call.kind == "cudf" and call.device == "cpu":
-            found = set_attributes(to_frame(dict(found.items()), "cudf"), found.attrs["glp"])
-        found.attrs["glp"]["seconds_of_graph"] = making
-        client = get_client()
-        there = client.scatter(found, hash=False)
-        _kept(run, rank, client).set(there)
-        exchange.barrier()  # nobody forgets what another one still waits for
-    except BaseException as error:
-        exchange.abort(error)
-        raise
-    exchange.close()
-    return found.iloc[:0], found.attrs["glp"]
-
-
-def _exchange_on(device: DeviceName | None) -> Any:
-    if device == "gpu":
-        from glp_rapids.multigpu.dask_gpu_exchange import DaskGpuExchange
-
-        return DaskGpuExchange
-    from glp_rapids.multigpu.dask_exchange import DaskExchange
-
-    return DaskExchange
-
-
-def _of_pandas(table: Any) -> Any:
-    """Bring a frame or column of cuDF to the host; any other table is itself."""
-    return table.to_pandas() if is_cudf(table, "DataFrame", "Series", "Index") else table

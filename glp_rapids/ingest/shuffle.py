@@ -94,7 +94,7 @@ def part_of(
     asked = exchange.alltoall([ids[low:high] for low, high in pairwise([0, *cuts, len(ids)])])
     parts = [_columns(one) for one in asked]
     found, own = rank_ids(parts, [_labels(parts[0], labels[0])] * len(parts), kind, device)
-    sizes = exchange.tell(len(own))
+    sizes = [size for (size,) in exchange.numbers([len(own)])]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     number, first = int(bounds[-1]), int(bounds[exchange.rank])
     dtype = index_dtype(number)
@@ -213,7 +213,8 @@ def _sent_to_owners(
     xp = array_module(edges[0])
     step, ends = (A_ROUND if xp is np else A_ROUND_OF_GPU), xp.asarray(bounds[1:])
     come: list[list[Array] | None] = [None if values is None else [] for values in edges]
-    for number in range(max(1, *exchange.tell(-(-edges[0].size // step)))):
+    rounds = exchange.numbers([-(-edges[0].size // step)])
+    for number in range(max(1, *(told for (told,) in rounds))):
         some = slice(number * step, (number + 1) * step)
         part = [None if values is None else values[some] for values in edges]
         entries = _rows_of(*part, directed, direction)

@@ -38,6 +38,7 @@ class ExchangePlugin(WorkerPlugin):
         self._failed: dict[str, str] = {}
         self._sending: dict[str, Callable[[], Any]] = {}  # what ends it
         self._when_failed: dict[str, Callable[[], Any]] = {}
+        self._running: set[str] = set()
         worker.handlers[HANDLER] = self.take
 
     def teardown(self, worker: Any) -> None:
@@ -62,16 +63,26 @@ class ExchangePlugin(WorkerPlugin):
             self._news.notify_all()
             if run in self._sending:
                 self._sending[run]()
-        if end is not None:
-            end()
+        if end is not None:  # which may take long, or for ever: nobody waits for it
+            threading.Thread(target=end, name=f"end of {run}", daemon=True).start()
 
     def on_failure(self, run: str, end: Callable[[], Any]) -> None:
-        """Have something called when a run fails, at once if it has."""
+        """Have something called, in a thread of its own, if a run fails from now on."""
         with self._news:
             self._when_failed[run] = end
-            failed = run in self._failed
-        if failed:
-            end()
+        self.refuse_failed(run)
+
+    def begin(self, run: str) -> None:
+        """Note that a rank is at work here."""
+        self._running.add(run)
+
+    def end(self, run: str) -> None:
+        """Note that it is no more."""
+        self._running.discard(run)
+
+    def is_running(self, run: str) -> bool:
+        """Tell whether a rank is at work here."""
+        return run in self._running
 
     def refuse_failed(self, run: str) -> None:
         """Raise if a run has failed."""

@@ -2,14 +2,16 @@
 
 The workers' communicators know one another by an identifier that the first rank tells the others.
 They are made once, which takes about a second, and kept on the workers for further runs of the same
-ranks. When a run fails its communicators are aborted: no kernel of NCCL spins on for the dead.
+ranks. When a run fails its communicators are aborted, so that no kernel of NCCL spins on for the
+dead; whoever runs the ranks restarts workers where that does not help (`dask.cluster`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,20 @@ import numpy as np
 from glp_rapids.device import device_of
 from glp_rapids.multigpu.dask_exchange import DaskExchange
 from glp_rapids.multigpu.exchange import RankFailed
-from glp_rapids.multigpu.nccl import NcclArrays
+from glp_rapids.multigpu.nccl import NcclArrays, Words
 
 Array = Any
+
+
+@contextlib.contextmanager
+def _errors_of_nccl() -> Iterator[None]:
+    """Say that other ranks failed where NCCL fails, which it does when one of them is gone."""
+    from cupy.cuda import nccl
+
+    try:
+        yield
+    except nccl.NcclError as error:
+        raise RankFailed(f"NCCL failed, as it does when another rank is gone: {error}") from error
 
 
 class _Communicator:
@@ -98,6 +111,10 @@ class DaskGpuExchange(NcclArrays, DaskExchange):
         (sizes,) = self._words_of_all(number).T.tolist()
         return self._gathered(sizes, arrays, into)
 
+    def _send_arrays(self, messages: list[tuple[int, Words, Words]]) -> None:
+        with _errors_of_nccl():
+            super()._send_arrays(messages)
+
     def numbers(self, values: Sequence[int]) -> list[Sequence[int]]:
         """Tell integers by NCCL: over Dask's connections that takes milliseconds."""
         import cupy
@@ -116,10 +133,11 @@ class DaskGpuExchange(NcclArrays, DaskExchange):
         if self._room is None or self._room.size < self.ranks * words.size:
             self._room = cupy.empty(self.ranks * words.size, np.int64)
         room = self._room[: self.ranks * words.size]
-        self._communicator().allGather(
-            words.data.ptr, room.data.ptr, words.size, nccl.NCCL_INT64,
-            cupy.cuda.get_current_stream().ptr,
-        )  # fmt: skip
+        with _errors_of_nccl():
+            self._communicator().allGather(
+                words.data.ptr, room.data.ptr, words.size, nccl.NCCL_INT64,
+                cupy.cuda.get_current_stream().ptr,
+            )  # fmt: skip
         told = room.get().reshape(self.ranks, words.size)
         self._plugin.refuse_failed(self._run)  # what was aborted has told nothing
         return told

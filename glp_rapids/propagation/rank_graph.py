@@ -114,7 +114,8 @@ class SharedRows:
 
     def largest_degree(self) -> int:
         """Count the entries of the longest row."""
-        return max(self._exchange.tell(self._rows().largest_degree()))
+        told = self._exchange.numbers([self._rows().largest_degree()])
+        return max(degree for (degree,) in told)
 
     def largest_weight(self) -> int | float:
         """Return the largest weight, 1 where there are none."""
