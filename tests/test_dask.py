@@ -242,6 +242,16 @@ def test_the_block_of_the_readme_runs(tmp_path):
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
+def test_connected_pieces(client):
+    frame = large_frame(6_000)
+    expected = glp_rapids.label_propagation(frame, connected=True, max_iter=1, device="cpu")
+    edges = dd.from_pandas(frame, npartitions=3)
+    found = label_propagation(edges, connected=True, max_iter=1, client=client)
+    assert_same(found, expected)
+    with pytest.raises(TypeError, match="connected must be True or False"):
+        label_propagation(edges, connected=3)
+
+
 @pytest.mark.parametrize("renumber", [True, False])
 def test_going_on_from_an_earlier_result(client, renumber):
     frame = "v" + large_frame(3_000).astype(str)

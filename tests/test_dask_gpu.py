@@ -128,6 +128,12 @@ def test_isolated_vertices_and_an_earlier_result(client):
     assert_same(label_propagation(on_gpus(frame), initial=before, **how), again)
 
 
+def test_connected_pieces(client):
+    frame, how = large_frame(6_000), {"connected": True, "max_iter": 1}
+    expected = glp_rapids.label_propagation(frame, **how, device="cpu")
+    assert_same(label_propagation(on_gpus(frame), client=client, **how), expected)
+
+
 def test_a_rank_that_fails_leaves_the_gpus_usable(client):
     frame = large_frame(2_000)
     wrong = frame.astype({"src": "Int64"})

@@ -10,7 +10,10 @@ from memory_limits import directions
 from test_shuffle import assert_same, cases, dealt, on_ranks
 
 import glp_rapids
-from glp_rapids.propagation import rank_warm_start
+from glp_rapids.graph import connected
+from glp_rapids.multigpu.exchange import as_ranks, exchanges
+from glp_rapids.multigpu.partition import ranges_of, rows_of_range
+from glp_rapids.propagation import rank_connected, rank_warm_start
 from glp_rapids.propagation.variants import classic, layered
 
 EDGES = pd.DataFrame({"src": [1, 2, 3, 4, 5, 6, 3], "dst": [2, 3, 1, 5, 6, 4, 4]})
@@ -49,6 +52,55 @@ def test_any_graph(ranks, renumber, monkeypatch):
             )
             assert_same(found, reports, expected)
             assert all(report["warm"] for report in reports)
+
+
+def number_of(communities):
+    names = [name for name in communities if name.endswith("partition")]
+    return len(communities[names].drop_duplicates())
+
+
+@pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])
+@pytest.mark.parametrize("renumber", [True, False])
+def test_communities_cut_into_connected_pieces(ranks, renumber, monkeypatch):
+    monkeypatch.setattr(rank_connected, "FEWEST_AT_ONCE", 3)  # told in several rounds
+    cut = 0
+    for _, frame, how, whole in cases(ranks):
+        for direction in directions(whole):
+            # after a sweep many communities are in pieces
+            options = {"direction": direction, "renumber": renumber, "max_iter": 1}
+            expected = glp_rapids.label_propagation(whole, connected=True, **options)
+            cut += number_of(expected) > number_of(glp_rapids.label_propagation(whole, **options))
+            find = partial(
+                classic.of_program, program=classic.Classic(), renumber=renumber, connected=True
+            )
+            found, _, reports = on_ranks(
+                dealt(frame, ranks), how, find, direction=direction, max_iter=1
+            )
+            assert_same(found, reports, expected)
+    assert cut
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_pieces_of_any_communities(ranks, weighted, monkeypatch):
+    monkeypatch.setattr(rank_connected, "FEWEST_AT_ONCE", 7)
+    draw = np.random.default_rng(ranks)
+    for number in range(20):
+        ends = draw.integers(0, 40, (60, 2))
+        weights = draw.integers(0, 2, 60) if weighted else None
+        frame = pd.DataFrame({"src": ends[:, 0], "dst": ends[:, 1], "w": weights})
+        how = {"weight": "w"} if weighted else {}
+        graph = glp_rapids.as_graph(
+            frame, directed=number % 2 == 1, vertices=range(45), device="cpu", **how
+        )
+        rows, labels = graph.rows("in"), draw.integers(0, 3, 45)
+        bounds = ranges_of(rows.indptr, ranks)
+        parts = [rows_of_range(rows, *bounds[rank : rank + 2]) for rank in range(ranks)]
+        told, find = exchanges(ranks), rank_connected.connected_parts_of_ranks
+        works = [partial(find, told[rank], parts[rank], labels) for rank in range(ranks)]
+        expected = connected.connected_parts(rows, labels).tolist()
+        found = as_ranks(works, told[0].abort)
+        assert [one.tolist() for one in found] == [expected] * ranks
 
 
 @pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def label_propagation(
-    edges: Any, *, renumber: bool = True, initial: Any = None, client: Client | None = None,
-    **options: Unpack[SweepOptions],
+    edges: Any, *, renumber: bool = True, connected: bool = False, initial: Any = None,
+    client: Client | None = None, **options: Unpack[SweepOptions],
 ) -> Any:  # fmt: skip
     """Find communities on the workers of a Dask cluster.
 
@@ -31,8 +31,8 @@ def label_propagation(
     ----------
     edges : dask.dataframe.DataFrame
         Frames of pandas or cuDF: an edge a row, ids of any kind in one column or several.
-    renumber : bool
-        As in `glp_rapids.label_propagation`.
+    renumber, connected : bool
+        As in `glp_rapids.label_propagation`. Communities are cut by the workers' CPUs.
     initial : frame of dask or pandas, optional
         An earlier result to go on from, as in `glp_rapids.label_propagation`. Every vertex is
         evaluated at first, so there is no ``touched``.
@@ -85,8 +85,10 @@ def label_propagation(
     ...
     TypeError: edges must be a dask frame of pandas or cuDF, not 'edges.csv'
     """
-    check_truth(renumber=renumber)
-    find = partial(classic.of_program, program=classic.Classic(), renumber=renumber)
+    check_truth(renumber=renumber, connected=connected)
+    find = partial(
+        classic.of_program, program=classic.Classic(), renumber=renumber, connected=connected
+    )
     return on_cluster("label_propagation", edges, options, client, find, initial)
 
 

@@ -30,7 +30,7 @@ def connected_parts(stored: Rows, labels: np.ndarray) -> np.ndarray:
     few = min(max(FEWEST_AT_ONCE, labels.size // 8), ENTRIES_AT_ONCE)
     for first, _, rows in stored.chunks(few):
         _join_rows(first, rows, labels, parent)
-    _name(parent)
+    name_roots(parent)
     if stored.ascends:  # places are vertices
         return parent
     vertices = stored.by_place(np.arange(labels.size))
@@ -55,21 +55,34 @@ def root(parent, v):
 
 
 @kept
+def join(parent, v, u):
+    """Join two vertices: the smallest one of a piece is its root."""
+    one, other = root(parent, v), root(parent, u)
+    if one < other:
+        parent[other] = one
+    else:
+        parent[one] = other
+
+
+@kept
 def _join(first, last, place, indptr, indices, weights, labels, parent):
     for row in range(first, last):
         v = place + row
         for j in range(indptr[row], indptr[row + 1]):
             u = indices[j]
-            if labels[u] != labels[v] or (weights.size > 0 and not weights[j] > 0):
-                continue
-            one, other = root(parent, v), root(parent, u)
-            if one < other:  # the smallest vertex is the root
-                parent[other] = one
-            else:
-                parent[one] = other
+            if labels[u] == labels[v] and (weights.size == 0 or weights[j] > 0):
+                join(parent, v, u)
 
 
 @kept
-def _name(parent):
+def join_pairs(first, others, parent):
+    """Join vertices that follow one another, each with another one."""
+    for place in range(others.size):
+        join(parent, first + place, others[place])
+
+
+@kept
+def name_roots(parent):
+    """Name every vertex by its root."""
     for v in range(parent.size):
         parent[v] = root(parent, v)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.propagation.options import Options
+    from glp_rapids.propagation.rank_graph import RankGraph
     from glp_rapids.propagation.run import Run
 
 
@@ -322,8 +323,8 @@ def check_program(program: Any) -> None:
 
 
 def of_program(
-    graph: BaseGraph, options: Options, run: Run, program: Program, renumber: bool = True,
-    initial: Any = None,
+    graph: RankGraph, options: Options, run: Run, program: Program, renumber: bool = True,
+    initial: Any = None, connected: bool = False,
 ) -> Frame:  # fmt: skip
     """Run a program on a rank; return ``vertex, partition`` and what it says besides.
 
@@ -335,4 +336,10 @@ def of_program(
 
         start = start_on_rank(graph, initial, may_be_silent=not isinstance(program, Classic))
     outcome = run(graph, program, options, start=start)
+    if connected:
+        from glp_rapids.propagation.rank_connected import pieces_of_ranks
+
+        begin = time.perf_counter()
+        outcome.labels = pieces_of_ranks(graph, outcome.labels)
+        outcome.report["seconds"] += time.perf_counter() - begin
     return results().communities(outcome, renumber, program.result_columns)
