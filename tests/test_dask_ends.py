@@ -7,6 +7,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from dask_runs import assert_same, large_frame
 
@@ -141,11 +142,24 @@ def test_no_worker_is_missed_while_the_client_looks_at_the_scheduler(client):
         (["b", "a", "b", "a"], [1, 0, 1, 0]),
         (["b", "b", "b", "b"], [1, 1, 0, 0]),
         (["b", "gone", None, "b", "a"], [1, 0, 0, 1, 0]),
+        (["b", "b", "b", "a", "a"], [1, 1, 1, 0, 0]),
         ([], []),
     ],
 )
 def test_partitions_go_where_they_lie(places, expected):
     assert partitions.shares(places, ["a", "b"]) == expected
+
+
+def test_no_worker_gets_many_partitions():
+    draw = np.random.default_rng(0)
+    for _ in range(300):
+        workers = [*"abcdefghi"][: draw.integers(1, 9)]
+        places = [None if draw.random() < 0.3 else workers[place] for place in
+                  draw.integers(0, len(workers), draw.integers(0, 20))]  # fmt: skip
+        ranks = partitions.shares(places, workers)
+        numbers = np.bincount(ranks, minlength=len(workers))
+        assert numbers.max() - numbers.min() <= 1
+        assert partitions.shares(places, workers) == ranks
 
 
 def test_partitions_that_are_there_stay_where_they_are(client):
@@ -160,6 +174,14 @@ def test_partitions_that_are_there_stay_where_they_are(client):
     assert partitions.places_of(dd.from_pandas(large_frame(9), npartitions=2), client) == {}
     found = label_propagation(edges, client=client)
     assert_same(found, glp_rapids.label_propagation(large_frame(2_000), device="cpu"))
+
+
+def test_workers_whose_plugin_has_gone_get_another(client):
+    edges = dd.from_pandas(large_frame(300), npartitions=2)
+    label_propagation(edges, client=client)
+    client.unregister_worker_plugin(NAME)  # as after a restart of the scheduler
+    expected = glp_rapids.label_propagation(large_frame(300), device="cpu")
+    assert_same(label_propagation(edges, client=client), expected)
 
 
 def test_two_runs_at_once_take_turns(client):

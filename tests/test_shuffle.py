@@ -1,5 +1,7 @@
 """A graph that ranks make of parts of the edges is the graph that one process makes of all."""
 
+import gc
+import weakref
 from functools import partial
 
 import graphs
@@ -271,3 +273,40 @@ def test_ids_have_one_type_on_all_ranks():
     found, parts, _ = on_ranks([frame[:20], frame[20:40], frame[40:]], given)
     assert [part.vertices.take(None)["vertex"].dtype for part in parts] == [np.int64] * 3
     pd.testing.assert_frame_equal(found, whole, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        ((np.int64, np.float64, np.int64), np.float64),
+        ((np.int64, np.float32, np.int64), np.float64),
+        ((np.int64, None, np.int64), np.int64),  # which has no row, of float64
+        ((None, None, None), np.float64),
+    ],
+)
+def test_weights_have_one_type_on_all_ranks(kinds, expected):
+    frame = pd.DataFrame({"src": [0, 1, 2, 3], "dst": [1, 2, 3, 0], "w": [1, 2, 3, 4]})
+    frames = [frame[:0].astype({"w": np.float64}) if kind is None else frame.astype({"w": kind})
+              for kind in kinds]  # fmt: skip
+    found, parts, _ = on_ranks(frames, {"weight": "w"})
+    assert {part.rows.weights.dtype for part in parts} == {np.dtype(expected)}
+    whole = pd.concat([one for one in frames if len(one)] or frames[:1])
+    expected = label_propagation(whole, weight="w", device="cpu")
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+def test_what_a_rank_holds_goes_with_it():
+    """Not when garbage is collected: it may be memory of a GPU."""
+    held = []
+
+    def find(graph, options, run):
+        held.append(weakref.ref(graph))
+        return CLASSIC(graph, options, run)
+
+    gc.collect()
+    gc.disable()
+    try:
+        on_ranks(dealt(graphs.GRAPHS["two cliques"]()["graph"], 2), {}, find)
+        assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()

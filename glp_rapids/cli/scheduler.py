@@ -52,9 +52,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _summarise(found: Any, output: Path) -> None:
     """Say what was found; only counts come from the workers."""
-    import dask
-
-    reports = dask.compute(*map(dask.delayed(_report), found.to_delayed()))
+    reports = found.attrs["glp"]["ranks"]
     layered = "gamma" in found.columns
     counts = found.groupby(["gamma", "partition"] if layered else "partition").size().compute()
     layers = {"": counts}
@@ -68,10 +66,6 @@ def _summarise(found: Any, output: Path) -> None:
     edge_files.say(f"run         {sweeps} sweeps in {seconds:.3f} s on {len(reports)} workers")
     rows = int(counts.sum())
     edge_files.say(f"written     {output} ({rows:,} rows: {', '.join(found.columns)})")
-
-
-def _report(part: Any) -> dict[str, Any]:
-    return part.attrs["glp"]
 
 
 def _checked(options: argparse.Namespace) -> tuple[Path, Path]:

@@ -9,14 +9,14 @@ own; all others by their CPUs.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import pandas as pd
 
@@ -46,10 +46,6 @@ class WorkerGpu(NamedTuple):
 
     name: str
     problem: str | None
-
-
-# Clients whose workers can exchange values, and the GPUs of these as far as they were asked.
-_prepared: MutableMapping[Any, dict[str, WorkerGpu]] = WeakKeyDictionary()
 
 
 class WorkerLost(RuntimeError):
@@ -149,9 +145,7 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
         workers = sorted(_workers(client))
         if not workers:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
-        if client not in _prepared:  # the scheduler gives it to new workers, too
-            client.register_plugin(ExchangePlugin())
-            _prepared[client] = {}
+        client.register_plugin(ExchangePlugin())
         call = replace(call, device=_device_of(call, client, workers))
         given = dealt(edges, workers, client)
         isolated = dealt_if_dask(vertices, workers, client)
@@ -168,7 +162,7 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
             _wait_for(client, ranks, workers)
             # data, not tasks: a rank alone cannot be run again when its worker is lost
             frames = [kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]
-            told = client.gather(ranks)
+            told = _told_by(ranks, client, workers)
         except BaseException as error:
             _stop(client, ranks, run, workers, error, call.device)
             raise
@@ -183,11 +177,9 @@ def _device_of(call: Call, client: Any, workers: list[str]) -> DeviceName:
     """Return where ranks run: on GPUs, if each worker has one that no other has."""
     if call.device == "cpu":
         return "cpu"
-    known = _prepared[client]
-    if new := [worker for worker in workers if worker not in known]:
-        known.update(client.run(_gpu_of_worker, workers=new))
-    problems = [known[worker].problem for worker in workers if known[worker].problem]
-    gpus = [known[worker].name for worker in workers]
+    told = client.run(_gpu_of_worker, workers=workers)
+    problems = [gpu.problem for gpu in told.values() if gpu.problem]
+    gpus = [gpu.name for gpu in told.values()]
     if not problems and len(set(gpus)) < len(gpus):
         problems = ["several workers have the same one (dask_cuda.LocalCUDACluster gives each its "
                     "own)"]  # fmt: skip
@@ -233,9 +225,9 @@ def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
             wait(ranks, timeout=LOOK)
     errors = [rank.exception() for rank in ranks if rank.status == "error"]
     for error in errors:
-        if not isinstance(error, RankFailed):
+        if not isinstance(error, RankFailed) and not type(error).__module__.startswith("cupy"):
             raise error
-    if errors:  # a rank may miss another one before the scheduler does
+    if errors:  # a rank, or its GPU, may miss another one before the scheduler does
         for _ in range(round(GRACE / LOOK)):
             _refuse_lost(client, workers)
             time.sleep(LOOK)
@@ -244,6 +236,15 @@ def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
         _refuse_lost(client, workers)
         ends = ", ".join(rank.status for rank in ranks)
         raise RuntimeError(f"label propagation was cancelled: its ranks ended as {ends}")
+
+
+def _told_by(ranks: list, client: Any, workers: list[str]) -> list[tuple[Any, dict[str, Any]]]:
+    """Return what ranks that are done have returned, unless one has died since."""
+    try:
+        return [rank.result(timeout=GRACE) for rank in ranks]
+    except TimeoutError:
+        _refuse_lost(client, workers)
+        raise
 
 
 def _refuse_lost(client: Any, workers: list[str]) -> None:
@@ -260,47 +261,55 @@ def _stop(
     device: DeviceName | None = "cpu",
 ) -> None:  # fmt: skip
     """Let the ranks that are left fail, and drop what was asked for."""
-    why = f"{type(error).__name__}: {error}"
+    why, stuck = f"{type(error).__name__}: {error}", []
     try:
         try:
             there = sorted(_workers(client) & set(workers))
             if there and device == "gpu":
-                _end_or_restart(client, run, why, there, error)
+                stuck = _where_ranks_go_on(client, run, why, there)
             elif there:
                 client.run(_fail, run, why, workers=there, on_error="ignore")
         finally:
             client.cancel(ranks, force=True)
             for rank in range(len(workers)):
                 kept(run, rank, client).delete()
+        if stuck:
+            told = client.restart_workers(stuck, timeout=GRACE_OF_GPUS, raise_for_error=False)
+            said = ", ".join(f"{worker}: {what}" for worker, what in told.items())
+            error.add_note(f"restarted workers where ranks went on after the run failed ({said})")
     except Exception as another:  # why the run failed matters more
         error.add_note(f"its ranks may go on, as they could not be reached: {another!r}")
 
 
-def _end_or_restart(
-    client: Any, run: str, why: str, there: list[str], error: BaseException
-) -> None:
-    """Let ranks fail, and restart the workers where they go on: NCCL may wait there for the dead.
+def _where_ranks_go_on(client: Any, run: str, why: str, there: list[str]) -> list[str]:
+    """Let ranks on GPUs fail; return the workers where they go on, or whose GPU fails from now on.
 
-    Each is asked in a thread of its own, as it may not answer.
+    NCCL may wait for the dead. Each worker is asked in a thread of its own, as it may not answer.
     """
     ended: set[str] = set()
+    until = time.monotonic() + GRACE_OF_GPUS
 
     def end(worker: str) -> None:
-        client.run(_fail, run, why, workers=[worker], on_error="ignore")
-        while client.run(_is_running, run, workers=[worker], on_error="ignore").get(worker):
+        one = {"workers": [worker], "on_error": "ignore"}
+        client.run(_fail, run, why, **one)
+        while client.run(_is_running, run, **one).get(worker):
+            if time.monotonic() > until:
+                return
             time.sleep(LOOK)
-        ended.add(worker)
+        if worker in client.run(_settle_gpu, **one):  # no error came of it
+            ended.add(worker)
 
     threads = [threading.Thread(target=end, args=(worker,), daemon=True) for worker in there]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + GRACE_OF_GPUS
     for thread in threads:
         thread.join(max(until - time.monotonic(), 0))
-    if stuck := [worker for worker in there if worker not in ended]:
-        client.restart_workers(stuck, timeout=GRACE_OF_GPUS, raise_for_error=False)
-        names = ", ".join(stuck)
-        error.add_note(f"restarted {names}, where ranks went on after the run had failed")
+    return [worker for worker in there if worker not in ended]
+
+
+def _settle_gpu() -> None:
+    if cupy := sys.modules.get("cupy"):
+        cupy.cuda.runtime.deviceSynchronize()
 
 
 def _is_running(run: str, dask_worker: Any) -> bool:

@@ -46,13 +46,14 @@ def shares(places: list[str | None], workers: list[str]) -> list[int]:
     None has more than one more than any other.
     """
     rank_of = {worker: rank for rank, worker in enumerate(workers)}
-    most = -(-len(places) // len(workers))
-    taken, ranks = [0] * len(workers), [rank_of.get(place, -1) for place in places]
-    for number, rank in enumerate(ranks):
-        if rank >= 0 and taken[rank] < most:
+    least, more = divmod(len(places), len(workers))
+    taken, ranks = [0] * len(workers), [-1] * len(places)
+    for number, place in enumerate(places):
+        rank = rank_of.get(place, -1)
+        if rank >= 0 and taken[rank] < least + (more > 0):
+            more -= taken[rank] == least
             taken[rank] += 1
-        else:
-            ranks[number] = -1
+            ranks[number] = rank
     for number in [number for number, rank in enumerate(ranks) if rank < 0]:
         ranks[number] = taken.index(min(taken))
         taken[ranks[number]] += 1

@@ -37,6 +37,9 @@ def rank_of_run(
     plugin.begin(run)
     try:
         return _found_by_rank(parts, meta, vertices, initial, run, rank, workers, call)
+    except BaseException as error:
+        plugin.fail(run, f"{type(error).__name__}: {error}")
+        raise
     finally:
         plugin.end(run)
 
@@ -55,30 +58,26 @@ def _found_by_rank(
     begin, exchange = time.perf_counter(), _exchange_on(call.device)(run, rank, workers)
     if arrow := sys.modules.get("pyarrow"):  # it keeps what files were read by: a good part of them
         arrow.default_memory_pool().release_unused()
-    try:
-        frames = [part for part in parts if len(part)] or [meta]
-        parts.clear()
-        if call.device == "cpu":
-            frames = [_of_pandas(frame) for frame in frames]
-            vertices = [_of_pandas(table) for table in vertices]
-        initial = [_of_pandas(part) for part in initial]
-        directed, direction = call.edges.directed, call.options.direction
-        how = call.edges, call.multigraph, direction
-        part = shuffle.part_of(exchange, frames, *how, vertices)
-        graph = RankGraph(exchange, part, directed, direction, threads_available())
-        making = time.perf_counter() - begin
-        find = partial(call.find, initial=initial) if call.warm else call.find
-        found = find(graph, call.options, run_on_rank)
-        if call.kind == "cudf" and call.device == "cpu":
-            found = set_attributes(to_frame(dict(found.items()), "cudf"), found.attrs["glp"])
-        found.attrs["glp"]["seconds_of_graph"] = making
-        client = get_client()
-        there = client.scatter(found, hash=False)
-        kept(run, rank, client).set(there)
-        exchange.barrier()  # nobody forgets what another one still waits for
-    except BaseException as error:
-        exchange.abort(error)
-        raise
+    frames = [part for part in parts if len(part)] or [meta]
+    parts.clear()
+    if call.device == "cpu":
+        frames = [_of_pandas(frame) for frame in frames]
+        vertices = [_of_pandas(table) for table in vertices]
+    initial = [_of_pandas(part) for part in initial]
+    directed, direction = call.edges.directed, call.options.direction
+    how = call.edges, call.multigraph, direction
+    part = shuffle.part_of(exchange, frames, *how, vertices)
+    graph = RankGraph(exchange, part, directed, direction, threads_available())
+    making = time.perf_counter() - begin
+    find = partial(call.find, initial=initial) if call.warm else call.find
+    found = find(graph, call.options, run_on_rank)
+    if call.kind == "cudf" and call.device == "cpu":
+        found = set_attributes(to_frame(dict(found.items()), "cudf"), found.attrs["glp"])
+    found.attrs["glp"]["seconds_of_graph"] = making
+    client = get_client()
+    there = client.scatter(found, hash=False)
+    kept(run, rank, client).set(there)
+    exchange.barrier()  # nobody forgets what another one still waits for
     exchange.close()
     return found.iloc[:0], found.attrs["glp"]
 

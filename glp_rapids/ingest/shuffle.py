@@ -82,6 +82,7 @@ def part_of(
     if edges[0].weight is not None:
         weights = [checked_weights(one.weight, one.weight_label) for one in edges]
         weights = xp.concatenate([to_device(one, device) for one in weights])
+        weights = _of_one_type(exchange, weights)
     del edges, ends
     source, destination = xp.concatenate(codes[::2]), xp.concatenate(codes[1::2])
     del codes
@@ -109,6 +110,13 @@ def part_of(
     if options.directed and direction == "both":
         rows = _joined(rows, reversed_rows(exchange, rows, bounds))
     return Part(rows, bounds, exchange.rank, own, _words(exchange, own, number, device))
+
+
+def _of_one_type(exchange: Exchange, weights: Array) -> Array:
+    """Cast weights to the type that holds those of all ranks; who has none has no say."""
+    told = exchange.tell((weights.dtype, weights.size > 0))
+    dtypes = [dtype for dtype, some in told if some] or [dtype for dtype, _ in told]
+    return weights.astype(np.result_type(*dtypes), copy=False)
 
 
 def _further(exchange: Exchange, vertices: Sequence[Any], number: int) -> list[list[Column]]:

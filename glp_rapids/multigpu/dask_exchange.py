@@ -7,6 +7,7 @@ and lets the others fail as soon as one is not (`ExchangePlugin.fail`): nobody w
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -44,6 +45,8 @@ class ExchangePlugin(WorkerPlugin):
     def teardown(self, worker: Any) -> None:
         """Take nothing in any more."""
         worker.handlers.pop(HANDLER, None)
+        if gpus := sys.modules.get("glp_rapids.multigpu.dask_gpu_exchange"):
+            gpus.let_all_go()
 
     async def take(self, run: str, turn: int, rank: int, value: Any) -> None:
         """Take a value in that a rank has sent in one of its turns."""
@@ -67,10 +70,14 @@ class ExchangePlugin(WorkerPlugin):
             threading.Thread(target=end, name=f"end of {run}", daemon=True).start()
 
     def on_failure(self, run: str, end: Callable[[], Any]) -> None:
-        """Have something called, in a thread of its own, if a run fails from now on."""
+        """Have something called, in a thread of its own, when a run fails; at once if it has."""
         with self._news:
-            self._when_failed[run] = end
-        self.refuse_failed(run)
+            failed = run in self._failed
+            if not failed:
+                self._when_failed[run] = end
+        if failed:
+            end()
+            self.refuse_failed(run)
 
     def begin(self, run: str) -> None:
         """Note that a rank is at work here."""

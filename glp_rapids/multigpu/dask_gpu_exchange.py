@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -31,28 +32,53 @@ def _errors_of_nccl() -> Iterator[None]:
 
     try:
         yield
-    except nccl.NcclError as error:
+    except (nccl.NcclError, KeyError) as error:  # CuPy knows no name for some of NCCL's errors
         raise RankFailed(f"NCCL failed, as it does when another rank is gone: {error}") from error
 
 
 class _Communicator:
-    """One end of NCCL, which whoever sees a run fail may abort, once."""
+    """One end of NCCL, which whoever sees a run fail may abort, once.
+
+    One that is not aborted must not go: it would end together with all others, and wait for them.
+    """
 
     def __init__(self, ranks: int, identifier: Any, rank: int) -> None:
         from cupy.cuda import nccl
 
-        self.end = nccl.NcclCommunicator(ranks, identifier, rank)
+        with _errors_of_nccl():
+            self._end = nccl.NcclCommunicator(ranks, identifier, rank)
         self._changing, self._over = threading.Lock(), False
 
+    @property
+    def end(self) -> Any:
+        """NCCL's own."""
+        if self._over:
+            raise RankFailed("NCCL was aborted, as another rank failed")
+        return self._end
+
     def abort(self) -> None:
-        """End all that waits here, and all that would."""
+        """End all that waits here, and all that would; that may take for ever."""
         with self._changing:
             if not self._over:
                 self._over = True
-                self.end.abort()
+                self._end.abort()
+
+    def let_go(self) -> None:
+        """Abort in a thread of its own, and wait for that a while."""
+        ending = threading.Thread(target=self.abort, name="end of NCCL", daemon=True)
+        ending.start()
+        ending.join(GRACE)
 
 
+GRACE = 3.0  # seconds
 _kept: dict[tuple[str, ...], tuple[str, _Communicator]] = {}  # by the workers of the ranks
+
+
+def let_all_go() -> None:
+    """Abort all communicators that are kept."""
+    while _kept:
+        _, (_, end) = _kept.popitem()
+        end.let_go()
 
 
 class DaskGpuExchange(NcclArrays, DaskExchange):
@@ -82,21 +108,21 @@ class DaskGpuExchange(NcclArrays, DaskExchange):
         names = set(self.tell(name))
         if names == {name} and end is not None:
             return end
-        if end is not None:
-            end.abort()
+        let_all_go()  # those of other ranks would never be used again
         identifier = None
         if self.rank == 0:
             from cupy.cuda import nccl
 
             identifier, name = nccl.get_unique_id(), uuid.uuid4().hex
         identifier, name = self.tell((identifier, name))[0]
-        _kept.clear()  # those of other ranks would never be used again
         end = _Communicator(self.ranks, identifier, self.rank)
         _kept[addresses] = name, end
         return end
 
     def _forget_end(self) -> None:
-        _kept.clear()
+        for addresses, (_, end) in list(_kept.items()):
+            if end is self._end:
+                del _kept[addresses]
         if self._end is not None:
             self._end.abort()
 
@@ -112,6 +138,7 @@ class DaskGpuExchange(NcclArrays, DaskExchange):
         return self._gathered(sizes, arrays, into)
 
     def _send_arrays(self, messages: list[tuple[int, Words, Words]]) -> None:
+        self._plugin.refuse_failed(self._run)
         with _errors_of_nccl():
             super()._send_arrays(messages)
 
@@ -130,6 +157,8 @@ class DaskGpuExchange(NcclArrays, DaskExchange):
 
         if self.ranks == 1:
             return words.get()[None]
+        begin = time.perf_counter()
+        self._plugin.refuse_failed(self._run)
         if self._room is None or self._room.size < self.ranks * words.size:
             self._room = cupy.empty(self.ranks * words.size, np.int64)
         room = self._room[: self.ranks * words.size]
@@ -140,4 +169,5 @@ class DaskGpuExchange(NcclArrays, DaskExchange):
             )  # fmt: skip
         told = room.get().reshape(self.ranks, words.size)
         self._plugin.refuse_failed(self._run)  # what was aborted has told nothing
+        self.waiting += time.perf_counter() - begin
         return told

@@ -2,7 +2,8 @@
 
 A rank is a thread with arrays of its own, on a CPU or on a GPU; all ranks call the same methods in
 the same order. Whoever fails aborts the exchange: all others that wait, or come to wait, raise
-`RankFailed` at once. Nobody waits for ever: a wait ends after `PATIENCE` seconds.
+`RankFailed` at once. Nobody waits for ever: a wait ends after `PATIENCE` seconds; and of NCCL
+between processes whoever runs the ranks sees to it.
 """
 
 from __future__ import annotations

@@ -210,7 +210,8 @@ class RankGraph(BaseGraph):
     def _shared(self, direction: Direction) -> SharedRows:
         wanted, given = self._way(direction), self._direction
         if wanted == given:
-            return SharedRows(self.exchange, lambda: self.part.rows, self.part)
+            part = self.part  # not the graph, which would hold itself, and the GPU's memory
+            return SharedRows(self.exchange, lambda: part.rows, part)
         if "both" in (wanted, given):
             raise ValueError(
                 f"a part of a graph whose rows are those of direction={given!r} has none of "
