@@ -42,7 +42,7 @@ def compiled(monkeypatch):
 
     over = {
         module.NUMBER_OF_WORDS: module.WORDS.over
-        for module in (gpu.gpu_bfs, gpu.gpu_sssp, gpu.gpu_together)
+        for module in (gpu_breadth_first.gpu_bfs, gpu.gpu_sssp, gpu.gpu_together)
     }
 
     def run(capability, weights):

@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> Tables:
                 {"graph": name, "edges": number, **row(variant, folders, options.workers)}
                 for variant in options.variants
             ]
-    where = f"{options.workers} workers of a Dask cluster, {options.device}"
-    return {f"One process beside {where}": rows}
+    where = {"cpu": "", "gpu": ", on GPUs"}[options.device]
+    return {f"One process beside {options.workers} workers of a Dask cluster{where}": rows}
 
 
 def _row_of_gpus(variant: str, folders: dict[str, Path], workers: int) -> dict[str, Any]:
