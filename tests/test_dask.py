@@ -5,12 +5,11 @@ import subprocess
 import sys
 
 import graphs
-import numpy as np
 import pandas as pd
 import pytest
 import test_readme
 from cases import exhaustive
-from dask_runs import assert_same, large_frame
+from dask_runs import VARIANTS, Loud, assert_same, case_of, large_frame
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
@@ -44,40 +43,10 @@ def test_ids_of_any_kind(client, name):
     assert_same(found, expected)
 
 
-class Loud(glp_rapids.Program):
-    """The workers import this file, or get its code."""
-
-    result_columns = ("volume_heard",)
-
-    def initial_state(self, graph):
-        return {"degree": graph.degree, "volume_heard": np.zeros(graph.number_of_vertices)}
-
-    def load_neighbor(v, u, weight, state):
-        return state.labels[u], weight * state.degree[u]
-
-    def update_vertex(v, label, score, state):
-        state.labels[v] = label
-        state.volume_heard[v] = score
-
-
-# of glp_rapids and of glp_rapids.dask alike
-VARIANTS = {
-    "label_propagation": {"update": "sync", "explore": 0, "max_iter": 7},
-    "layered_label_propagation": {"gammas": [1, 0.25]},
-    "speaker_listener": {"max_iter": 8, "threshold": 0.2},
-    "seeded_label_propagation": {"seeds": {"v3": "red", "v10": "blue", "v250": "red"}},
-    "propagate": {"program": Loud()},
-}
-
-
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("direction", ["in", *exhaustive("out", "both")])
 def test_every_variant(client, name, direction):
-    frame = large_frame(3_000)
-    frame = ("v" + (frame % 400).astype(str)).assign(w=1 + frame["src"] % 5)
-    how = {"weight": "w", "directed": True, "direction": direction, **VARIANTS[name]}
-    if (name, direction) == ("propagate", "both"):
-        how["program"] = glp_rapids.Program()
+    frame, how = case_of(name, direction)
     expected = getattr(glp_rapids, name)(frame, **how, device="cpu")
     edges = dd.from_pandas(frame, npartitions=3)
     found = getattr(glp_rapids.dask, name)(edges, client=client, **how)

@@ -6,11 +6,10 @@ import threading
 import time
 
 import graphs
-import numpy as np
 import pandas as pd
 import pytest
 from cases import exhaustive
-from dask_runs import large_frame
+from dask_runs import VARIANTS, case_of, large_frame
 
 pytest.importorskip("dask_cuda", reason="dask-cuda is not installed")
 pytest.importorskip("dask_cudf", reason="dask-cuDF is not installed")
@@ -73,40 +72,14 @@ def test_ids_of_any_kind(client, name):
     assert_same(label_propagation(on_gpus(frame, 2), client=client, **given), expected)
 
 
-class Loud(glp_rapids.Program):
-    """Of neighbours with many neighbours."""
-
-    result_columns = ("volume_heard",)
-
-    def initial_state(self, graph):
-        zeros = np.zeros(graph.number_of_vertices)
-        return {"degree": graph.degree, "volume_heard": zeros}
-
-    def load_neighbor(v, u, weight, state):
-        return state.labels[u], weight * state.degree[u]
-
-    def update_vertex(v, label, score, state):
-        state.labels[v] = label
-        state.volume_heard[v] = score
-
-
-VARIANTS = {
-    "label_propagation": {"update": "sync", "explore": 0, "max_iter": 7, "renumber": False},
-    "layered_label_propagation": {"gammas": [1]},
-    "speaker_listener": {"max_iter": 8, "threshold": 0.2},
-    "seeded_label_propagation": {"seeds": {"v3": "red", "v10": "blue", "v250": "red"}},
-    "propagate": {"program": Loud()},
-}
-
-
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("direction", ["in", *exhaustive("out", "both")])
 def test_every_variant(client, name, direction):
-    frame = large_frame(3_000)
-    frame = ("v" + (frame % 400).astype(str)).assign(w=1 + frame["src"] % 5)
-    how = {"weight": "w", "directed": True, "direction": direction, **VARIANTS[name]}
-    if (name, direction) == ("propagate", "both"):
-        how["program"] = glp_rapids.Program()
+    frame, how = case_of(name, direction)
+    if name == "label_propagation":
+        how["renumber"] = False
+    if name == "layered_label_propagation":
+        how["gammas"] = [1]
     expected = getattr(glp_rapids, name)(frame, **how, device="cpu")
     found = getattr(glp_rapids.dask, name)(on_gpus(frame), client=client, **how)
     if name == "layered_label_propagation":

@@ -67,7 +67,8 @@ def label_propagation(
     Notes
     -----
     GPUs exchange arrays by NCCL, whose communicators stay on the workers for further runs; ids go
-    over Dask's own connections.
+    over Dask's own connections. When a run on GPUs fails, a worker whose rank does not end within
+    8 seconds, since NCCL waits there for a dead one, is restarted, and what it held is lost.
 
     Dask keeps the partitions of a worker until its part of the run is done. Besides them, it holds
     the rows of its range of vertices, who of it reads each vertex, and labels, hashed ids (8 bytes,

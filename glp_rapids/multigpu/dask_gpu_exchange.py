@@ -23,6 +23,7 @@ from glp_rapids.multigpu.exchange import RankFailed
 from glp_rapids.multigpu.nccl import NcclArrays, Words
 
 Array = Any
+GRACE = 3.0  # seconds that a rank waits for NCCL to end
 
 
 @contextlib.contextmanager
@@ -70,7 +71,6 @@ class _Communicator:
         ending.join(GRACE)
 
 
-GRACE = 3.0  # seconds
 _kept: dict[tuple[str, ...], tuple[str, _Communicator]] = {}  # by the workers of the ranks
 
 

@@ -59,7 +59,10 @@ class Exchange(Protocol):
     def allgather_first(
         self, number: Array, arrays: Sequence[Array], into: Callable[[int], Sequence[Array]]
     ) -> list[Array]:
-        """Do so with the first elements of arrays: as many as an array of one integer says."""
+        """Do as `allgather` with so many first elements of arrays as an array of one integer says.
+
+        On a GPU the host need not read that integer before the ranks tell one another.
+        """
 
     def alltoall(self, parts: Sequence[Array]) -> list[Array]:
         """Return what each rank has for this one; ``parts`` are what this one has for each."""

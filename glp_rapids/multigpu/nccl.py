@@ -64,18 +64,16 @@ class NcclMeeting(Meeting):
 class NcclArrays:
     """What an exchange of GPUs does with arrays; it says how ranks tell numbers, and which NCCL.
 
-    All ranks have the same kinds of arrays in a call.
+    All ranks have arrays of the same types in a call.
     """
 
     rank: int
     ranks: int
     bytes: int
+    numbers: Callable[[Sequence[int]], list[Sequence[int]]]
 
     def _communicator(self) -> Any:
         """Return this rank's communicator, unless it is alone."""
-        raise NotImplementedError
-
-    def numbers(self, values: Sequence[int]) -> list[Sequence[int]]:
         raise NotImplementedError
 
     def allgather(
@@ -153,9 +151,6 @@ class NcclExchange(NcclArrays, ThreadExchange):
 
     def _communicator(self) -> Any:
         return self._meeting.communicators[self.rank]
-
-    def numbers(self, values: Sequence[int]) -> list[Sequence[int]]:
-        return self.tell(values)
 
 
 def _communicators(devices: tuple[int, ...]) -> list[Any]:

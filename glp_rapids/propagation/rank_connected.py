@@ -27,9 +27,9 @@ def pieces_of_ranks(graph: RankGraph, labels: Any) -> Any:
 
 
 def connected_parts_of_ranks(exchange: Exchange, own: CSR, labels: np.ndarray) -> np.ndarray:
-    """Do so with rows of which every rank has some: the same comes out on all.
+    """Do what `connected_parts` does with rows that ranks share: the same comes out on all.
 
-    ``own``: those of this rank; others are empty. Each rank finds what its rows connect, and all
+    ``own``: the rows of this rank; others are empty. Each rank finds what its rows connect, and all
     join what all found, some vertices at a time.
     """
     parent = connected_parts(own, labels)

@@ -11,7 +11,7 @@ import numpy as np
 from glp_rapids.device import to_host
 from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch_together
-from glp_rapids.traversal.engines import OPPOSITE, Lists, Relaxed, largest, order_by_level
+from glp_rapids.traversal.engines import OPPOSITE, Lists, Relaxed, gpu_pace, largest, order_by_level
 from glp_rapids.traversal.engines.strips import Strips
 from glp_rapids.traversal.kernels import gpu_path_sums, gpu_relax
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from glp_rapids.graph.rows import CSR
 
 Array = Any
-LEVELS_A_LAUNCH = 1 << 16  # then Python has a look at signals
 COMBINED = 1 << 17  # entries of layers that are relaxed together
 BLOCKS_A_MULTIPROCESSOR = 4
 # Bytes a vertex beside the lists: order, offsets, distance, when it fell last, and what is made to
@@ -67,7 +66,7 @@ class LayerWork:
         if indices.size == 0:
             return
         kernel = gpu_path_sums.build(threads, counts, by_vertex)
-        parts = list(pairwise([*range(levels[0], levels[1], LEVELS_A_LAUNCH), levels[1]]))
+        parts = list(pairwise([*range(levels[0], levels[1], gpu_pace.LEVELS_A_LAUNCH), levels[1]]))
         for first, last in parts if counts else reversed(parts):
             _launch_together(
                 kernel, threads, offsets, np.int64(base), indices, order, bounds,
@@ -134,11 +133,11 @@ def relax(xp: Any, lists: Lists, vertices: int, starts: Array, cutoff: int | flo
             sweeps += 1
             for strip, base in strips.each(wanted):
                 first, last = parts[strip : strip + 2].tolist()
-                for begin in range(first, last, LEVELS_A_LAUNCH):
+                for begin in range(first, last, gpu_pace.LEVELS_A_LAUNCH):
                     _launch_together(
                         kernel, threads, offsets, np.int64(base), strips.indices,
                         strips.weights, order, on_device, np.int64(begin),
-                        np.int64(min(begin + LEVELS_A_LAUNCH, last)), distance, unreached,
+                        np.int64(min(begin + gpu_pace.LEVELS_A_LAUNCH, last)), distance, unreached,
                         dtype.type(cutoff), fallen, np.int32(sweeps), xp.zeros(1, np.int64),
                     )  # fmt: skip
             waits = xp.zeros(order.size + 1, np.int32)
