@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-# Rows. With four times as many, a run from files to labels took 1.30 to 1.37 times the memory of the
-# graph, not 1.24 to 1.25; and 9.2 s, not 10.4 (57.9 M edges, two cores).
+# Rows. With four times as many, a run from files to labels took 1.30 to 1.37 times the memory of
+# the graph, not 1.24 to 1.25; and 9.2 s, not 10.4 (57.9 M edges, two cores).
 CHUNK = 1 << 18
 BUFFER = 1 << 20  # bytes of a column that Arrow reads at a time
 WORTH_THREADS = 1 << 16  # rows of a file
