@@ -93,10 +93,13 @@ def classes_of(words, classes, update):
 def turns_of(words, classes, update, changed, exploring):
     """The turns of a sweep, after sweeps that changed so many labels each.
 
-    After a sweep with few changes neighbouring classes are one: at most 8 or 4 are left.
+    After a sweep with few changes neighbouring classes are one: at most 8 or 4 are left. So are
+    those of the first sweep that explores, if vertices are few.
     """
     turns = classes_of(words, classes, update)
     most = len(turns)
+    if not changed and exploring and len(words) <= 8192:
+        most = 4
     if changed and changed[-1] <= len(words) / (8 if exploring else 4):
         most = 8
     if changed and changed[-1] <= len(words) / (32 if exploring else 8):

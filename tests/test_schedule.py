@@ -54,10 +54,15 @@ def plain_schedule(changes, number_of_vertices, options):
 
 
 def plain_span(options, before, number_of_vertices, exploring):
-    """How many classes are one: after few changes at most 8 of them are left, after fewer 4."""
+    """How many classes are one: after few changes at most 8 of them are left, after fewer 4.
+
+    Of few vertices 4 are left in the first sweep, too, if it explores.
+    """
     few, fewer = (8, 32) if exploring else (4, 8)
     classes = 1 if options.update == "sync" else options.classes
     most = classes
+    if not before and exploring and number_of_vertices <= 8192:
+        most = 4
     if before and before[-1] <= Fraction(number_of_vertices, few):
         most = 8
     if before and before[-1] <= Fraction(number_of_vertices, fewer):
@@ -77,6 +82,14 @@ def test_spans_are_nested(classes):
     assert spans == sorted(found | {1})
     assert all(coarse % fine == 0 for fine, coarse in pairwise(spans))
     assert span_of(classes, 1, 0, 100, False) == 1
+
+
+def test_the_first_sweep_that_explores_has_four_classes_where_vertices_are_few():
+    assert span_of(32, 1, 0, 8192, True) == 8
+    assert span_of(32, 1, 0, 8193, True) == 1
+    assert span_of(32, 1, 0, 8192, False) == 1
+    assert span_of(32, 1, 0, -1, True) == 1  # of a run whose classes never merge
+    assert span_of(3, 1, 0, 100, True) == 1
 
 
 @given(CHANGES, st.lists(st.integers(0, 9), max_size=3))

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 # (README): fewer steps, and modularity within .002.
 FEWER, FEWER_SETTLING, FEWER_CLASSES = 8, 4, 8
 FEWEST, FEWEST_SETTLING, FEWEST_CLASSES = 32, 8, 4
+# In the first sweep every vertex sees its neighbours' own names, and the first classes name their
+# surroundings; with many classes one label so gets ahead of all others where there are few
+# vertices. So up to so many, the first exploring sweep has `FEWEST_CLASSES` (table in README).
+FLOODED_SOON = 1 << 13
 PATIENCE = 3  # settling sweeps without a new low of changes: the rest swaps labels for ever
 EXPLORING = -1  # in the place of the number of sweeps that explored: they still do
 
@@ -52,6 +56,8 @@ def span_of(classes, sweep, changed_before, number_of_vertices, exploring):
     if sweep > 1 and fewer * changed_before <= number_of_vertices:
         most = FEWER_CLASSES
     if sweep > 1 and fewest * changed_before <= number_of_vertices:
+        most = FEWEST_CLASSES
+    if sweep == 1 and exploring and 0 <= number_of_vertices <= FLOODED_SOON:
         most = FEWEST_CLASSES
     span = 1
     while span * most < classes:

@@ -54,6 +54,9 @@ from glp_rapids.propagation.kernels.gpu.streamed_packed import PackedReaders
 from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
 
+EVERYTHING = np.iinfo(np.int64).max  # behind all positions
+
+
 class StreamedLists(NamedTuple):
     """Neighbour lists in host memory, in the order of the plan, and where strips are."""
 
@@ -74,6 +77,8 @@ class Step(NamedTuple):
     slot: Any
     filled: Any  # the strip that has a slot is in it
     last: Any  # the sweep is over then
+    until: Any = np.int64(EVERYTHING)  # the position from which on others evaluate
+    updates: Any = True  # classes that end with one of its strips
 
 
 class StripReaders(NamedTuple):
@@ -256,8 +261,13 @@ def build(
                 shift = place - first
                 if place < 0:
                     shift = lists.slots[step.slot] - first // LANES * LANES
+                # Of a strip that others evaluate from some position on, ranges of degrees end there.
+                begin, behind = plan.groups[strip, HUBS], plan.groups[strip, LAST_END]
                 if thread < COLUMNS:
-                    shared.groups[thread] = plan.groups[strip, thread]
+                    column = plan.groups[strip, thread]
+                    if thread <= LAST_END:
+                        column = min(column, step.until)
+                    shared.groups[thread] = column
                 if thread == 0:
                     sweep[SWEEP.all_distinct] = (
                         schedule.all_distinct
@@ -268,8 +278,9 @@ def build(
                     sweep[SWEEP.buffer_start] = scale * shift
                     sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
                 cuda.syncthreads()
-                if place < 0 and shared.groups[LAST_END] > shared.groups[HUBS]:
-                    held = strip
+                if place < 0 and min(behind, step.until) > begin:
+                    # what others evaluate of it has not come
+                    held = strip if behind <= step.until else np.int64(-1)
                     if not step.filled:
                         if packed:
                             words = Rows(rows.indptr, lists.packed.words, rows.weights)
@@ -277,17 +288,19 @@ def build(
                         else:
                             fill(strip, shift, shared, plan, lists, rows, run)
                         grid_barrier(run, sweep)
-                evaluate(
-                    0, np.int64(0), plan, tables, hubs, pieces, run, rows, lists.packed, state,
-                    shared, numbers,
-                )  # fmt: skip
+                if begin < step.until:
+                    evaluate(
+                        0, np.int64(0), plan, tables, hubs, pieces, run, rows, lists.packed, state,
+                        shared, numbers,
+                    )  # fmt: skip
                 grid_barrier(run, sweep)
                 # The next strip draws from the other pair: no barrier need come before it.
                 if cuda.blockIdx.x == 0 and thread == 0:
                     run.drawn[np.uint64(sweep[SWEEP.ticket_pair])] = 0
                     run.drawn[np.uint64(sweep[SWEEP.ticket_pair] + 1)] = 0
                 strip, of_class = strip + 1, of_class + 1
-                if of_class < a_class and strip < sweep[SWEEP.end_row]:
+                ends = of_class == a_class or strip == sweep[SWEEP.end_row]
+                if not (ends and step.updates):
                     continue  # a class is updated as a whole
                 changes = np.int64(0)
                 for one in range(strip - of_class, strip):
