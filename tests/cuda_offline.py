@@ -13,6 +13,7 @@ from glp_rapids.propagation.engines import (
     gpu_compressed,
     gpu_streamed,
     gpu_streamed_packed,
+    hybrid,
 )
 from glp_rapids.propagation.kernels.gpu import shared_memory
 
@@ -58,9 +59,9 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, baselines):
+    for engine in (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, hybrid, baselines):
         monkeypatch.setattr(engine, "bound", lambda array: array)
-    for engine in (gpu, gpu_streamed, baselines):
+    for engine in (gpu, gpu_streamed, hybrid, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
         monkeypatch.setattr(engine, "launch", instead.launch)
         monkeypatch.setattr(engine, "_built", {}, raising=False)

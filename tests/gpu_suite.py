@@ -26,6 +26,7 @@ PARTS = {
     ],
     "strategies": ["strategies", "real_graphs"],
     "streamed": ["streamed_gpu"],
+    "hybrid": ["hybrid_gpu"],
     "several": ["several_gpu"],
     "dask": ["dask_gpu"],
     "compressed": [
@@ -48,7 +49,7 @@ PARTS = {
 }  # fmt: skip
 # Whose tests are in groups for a process each: of one kernel, which is then compiled once, or of
 # all that need two GPUs.
-GROUPED = ("streamed", "several", "dask")
+GROUPED = ("streamed", "hybrid", "several", "dask")
 # Processes that share one GPU; two threads each, as there are CPU cores for no more.
 OPTIONS = ["-m", "gpu", "-n", "14", "--dist", "worksteal", "-p", "no:cacheprovider",
            "-p", "no:benchmark"]  # fmt: skip

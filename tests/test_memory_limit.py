@@ -74,7 +74,7 @@ def test_any_program_in_strips_of_a_row(short_strips, name, program, way):
 
 
 @given(
-    graphs.edge_frames(), st.integers(0, 9), st.sampled_from(list(ways.WAYS)), st.integers(1, 5),
+    graphs.edge_frames(), st.integers(0, 9), st.sampled_from(ways.ON_CPU), st.integers(1, 5),
     st.sampled_from(["semi", "sync"]),
 )  # fmt: skip
 def test_drawn_graphs(edges, seed, way, room, update):
@@ -285,7 +285,8 @@ EDGES = graphs.edges(graphs.two_cliques())
         ({"memory_limit": True}, TypeError, "memory_limit must be .*not True"),
         ({"memory_limit": float("nan")}, TypeError, "memory_limit must be .*not nan"),
         ({"memory_limit": "900TB"}, ValueError, r"at most the [\d,]+ bytes that the cpu has"),
-        ({"way": "hybrid"}, ValueError, "way must be one of 'auto', 'plain', .*not 'hybrid'"),
+        ({"way": "mixed"}, ValueError, "way must be one of 'auto', 'plain', .*not 'mixed'"),
+        ({"way": "hybrid"}, ValueError, "way must be 'plain' .*not 'hybrid'; a CPU alone has no"),
         ({"way": None}, ValueError, "way must be one of"),
         ({"way": ["plain"]}, ValueError, "way must be one of"),
         ({"way": "packed", "directed": True, "direction": "both"}, ValueError,
@@ -384,8 +385,10 @@ def test_every_way_that_is_tried_has_an_engine():
         assert all((where, way) in ENGINES for way in tried)
     for (where, _), possible in ways.ASKED_FOR.items():
         assert all((where, way) in ENGINES for way in possible)
+    for name in (*ways.STREAMED_TO_GPU.values(), *itertools.chain(*ways.SHARED_WITH_GPU.values())):
+        assert ("gpu", name) in ENGINES
     assert {way for _, way in ENGINES} == set(ways.WAYS)
-    assert set(cpu_arrays.NEEDS) == set(ways.WAYS)
+    assert set(cpu_arrays.NEEDS) == set(ways.ON_CPU)
 
 
 def test_one_thread_and_many_give_the_same_in_strips(monkeypatch):

@@ -37,7 +37,7 @@ from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.device import LackOfMemory, memory_taken
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.vertex_ids import VertexIds
-from glp_rapids.propagation.ways import WAYS
+from glp_rapids.propagation.ways import ON_CPU, WAYS
 
 GRAPHS = ("com-dblp", "cnr-2000")
 SHARES = (5, 10, 25, 50, 100)
@@ -91,7 +91,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--limits", type=int, nargs="+", default=SHARES, metavar="PERCENT",
                         help="of what a run in memory takes beyond the least")  # fmt: skip
-    parser.add_argument("--ways", nargs="+", default=tuple(WAYS), choices=tuple(WAYS))
+    parser.add_argument("--ways", nargs="+", default=ON_CPU, choices=ON_CPU)
     parser.add_argument("--mapped", action="store_true", help="lists lie in mapped files")
     parser.add_argument("--update", choices=("semi", "sync"), default="semi")
     parser.add_argument("--estimates", action="store_true",
@@ -163,7 +163,7 @@ def _estimated(saved: Saved, options: argparse.Namespace, more: int = 0) -> dict
     for form in ("plain", "compressed"):
         estimate = partial(estimate_memory, saved.load(form), device="cpu", update=options.update)
         least = estimate(memory_limit=1).set_index("way")["host_bytes"]
-        for way in (way for way, held in WAYS.items() if held.form == form):
+        for way in (way for way in ON_CPU if WAYS[way].form == form):
             found[way] = int(least[way])
             if WAYS[way].streamed and more:
                 with_more = estimate(memory_limit=found[way] + more).set_index("way")

@@ -20,7 +20,7 @@ from glp_rapids import compress, estimate_memory, label_propagation
 from glp_rapids.bench import memory
 from glp_rapids.bench.table import Rows
 from glp_rapids.graph.graph import Graph
-from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
+from glp_rapids.propagation.ways import ON_CPU, STREAMED_TO_GPU
 
 GRAPHS = (
     "lfr-10000-mu0.1", "email-Enron", "ca-CondMat", "com-dblp", "lfr-100000-mu0.3", "cnr-2000",
@@ -77,7 +77,7 @@ def row(name: str, graph: Any, way: str, estimated: int, peak: int) -> dict[str,
 def on_cpu(name: str, estimates: dict[str, int], graph: Graph, measure: Any) -> Rows:
     """Return a row for each way on a CPU; ``measure`` runs one under a limit, in a process."""
     rows = []
-    for way in WAYS:
+    for way in ON_CPU:
         limit = estimates[way]
         for _ in range(3):  # what a run says is lacking is exact; the estimate is of a sample
             found = measure(way, limit)

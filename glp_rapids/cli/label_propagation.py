@@ -12,7 +12,7 @@ from glp_rapids.common.sizes import bytes_in_words
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import files
 from glp_rapids.multigpu.devices import devices_of, kind_of
-from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
+from glp_rapids.propagation.ways import WAYS
 
 EPILOG = """\
 examples:
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
     if options.initial is not None:
         options.initial = files.read_table(options.initial, ["vertex"])
     where = choose(options.device)
-    streamed = options.way in STREAMED_TO_GPU.values()
+    streamed = options.way != "auto" and WAYS[options.way].streamed
     if where == "gpu" and (streamed or options.memory_limit is not None):
         options.device = "cpu"  # from where it is streamed, or moved if it fits
     how = {"weight": options.weight, "directed": options.directed}

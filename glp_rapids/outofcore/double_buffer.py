@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.pinned import HostArray
 
 SLOTS = 2
+TIMES = 1  # that a strip is copied: more, for benchmarks, is as if the bus were so much slower
 
 
 class DoubleBuffer:
@@ -61,6 +63,11 @@ class DoubleBuffer:
         """Ask for entries that stay where they are put."""
         self._asked.append((None, self._ordered(place, first, last, self._there)))
 
+    def wait_for_slot(self) -> None:
+        """Wait, on the host, until the slot of the next strip that is asked for is free."""
+        if self._xp is not np:
+            self._free[self._turn].synchronize()
+
     def take(self) -> int | None:
         """Let the current stream wait for the next strip; return its slot, if it has one."""
         slot, come = self._asked.popleft()
@@ -99,14 +106,8 @@ class DoubleBuffer:
                 there = place + begin - first
                 target = device[there : there + source.size]
                 self.moved += source.nbytes
-                if self._xp is np:
-                    target[:] = source
-                elif source.nbytes:
-                    self._xp.cuda.runtime.memcpyAsync(
-                        target.data.ptr, source.ctypes.data, source.nbytes,
-                        self._xp.cuda.runtime.memcpyHostToDevice,
-                        self._xp.cuda.get_current_stream().ptr,
-                    )  # fmt: skip
+                for _ in range(TIMES):
+                    pinned.copy(target, source, self._xp)
 
     def _event(self) -> Any:
         return self._xp.cuda.Event(disable_timing=True)

@@ -61,3 +61,21 @@ def empty(size: int, dtype: Any, device: Any = "gpu") -> HostArray:
     except cuda.runtime.CUDARuntimeError:
         return HostArray(np.empty(size, dtype), pinned=False)
     return HostArray(np.frombuffer(cuda.PinnedMemoryPointer(memory, 0), dtype, size), pinned=True)
+
+
+def copy(there: Any, values: Any, xp: Any) -> None:
+    """Copy an array between host memory and the device, in the order of the current stream.
+
+    The host does not wait, if its array is pinned. ``there`` may be longer.
+    """
+    if xp is np:
+        there[: values.size] = values
+    elif values.nbytes:
+        pointers = [
+            array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+            for array in (there, values)
+        ]
+        stream = xp.cuda.get_current_stream().ptr
+        xp.cuda.runtime.memcpyAsync(
+            *pointers, values.nbytes, xp.cuda.runtime.memcpyDefault, stream
+        )

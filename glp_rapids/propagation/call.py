@@ -15,7 +15,7 @@ from glp_rapids.multigpu.devices import kind_of
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu
 from glp_rapids.propagation.memory import gpu_bytes_of
 from glp_rapids.propagation.options import Options, SweepOptions
-from glp_rapids.propagation.ways import STREAMED_TO_GPU
+from glp_rapids.propagation.ways import WAYS
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -100,7 +100,7 @@ def _may_stream(graph: Any, device: str, options: Options) -> bool:
         return False
     if isinstance(graph, BaseGraph) and not _streams(graph, options):
         return False
-    asked = options.way in STREAMED_TO_GPU.values()
+    asked = options.way != "auto" and WAYS[options.way].streamed
     return asked or (options.way, options.strategy) == ("auto", "auto")
 
 
@@ -108,7 +108,7 @@ def _streams(graph: BaseGraph, options: Options) -> bool:
     """Tell whether a GPU can be sent the lists of a graph strip by strip, in the form they have."""
     if not graph.scheme:
         return options.way != "streamed packed"
-    if options.way == "streamed plain":
+    if options.way != "auto" and WAYS[options.way].form == "plain":
         return False
     # Numba waits for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.engines.gpu_compressed import streams_packed

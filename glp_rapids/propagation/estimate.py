@@ -31,7 +31,7 @@ from glp_rapids.propagation.variants.classic import Classic
 from glp_rapids.propagation.variants.layered import Layered
 from glp_rapids.propagation.variants.seeded import Seeded
 from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
-from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
+from glp_rapids.propagation.ways import ON_CPU, STREAMED_TO_GPU, WAYS
 from glp_rapids.propagation.workload import hashes
 
 if TYPE_CHECKING:
@@ -236,7 +236,8 @@ def _on_cpu(
     entries = subject.number_of_edges * (2 if both else 1)
     state = _state(subject, graph, program)
     rows = []
-    for name, way in WAYS.items():
+    for name in ON_CPU:
+        way = WAYS[name]
         if both and way.form == "compressed":
             continue  # a list may name a neighbour twice
         given = replace(subject, scheme="packed" if way.form == "compressed" else None, _derived={})

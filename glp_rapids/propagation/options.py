@@ -26,7 +26,7 @@ Direction = Literal["in", "out", "both"]
 # "auto" everywhere; the baselines for plain graphs on a GPU; "decode" for compressed ones there.
 Strategy = Literal["auto", "shared+warp", "shared", "global", "sort", "decode"]
 # How a run holds the neighbour lists, see `ways`; "auto": the fastest that fits.
-WayName = Literal["auto", "plain", "packed", "streamed packed", "streamed plain"]
+WayName = Literal["auto", "plain", "packed", "streamed packed", "streamed plain", "hybrid"]
 
 
 class SweepOptions(EdgeOptions, total=False):

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 
 class Way(NamedTuple):
-    """How lists are held: in which form, and whether those of a class come strip by strip."""
+    """How lists are held: in which form, and whether those of a class come strip by strip.
+
+    ``devices``: where a run can go this way.
+    """
 
     form: str
     streamed: bool
+    devices: tuple[str, ...] = ("cpu", "gpu")
 
 
 WAYS = {
@@ -31,7 +35,10 @@ WAYS = {
     "packed": Way("compressed", streamed=False),
     "streamed packed": Way("compressed", streamed=True),
     "streamed plain": Way("plain", streamed=True),
+    "hybrid": Way("plain", streamed=True, devices=("gpu",)),  # beside the host's cores
 }
+
+ON_CPU = tuple(name for name, way in WAYS.items() if "cpu" in way.devices)
 
 # By device and form of the rows given: the ways in the order in which they are tried, and those
 # that can be asked for besides.
@@ -44,6 +51,7 @@ TRIED = {
 # What a graph in host memory can go on a GPU that it is streamed to, by the form of its rows.
 # Which compressed lists can, `engines.gpu_compressed.streams_packed` tells.
 STREAMED_TO_GPU = {"plain": "streamed plain", "compressed": "streamed packed"}
+SHARED_WITH_GPU = {"plain": ("hybrid",), "compressed": ()}  # if it is asked for
 ASKED_FOR = {("cpu", "plain"): ("packed", "streamed packed"), ("cpu", "compressed"): ("plain",)}
 
 
@@ -63,10 +71,12 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
     device, way = graph.device, options.way
     both = graph.directed and options.direction == "both"
     form = "compressed" if graph.scheme and not both else "plain"
-    tried = TRIED[device, form] if options.streams_to is None else (STREAMED_TO_GPU[form],)
+    tried, asked_for = TRIED[device, form], ASKED_FOR.get((device, form), ())
+    if options.streams_to is not None:
+        tried, asked_for = (STREAMED_TO_GPU[form],), SHARED_WITH_GPU[form]
     if way == "auto":
         return tried
-    possible = (*tried, *ASKED_FOR.get((device, form), ()))
+    possible = (*tried, *asked_for)
     if both:
         possible = tuple(name for name in possible if WAYS[name].form == "plain")
     if way in possible:
@@ -80,7 +90,9 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
         elif form == "compressed":
             reason = "a compressed graph has no plain lists to stream: pass graph.to_graph()"
         raise ValueError(f"way={way!r} is not for this graph on a GPU: {reason}, or take {choices}")
-    if both and WAYS[way].form == "compressed":
+    if device not in WAYS[way].devices:
+        reason = f"a {device.upper()} alone has no part for another device; give device='gpu'"
+    elif both and WAYS[way].form == "compressed":
         reason = "direction='both' may name a neighbour twice, which no compressed list can"
     elif WAYS[way].form == "compressed":
         reason = "on a GPU it is for compressed graphs: pass glp_rapids.compress(graph)"

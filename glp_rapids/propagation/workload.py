@@ -39,10 +39,12 @@ class Workload:
     the bytes that an engine which streams may take for arrays of its own; None: as it likes.
     ``caches``: it takes all of that, for lists that stay.
     ``marks``: few labels will change, so readers of changes are marked from the first sweep on;
-    ``active``: then only these are evaluated in it, and who is woken; None: all.
+    ``active``: then only these are evaluated in it, and who is woken; None: all. ``program``: for
+    engines that compile it for another device, too.
     """
 
     graph: BaseGraph
+    program: Program
     rows: Rows
     readers: Rows
     classes: int
@@ -121,7 +123,7 @@ def workload_of(
         skip = readers is not None
     distinct = traits.default_load and (not graph.directed or options.direction != "both")
     return Workload(
-        graph=graph, rows=rows, readers=readers if skip else rows,
+        graph=graph, program=program, rows=rows, readers=readers if skip else rows,
         classes=options.classes if options.update == "semi" else 1, skip=skip, scale=scale,
         largest_amount=largest_amount, largest_vote=_largest_vote(traits, largest_amount, scale),
         largest_degree=largest_degree,

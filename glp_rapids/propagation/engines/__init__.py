@@ -54,6 +54,12 @@ def _gpu_streamed_packed() -> Build:
     return StreamedPackedGpuEngine
 
 
+def _hybrid() -> Build:
+    from glp_rapids.propagation.engines.hybrid import HybridEngine
+
+    return HybridEngine
+
+
 def _decode_first() -> Build:
     from glp_rapids.propagation.baselines.decode_first import DecodeEngine
 
@@ -78,6 +84,7 @@ ENGINES: dict[tuple[str, str], dict[str, Callable[[], Build]]] = {
     ("gpu", "plain"): {"auto": _gpu, **{name: partial(_baseline, name) for name in BASELINES}},
     ("gpu", "streamed plain"): {"auto": _gpu_streamed},
     ("gpu", "streamed packed"): {"auto": _gpu_streamed_packed},
+    ("gpu", "hybrid"): {"auto": _hybrid},
     ("gpu", "packed"): {"auto": _gpu_compressed, "decode": _decode_first},
 }
 

@@ -113,7 +113,7 @@ class StreamedGpuEngine(PersistentEngine):
         self._layout: Layout = kept[1]
         self._reader_lists, readable = None, self._layout.pinned
         if self._apart and workload.skip and readable:
-            self._reader_lists = self._pinned_readers()
+            self._reader_lists = strips.pinned_readers(workload, self._device)
             readable = self._reader_lists is not None and self._reader_lists.pinned
         if workload.skip and not readable:
             if not self._compiled.traits.plain:
@@ -134,7 +134,8 @@ class StreamedGpuEngine(PersistentEngine):
         number, memory = workload.graph.number_of_vertices, workload.memory
         an_entry, longest = layout.bytes_an_entry, layout.longest_row
         words = SMALL + _bytes_of_words(workload.id_words.words)
-        others = words + (8 * (number + 1) if self._apart and workload.skip else 0)
+        others = words + self._bytes_beside()
+        others += 8 * (number + 1) if self._apart and workload.skip else 0
         slack = number if workload.skip else 1
 
         def beside(found: strips.Strips | None) -> int:
@@ -171,6 +172,10 @@ class StreamedGpuEngine(PersistentEngine):
                 found.room * an_entry,
         }
         raise TooLittleMemory(self._predicted - memory, parts)
+
+    def _bytes_beside(self) -> int:
+        """Count the bytes of arrays beside lists that other engines have not."""
+        return 0
 
     def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
         """Return how many entries stay on the device, and how many a strip has."""
@@ -217,18 +222,6 @@ class StreamedGpuEngine(PersistentEngine):
         if host.pinned:
             return host.on_device(self._xp)
         return self._xp.zeros(1, host.array.dtype)  # nobody reads it: all is copied, none skipped
-
-    def _pinned_readers(self) -> pinned.HostArray | None:
-        """Return the lists of readers in pinned memory; None: there is no room for them."""
-        host = self._workload.kept.get("readers")
-        if host is None:
-            indices = np.asarray(self._workload.readers.indices)
-            if not pinned.room_for(indices.nbytes):
-                return None
-            host = pinned.empty(indices.size, indices.dtype, self._device)
-            host.array[: indices.size] = indices
-            self._workload.kept["readers"] = host
-        return host
 
     def _make_buffer(self) -> None:
         """Make the buffer: of what stays on the device, and two slots."""
@@ -283,6 +276,7 @@ class StreamedGpuEngine(PersistentEngine):
         skips = self._workload.skip and not wakes_all
         everybody = wakes_all or not self._activated
         self._activated = skips
+        self._now = rule, skips, everybody
         fetched = set()
         if self._workload.skip and not everybody:
             fetched = self._cheap(rule.revisit_tied)
@@ -336,9 +330,14 @@ class StreamedGpuEngine(PersistentEngine):
             end += 1
         return end
 
-    def _ask(self, strip: int, only_turn: bool = False) -> None:
-        """Ask for a strip to be copied to its place or into a slot, or for the slot alone."""
+    def _ask(self, strip: int, only_turn: bool = False, until: int | None = None) -> None:
+        """Ask for a strip to be copied to its place or into a slot, or for the slot alone.
+
+        ``until``: the position behind the last that is copied; None: all are.
+        """
         first, last = self._strips.entries[strip : strip + 2].tolist()
+        if until is not None:
+            last = min(last, int(self._layout.starts[until]))
         if (place := int(self._strips.place[strip])) >= 0:
             self._transfers.ask_for_good(place, first, last)
             return

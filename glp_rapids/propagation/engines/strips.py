@@ -29,6 +29,7 @@ from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, Limits, Liste
 from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
 from glp_rapids.propagation.program import Traits
 from glp_rapids.propagation.schedule import spans_of
+from glp_rapids.propagation.workload import Workload
 
 ROUNDS, LITTLE = 6, 256  # what is left of the memory is filled in so many, to such a share of it
 A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
@@ -205,6 +206,19 @@ def pinned_copy(array: Any, device: Any) -> np.ndarray:
     """Bring an array to the host, into pinned memory if there is some."""
     host = pinned.empty(array.size, array.dtype, device).array[: array.size]
     host[:] = to_host(array)
+    return host
+
+
+def pinned_readers(workload: Workload, device: Any) -> HostArray | None:
+    """Return the lists of readers in pinned memory, kept; None: there is no room for them."""
+    host = workload.kept.get("readers")
+    if host is None:
+        indices = np.asarray(workload.readers.indices)
+        if not pinned.room_for(indices.nbytes):
+            return None
+        host = pinned.empty(indices.size, indices.dtype, device)
+        host.array[: indices.size] = indices
+        workload.kept["readers"] = host
     return host
 
 

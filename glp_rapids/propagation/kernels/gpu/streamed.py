@@ -53,7 +53,6 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import (
 from glp_rapids.propagation.kernels.gpu.streamed_packed import PackedReaders
 from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
-
 EVERYTHING = np.iinfo(np.int64).max  # behind all positions
 
 
@@ -261,7 +260,7 @@ def build(
                 shift = place - first
                 if place < 0:
                     shift = lists.slots[step.slot] - first // LANES * LANES
-                # Of a strip that others evaluate from some position on, ranges of degrees end there.
+                # Where others evaluate from some position on, ranges of degrees end there.
                 begin, behind = plan.groups[strip, HUBS], plan.groups[strip, LAST_END]
                 if thread < COLUMNS:
                     column = plan.groups[strip, thread]

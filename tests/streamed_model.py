@@ -1,0 +1,141 @@
+"""The streamed kernel in a few lines of NumPy, for runs of its engines without a GPU.
+
+It evaluates plain votes where the kernel would read them: rows that have come lie in the buffer,
+and those that were said to be elsewhere are left out. It takes the decisions of a sweep by the
+rules of `propagation.schedule`, as the kernel does.
+"""
+
+import numpy as np
+import reference
+
+from glp_rapids.propagation.engines import strips
+from glp_rapids.propagation.kernels.gpu.plan import (
+    END_ROW,
+    ENDS,
+    FIRST_ROW,
+    HUBS,
+    RANGES,
+    ROWS_A_CLASS,
+    SPAN,
+)
+from glp_rapids.propagation.schedule import activates_all, judged, span_of, ties_of
+from glp_rapids.propagation.slack import slack_of
+from glp_rapids.propagation.ties import TIE_BREAKS
+
+LAST_END = ENDS + RANGES - 1
+NAMES = {number: name for name, number in TIE_BREAKS.items()}
+
+
+class StreamedModel:
+    """Stands for the streamed kernel and the small ones around it; ``words``: of the vertices.
+
+    ``launched``: the steps, as they came.
+    """
+
+    def __init__(self, words):
+        self.words, self.launched = words, []
+
+    def launch(self, kernel, blocks, threads, *arguments):
+        """Do what the kernels between two steps do."""
+        getattr(self, "_" + kernel.py_func.__name__)(*arguments)
+
+    def prepared_together(self, kernel, wanted, threads, arguments, last):
+        """Return what does a step."""
+        return lambda step: self._step(*arguments, step)
+
+    def _census(self, groups, vertices, degrees, slack, tied, costs, revisit_tied):
+        costs[:] = 1 << 40  # all is copied
+
+    def _take_rows(self, vertices, first, last, width, values, taken):
+        taken.reshape(-1, width)[:] = values.reshape(-1, width)[vertices[first:last]]
+
+    def _put_rows(self, vertices, first, last, given, values):
+        values[vertices[first:last]] = given
+
+    def _step(self, plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule,
+              numbers, step):  # fmt: skip
+        self.launched.append(step)
+        labels, control = fields[0], run.control
+        assert not run.drawn.any()
+        for _ in range(int(schedule.sweeps)):
+            sweep, explored = int(control[0]) + 1, int(control[1])
+            ties = ties_of(
+                sweep, explored, bool(schedule.retain), int(schedule.tie_break), int(schedule.seed)
+            )
+            before = int(run.changed[sweep - 2 - schedule.forgotten]) if sweep > 1 else 0
+            wakes_all = activates_all(sweep, before, int(schedule.many))
+            activates, everybody = schedule.skip and not wakes_all, bool(control[2]) or wakes_all
+            span = span_of(
+                int(schedule.classes), sweep, before, int(schedule.vertices), explored < 0
+            )
+            (level,) = plan.levels[plan.levels[:, SPAN] == span]
+            first, end = int(level[FIRST_ROW]), int(level[END_ROW])
+            a_class = int(level[ROWS_A_CLASS])
+            if step.first >= 0:
+                first, end = int(step.first), int(step.end)
+            for strip in range(first, end):
+                of_strip = slice(plan.groups[strip, HUBS], plan.groups[strip, LAST_END])
+                for position in range(of_strip.start, min(of_strip.stop, int(step.until))):
+                    v = plan.vertices[position]
+                    if everybody or run.slack[v] < 0 or (ties[-1] and run.tied[position]):
+                        entries = self._entries(strip, position, plan, rows, lists, step)
+                        self._evaluate(
+                            position, v, labels[entries], labels[v], sweep, explored < 0, run,
+                            schedule, activates, numbers,
+                        )  # fmt: skip
+                whole = (strip + 1) % a_class == 0 or strip + 1 == int(level[END_ROW])
+                if whole and step.updates:
+                    begin = plan.groups[strip - strip % a_class, HUBS]
+                    self._update(begin, of_strip.stop, plan, run, labels, lists, schedule,
+                                 activates)  # fmt: skip
+            if not step.last:
+                return
+            control[0] += 1
+            control[2] = not activates
+            control[1], settled = judged(
+                run.changed.tolist(), int(schedule.forgotten), int(control[0]), explored,
+                int(schedule.explore), bool(schedule.stops), int(schedule.few),
+                int(schedule.patience),
+            )  # fmt: skip
+            if settled and schedule.stops:
+                return
+
+    def _entries(self, strip, position, plan, rows, lists, step):
+        """Read a row where it has come to."""
+        start, stop = plan.starts[position], plan.starts[position] + plan.degrees[position]
+        shift = int(lists.place[strip]) - int(lists.first[strip])
+        if lists.place[strip] < 0:
+            assert step.filled
+            begin = int(lists.first[strip])
+            shift = int(lists.slots[step.slot]) - begin // strips.LINE * strips.LINE
+        entries = rows.indices[start + shift : stop + shift].copy()
+        # it has come, and nobody has written there since
+        assert np.array_equal(entries, lists.entries[start:stop])
+        return entries
+
+    def _evaluate(self, position, v, heard, current, sweep, exploring, run, schedule, activates,
+                  numbers):  # fmt: skip
+        votes = dict(zip(*(part.tolist() for part in np.unique(heard, return_counts=True)),
+                         strict=True))  # fmt: skip
+        most = max(votes.values())
+        run.tied[position] = list(votes.values()).count(most) > 1
+        if activates:
+            run.slack[v] = slack_of(most, heard.size, int(numbers.largest_vote))
+        winner = reference.winner(
+            votes, int(current), sweep=sweep, exploring=exploring,
+            tie_break=NAMES[int(schedule.tie_break)], retain=bool(schedule.retain),
+            seed=int(schedule.seed), words=self.words,
+        )  # fmt: skip
+        if winner != current:
+            run.winner[position] = winner
+
+    def _update(self, begin, end, plan, run, labels, lists, schedule, activates):
+        changed = np.flatnonzero(run.winner[begin:end] >= 0) + begin
+        labels[plan.vertices[changed]] = run.winner[changed]
+        run.winner[changed] = -1
+        run.changed[int(run.control[0] - schedule.forgotten)] += changed.size
+        if activates:
+            for position in changed:
+                start = plan.starts[position]
+                readers = lists.entries[start : start + plan.degrees[position]]
+                np.subtract.at(run.slack, readers, 1)
