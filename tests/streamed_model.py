@@ -29,11 +29,11 @@ NAMES = {number: name for name, number in TIE_BREAKS.items()}
 class StreamedModel:
     """Stands for the streamed kernel and the small ones around it; ``words``: of the vertices.
 
-    ``launched``: the steps, as they came.
+    ``launched``: the steps, as they came; ``left_out``: how often somebody was not active.
     """
 
     def __init__(self, words):
-        self.words, self.launched = words, []
+        self.words, self.launched, self.left_out = words, [], 0
 
     def launch(self, kernel, blocks, threads, *arguments):
         """Do what the kernels between two steps do."""
@@ -56,7 +56,6 @@ class StreamedModel:
               numbers, step):  # fmt: skip
         self.launched.append(step)
         labels, control = fields[0], run.control
-        assert not run.drawn.any()
         for _ in range(int(schedule.sweeps)):
             sweep, explored = int(control[0]) + 1, int(control[1])
             ties = ties_of(
@@ -77,7 +76,9 @@ class StreamedModel:
                 of_strip = slice(plan.groups[strip, HUBS], plan.groups[strip, LAST_END])
                 for position in range(of_strip.start, min(of_strip.stop, int(step.until))):
                     v = plan.vertices[position]
-                    if everybody or run.slack[v] < 0 or (ties[-1] and run.tied[position]):
+                    wanted = everybody or run.slack[v] < 0 or (ties[-1] and run.tied[position])
+                    self.left_out += not wanted
+                    if wanted:
                         entries = self._entries(strip, position, plan, rows, lists, step)
                         self._evaluate(
                             position, v, labels[entries], labels[v], sweep, explored < 0, run,

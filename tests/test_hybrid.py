@@ -1,10 +1,9 @@
 """A GPU and the host's cores share the rows of a class: the labels are those of either alone."""
 
 import threading
-from itertools import pairwise
+from itertools import pairwise, product
 
 import cuda_offline
-import graphs
 import numpy as np
 import pytest
 import reference
@@ -15,7 +14,7 @@ from streamed_model import StreamedModel
 
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.outofcore import both_ends
-from glp_rapids.outofcore.both_ends import BothEnds, Strip
+from glp_rapids.outofcore.both_ends import BothEnds, Strip, take_from_rear, units_of
 from glp_rapids.propagation import engines
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
@@ -24,66 +23,75 @@ from glp_rapids.propagation.engines import gpu_streamed, hybrid
 # ---------------------------------------------------------------- a queue with two ends
 
 
-def queue_of(degrees, cuts, lowest):
+def queue_of(degrees, cuts, lowest, unit):
     """Positions of rows of some degrees, cut into strips, of which the host may take the rear."""
     starts = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
     bounds = sorted({0, len(degrees), *(cut % (len(degrees) + 1) for cut in cuts)})
     strips = [Strip(i, *ends) for i, ends in enumerate(pairwise(bounds))]
-    return BothEnds(strips, starts, lowest % (len(degrees) + 1), len(degrees))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(both_ends, "UNIT", unit)
+        units = units_of(starts, strips, lowest % (len(degrees) + 1), len(degrees))
+    return BothEnds(strips, units)
 
 
 queues = st.builds(
     queue_of, st.lists(st.integers(1, 50), min_size=1, max_size=40),
-    st.lists(st.integers(0, 99), max_size=6), st.integers(0, 99),
+    st.lists(st.integers(0, 99), max_size=6), st.integers(0, 99), st.integers(1, 200),
 )  # fmt: skip
 
 
-@given(queues, st.lists(st.tuples(st.booleans(), st.floats(0.01, 1.0)), max_size=60))
+def take_all(queue, taken):
+    """What a thread of the host does: take units until there is none."""
+    while (unit := take_from_rear(queue.word)) >= 0:
+        taken[queue.units[unit + 1] : queue.units[unit]] += 1
+
+
+@given(queues, st.lists(st.booleans(), max_size=60))
 def test_every_row_is_taken_once(queue, turns):
-    rows, lowest = queue.rear, queue.lowest
-    both_ends.LEAST, least = 1, both_ends.LEAST
+    rows, lowest = int(queue.units[0]), queue.units[-1]
     taken = np.zeros(rows, int)
-    try:
-        for front, share in [*turns, *[(True, 0.0)] * (rows + 1)]:
-            if front:
-                strip = queue.from_front()
-                if strip is not None:
-                    taken[strip.first : strip.last] += 1
-                assert queue.over or strip is not None
-            elif (some := queue.from_rear(share)) is not None:
-                assert some[0] >= lowest
-                taken[slice(*some)] += 1
-    finally:
-        both_ends.LEAST = least
+    for front in [*turns, *[True] * (rows + 1)]:
+        if front:
+            strip = queue.from_front()
+            if strip is not None:
+                taken[strip.first : strip.last] += 1
+            assert queue.over or strip is not None
+        elif (unit := take_from_rear(queue.word)) >= 0:
+            assert queue.units[unit + 1] >= lowest
+            taken[queue.units[unit + 1] : queue.units[unit]] += 1
     assert queue.over
     assert (taken == 1).all()
-    assert queue.from_rear(1.0) is None
+    assert take_from_rear(queue.word) == -1
 
 
-def test_two_threads_take_every_row_once():
-    queue = queue_of([3] * 20_000, range(0, 20_000, 7), 0)
+@given(queues)
+def test_units_are_cut_where_strips_are(queue):
+    lowest, rear = queue.units[-1], queue.units[0]
+    assert (np.diff(queue.units) < 0).all()
+    edges = {edge for strip in queue.strips for edge in strip[1:] if lowest < edge < rear}
+    assert edges <= set(queue.units.tolist())
+
+
+def test_threads_take_every_row_once():
+    queue = queue_of([3] * 20_000, range(0, 20_000, 7), 0, 30)
     taken = np.zeros(20_000, int)
-
-    def host():
-        while (some := queue.from_rear(0.01)) is not None:
-            taken[slice(*some)] += 1
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(both_ends, "LEAST", 30)
-        thread = threading.Thread(target=host)
+    threads = [threading.Thread(target=take_all, args=(queue, taken)) for _ in range(2)]
+    for thread in threads:
         thread.start()
-        while (strip := queue.from_front()) is not None:
-            taken[strip.first : strip.last] += 1
+    while (strip := queue.from_front()) is not None:
+        taken[strip.first : strip.last] += 1
+    for thread in threads:
         thread.join()
     assert (taken == 1).all()
 
 
-def test_the_host_takes_nothing_that_the_gpu_has_done_before():
-    queue = queue_of([1] * 100, [50], 0)
-    assert queue.from_rear(0.5) is None  # fewer than it is called for
+def test_what_is_closed_is_for_nobody():
+    queue = queue_of([1] * 100, [50], 0, 10)
+    assert take_from_rear(queue.word) == 0
     queue.close()
     assert queue.over
     assert queue.from_front() is None
+    assert take_from_rear(queue.word) == -1
 
 
 # ---------------------------------------------------------------- whole runs
@@ -108,36 +116,51 @@ def modelled(monkeypatch):
         return made
 
     with cuda_offline.compiling(monkeypatch, (9, 0)):
-        monkeypatch.setattr(both_ends, "LEAST", 1)
+        monkeypatch.setattr(both_ends, "UNIT", 1)
         monkeypatch.setattr(hybrid, "LEAST", 1)
         yield model
 
 
-def power_law(**how):
-    pairs = np.array(graphs.power_law_pairs(300, 3000, 5)).T
-    return as_graph((*pairs,), vertices=np.arange(300), device="cpu", **how)
+def planted():
+    """Communities of 25 with a third of the edges outside, so that few are active after a while."""
+    rng = np.random.default_rng(2)
+    source = np.repeat(np.arange(500), 4)
+    inside = source // 25 * 25 + rng.integers(0, 25, source.size)
+    target = np.where(rng.random(source.size) < 0.33, rng.integers(0, 500, source.size), inside)
+    hub = np.zeros(200, int), np.arange(1, 201)
+    return as_graph(
+        (np.append(source, hub[0]), np.append(target, hub[1])), vertices=np.arange(500),
+        device="cpu",
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("share", [None, 0.05, 0.5, 1.0])
-@pytest.mark.parametrize(
-    "how",
-    [{}, {"update": "sync", "max_iter": 8}, {"explore": 0, "classes": 5}, {"skip_inactive": False}],
-    ids=str,
-)
+RUNS = [
+    {}, {"update": "sync", "max_iter": 9}, {"explore": 0, "classes": 5}, {"skip_inactive": False},
+    {"retain": False, "tie_break": "max", "classes": 7},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 1.0])
+@pytest.mark.parametrize("how", RUNS, ids=str)
 def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
-    graph = power_law()
-    expected = label_propagation(graph, seed=3, **how)
-    model = modelled(graph)
-    monkeypatch.setattr(hybrid, "SHARE", share)
-    for stays in (0.0, 0.3):
+    graph = planted()
+    how = {"seed": 3, "tol": 0.0, "max_iter": 25, **how}
+    expected = label_propagation(graph, **how)
+    monkeypatch.setattr(hybrid, "HEAD_START", share)
+    # the first two: from how many changes on everybody is evaluated, and what stays on the GPU
+    for few, stays in product((1, gpu_streamed.FEW), (0.0, 0.3)):
+        model = modelled(graph)
+        monkeypatch.setattr(gpu_streamed, "FEW", few)
         monkeypatch.setattr(
             hybrid.StreamedGpuEngine, "_sizes_of_strips",
             lambda self, fixed, an_entry, stays=stays: (int(stays * graph.number_of_edges), 400),
         )  # fmt: skip
-        found = label_propagation(graph, seed=3, way="streamed plain", **how)
+        found = label_propagation(graph, way="streamed plain", **how)
         assert_same(found, expected)
         report = found.attrs["glp"]
         assert report["changed"] == expected.attrs["glp"]["changed"]
-        if share is not None:
+        assert model.launched
+        if share:
             assert 0 < report["share_of_host"] < 1
-    assert model.launched
+        if few == 1 and "update" not in how:  # of those that are, all stay active
+            assert (model.left_out > 0) == how.get("skip_inactive", True)

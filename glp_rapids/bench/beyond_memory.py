@@ -31,7 +31,14 @@ from typing import Any
 import numpy as np
 
 from glp_rapids import compress, estimate_memory, label_propagation
-from glp_rapids.bench import beyond_gpu_memory, estimated_memory, from_parquet, memory, subjects
+from glp_rapids.bench import (
+    beyond_gpu_memory,
+    estimated_memory,
+    from_parquet,
+    hybrid,
+    memory,
+    subjects,
+)
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.device import LackOfMemory, memory_taken
@@ -97,6 +104,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--estimates", action="store_true",
                         help="only what runs take beside what estimate_memory says, of ten graphs "
                         "unless --graphs names others")  # fmt: skip
+    parser.add_argument("--hybrid", action="store_true",
+                        help="only streams to a GPU with and without the host's cores")  # fmt: skip
     parser.add_argument("--parquet", action="store_true",
                         help="only from a Parquet folder to labels in one command")  # fmt: skip
 
@@ -107,8 +116,9 @@ def run(options: argparse.Namespace) -> Tables:
         return _parquet(options)
     if options.estimates:
         return _estimates(options)
-    if options.device == "gpu":
-        measure_gpu = partial(beyond_gpu_memory.tables, options=options)
+    if options.device == "gpu" or options.hybrid:
+        measured = hybrid if options.hybrid else beyond_gpu_memory
+        measure_gpu = partial(measured.tables, options=options)
         return subjects.each(options.graphs, "gpu", "beyond-memory", measure_gpu)
     threads = subjects.processors(options.threads)
     where = "in a mapped file" if options.mapped else "in memory"

@@ -1,19 +1,48 @@
-"""Rows that a GPU and the host's cores share: one takes from the front, the other from the rear.
+"""Rows that a GPU and the host's cores share: one takes from the front, the others from the rear.
 
-The GPU takes strips, in the order in which they are copied to it; the host takes rows from behind,
-as many at a time as keep both at work until the end: half of its share of what is left, by how fast
-each has been so far (guided self-scheduling; Kozawa et al., CIKM 2017, share by such a queue, too).
+The GPU takes strips, in the order in which they are copied to it. The host's threads take units of
+some ten thousand entries from behind, each by itself, so neither waits for the other before they
+meet (Kozawa et al., CIKM 2017, share by such a queue). One word holds both ends: how many units
+the host has taken, and how many the GPU leaves to it; it is changed by compare and swap alone.
 """
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-LEAST = 1 << 17  # entries: fewer take the host longer to be called for than to evaluate
+from glp_rapids.jit.compare_and_swap import compare_and_swap
+from glp_rapids.jit.cpu import compiled as compiled_for_cpu
+
+UNIT = 1 << 14  # entries, or one row: a thread is done with them in less than a tenth of a ms
+HALF = 32  # bits
+
+
+@compiled_for_cpu(error_model="numpy")
+def take_from_rear(word):
+    """Take a unit for the host; return its number, or -1: there is none."""
+    while True:
+        before = word[0]
+        taken = before & ((1 << HALF) - 1)
+        if taken >= before >> HALF:
+            return -1
+        if compare_and_swap(word, before, before + 1) == before:
+            return taken
+
+
+@compiled_for_cpu(error_model="numpy")
+def leave_to_host(word, units):
+    """Leave so many units to the host, or as many as it has taken; return that number."""
+    while True:
+        before = word[0]
+        left = max(units, before & ((1 << HALF) - 1))
+        after = (left << HALF) | (before & ((1 << HALF) - 1))
+        if left >= before >> HALF:
+            return before >> HALF
+        if compare_and_swap(word, before, after) == before:
+            return left
 
 
 class Strip(NamedTuple):
@@ -26,54 +55,65 @@ class Strip(NamedTuple):
 
 @dataclass
 class BothEnds:
-    """What is left of a class; threads may ask at the same time.
+    """What is left of a class.
 
-    ``strips``: in ascending order. ``starts``: the entry where the row of each position begins.
-    ``lowest``, ``rear``: from here to there positions are for the host, if the GPU is not first.
+    ``strips``: in ascending order; the host may take from the end of the last one down to
+    ``units[-1]``. ``units``: positions, descending: where each unit ends, and the last begins.
+    Whole strips behind that are whole units.
     """
 
     strips: list[Strip]
-    starts: np.ndarray
-    lowest: int
-    rear: int
+    units: np.ndarray
+    word: np.ndarray = field(init=False)
     _next: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def from_front(self) -> Strip | None:
-        """Take the next strip, or what the host has left of it; None: nothing is left."""
-        with self._lock:
-            if self._next == len(self.strips):
-                return None
-            strip = self.strips[self._next]
-            if strip.first >= self.rear:
-                return None
-            self._next += 1
-            strip = strip._replace(last=min(strip.last, self.rear))
-            self.lowest = max(self.lowest, strip.last)
-            return strip
+    def __post_init__(self) -> None:
+        self.word = np.array([(self.units.size - 1) << HALF], np.int64)
+
+    @property
+    def rear(self) -> int:
+        """The position from which on the host has taken all."""
+        return int(self.units[int(self.word[0]) & ((1 << HALF) - 1)])
+
+    @property
+    def share_of_host(self) -> float:
+        """Which part of the units the host has taken."""
+        return (int(self.word[0]) & ((1 << HALF) - 1)) / max(self.units.size - 1, 1)
 
     @property
     def over(self) -> bool:
         """Whether nothing is left for the GPU, nor for the host."""
-        with self._lock:
-            return self._next == len(self.strips) or self.strips[self._next].first >= self.rear
+        return self._next == len(self.strips) or self.strips[self._next].first >= self.rear
+
+    def from_front(self) -> Strip | None:
+        """Take the next strip, or what the host has left of it; None: nothing is left."""
+        if self._next == len(self.strips):
+            return None
+        strip = self.strips[self._next]
+        # of units that begin at its end or behind
+        behind = int(np.searchsorted(-self.units, -strip.last, side="right")) - 1
+        last = strip.last
+        if behind < self.units.size - 1:
+            last = min(last, int(self.units[leave_to_host(self.word, max(behind, 0))]))
+        if last <= strip.first:
+            return None
+        self._next += 1
+        return strip._replace(last=last)
 
     def close(self) -> None:
         """Leave what is left to nobody."""
-        with self._lock:
-            self._next, self.lowest = len(self.strips), self.rear
+        leave_to_host(self.word, 0)
+        self._next = len(self.strips)
 
-    def from_rear(self, share: float) -> tuple[int, int] | None:
-        """Take rows for the host, which does ``share`` of the entries in a time; None: no more."""
-        with self._lock:
-            last, starts = self.rear, self.starts
-            if self.lowest >= last:
-                return None
-            left = share * float(starts[last] - starts[self.lowest])
-            if left < LEAST:
-                return None  # the GPU is done before
-            entries = max(int(left / 2), LEAST)
-            first = int(np.searchsorted(starts, starts[last] - entries, side="left"))
-            first = max(min(first, last - 1), self.lowest)
-            self.rear = first
-            return first, last
+
+def units_of(starts: np.ndarray, strips: list[Strip], lowest: int, rear: int) -> np.ndarray:
+    """Cut rows from a position on into units; no unit is in two strips.
+
+    ``starts``: the entry where the row of each position begins, and the end of the last.
+    """
+    if lowest >= rear:
+        return np.array([rear])
+    ends = np.arange(starts[lowest], starts[rear], UNIT)
+    cuts = np.searchsorted(starts[lowest:rear], ends) + lowest
+    edges = [edge for strip in strips for edge in strip[1:] if lowest < edge < rear]
+    return np.unique([lowest, rear, *cuts.tolist(), *edges])[::-1].copy()

@@ -34,6 +34,7 @@ from glp_rapids.propagation.baselines.launches import (
     TieOrder,
 )
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.gpu import count_volumes
 from glp_rapids.propagation.engines.stepped import SteppedEngine
 from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.schedule import Rule, class_lists
@@ -208,8 +209,7 @@ class BaselineEngine(SteppedEngine):
             self._run.wrapped_errors,
         )  # fmt: skip
         if "volume" in self._fields:
-            said = labels[labels >= 0]
-            self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
+            count_volumes(labels, self._fields["volume"])
 
     def begin(self, rule: Rule) -> None:
         """Get ready for a sweep."""

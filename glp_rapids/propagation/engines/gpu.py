@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.device import any_true, array_module, overwrite, to_host
-from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
+from glp_rapids.jit.cuda import bound, gpu_target, kernel, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.workspace import (
@@ -24,7 +24,7 @@ from glp_rapids.propagation.engines.workspace import (
     Workspace,
     arrays_of,
 )
-from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, update, votes
+from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, update, volumes, votes
 from glp_rapids.propagation.kernels.gpu.arguments import (
     Decoding,
     Hubs,
@@ -47,6 +47,7 @@ from glp_rapids.propagation.workload import Workload
 SPARSE = 512
 EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
 
+COUNT_LABELS = kernel(volumes.count_labels, "volumes")
 _built: dict[tuple, tuple] = {}
 
 
@@ -62,6 +63,12 @@ def kernels_of(compiled: Compiled, index_type: Any, decoding: Decoding | None = 
             votes.build(compiled, index_type, gpu_target()),
         )
     return _built[key]
+
+
+def count_volumes(labels: Any, volume: Any) -> None:
+    """Count, on the device, how many vertices say each label."""
+    volume.fill(0)
+    launch(COUNT_LABELS, -(-labels.size // THREADS), THREADS, bound(labels), bound(volume))
 
 
 class PersistentEngine:
@@ -184,8 +191,7 @@ class PersistentEngine:
             names = self._xp.arange(labels.size, dtype=labels.dtype)
             self._distinct = not any_true(labels != names)
         if "volume" in self._fields:
-            said = labels[labels >= 0]
-            self._fields["volume"][:] = self._xp.bincount(said, minlength=labels.size)
+            count_volumes(labels, self._fields["volume"])
         self._note_failure()
 
     def _note_failure(self) -> None:

@@ -53,7 +53,6 @@ AT_ONCE = 4  # sweeps of one launch, before another census
 # Of several strips a class, all but the last are read over the bus for rows of changed vertices.
 # From one in so many changes on it takes longer than to read everything in the next sweep.
 FEW = 16
-VOLUMES = 24  # bytes a vertex while labels that are said are counted
 
 _built: dict[tuple, tuple] = {}
 
@@ -157,12 +156,9 @@ class StreamedGpuEngine(PersistentEngine):
             found = min((strips.cut(layout, 0, size) for size in least), key=taken_by)
         self._strips, taken = found, taken_by(found)
         planning = 0
-        if "volume" in self._fields and not traits.default_pick:
-            planning = beside(found) + VOLUMES * number  # while they are counted, without a buffer
         if self._planned:
             # offsets and words; then as much as words to sort them, or the lists
-            order = 16 * number + max(8 * number, layout.bytes_listed)
-            planning = max(planning, order + words)
+            planning = words + 16 * number + max(8 * number, layout.bytes_listed)
         self._predicted = max(taken, planning)
         if memory is None or self._predicted <= memory:
             return

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.target import cpu_target
-from glp_rapids.outofcore import pinned
+from glp_rapids.outofcore.both_ends import BothEnds
 from glp_rapids.propagation.compile_program import compile_program
 from glp_rapids.propagation.engines import cpu_arrays
 from glp_rapids.propagation.engines.cpu import CpuArrays
 from glp_rapids.propagation.engines.strips import Layout
-from glp_rapids.propagation.kernels.cpu import hash_votes, hybrid
+from glp_rapids.propagation.kernels.cpu import hybrid
+from glp_rapids.propagation.kernels.cpu.hybrid import Outcome
+from glp_rapids.propagation.kernels.cpu.tables import STAMPED
 from glp_rapids.propagation.schedule import Rule
 from glp_rapids.propagation.workload import Workload
 
-EVALUATE = hash_votes.ONE_AFTER_ANOTHER[0]
-
 
 class HostShare(CpuArrays):
-    """What evaluates positions of a layout on the host.
+    """What evaluates units of a layout on the host.
 
     Parameters
     ----------
@@ -36,34 +36,22 @@ class HostShare(CpuArrays):
         Rows in the order of the plan.
     positions : int
         Of one class, at the most.
-    score_type : numpy.dtype or None
-        Of scores that the GPU's update asks for; None: it asks for none.
-    device : {"cpu", "gpu"}
-        That reads the outcome: "cpu" pins nothing.
     """
 
     def __init__(
-        self, workload: Workload, fields: dict[str, Any], layout: Layout, positions: int,
-        score_type: Any, device: str = "gpu",
-    ):  # fmt: skip
+        self, workload: Workload, fields: dict[str, Any], layout: Layout, positions: int
+    ):
         compiled = compile_program(workload.program, cpu_target(), fields, workload.rows.weights)
         sizes = cpu_arrays.sizes_of(workload, compiled.traits)
-        super().__init__(workload, compiled, fields, sizes, cpu_arrays.resident_layout(sizes))
-        self._layout = layout
-        total = layout.number_of_entries
-        self._entries = layout.entries.array[:total]
-        self._weights = np.empty(0, np.int64)
+        tables = cpu_arrays.resident_layout(sizes)
+        super().__init__(workload, compiled, fields, sizes, tables)
+        self._kernel = hybrid.share_kernel(compiled, tables.tables == STAMPED)
+        self._layout, total = layout, layout.number_of_entries
+        weights = np.empty(0, np.int64)
         if layout.weights is not None:
-            self._weights = layout.weights.array[:total]
+            weights = layout.weights.array[:total]
+        self._lists = layout.entries.array[:total], weights
         self._make_lists(positions)
-        scored = 0 if score_type is None else positions
-        # what comes of a position, in pinned memory: the place of `lowest` is the first
-        self.outcome = {
-            "winner": pinned.empty(positions, self._index_type, device).array,
-            "winner_score": pinned.empty(scored, score_type or np.int64, device).array[:scored],
-            "slack": pinned.empty(positions, np.int32, device).array,
-            "tied": pinned.empty(positions, np.uint8, device).array,
-        }
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -83,32 +71,20 @@ class HostShare(CpuArrays):
             else:
                 into[vertices] = given.reshape(vertices.size, *into.shape[1:])
 
-    def begin(
-        self, first: int, last: int, slack: np.ndarray | None, tied: np.ndarray | None
+    def evaluate(
+        self, rule: Rule, skips: bool, left: BothEnds, known: Outcome | None, outcome: Outcome
     ) -> None:
-        """Take who is active among some positions; None: all are."""
-        vertices = self._layout.vertices[first:last]
-        if slack is None:
-            self._slack[vertices] = -1
-            return
-        hybrid.put(self._threads, vertices, slack, self._slack)
-        hybrid.put(self._threads, vertices, tied, self._tied)
+        """Find the winners of units from the rear, for as long as the GPU leaves any.
 
-    def evaluate(self, rule: Rule, skips: bool, lowest: int, first: int, last: int) -> None:
-        """Find the winners of some positions; the outcome lies as far behind as ``lowest`` is."""
+        ``known``: of slack and ties; None: all vertices are active.
+        """
+        lowest, rear = int(left.units[-1]), int(left.units[0])
         self._fields["sweep"] = np.int64(rule.sweep)
-        vertices = self._layout.vertices[first:last]
-        starts = self._layout.starts[first : last + 1]
-        winners = tuple(array[: vertices.size] for array in self._winners)
+        everybody = known is None
         self._kernel(
-            self._threads, EVALUATE, np.array([0, vertices.size]), vertices, starts,
-            self._entries, self._weights, starts, self._entries, tuple(self._fields.values()),
-            (skips, rule.revisit_tied), self._settings(rule), self._tables, self._slack,
-            self._tied, winners, self._old, self._counts, self._errors,
-        )  # fmt: skip
-        place = slice(first - lowest, last - lowest)
-        hybrid.spread(
-            self._threads, hash_votes.CHUNK, vertices, self._counts, winners, self._slack,
-            self._tied, *(self.outcome[name][place] for name in ("winner", "winner_score", "slack",
-                                                                 "tied")),
+            self._threads, left.word, left.units - lowest, self._layout.vertices[lowest:rear],
+            self._layout.starts[lowest : rear + 1], *self._lists, tuple(self._fields.values()),
+            (skips, rule.revisit_tied), everybody, self._settings(rule), self._tables,
+            self._slack, self._tied, outcome if everybody else known, self._winners, outcome,
+            self._errors,
         )  # fmt: skip

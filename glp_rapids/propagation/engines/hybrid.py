@@ -27,11 +27,12 @@ from glp_rapids.device import to_host
 from glp_rapids.jit.cuda import bound, kernel, multiprocessors
 from glp_rapids.jit.launch import launch
 from glp_rapids.outofcore import pinned
-from glp_rapids.outofcore.both_ends import BothEnds, Strip
+from glp_rapids.outofcore.both_ends import BothEnds, Strip, units_of
 from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
 from glp_rapids.propagation.engines.host_share import HostShare
+from glp_rapids.propagation.kernels.cpu.hybrid import Outcome
 from glp_rapids.propagation.kernels.gpu import host_rows
 from glp_rapids.propagation.kernels.gpu.plan import HUBS
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
@@ -41,15 +42,16 @@ from glp_rapids.propagation.workload import Workload
 
 TAKE = kernel(host_rows.take_rows, "rows for the host")
 PUT = kernel(host_rows.put_rows, "rows of the host")
-# Bytes of a strip: so many a class that the host finds something to take, of which the bus brings
-# 52 GB/s still.
-STRIPS_A_CLASS, LEAST = 12, 2 << 20
-# Entries a second before anything is measured: of the bus, and of sixteen cores.
-OF_BUS, OF_HOST = 13e9, 1e9
+# Strips of a class, so that the host finds something to take; of so many bytes at least, which the
+# bus brings in the time in which two are asked for.
+STRIPS_A_CLASS, LEAST = 10, 8 << 20
+# The GPU waits until the host has taken such a share of what it may, for tests.
+HEAD_START = 0.0
 
 
-# The host's share of what both do in a time, for tests and benchmarks; None: as it is measured.
-SHARE: float | None = None
+def _of_its_own(array: Any) -> np.ndarray:
+    """Copy an array to the host, also from there."""
+    return array.copy() if isinstance(array, np.ndarray) else to_host(array)
 
 
 def array_of(argument: Any) -> Any:
@@ -74,7 +76,7 @@ class HybridEngine(StreamedGpuEngine):
         self._told: tuple[int, int] | None = None  # positions that the host knows not yet
         self._knows = False  # of all others their labels and state
         self._evaluated = np.zeros(2, np.int64)  # entries, by the GPU and by the host
-        self._rates = [OF_BUS, OF_HOST]
+        self._parted: dict[tuple[int, bool], list[tuple]] = {}
         self._ahead: deque[tuple[Class, Strip]] = deque()  # strips on their way, as they come
         super().__init__(workload, compiled, fields)
         self._by_vertex = [name for name in fields if self._is_by_vertex(name)]
@@ -118,26 +120,46 @@ class HybridEngine(StreamedGpuEngine):
             return  # nothing lies in the order of the plan, or nothing is streamed
         xp, positions = self._xp, self._most_positions()
         host = {
-            name: to_host(value) if getattr(value, "ndim", 0) else value
+            name: _of_its_own(value) if getattr(value, "ndim", 0) else value
             for name, value in self._fields.items()
         }
-        scores = array_of(self._workspace.run.winner_score)
-        score_type = None if self._compiled.traits.default_update else scores.dtype
-        self._host = HostShare(self._on_host, host, layout, positions, score_type, self._device)
+        self._host = HostShare(self._on_host, host, layout, positions)
         self._knows = True
         self._buffer = xp.empty(positions * self._widest(), np.uint8)
-        self._staged = {
-            name: pinned.empty(positions * row.size, row.dtype, self._device).array
-            for name in self._by_vertex
-            for row in [self._fields[name][:1]]
-        }
-        self._staged |= {
-            "slack": pinned.empty(positions, np.int32, self._device).array,
-            "tied": pinned.empty(positions, np.uint8, self._device).array,
-        }
+        self._staged, self._known, self._outcome = self._pinned_arrays(positions)
         self._copy = partial(pinned.copy, xp=xp)
         if xp is not np:
             self._there = xp.cuda.Event(disable_timing=True)
+
+    def _pinned_arrays(self, positions: int) -> tuple[dict[str, Any], Outcome, Outcome]:
+        """Return what host and GPU tell one another through: of fields, before, and after.
+
+        Pinning takes time, so they stay with the graph; who finds none makes others.
+        """
+        run, score = self._workspace.run, 0
+        if not self._compiled.traits.default_update:
+            score = positions
+        types = {
+            name: (self._fields[name].dtype, self._width(name)) for name in self._by_vertex
+        }
+        index_type, score_type = array_of(run.winner).dtype, array_of(run.winner_score).dtype
+        self._key_of_pinned = "hybrid", positions, score, score_type, index_type, *types.items()
+        made = self._on_host.kept.pop(self._key_of_pinned, None)
+        if made is None:
+            def empty(size: int, dtype: Any) -> np.ndarray:
+                return pinned.empty(size, dtype, self._device).array[:size]
+
+            made = (
+                {name: empty(positions * wide, dtype) for name, (dtype, wide) in types.items()},
+                *(
+                    Outcome(
+                        empty(positions, index_type), empty(score, score_type),
+                        empty(positions, np.int32), empty(positions, np.uint8),
+                    )
+                    for _ in range(2)
+                ),
+            )  # fmt: skip
+        return made
 
     # ------------------------------------------------------------ sweeps
 
@@ -145,6 +167,9 @@ class HybridEngine(StreamedGpuEngine):
         """Do up to so many sweeps."""
         with ThreadPoolExecutor(1, "glp_rapids hybrid") as self._pool:
             super().advance(schedule, sweeps)
+        if self._host is not None and schedule.over and not self._failure:
+            kept = self._on_host.kept
+            kept[self._key_of_pinned] = self._staged, self._known, self._outcome
 
     def _sweep_at_once(self, schedule: Schedule, sweeps: int) -> None:
         self._knows = False
@@ -178,6 +203,14 @@ class HybridEngine(StreamedGpuEngine):
 
     def _classes(self, span: int) -> Iterator[Class]:
         """Yield the classes of a sweep that updates ``span`` neighbouring ones together."""
+        key = span, self._loaded
+        if key not in self._parted:
+            self._parted[key] = list(self._parts(span))
+        for first, end, strips, units in self._parted[key]:
+            yield Class(first, end, BothEnds(strips, units))
+
+    def _parts(self, span: int) -> Iterator[tuple[int, int, list[Strip], np.ndarray]]:
+        """Yield where each class begins and ends, its strips, and units for the host."""
         layout, found = self._layout, self._strips
         streamed = self._sizes > 0
         comes = streamed if self._loaded else np.diff(found.entries) > 0
@@ -196,7 +229,7 @@ class HybridEngine(StreamedGpuEngine):
             if last:
                 hubs_end = int(layout.ends[end // a_class - 1, HUBS])
                 lowest = min(max(int(found.positions[last[0]]), hubs_end), rear)
-            yield Class(first, end, BothEnds(strips, layout.starts, lowest, rear))
+            yield first, end, strips, units_of(layout.starts, strips, lowest, rear)
 
     def _take(self, one: Class) -> bool:
         """Take the next strip of a class for the GPU."""
@@ -219,9 +252,10 @@ class HybridEngine(StreamedGpuEngine):
     def _do_class(self, classes: list[Class], fetched: set[int]) -> None:
         """Evaluate the first of the classes that are left from both ends, and update it."""
         one, last_of_sweep = classes[0], len(classes) == 1
-        left, positions = one.left, self._strips.positions
-        begin, rear, lowest = time.perf_counter(), left.rear, left.lowest
+        left, positions, starts = one.left, self._strips.positions, self._layout.starts
         job = self._tell_host(left)
+        while HEAD_START and job and not job.done() and left.share_of_host < HEAD_START:
+            time.sleep(1e-4)
         first, updated = one.first, False
         while not updated:
             self._ask_ahead(classes, fetched)
@@ -233,24 +267,23 @@ class HybridEngine(StreamedGpuEngine):
             if strip.last < positions[end]:
                 until = strip.last
             coming = bool(self._ahead) and self._ahead[0][0] is one
-            updated = not coming and left.over and left.rear == rear  # the host has no part
+            updated = not coming and left.over and left.share_of_host == 0
             end = one.end if updated else end
             filled = strip.number not in fetched
             self._step(first, end, slot, filled, last_of_sweep and updated, until, updated)
             if slot is not None:
                 self._transfers.give_back(slot)
             first = end
-        seconds = 0.0 if job is None else job.result()
+        if job is not None:
+            job.result()
         if not updated:
-            self._tell_gpu(left.rear, rear, lowest)
+            self._tell_gpu(left)
             until = left.rear
             if first == one.end:  # all are evaluated
                 first, until = one.end - 1, -1
             self._step(first, one.end, None, True, last_of_sweep, until, True)
         self._told = tuple(positions[[one.first, one.end]].tolist())
-        starts = self._layout.starts
-        by_gpu, by_host = np.diff(starts[[self._told[0], left.rear, rear]]).tolist()
-        self._note_rates(by_gpu, time.perf_counter() - begin, by_host, seconds)
+        self._evaluated += np.diff(starts[[self._told[0], left.rear, self._told[1]]])
 
     def _step(
         self, first: int, end: int, slot: int | None, filled: bool, last: bool, until: int,
@@ -265,41 +298,32 @@ class HybridEngine(StreamedGpuEngine):
 
     def _tell_host(self, left: BothEnds) -> Future | None:
         """Send the host what it lacks, and let it begin with a class; None: there is no part."""
-        told, (_, _, everybody) = self._told, self._now
-        lowest, rear = left.lowest, left.rear
+        told, everybody = self._told, self._now[2]
+        lowest, rear = int(left.units[-1]), int(left.units[0])
         if told is None and lowest == rear:
             return None
         if told is not None:
             for name in self._by_vertex:
-                self._bring(name, self._fields[name], *told)
-        run = self._workspace.run
+                self._bring(self._fields[name], *told, self._staged[name])
         if not everybody:
-            self._bring("slack", self._workspace.slack, lowest, rear)
-            self._copy(self._staged["tied"], array_of(run.tied)[lowest:rear])
+            self._bring(self._workspace.slack, lowest, rear, self._known.slack)
+            self._copy(self._known.tied, array_of(self._workspace.run.tied)[lowest:rear])
         self._told = None
-        return self._pool.submit(self._do_rows, self._here(), told, left, lowest, rear)
+        return self._pool.submit(self._do_units, self._here(), told, left)
 
-    def _do_rows(
-        self, come: Callable[[], None], told: tuple[int, int] | None, left: BothEnds, lowest: int,
-        rear: int,
-    ) -> float:  # fmt: skip
-        """Evaluate rows from the rear of a class, as long as there are any; return the seconds."""
+    def _do_units(
+        self, come: Callable[[], None], told: tuple[int, int] | None, left: BothEnds
+    ) -> None:
+        """Evaluate units from the rear of a class, as long as there are any."""
         come()
         host, (rule, skips, everybody) = self._host, self._now
-        number, staged = rear - lowest, self._staged
         if told is not None:
             size = told[1] - told[0]
             host.note(*told, {
-                name: staged[name][: size * self._width(name)] for name in self._by_vertex
+                name: self._staged[name][: size * self._width(name)] for name in self._by_vertex
             })  # fmt: skip
-        if not everybody:
-            host.begin(lowest, rear, staged["slack"][:number], staged["tied"][:number])
-        elif skips:
-            host.begin(lowest, rear, None, None)
-        begin = time.perf_counter()
-        while (rows := left.from_rear(self._share())) is not None:
-            host.evaluate(rule, skips, lowest, *rows)
-        return time.perf_counter() - begin
+        if left.units.size > 1:
+            host.evaluate(rule, skips, left, None if everybody else self._known, self._outcome)
 
     def _here(self) -> Callable[[], None]:
         """Return what waits, in another thread, for all that the stream has to do so far."""
@@ -318,50 +342,37 @@ class HybridEngine(StreamedGpuEngine):
         """Return how many values a vertex has in a field."""
         return int(np.prod(self._fields[name].shape[1:]))
 
-    def _share(self) -> float:
-        """Return the host's share of what both do in a time."""
-        of_gpu, of_host = self._rates
-        if SHARE is not None:
-            return SHARE
-        return of_host / (of_gpu + of_host)
-
-    def _note_rates(self, of_gpu: int, seconds: float, of_host: int, host_seconds: float) -> None:
-        """Learn how fast both are, each class a little."""
-        self._evaluated += of_gpu, of_host
-        for number, (entries, taken) in enumerate(((of_gpu, seconds), (of_host, host_seconds))):
-            if entries and taken > 0:
-                self._rates[number] = 0.7 * self._rates[number] + 0.3 * entries / taken
-
-    def _bring(self, name: str, values: Any, first: int, last: int) -> None:
+    def _bring(self, values: Any, first: int, last: int, there: np.ndarray) -> None:
         """Copy the rows of some positions to where the host finds them."""
         width = int(np.prod(values.shape[1:]))
         size = (last - first) * width
         if not size:
             return
         taken = self._buffer[: size * values.itemsize].view(values.dtype)
-        number = np.int64(first), np.int64(last), np.int64(width)
         launch(
             TAKE, self._blocks(size), THREADS, self._workspace.plan_arrays.vertices,
-            *number, bound(values.reshape(-1)), bound(taken),
+            np.int64(first), np.int64(last), np.int64(width), bound(values.reshape(-1)),
+            bound(taken),
         )  # fmt: skip
-        self._copy(self._staged[name], taken)
+        self._copy(there, taken)
 
-    def _tell_gpu(self, first: int, last: int, lowest: int) -> None:
-        """Write the host's outcome of some positions to where the update finds it."""
+    def _tell_gpu(self, left: BothEnds) -> None:
+        """Write the host's outcome of a class to where the update finds it."""
+        lowest, first, last = int(left.units[-1]), left.rear, int(left.units[0])
         if first == last:
             return
         run, place = self._workspace.run, slice(first - lowest, last - lowest)
-        for name in ("winner", "tied", "winner_score"):
-            outcome = self._host.outcome[name]
-            if outcome.size:
-                self._copy(array_of(getattr(run, name))[first:last], outcome[place])
+        outcome = self._outcome
+        self._copy(array_of(run.winner)[first:last], outcome.winner[place])
+        self._copy(array_of(run.tied)[first:last], outcome.tied[place])
+        if outcome.score.size:
+            self._copy(array_of(run.winner_score)[first:last], outcome.score[place])
         if self._now[1]:
             slack = self._buffer[: 4 * (last - first)].view(np.int32)
-            self._copy(slack, self._host.outcome["slack"][place])
+            self._copy(slack, outcome.slack[place])
             launch(
-                PUT, self._blocks(last - first), THREADS,
-                self._workspace.plan_arrays.vertices, np.int64(first), np.int64(last),
-                bound(slack), bound(self._workspace.slack),
+                PUT, self._blocks(last - first), THREADS, self._workspace.plan_arrays.vertices,
+                np.int64(first), np.int64(last), bound(slack), bound(self._workspace.slack),
             )  # fmt: skip
 
     def _blocks(self, items: int) -> int:

@@ -1,16 +1,34 @@
-"""What the host's cores do around their rows of a class, besides evaluating them.
+"""The host's part of a class that it shares with a GPU: units from the rear, until both meet.
 
 Positions are places in the order of the GPU's plan, by which it notes winners; the sweep of the CPU
-notes them chunk by chunk, one after the other.
+notes them chunk by chunk, one after the other. Each thread takes units by itself. Positions here
+count from the first one that the host may take.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, together
+from glp_rapids.jit.target import DigestCache, made_of
+from glp_rapids.outofcore.both_ends import take_from_rear
+from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.kernels.cpu.hash_votes import CHUNK, chunks_of
+
+
+class Outcome(NamedTuple):
+    """What comes of each position, or is known of it before."""
+
+    winner: Any  # its label, or -1
+    score: Any  # empty where nobody asks for them
+    slack: Any
+    tied: Any
 
 
 @compiled_for_cpu(error_model="numpy")
@@ -37,40 +55,80 @@ def recount(vertices, labels, before, volume):
                 volume[np.uint64(new)] += 1
 
 
-@compiled_for_cpu(error_model="numpy")
-def _spread_some(
-    thread, threads, chunk, vertices, counts, winners, slack, tied, spread_labels, spread_scores,
-    spread_slack, spread_tied,
-):  # fmt: skip
-    winner_vertex, winner_label, winner_score = winners
-    chunks = (vertices.size + chunk - 1) // chunk
-    scored = spread_scores.size > 0
-    for number in range(thread, chunks, threads):
-        low = number * chunk
-        listed, behind = low, low + counts[number]
-        for position in range(low, min(low + chunk, vertices.size)):
-            place = np.uint64(position)
-            v = vertices[place]
-            spread_labels[place] = -1
+def build(compiled: Compiled, stamped: bool) -> Callable:
+    """Compile the evaluation of units for one program; ``stamped``: see `hash_votes.chunks_of`."""
+    State = compiled.state_type
+    evaluate_chunk, _, scratch_of = chunks_of(compiled, stamped)
+    jit = compiled_for_cpu(error_model="numpy", _nrt=False)
+
+    @jit
+    def begin(low, high, vertices, everybody, known, slack, tied):
+        """Take over who is active."""
+        for position in range(low, high):
+            place, v = np.uint64(position), np.uint64(vertices[np.uint64(position)])
+            if everybody:
+                slack[v] = -1
+            else:
+                slack[v] = known.slack[place]
+                tied[v] = known.tied[place]
+
+    @jit
+    def spread(low, high, behind, vertices, winners, slack, tied, outcome):
+        """Write the outcome of each position to its place; winners are listed from low."""
+        winner_vertex, winner_label, winner_score = winners
+        listed, scored = low, outcome.score.size > 0
+        for position in range(low, high):
+            place, v = np.uint64(position), vertices[np.uint64(position)]
+            outcome.winner[place] = -1
             if listed < behind and winner_vertex[np.uint64(listed)] == v:  # both in one order
-                spread_labels[place] = winner_label[np.uint64(listed)]
+                outcome.winner[place] = winner_label[np.uint64(listed)]
                 if scored:
-                    spread_scores[place] = winner_score[np.uint64(listed)]
+                    outcome.score[place] = winner_score[np.uint64(listed)]
                 listed += 1
-            spread_slack[place] = slack[np.uint64(v)]
-            spread_tied[place] = tied[np.uint64(v)]
+            outcome.slack[place] = slack[np.uint64(v)]
+            outcome.tied[place] = tied[np.uint64(v)]
+
+    @jit
+    def evaluate_units(
+        thread, word, units, vertices, starts, indices, weights, fields, flags, everybody, rule,
+        tables, slack, tied, known, winners, outcome, errors,
+    ):  # fmt: skip
+        """Evaluate units for as long as one thread gets any."""
+        state, scratch = State(*fields), scratch_of(tables, thread)
+        skip, _ = flags
+        unit = take_from_rear(word)
+        while unit >= 0:
+            first, last = units[unit + 1], units[unit]
+            for low in range(first, last, CHUNK):
+                high = min(low + CHUNK, last)
+                if skip:
+                    begin(low, high, vertices, everybody, known, slack, tied)
+                number = evaluate_chunk(
+                    low, high, vertices, starts, indices, weights, state, flags, rule, scratch,
+                    slack, tied, winners, errors[thread],
+                )  # fmt: skip
+                spread(low, high, low + number, vertices, winners, slack, tied, outcome)
+            unit = take_from_rear(word)
+
+    def share(
+        team, word, units, vertices, starts, indices, weights, fields, flags, everybody, rule,
+        tables, slack, tied, known, winners, outcome, errors,
+    ):  # fmt: skip
+        together(team, evaluate_units, (
+            word, units, vertices, starts, indices, weights, fields, flags, everybody, rule,
+            tables, slack, tied, known, winners, outcome, errors,
+        ))  # fmt: skip
+
+    cache = partial(DigestCache, digest=made_of(share, compiled.digest))
+    return ParallelKernel(share, cache)
 
 
-@ParallelKernel
-def spread(
-    team, chunk, vertices, counts, winners, slack, tied, spread_labels, spread_scores,
-    spread_slack, spread_tied,
-):  # fmt: skip
-    """Write the outcome of each position to its place: its winner, or -1, slack, and ties.
+_built: dict[tuple[str, bool], Callable] = {}
 
-    ``spread_scores`` is empty where nobody asks for them.
-    """
-    together(team, _spread_some, (
-        team.threads, chunk, vertices, counts, winners, slack, tied, spread_labels, spread_scores,
-        spread_slack, spread_tied,
-    ))  # fmt: skip
+
+def share_kernel(compiled: Compiled, stamped: bool) -> Callable:
+    """Return the evaluation of units for a program, built once a process."""
+    key = compiled.digest, stamped
+    if key not in _built:
+        _built[key] = build(compiled, stamped)
+    return _built[key]
