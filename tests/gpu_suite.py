@@ -25,7 +25,7 @@ PARTS = {
         "streams_gpu", "traits",
     ],
     "strategies": ["strategies", "real_graphs"],
-    "streamed": ["streamed_gpu"],
+    "streamed": ["streamed_gpu", "streamed_gpu_limit"],
     "several": ["several_gpu"],
     "dask": ["dask_gpu"],
     "compressed": [
@@ -40,10 +40,10 @@ PARTS = {
     "traversal": ["traversal_gpu"],
     "communities": ["contract", "multilevel"],
     "frames": [
-        "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
+        "account_scores", "bench_traversal", "bench_window", "copies", "docstrings", "explain", "features", "fraud",
         "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
         "monitor_folder", "monitor_options", "networkx_backend", "window", "window_clock",
-        "window_graph",
+        "window_graph", "window_ids", "window_kept", "window_moves",
     ],
 }  # fmt: skip
 # Whose tests are in groups for a process each: of one kernel, which is then compiled once, or of
