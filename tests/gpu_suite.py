@@ -21,8 +21,8 @@ PARTS = {
         "synthetic",
     ],
     "programs": [
-        "program", "program_bounds", "program_errors", "raising", "gpu_safety", "shipped",
-        "streams_gpu", "traits",
+        "gpu_memory", "gpu_safety", "program", "program_bounds", "program_errors", "raising",
+        "shipped", "streams_gpu", "traits",
     ],
     "strategies": ["strategies", "real_graphs"],
     "streamed": ["streamed_gpu", "streamed_gpu_limit"],
@@ -40,10 +40,11 @@ PARTS = {
     "traversal": ["traversal_gpu"],
     "communities": ["contract", "multilevel"],
     "frames": [
-        "account_scores", "bench_traversal", "bench_window", "copies", "docstrings", "explain", "features", "fraud",
-        "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
-        "monitor_folder", "monitor_options", "networkx_backend", "window", "window_clock",
-        "window_graph", "window_ids", "window_kept", "window_moves",
+        "account_scores", "bench_traversal", "bench_window", "copies", "docstrings", "explain",
+        "features", "fraud", "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu",
+        "ingest_gpu_cupy", "ingest_gpu_refused", "known", "mapped", "monitor", "monitor_folder",
+        "monitor_options", "networkx_propagation", "window", "window_clock", "window_graph",
+        "window_ids", "window_kept", "window_moves",
     ],
 }  # fmt: skip
 # Whose tests are in groups for a process each: of one kernel, which is then compiled once, or of

@@ -11,7 +11,6 @@ from glp_rapids.fraud import Change, SlidingWindow, engines
 
 place = window_twin.place  # a fixture
 
-
 IDS = {
     "integers": ("tx", {"tx": [5, 6, 5, 7]}),
     "strings": ("tx", {"tx": list("abac")}),
