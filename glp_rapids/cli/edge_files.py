@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from glp_rapids.frames import files
 from glp_rapids.ingest import paths
-from glp_rapids.ingest.columns import PAIRS
+from glp_rapids.ingest.columns import PAIRS, ends_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -94,8 +94,8 @@ def read_graph(
     named = {"source": options.source, "destination": options.destination, "weight": weight}
     header = None
     if getattr(options, "no_header", False):
-        header = [name or default for name, default in zip(ends, PAIRS[0], strict=True)]
-        header += [] if weight is None else [weight]
+        source, destination = ends_of(list(PAIRS[0]), *ends)
+        header = [*source, *destination, *([] if weight is None else [weight])]
     subject = paths.opened(path, paths.Asked(*ends, directed, options.device, header, named))
     if isinstance(subject, BaseGraph):
         if weight is not None:
