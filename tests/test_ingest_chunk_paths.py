@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from built_graphs import built, same
 from chunked_tables import GOOD, NULL, identical, one_file, parts, write
+from command_line import cpu
 from graphs import GRAPHS
 
 import glp_rapids
-from glp_rapids.cli import main
 from glp_rapids.graph import in_place
 from glp_rapids.ingest.read import as_graph
 
@@ -42,23 +42,19 @@ def test_paths_of_every_format(tmp_path):
     assert built(graph=tmp_path / "tiny.graph").number_of_edges == 6
 
 
-def cli(*words):
-    return main([*map(str, words), "--device", "cpu"])
-
-
 def test_the_command_line_reads_a_folder(tmp_path, tiny, capsys):
     frame = GRAPHS["two cliques"]()["graph"]
     folder = write(frame, tmp_path / "edges")
-    assert cli("label-propagation", folder, "--output", tmp_path / "out.parquet") == 0
+    assert cpu("label-propagation", folder, "--output", tmp_path / "out.parquet") == 0
     assert "graph       10 vertices, 21 edges, on the cpu" in capsys.readouterr().err
     found = pd.read_parquet(tmp_path / "out.parquet")
     expected = glp_rapids.label_propagation(frame, device="cpu")
     pd.testing.assert_frame_equal(found, expected)
-    assert cli("label-propagation", folder, "--weight", "usd") == 2
+    assert cpu("label-propagation", folder, "--weight", "usd") == 2
     assert "edges: has no column 'usd' (--weight)" in capsys.readouterr().err
-    assert cli("label-propagation", folder, "--output", folder / "part-000.parquet") == 2
+    assert cpu("label-propagation", folder, "--output", folder / "part-000.parquet") == 2
     assert "--output is the file of EDGES (part-000.parquet) as well" in capsys.readouterr().err
-    assert cli("label-propagation", tmp_path) == 2  # the result is beside the folder
+    assert cpu("label-propagation", tmp_path) == 2  # the result is beside the folder
     assert "out.parquet: has no column 'src', which" in capsys.readouterr().err
 
 
