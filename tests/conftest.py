@@ -11,8 +11,8 @@ from glp_rapids.device import gpu_available
 
 # What several files assert: it is shown as in their own tests.
 pytest.register_assert_rewrite(
-    "built_graphs", "command_line", "dask_runs", "label_twins", "matrix_graphs", "memory_limits",
-    "monitors", "warm_runs",
+    "built_graphs", "chunked_tables", "command_line", "dask_runs", "gpu_graphs", "label_twins",
+    "matrix_graphs", "memory_limits", "monitors", "warm_runs",
 )  # fmt: skip
 
 # Processes share the cores here, and threads that spin while they wait take them from each other.
@@ -39,6 +39,16 @@ def client():
         Client(local) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def cudf():
+    return pytest.importorskip("cudf", reason="cuDF is not installed")
+
+
+@pytest.fixture
+def cupy():
+    return pytest.importorskip("cupy", reason="CuPy is not installed")
 
 
 class NeedGpu(pytest.Item):

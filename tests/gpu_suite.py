@@ -18,14 +18,14 @@ HERE = Path(__file__).parent
 PARTS = {
     "propagation": [
         "label_propagation", "seeded", "options", "ordering", "scores", "sums", "metrics",
-        "synthetic",
+        "metrics_networkx", "synthetic",
     ],
     "programs": [
-        "program", "program_bounds", "program_errors", "raising", "gpu_safety", "shipped",
-        "streams_gpu", "traits",
+        "gpu_memory", "gpu_safety", "program", "program_bounds", "program_errors", "raising",
+        "shipped", "streams_gpu", "traits",
     ],
     "strategies": ["strategies", "real_graphs"],
-    "streamed": ["streamed_gpu"],
+    "streamed": ["streamed_gpu", "streamed_gpu_limit"],
     "hybrid": ["hybrid_gpu"],
     "several": ["several_gpu"],
     "dask": ["dask_gpu"],
@@ -41,10 +41,11 @@ PARTS = {
     "traversal": ["traversal_gpu"],
     "communities": ["contract", "multilevel"],
     "frames": [
-        "account_scores", "bench", "copies", "docstrings", "explain", "features", "fraud",
-        "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu", "known", "mapped", "monitor",
-        "monitor_folder", "monitor_options", "networkx_backend", "window", "window_clock",
-        "window_graph",
+        "account_scores", "bench_traversal", "bench_window", "copies", "docstrings", "explain",
+        "features", "fraud", "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu",
+        "ingest_gpu_cupy", "ingest_gpu_refused", "known", "mapped", "monitor", "monitor_folder",
+        "monitor_options", "networkx_propagation", "window", "window_clock", "window_graph",
+        "window_ids", "window_kept", "window_moves",
     ],
 }  # fmt: skip
 # Whose tests are in groups for a process each: of one kernel, which is then compiled once, or of

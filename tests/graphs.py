@@ -26,6 +26,9 @@ def edges(pairs, weights=None, **options):
     return {"graph": frame, **options}
 
 
+TRIANGLES = edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])  # two, and a bridge
+
+
 def clique(vertices):
     return list(combinations(vertices, 2))
 

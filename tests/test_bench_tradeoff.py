@@ -1,20 +1,13 @@
 """Bench tradeoff: the grid, the peers, the picture."""
 
-import argparse
-import json
+from functools import partial
 
+import bench_tables
 import pytest
 
-from glp_rapids import bench
 from glp_rapids.bench import tradeoff
 
-
-def tables_of(*arguments):
-    parser = argparse.ArgumentParser()
-    bench.add_benches(parser)
-    return json.loads(bench.run(parser.parse_args(["tradeoff", *arguments, "--json"])))
-
-
+tables_of = partial(bench_tables.tables_of, "tradeoff")
 GRID = ("--classes", "2", "4", "--explore", "0", "3", "--repeats", "1", "--device", "cpu")
 
 

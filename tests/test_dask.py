@@ -43,6 +43,15 @@ def test_ids_of_any_kind(client, name):
     assert_same(found, expected)
 
 
+def test_a_pair_of_usual_names_is_found(client):
+    frame = large_frame(500)
+    expected = glp_rapids.label_propagation(frame, device="cpu")
+    edges = dd.from_pandas(frame.rename(columns={"src": "source", "dst": "target"}), npartitions=2)
+    assert_same(label_propagation(edges, client=client), expected)
+    with pytest.raises(ValueError, match="'source' and 'destination' and also 'source' and 'targ"):
+        label_propagation(edges.assign(destination=1), client=client)
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("direction", ["in", *exhaustive("out", "both")])
 def test_every_variant(client, name, direction):

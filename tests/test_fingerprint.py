@@ -169,3 +169,74 @@ def test_an_edited_module_is_compiled_anew(tmp_path):
         assert run.returncode == 0, run.stderr
         found.append(run.stdout)
     assert found[0] != found[1]
+
+
+def test_fingerprints_tell_meanings_apart():
+    def doubled(v, label, freq, state):
+        """Twice."""
+        return freq * 2
+
+    def doubled_too(a, b, c, d):
+        return c * 2
+
+    def tripled(v, label, freq, state):
+        return freq * 3
+
+    def other_place(v, label, freq, state):
+        return label * 2
+
+    assert fingerprint(doubled) == fingerprint(doubled_too)
+    assert len({fingerprint(one) for one in (doubled, tripled, other_place)}) == 3
+
+    def scaled(factor):
+        def score(v, label, freq, state):
+            return freq * factor
+
+        return score
+
+    assert fingerprint(scaled(2)) == fingerprint(scaled(2))
+    assert fingerprint(scaled(2)) != fingerprint(scaled(2.0)) != fingerprint(scaled(3.0))
+    table = np.arange(5000)
+    changed = table.copy()
+    changed[2500] = -1
+    assert fingerprint(scaled(table)) == fingerprint(scaled(table.copy()))
+    assert fingerprint(scaled(table)) != fingerprint(scaled(changed))
+    assert fingerprint(scaled(doubled)) == fingerprint(scaled(doubled_too))
+    assert fingerprint(scaled(doubled)) != fingerprint(scaled(tripled))
+    assert fingerprint(scaled((table, 1))) == fingerprint(scaled((table.copy(), 1)))
+    assert fingerprint(scaled((table, 1))) != fingerprint(scaled((changed, 1)))
+
+    def with_default(number):
+        def helper(value, factor=number):
+            return value * factor
+
+        return helper
+
+    assert fingerprint(with_default(2)) == fingerprint(with_default(2))
+    assert fingerprint(with_default(2)) != fingerprint(with_default(3))
+
+
+FACTOR = 0.25
+
+
+class Kind(enum.IntEnum):
+    PLAIN = 1
+
+
+def test_only_what_a_function_looks_up_in_its_module_counts(monkeypatch):
+    def of_kind(v, label, freq, state):
+        return freq * state.FACTOR + Kind.PLAIN
+
+    def nested(v, label, freq, state):
+        def twice(value):
+            return FACTOR * value
+
+        return twice(freq)
+
+    before = fingerprint(of_kind), fingerprint(nested)
+    assert (fingerprint(of_kind), fingerprint(nested)) == before
+    monkeypatch.setitem(globals(), "FACTOR", -2.0)
+    assert fingerprint(of_kind) == before[0]  # a field of the state, by chance of the same name
+    assert fingerprint(nested) != before[1]
+    monkeypatch.setitem(globals(), "Kind", enum.IntEnum("Kind", {"PLAIN": 2}))
+    assert fingerprint(of_kind) != before[0]

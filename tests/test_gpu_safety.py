@@ -1,7 +1,5 @@
 """What could hang, leave a process changed, or end in an error of a library on a GPU."""
 
-import contextlib
-import gc
 import os
 import subprocess
 import sys
@@ -9,14 +7,9 @@ import threading
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import glp_rapids
-from glp_rapids.common import calls
-from glp_rapids.common.reused_memory import _pools, give_back, reused_memory
-from glp_rapids.datasets import social
-from glp_rapids.device import LackOfMemory
 
 HERE = Path(__file__).parent
 
@@ -168,78 +161,6 @@ def test_amounts_that_turn_infinite_in_a_later_sweep_end_the_run_in_that_sweep()
     assert run(DIVERGENT, 120) == "160"
 
 
-# ------------------------------------------------------------ memory
-
-
-def test_an_error_of_memory_says_what_to_do_and_holds_on_to_nothing():
-    class Large:
-        pass
-
-    held = []
-
-    @calls.guarded
-    def call():
-        import weakref
-
-        large = Large()
-        held.append(weakref.ref(large))
-        raise MemoryError("Out of memory allocating 513,230,848 bytes")
-
-    said = r"call: .* GiB are free .*513,230,848 .*compress"
-    with pytest.raises(LackOfMemory, match=said) as info:
-        call()
-    assert info.value.__cause__ is info.value.__context__ is None
-    assert held[0]() is None
-
-
-def test_other_errors_pass():
-    @calls.guarded
-    def call():
-        raise ValueError("another")
-
-    with pytest.raises(ValueError, match=r"^another$"):
-        call()
-
-
-def test_a_run_that_lacks_memory_says_how_much_it_takes(monkeypatch):
-    from glp_rapids.propagation import run as sweep
-
-    def lack(*_):
-        raise MemoryError("Out of memory allocating 513,230,848 bytes")
-
-    monkeypatch.setattr(sweep, "_run", lack)
-    with pytest.raises(
-        LackOfMemory, match=r"3 vertices and 4 entries on the cpu: it takes about 0\.0 GiB.*513"
-    ):
-        glp_rapids.label_propagation(([0, 1], [1, 2]), device="cpu")
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", ["classic", "trussness", "component", "compressed", "layered"])
-def test_too_little_memory_is_one_clear_error_and_the_memory_comes_back(name):
-    import cupy
-
-    work = {
-        "classic": glp_rapids.label_propagation,
-        "trussness": glp_rapids.trussness,
-        "component": lambda graph: glp_rapids.structural_diversity(graph, 3),
-        "compressed": glp_rapids.compress,
-        "layered": lambda graph: glp_rapids.layered_label_propagation(graph, gammas=[1]),
-    }[name]
-    rng = np.random.default_rng(1)
-    edges = tuple(rng.integers(0, 2_000_000, (2, 8_000_000)))
-    graph = glp_rapids.as_graph(edges, device="gpu")
-    pool = cupy.cuda.MemoryPool()  # where cuDF is loaded, CuPy's own is not what it takes from
-    pool.set_limit(size=24 << 20)
-    said = r"GiB are free.*(compress|memory_limit|device='cpu')"
-    with cupy.cuda.using_allocator(pool.malloc):
-        with pytest.raises(LackOfMemory, match=said):
-            work(graph)
-        assert pool.used_bytes() <= 8 << 20
-        pool.set_limit(size=0)
-        assert len(glp_rapids.label_propagation(graph, max_iter=2)) == graph.number_of_vertices
-
-
 # ------------------------------------------------------------ several GPUs
 
 
@@ -316,76 +237,6 @@ with multiprocessing.get_context("fork").Pool(4) as pool:
 @pytest.mark.gpu
 def test_a_fork_pool_after_work_on_a_gpu():
     assert run(FORKED, 200) == "True"
-
-
-@pytest.mark.gpu
-def test_memory_is_reused_within_a_call_whoever_allocates():
-    import cupy
-
-    asked = []
-
-    def allocate(size):
-        asked.append(size)
-        return cupy.get_default_memory_pool().malloc(size)
-
-    edges = pd.DataFrame({"src": [0, 0, 1, 3, 3, 4, 2], "dst": [1, 2, 2, 4, 5, 5, 3]})
-    expected = glp_rapids.multilevel_label_propagation(edges, device="gpu")
-    with cupy.cuda.using_allocator(allocate):
-        pd.testing.assert_frame_equal(
-            expected, glp_rapids.multilevel_label_propagation(edges, device="gpu")
-        )
-        asked.clear()
-        with reused_memory("gpu"):
-            for _ in range(5):
-                cupy.empty(1 << 20, cupy.uint8)
-            assert len(asked) == 1
-            kept = cupy.arange(1 << 20)
-        cupy.empty(1 << 20, cupy.uint8)
-        assert len(asked) == 3
-    assert int(kept[-1]) == (1 << 20) - 1  # what outlives the work is still there
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("fails", [False, True])
-def test_memory_that_outlives_its_work_is_given_back_once_nobody_uses_it(fails):
-    """An array that was carved out of a larger block, which no pool would give back without it."""
-    import cupy
-
-    narrow = cupy.cuda.MemoryPool()
-    with cupy.cuda.using_allocator(narrow.malloc):
-        for _ in range(3):
-            with contextlib.suppress(KeyError), reused_memory("gpu"):
-                cupy.empty(1 << 20, cupy.uint8)
-                kept = cupy.full(1 << 10, 7, cupy.uint8)
-                if fails:
-                    raise KeyError
-            cupy.zeros(1 << 20, cupy.uint8)
-            assert int(kept.sum()) == 7 << 10
-            del kept
-            give_back()
-            assert narrow.used_bytes() == 0
-        glp_rapids.multilevel_label_propagation(social(3_000), device="gpu", levels=True)
-        gc.collect()
-        assert narrow.used_bytes() == 0
-    assert not _pools
-
-
-@pytest.mark.gpu
-def test_memory_that_is_kept_for_reuse_is_given_back_before_there_is_a_lack():
-    import cupy
-
-    narrow = cupy.cuda.MemoryPool()
-    narrow.set_limit(size=6 << 20)
-    with cupy.cuda.using_allocator(narrow.malloc), reused_memory("gpu"):
-        cupy.empty(4 << 20, cupy.uint8)
-        assert narrow.used_bytes() == 4 << 20
-        larger = cupy.empty(5 << 20, cupy.uint8)
-        assert narrow.used_bytes() == 5 << 20
-        with pytest.raises(MemoryError):
-            cupy.empty(2 << 20, cupy.uint8)
-    del larger
-    give_back()
-    assert narrow.used_bytes() == 0
 
 
 ALLOCATOR_OF_A_BLOCK = """

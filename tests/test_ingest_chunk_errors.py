@@ -1,18 +1,18 @@
 """Tables that are read in chunks: one clear error for what is wrong with them."""
 
+import chunked_tables
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-import test_ingest_chunks
 from built_graphs import built
-from test_ingest_chunks import GOOD, NULL, dask, identical, parts, write
+from chunked_tables import GOOD, NULL, dask, identical, parts, write
 
 from glp_rapids.frames import chunks
 
-tiny = test_ingest_chunks.tiny  # a fixture
+tiny = chunked_tables.tiny  # a fixture
 
 BAD = {
     "no column": (

@@ -1,7 +1,7 @@
 """What of reading a cugraph.Graph needs no GPU: what is asked of cuGraph, and the errors.
 
 cuGraph does not import without a GPU, so a class of the same name stands in for its graph; the
-graphs themselves are read in test_ingest_gpu.py.
+graphs themselves are read in test_ingest_cugraph_gpu.py.
 """
 
 import sys

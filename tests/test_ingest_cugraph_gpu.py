@@ -6,19 +6,14 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from gpu_graphs import MARKS, all_same, same
 from graphs import GRAPHS
-from test_ingest_gpu import all_same, pytestmark, same
 
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.device import to_host
 from glp_rapids.graph.graph import is_symmetric
 
-__all__ = ["pytestmark"]  # these too need a GPU
-
-
-@pytest.fixture
-def cudf():
-    return pytest.importorskip("cudf", reason="cuDF is not installed")
+pytestmark = MARKS
 
 
 @pytest.fixture

@@ -3,10 +3,13 @@
 import random
 
 import networkx as nx
+import networkx_graphs
 import pytest
-from test_networkx_backend import _registered, awkward, convert  # noqa: F401
+from networkx_graphs import awkward, convert
 
 from glp_rapids.networkx.backend import BackendInterface
+
+_registered = networkx_graphs.registered  # a fixture
 
 MULTILEVEL = ("louvain", "leiden")
 

@@ -5,24 +5,15 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 from cases import exhaustive
+from networkx_graphs import entry_points
 
 import glp_rapids
 from glp_rapids.networkx.backend import BackendInterface
 from glp_rapids.networkx.info import info
-
-ROOT = Path(__file__).parents[1]
-
-
-def entry_points():
-    """The entry points for NetworkX that pyproject.toml declares: group to name to value."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    groups = project["entry-points"].items()
-    return {group: names for group, names in groups if group.startswith("networkx.")}
 
 
 def test_installed_entry_points_lead_to_the_backend():

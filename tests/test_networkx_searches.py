@@ -5,17 +5,20 @@ import random
 from collections.abc import Mapping
 
 import networkx as nx
+import networkx_graphs
 import numpy as np
 import pytest
 from cases import some
 from graphs import GRAPHS, edge_frames
 from hypothesis import given
 from hypothesis import strategies as st
-from test_networkx_backend import CLASSES, _registered, awkward, convert  # noqa: F401
+from networkx_graphs import CLASSES, awkward, convert
 
 from glp_rapids.networkx.backend import BackendInterface
 from glp_rapids.networkx.info import info
 from glp_rapids.networkx.searches import Paths
+
+_registered = networkx_graphs.registered  # a fixture
 
 # with the arguments behind the graph and the node
 FROM_A_NODE = (

@@ -1,6 +1,5 @@
 """Programs do what their Python does, and are compiled again only where something changed."""
 
-import enum
 import json
 import math
 import os
@@ -13,15 +12,15 @@ import pandas as pd
 import pytest
 import reference
 from cases import exhaustive
+from graphs import TRIANGLES
 from reference_program import interpreted
 
-from glp_rapids import Program, as_graph, label_propagation, propagate, random_below
+from glp_rapids import Program, as_graph, propagate, random_below
 from glp_rapids.device import array_module
 from glp_rapids.jit.target import cpu_target
 from glp_rapids.propagation.compile_program import compile_program
-from glp_rapids.propagation.program import fingerprint, traits_of
+from glp_rapids.propagation.program import traits_of
 
-TRIANGLES = graphs.edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
 OPTIONS = [
     {},
     {"explore": 0, "update": "sync", "retain": False, "direction": "out"},
@@ -41,101 +40,6 @@ def assert_as_interpreted(program, edges, device, **options):
     for name in program.result_columns:
         np.testing.assert_array_equal(result[name].to_numpy(), getattr(state, name))
     return result
-
-
-# ---------------------------------------------------------------- recognized for what it is
-
-
-def test_fingerprints_tell_meanings_apart():
-    def doubled(v, label, freq, state):
-        """Twice."""
-        return freq * 2
-
-    def doubled_too(a, b, c, d):
-        return c * 2
-
-    def tripled(v, label, freq, state):
-        return freq * 3
-
-    def other_place(v, label, freq, state):
-        return label * 2
-
-    assert fingerprint(doubled) == fingerprint(doubled_too)
-    assert len({fingerprint(one) for one in (doubled, tripled, other_place)}) == 3
-
-    def scaled(factor):
-        def score(v, label, freq, state):
-            return freq * factor
-
-        return score
-
-    assert fingerprint(scaled(2)) == fingerprint(scaled(2))
-    assert fingerprint(scaled(2)) != fingerprint(scaled(2.0)) != fingerprint(scaled(3.0))
-    table = np.arange(5000)
-    changed = table.copy()
-    changed[2500] = -1
-    assert fingerprint(scaled(table)) == fingerprint(scaled(table.copy()))
-    assert fingerprint(scaled(table)) != fingerprint(scaled(changed))
-    assert fingerprint(scaled(doubled)) == fingerprint(scaled(doubled_too))
-    assert fingerprint(scaled(doubled)) != fingerprint(scaled(tripled))
-    assert fingerprint(scaled((table, 1))) == fingerprint(scaled((table.copy(), 1)))
-    assert fingerprint(scaled((table, 1))) != fingerprint(scaled((changed, 1)))
-
-    def with_default(number):
-        def helper(value, factor=number):
-            return value * factor
-
-        return helper
-
-    assert fingerprint(with_default(2)) == fingerprint(with_default(2))
-    assert fingerprint(with_default(2)) != fingerprint(with_default(3))
-
-
-class Kind(enum.IntEnum):
-    PLAIN = 1
-
-
-def test_only_what_a_function_looks_up_in_its_module_counts(monkeypatch):
-    def of_kind(v, label, freq, state):
-        return freq * state.FACTOR + Kind.PLAIN
-
-    def nested(v, label, freq, state):
-        def twice(value):
-            return FACTOR * value
-
-        return twice(freq)
-
-    before = fingerprint(of_kind), fingerprint(nested)
-    assert (fingerprint(of_kind), fingerprint(nested)) == before
-    monkeypatch.setitem(globals(), "FACTOR", -2.0)
-    assert fingerprint(of_kind) == before[0]  # a field of the state, by chance of the same name
-    assert fingerprint(nested) != before[1]
-    monkeypatch.setitem(globals(), "Kind", enum.IntEnum("Kind", {"PLAIN": 2}))
-    assert fingerprint(of_kind) != before[0]
-
-
-def test_a_program_is_compiled_again_only_where_something_changed(monkeypatch):
-    fields = {"labels": np.empty(0, np.int32), "sweep": np.int64(0), "seed": np.int64(0)}
-
-    def compiled(program, weights=None, **further):
-        return compile_program(program, cpu_target(), {**fields, **further}, weights)
-
-    first = compiled(RealScore())
-    assert compiled(RealScore()) is first
-    others = [
-        compiled(RealScore(), np.ones(1)),
-        compiled(RealScore(), np.ones(1, np.int64)),
-        compiled(RealScore(), trust=np.empty(0)),
-        compiled(RealScore(), labels=np.empty(0, np.int64)),
-    ]
-    monkeypatch.setattr(RealScore, "skip_inactive", True)
-    others.append(compiled(RealScore()))
-    monkeypatch.undo()
-    monkeypatch.setitem(globals(), "FACTOR", -2.0)
-    others.append(compiled(RealScore()))
-    assert len({one.digest for one in [first, *others]}) == 7
-    monkeypatch.undo()
-    assert compiled(RealScore()) is first
 
 
 # ---------------------------------------------------------------- what a program may say
@@ -322,43 +226,31 @@ def test_an_empty_graph_runs_nothing(device):
     assert result["best"].dtype == np.float64
 
 
-# ---------------------------------------------------------------- amounts out of bounds
-
-
-class Wild(Program):
-    def __init__(self, value, largest_amount=None, first=3):
-        self.value, self.largest_amount, self.first = value, largest_amount, first
-
-    def initial_state(self, graph):
-        return {"value": self.value, "first": self.first}
-
-    def load_neighbor(v, u, weight, state):
-        return state.labels[u], state.value if v >= state.first else 1.0
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1025.0, -1025.0])
-def test_amounts_out_of_bounds(value, device):
-    with pytest.raises(ValueError, match="not a number or exceeds 1024 in sweep 1") as caught:
-        propagate(**TRIANGLES, program=Wild(value), device=device)
-    assert "Wild.load_neighbor" in str(caught.value)
-    assert "set `largest_amount`" in str(caught.value)
-
-
-def test_amounts_and_a_declared_bound(device):
-    with pytest.raises(ValueError, match="exceeds 8 in sweep 1"):
-        propagate(**TRIANGLES, program=Wild(8.5, 8), device=device)
-    large = propagate(**TRIANGLES, program=Wild(1e300, 1e300, first=0), device=device)
-    classic = label_propagation(**TRIANGLES, device=device)
-    assert large["partition"].tolist() == classic["partition"].tolist()
-
-
-@pytest.mark.parametrize("bound", [0, -1, math.inf, math.nan])
-def test_a_bound_out_of_range(bound, device):
-    with pytest.raises(ValueError, match="largest_amount must be positive and finite"):
-        propagate(**TRIANGLES, program=Wild(1.0, bound), device=device)
-
-
 # ---------------------------------------------------------------- compiled once, kept on disk
+
+
+def test_a_program_is_compiled_again_only_where_something_changed(monkeypatch):
+    fields = {"labels": np.empty(0, np.int32), "sweep": np.int64(0), "seed": np.int64(0)}
+
+    def compiled(program, weights=None, **further):
+        return compile_program(program, cpu_target(), {**fields, **further}, weights)
+
+    first = compiled(RealScore())
+    assert compiled(RealScore()) is first
+    others = [
+        compiled(RealScore(), np.ones(1)),
+        compiled(RealScore(), np.ones(1, np.int64)),
+        compiled(RealScore(), trust=np.empty(0)),
+        compiled(RealScore(), labels=np.empty(0, np.int64)),
+    ]
+    monkeypatch.setattr(RealScore, "skip_inactive", True)
+    others.append(compiled(RealScore()))
+    monkeypatch.undo()
+    monkeypatch.setitem(globals(), "FACTOR", -2.0)
+    others.append(compiled(RealScore()))
+    assert len({one.digest for one in [first, *others]}) == 7
+    monkeypatch.undo()
+    assert compiled(RealScore()) is first
 
 
 RUN_TWICE = """

@@ -1,5 +1,6 @@
 """What a program returns or is given out of bounds ends in one clear error, never in a crash."""
 
+import math
 import os
 import re
 import subprocess
@@ -10,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import exhaustive, some
+from graphs import TRIANGLES
 
 import glp_rapids
-from glp_rapids import Program, propagate
+from glp_rapids import Program, label_propagation, propagate
 from glp_rapids.device import array_module
 from glp_rapids.propagation.kernels.cpu import hash_votes
 
@@ -221,3 +223,36 @@ def test_labels_far_out_of_bounds_do_not_end_the_process(tmp_path):
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("a label that is no vertex in sweep") == 3
+
+
+class Wild(Program):
+    def __init__(self, value, largest_amount=None, first=3):
+        self.value, self.largest_amount, self.first = value, largest_amount, first
+
+    def initial_state(self, graph):
+        return {"value": self.value, "first": self.first}
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], state.value if v >= state.first else 1.0
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1025.0, -1025.0])
+def test_amounts_out_of_bounds(value, device):
+    with pytest.raises(ValueError, match="not a number or exceeds 1024 in sweep 1") as caught:
+        propagate(**TRIANGLES, program=Wild(value), device=device)
+    assert "Wild.load_neighbor" in str(caught.value)
+    assert "set `largest_amount`" in str(caught.value)
+
+
+def test_amounts_and_a_declared_bound(device):
+    with pytest.raises(ValueError, match="exceeds 8 in sweep 1"):
+        propagate(**TRIANGLES, program=Wild(8.5, 8), device=device)
+    large = propagate(**TRIANGLES, program=Wild(1e300, 1e300, first=0), device=device)
+    classic = label_propagation(**TRIANGLES, device=device)
+    assert large["partition"].tolist() == classic["partition"].tolist()
+
+
+@pytest.mark.parametrize("bound", [0, -1, math.inf, math.nan])
+def test_a_bound_out_of_range(bound, device):
+    with pytest.raises(ValueError, match="largest_amount must be positive and finite"):
+        propagate(**TRIANGLES, program=Wild(1.0, bound), device=device)

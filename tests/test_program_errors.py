@@ -4,14 +4,13 @@ import random  # noqa: F401 (for the text of a program)
 import re
 import textwrap
 
-import graphs
 import numpy as np
 import pandas as pd  # noqa: F401 (for the text of a program)
 import pytest
+from graphs import TRIANGLES
 
 from glp_rapids import Program, propagate
 
-TRIANGLES = graphs.edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
 LISTED = [1, 2, 3]
 TABLE = {1: 2}
 

@@ -4,16 +4,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from transfers import table
+from transfers import batch, table
 
 from glp_rapids.fraud import Change, SlidingWindow, find_clusters
 
 NIGHT = pd.Timestamp("2026-01-31 22:00")
-
-
-def batch(times, first=0):
-    ids = np.arange(len(times)) + first
-    return pd.DataFrame({"source": ids, "destination": ids + 1, "amount": 1.0, "time": times})
 
 
 def hours(count, begin=NIGHT, every="6min"):

@@ -4,6 +4,9 @@ The WebGraph framework I: compression techniques (Boldi and Vigna, WWW 2004). A 
 "1", the first bit first.
 """
 
+import numpy as np
+import pytest
+
 DEFAULTS = {
     "OUTDEGREES": "GAMMA",
     "REFERENCES": "UNARY",
@@ -159,3 +162,51 @@ def write(base, properties, content):
     base.with_suffix(".properties").write_text(properties, encoding="latin-1")
     base.with_suffix(".graph").write_bytes(content)
     return base
+
+
+def lists_of(graph):
+    return [row.tolist() for row in np.split(graph.indices, graph.indptr[1:-1])][
+        : graph.number_of_vertices
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("webgraph")
+
+
+# Written by hand from the definitions, with the default codes, window 7 and intervals from 4 on.
+BY_HAND = [
+    "00110",  # node 0 has 5 successors: gamma of 5
+    "1",  # no reference
+    "010",  # one interval
+    "011",  # from 1, which is 0 + 1, folded to 2
+    "1",  # of length 4 = 4 + 0
+    "01010011",  # the residual 9 = 0 + 9, folded to 18: 19 is 8 + 11, in six bits 8 + 11
+    "00101",  # node 1 has 4 successors
+    "01",  # copies from node 0: 1 2 3 4 9
+    "00101",  # 4 blocks and the rest
+    "1",  # copies none
+    "1",  # skips one: 1
+    "010",  # copies two: 2 3
+    "1",  # skips one: 4; the rest is copied: 9
+    "1",  # no interval
+    "1010",  # the residual 0 = 1 - 1, folded to 1
+    "1",  # node 2 has no successor
+    "00110",  # node 3 has 5
+    "0001",  # copies from node 0
+    "1",  # 0 blocks and the rest: all
+    *["1"] * 6,  # nodes 4 to 9
+]
+HAND_LISTS = [[1, 2, 3, 4, 9], [0, 2, 3, 9], [], [1, 2, 3, 4, 9], *[[] for _ in range(6)]]
+HAND_PROPERTIES = {
+    "graphclass": "it.unimi.dsi.webgraph.BVGraph", "version": 0, "nodes": 10, "arcs": 14,
+    "windowsize": 7, "maxrefcount": 3, "minintervallength": 4, "zetak": 3, "compressionflags": "",
+}  # fmt: skip
+
+
+def hand(folder, content=None, **changes):
+    properties = {k: v for k, v in (HAND_PROPERTIES | changes).items() if v is not None}
+    return write(
+        folder / "hand", properties, packed("".join(BY_HAND) if content is None else content)
+    )

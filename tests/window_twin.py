@@ -5,9 +5,31 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from glp_rapids.fraud import Change
+from glp_rapids.fraud import Change, engines
 from glp_rapids.ingest.read import as_graph
+
+NAMES = ["source", "destination", "amount", "time", "tx"]
+MAKERS = {
+    "integers": lambda number: number - 3,
+    "large integers": lambda number: (number * 0x9E3779B97F4A7C15) % 2**63 - 2**62,
+    "strings": lambda number: f"account {number * 7919 % 101}",
+    "dates": lambda number: pd.Timestamp("2026-01-01") + pd.Timedelta(hours=number * 37 % 50),
+}
+
+
+@pytest.fixture(params=["cpu", "arrays", pytest.param("gpu", marks=pytest.mark.gpu)])
+def place(request, monkeypatch):
+    """The device of a window; its engine is that of this device, or the GPU's on host arrays."""
+    if request.param == "arrays":
+        monkeypatch.setitem(engines.ENGINES, "cpu", engines.ENGINES["gpu"])
+        return "cpu"
+    return request.param
+
+
+def table(rows):
+    return pd.DataFrame(rows, columns=NAMES)
 
 
 class Twin:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from glp_rapids.frames import files
 from glp_rapids.ingest import paths
+from glp_rapids.ingest.columns import PAIRS, ends_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -21,8 +22,12 @@ def add_options(parser: argparse.ArgumentParser, optional: bool = False) -> Any:
     parser.add_argument("edges", type=Path, metavar="EDGES", nargs="?" if optional else None,
                         help="; ".join(format.words for format in paths.FORMATS))  # fmt: skip
     columns = parser.add_argument_group("the file")
-    columns.add_argument("--source", default="src", metavar="COLUMN", help="default: src")
-    columns.add_argument("--destination", default="dst", metavar="COLUMN", help="default: dst")
+    usual = "; ".join(" and ".join(pair) for pair in PAIRS[1:])
+    columns.add_argument("--source", metavar="COLUMN", help=f"default: {PAIRS[0][0]}")
+    columns.add_argument(
+        "--destination", metavar="COLUMN",
+        help=f"default: {PAIRS[0][1]}; a file that has neither may have one of the pairs {usual}",
+    )  # fmt: skip
     return columns
 
 
@@ -83,14 +88,15 @@ def read_graph(
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.ingest.read import as_any_graph
 
-    path, ends = options.edges, [options.source, options.destination]
+    path, ends = options.edges, (options.source, options.destination)
     if not path.is_dir():
         files.check_input(path)
     named = {"source": options.source, "destination": options.destination, "weight": weight}
     header = None
     if getattr(options, "no_header", False):
-        header = [name for name in named.values() if name is not None]
-    subject = paths.opened(path, paths.Asked(ends, directed, options.device, header, named))
+        source, destination = ends_of(list(PAIRS[0]), *ends)
+        header = [*source, *destination, *([] if weight is None else [weight])]
+    subject = paths.opened(path, paths.Asked(*ends, directed, options.device, header, named))
     if isinstance(subject, BaseGraph):
         if weight is not None:
             raise ValueError(f"{path} has its own weights, if any; leave --weight out")

@@ -26,9 +26,10 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     ----------
     graph : graph-like
         Anything that `as_graph` takes, directed or not.
-    partition : frame
+    partition : frame, dict or list of sets
         Columns ``vertex`` and ``partition``, each vertex of the graph once, in any order: what
-        `label_propagation` returns. Labels are integers, strings, or any ids that can be sorted.
+        `label_propagation` returns; or, as for `modularity`, a dict, or sets, which are numbered.
+        Labels are integers, strings, or any ids that can be sorted.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -47,7 +48,7 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     ValueError
         As in `modularity`, or integer weights add up to more than int64 can hold.
     TypeError
-        ``partition`` is no frame, or its labels are floats or bools, or cannot be sorted.
+        ``partition`` is none of these, or its labels are floats or bools, or cannot be sorted.
 
     Notes
     -----

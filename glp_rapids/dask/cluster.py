@@ -27,8 +27,8 @@ from glp_rapids.device import DeviceName
 from glp_rapids.frames.foreign import instance_of
 from glp_rapids.frames.kinds import Frame, Kind, is_cudf
 from glp_rapids.frames.partitions import is_frame
+from glp_rapids.ingest.columns import column_names
 from glp_rapids.ingest.edges import Options as EdgesAsGiven
-from glp_rapids.ingest.readers import column_names
 from glp_rapids.propagation.call import refuse_unknown, settling
 from glp_rapids.propagation.options import Options, SweepOptions
 
@@ -89,7 +89,7 @@ def on_cluster(
     options: dict[str, Any] = dict(given)
     device = _device_wanted(options.pop("device", None), kind)
     names = [options.pop(*default) for default in
-             (("source", "src"), ("destination", "dst"), ("weight", None))]  # fmt: skip
+             (("source", None), ("destination", None), ("weight", None))]  # fmt: skip
     directed, multigraph = options.pop("directed", False), options.pop("multigraph", "merge")
     vertices = options.pop("vertices", None)
     check_truth(directed=directed)

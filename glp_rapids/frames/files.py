@@ -48,8 +48,7 @@ def read_table(
         given = {"header": None, "names": header, "usecols": range(len(header))}
         frame = _parsed(path, comments=True, **text, **given)
     else:
-        first = _parsed(path, sep=SEPARATORS[ending], dtype=str, header=None, nrows=1)
-        names = first.iloc[0].tolist()
+        names = names_in(path)
         check_columns(names, path, columns)
         try:
             frame = _parsed(path, index_col=False, **text)
@@ -63,6 +62,13 @@ def read_table(
     for name, column in zip(ids, as_ids([frame[name] for name in ids]), strict=True):
         frame[name] = column
     return frame
+
+
+def names_in(path: Path) -> list[str]:
+    """Read the names of the columns of a text file, which stand on its first line."""
+    separator = SEPARATORS[checked_ending(path)]
+    check_input(path)
+    return _parsed(path, sep=separator, dtype=str, header=None, nrows=1).iloc[0].tolist()
 
 
 def read_parquet(path: Path, **how: Any) -> pd.DataFrame:

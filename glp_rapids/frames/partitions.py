@@ -1,16 +1,17 @@
-"""Frames that name a partition: which columns hold the vertex, and labels as integers."""
+"""What names a partition: which columns hold the vertex, dicts and sets, labels as integers."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Set, ValuesView
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from glp_rapids.common.checks import errors_named
+from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.device import array_module
 from glp_rapids.frames import foreign, kinds
 
@@ -20,11 +21,62 @@ def is_frame(value: Any) -> bool:
     return foreign.library_of_frame(value) is not None or hasattr(value, "columns")
 
 
+def names_vertices(value: Any) -> bool:
+    """Tell what says to whom each label belongs from labels that stand one beside another."""
+    return is_frame(value) or isinstance(value, Mapping) or _is_of_sets(value)
+
+
+def _is_of_sets(value: Any) -> bool:
+    """Tell communities from labels by the first one."""
+    several = isinstance(value, list | tuple | Set | ValuesView)
+    return several and isinstance(next(iter(value), None), Set)
+
+
+def kept(value: Any) -> Any:
+    """Return a list in the place of what can be read only once, and anything else as it is."""
+    return list(value) if isinstance(value, Iterator) else value
+
+
 def as_frame(value: Any, argument: str) -> Any:
-    """Read the columns of the vertex and ``partition`` into a frame of pandas or cuDF."""
-    columns = columns_of(value, argument)
+    """Read the vertices and their ``partition`` into a frame of pandas or cuDF.
+
+    They are columns of a frame, a dict of vertices and communities, or the communities as sets.
+    """
+    value = kept(value)
+    if isinstance(value, Mapping):
+        columns = _named(list(value), list(value.values()), argument)
+    elif _is_of_sets(value) or (isinstance(value, list | tuple) and not value):
+        columns = _of_sets(value, argument)
+    elif is_frame(value):
+        columns = columns_of(value, argument)
+    else:
+        raise TypeError(
+            f"{argument} must be a frame with the columns 'vertex' and 'partition', a dict of "
+            f"vertices and communities or a list of sets of vertices, not {type(value).__name__}"
+        )
     kind = "cudf" if any(kinds.is_cudf(one, "Series") for one in columns.values()) else "pandas"
     return kinds.to_frame(columns, kind, copy=False)  # only read
+
+
+def _of_sets(communities: Iterable[Set], argument: str) -> dict[str, kinds.Column]:
+    """Number the communities in their order."""
+    for number, members in enumerate(communities):
+        if not isinstance(members, Set):
+            raise TypeError(
+                f"{argument}: every community must be a set of vertices, but number {number} is "
+                f"{shown(members)}"
+            )
+    sizes = [len(members) for members in communities]
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    return _named(list(chain.from_iterable(communities)), labels, argument)
+
+
+def _named(vertices: list, labels: Any, argument: str) -> dict[str, kinds.Column]:
+    """Turn vertices and their labels into the columns of a frame."""
+    return {
+        "vertex": kinds.as_column(vertices, f"{argument}: its vertices"),
+        "partition": kinds.as_column(labels, f"{argument}: its communities"),
+    }
 
 
 def columns_of(

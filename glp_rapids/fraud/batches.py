@@ -17,6 +17,7 @@ from glp_rapids.fraud.engines import Array, Batch
 from glp_rapids.fraud.pairs import Rows, units
 from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest import rank, readers
+from glp_rapids.ingest.columns import names_of
 from glp_rapids.ingest.options import ColumnNames
 
 
@@ -42,7 +43,7 @@ class Reader:
     @property
     def number_of_id_columns(self) -> int:
         """How many columns an account's id has."""
-        return len(readers.names_of(self.source, "source"))
+        return len(names_of(self.source, "source"))
 
     @property
     def no_vertices(self) -> VertexIds:
@@ -78,7 +79,7 @@ class Reader:
     @property
     def names_of_ids(self) -> list:
         """The columns with the ids of transactions."""
-        return [] if self.id is None else readers.names_of(self.id, "id")
+        return [] if self.id is None else names_of(self.id, "id")
 
     def read(self, frame: Frame, kind: Kind, time_kind: str | None) -> tuple[Batch, str]:
         """Return a batch, and what kind of times it has; ``time_kind``: of those before."""

@@ -27,8 +27,8 @@ from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.engines import Batch, Engine, Window, edges_of, graph_of
 from glp_rapids.fraud.window_state import Change, State, after_batch
 from glp_rapids.graph.graph import Graph
+from glp_rapids.ingest.columns import names_of
 from glp_rapids.ingest.options import ColumnNames
-from glp_rapids.ingest.readers import names_of
 
 
 class SlidingWindow:

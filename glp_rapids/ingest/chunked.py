@@ -34,10 +34,10 @@ from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.in_place import Changed, Filling, Pairs
 from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest import rank
+from glp_rapids.ingest.columns import Columns
 from glp_rapids.ingest.distinct import DistinctIds, DistinctIntegers, words_of
 from glp_rapids.ingest.edges import Options
 from glp_rapids.ingest.lookup import IntegerLookup, Lookup, TupleLookup, lookup_of
-from glp_rapids.ingest.readers import Columns
 from glp_rapids.ingest.weights import checked_weights
 
 

@@ -10,8 +10,8 @@ ColumnNames = str | list[str] | tuple[str, ...]
 class EdgeOptions(TypedDict, total=False):
     """The keywords of `as_graph` that say how to read a graph; every public function takes them."""
 
-    source: ColumnNames
-    destination: ColumnNames
+    source: ColumnNames | None
+    destination: ColumnNames | None
     weight: str | None
     directed: bool
     vertices: Any

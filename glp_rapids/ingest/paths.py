@@ -16,21 +16,31 @@ from typing import Any
 from glp_rapids.common.checks import shown
 from glp_rapids.device import DeviceName
 from glp_rapids.frames import files
+from glp_rapids.ingest.columns import ends_of
 
 
 @dataclass(frozen=True)
 class Asked:
     """What a caller says about a file.
 
-    ``ends``: the columns with ids. ``header``: the names of the columns of a text file that has no
-    line of names. ``named``: the columns that options of the command line name, by option.
+    ``source``, ``destination``: as `as_graph` takes them. ``header``: the names of the columns of
+    a text file that has no line of names. ``named``: the columns that options of the command line
+    name, by option.
     """
 
-    ends: list[Any]
+    source: Any
+    destination: Any
     directed: bool
     device: DeviceName | None
     header: list[str] | None = None
     named: dict[str, str | None] = field(default_factory=dict)
+
+    def columns(self, there: list[Any], path: Path) -> tuple[list[Any], dict[str, str | None]]:
+        """Return the columns with ids, and those that options name or leave to be found."""
+        with files.naming(path):
+            sources, destinations = ends_of(there, self.source, self.destination)
+        found = {"source": sources[0], "destination": destinations[0]} if self.named else {}
+        return [*sources, *destinations], {**self.named, **found}
 
 
 @dataclass(frozen=True)
@@ -111,8 +121,9 @@ def _open_parquet(path, asked):
     from glp_rapids.frames.chunks import parquet_of_path
 
     table = parquet_of_path(path)
-    files.check_different(path, asked.named)
-    files.check_columns(table.names, path, asked.named)
+    _, named = asked.columns(table.names, path)
+    files.check_different(path, named)
+    files.check_columns(table.names, path, named)
     return table
 
 
@@ -123,7 +134,9 @@ def _files_in(folder):
 
 
 def _open_text(path, asked):
-    return files.read_table(path, asked.ends, header=asked.header, **asked.named)
+    there = files.names_in(path) if asked.header is None else asked.header
+    ends, named = asked.columns(there, path)
+    return files.read_table(path, ends, header=asked.header, **named)
 
 
 FORMATS = (

@@ -29,6 +29,7 @@ from glp_rapids.frames import chunks, files
 from glp_rapids.graph import build, id_types
 from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric
 from glp_rapids.ingest import paths, rank, readers
+from glp_rapids.ingest.columns import column_names
 from glp_rapids.ingest.matrices import Adjacency, graph_of
 from glp_rapids.ingest.options import ColumnNames, EdgeOptions
 from glp_rapids.ingest.weights import checked_weights
@@ -40,8 +41,8 @@ Array = Any
 def as_graph(
     graph: Any,
     *,
-    source: ColumnNames = "src",
-    destination: ColumnNames = "dst",
+    source: ColumnNames | None = None,
+    destination: ColumnNames | None = None,
     weight: str | None = None,
     directed: bool = False,
     vertices: Any = None,
@@ -68,9 +69,11 @@ def as_graph(
         of what `CompressedGraph.save` wrote. Parquet files, a ``pyarrow.dataset.Dataset``, a
         ``pyarrow.parquet.ParquetFile`` and a dask frame of pandas are read in chunks, several
         times: they need not fit in memory beside the graph, and must not change meanwhile.
-    source, destination : str or list of str
+    source, destination : str or list of str, optional
         The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
-        strings, dates, categories, or any one type that can be sorted.
+        strings, dates, categories, or any one type that can be sorted. None: ``src`` and ``dst``;
+        of a frame that has neither, and where both are None, ``source`` and ``destination``,
+        ``source`` and ``target``, or ``from`` and ``to``, if it has one of these pairs only.
     weight : str, optional
         The column, or the networkx edge attribute, with the weights: numbers, finite and not
         negative. None: every edge weighs one.
@@ -105,10 +108,10 @@ def as_graph(
     Raises
     ------
     ValueError
-        A column is missing, lengths differ, there are nulls, infinite or negative weights, a
-        cugraph.Graph was never filled, or the data lies on another GPU than the current one. A
-        file is truncated, has not the columns that others have, or changed while it was read.
-        What is wrong in a file is named with the file and the row.
+        A column is missing, or there are two pairs of usual names; lengths differ, there are nulls,
+        infinite or negative weights, a cugraph.Graph was never filled, or the data lies on another
+        GPU than the current one. A file is truncated, has not the columns that others have, or
+        changed while it was read. What is wrong in a file is named with the file and the row.
     TypeError
         ``graph`` is none of the above, or ids are floats, booleans or of mixed types.
     FileNotFoundError
@@ -200,8 +203,7 @@ def _converted(
     options = readers.Options(source, destination, weight, bool(directed), vertices)
     if isinstance(graph, str | os.PathLike):
         path = paths.checked(graph)
-        ends = [*readers.names_of(source, "source"), *readers.names_of(destination, "destination")]
-        graph = paths.opened(path, paths.Asked(ends, bool(directed), device))
+        graph = paths.opened(path, paths.Asked(source, destination, bool(directed), device))
         with files.naming(path):
             return _of_data(graph, options, multigraph, device, progress)
     return _of_data(graph, options, multigraph, device, progress)
@@ -236,7 +238,7 @@ def _of_data(graph, options, multigraph, device, progress):
 
 
 def _of_table(table, options, multigraph, device, progress):
-    columns = readers.column_names(table.names, options)
+    columns = column_names(table.names, options)
     frame = table.small(columns.names)
     if frame is None:
         # Numba comes with it, which a small frame need not wait for

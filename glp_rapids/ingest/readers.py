@@ -7,9 +7,8 @@ else. Foreign graph libraries are recognized only if the caller has imported the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.frames import foreign, kinds
 from glp_rapids.frames.foreign import instance_of
 from glp_rapids.ingest import cugraph, matrices
+from glp_rapids.ingest.columns import are_hashable, column_names
 from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_direction
 from glp_rapids.ingest.matrices import Adjacency
 
@@ -80,48 +80,6 @@ def _read_foreign(frame, options):
     return _edges_of(frame, wanted, options)
 
 
-class Columns(NamedTuple):
-    """Which columns of a frame hold what; ``weights``: one or none."""
-
-    sources: list[Any]
-    destinations: list[Any]
-    weights: list[Any]
-
-    @property
-    def names(self) -> list[Any]:
-        """All of them, each once: source and destination may be one column."""
-        return list(dict.fromkeys(name for names in self for name in names))
-
-
-def column_names(there: list[Any], options: Options) -> Columns:
-    """Name the source, destination and weight columns, all of which are there."""
-    sources = names_of(options.source, "source")
-    destinations = names_of(options.destination, "destination")
-    if len(sources) != len(destinations):
-        raise ValueError(
-            f"source names {len(sources)} column(s) and destination {len(destinations)}: "
-            f"{sources} and {destinations}; a vertex id has as many columns on both ends"
-        )
-    weights = [] if options.weight is None else names_of(options.weight, "weight")
-    number_of = Counter(there)
-    for argument, names in (
-        ("source", sources),
-        ("destination", destinations),
-        ("weight", weights),
-    ):
-        for name in names:
-            if name not in number_of:
-                raise ValueError(
-                    f"{argument}={getattr(options, argument)!r}: the frame has no column {name!r}; "
-                    f"its columns are {there}; name yours by {argument}="
-                )
-            if number_of[name] > 1:
-                raise ValueError(f"{argument}: the frame has several columns named {name!r}")
-    if len(weights) > 1:
-        raise ValueError(f"weight must be one column, not {weights}")
-    return Columns(sources, destinations, weights)
-
-
 def _edges_of(frame, names, options):
     arguments = ("source", "destination", "weight")
     labels = [
@@ -142,26 +100,6 @@ def _edges_of(frame, names, options):
         destination_labels=labels[1],
         weight_label=labels[2][0] if weights else "weight",
     )
-
-
-def names_of(names: Any, argument: str) -> list[Any]:
-    """Return the columns that an argument names, one or a list of them."""
-    several = isinstance(names, list | tuple)
-    if several and not names:
-        raise ValueError(f"{argument} must name at least one column")
-    if not (_is_hashable(names) if several else isinstance(names, str | int)):
-        raise TypeError(
-            f"{argument} must be a column name or a list of them, not {shown(names)}; arrays go in "
-            "as the graph: (src, dst, weight)"
-        )
-    return list(names) if several else [names]
-
-
-def _is_hashable(names):
-    try:
-        return hash(tuple(names)) is not None
-    except TypeError:
-        return False
 
 
 def _read_arrays(arrays, options):
@@ -202,7 +140,7 @@ def _read_networkx(graph, options):
     ).reshape(-1, 2)
     weight, nodes = None, "the nodes of the graph"
     label = f"weight (edge attribute {shown(options.weight)})"
-    if not _is_hashable([options.weight]):
+    if not are_hashable([options.weight]):
         raise TypeError(f"weight must name an edge attribute, not {shown(options.weight)}")
     if options.weight is not None:
         values = [value for *_, value in graph.edges(data=options.weight)]

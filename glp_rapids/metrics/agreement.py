@@ -16,7 +16,13 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import errors_named
 from glp_rapids.device import array_module, to_host
 from glp_rapids.frames.kinds import ids_as_text
-from glp_rapids.frames.partitions import as_frame, is_frame, label_codes, vertex_columns
+from glp_rapids.frames.partitions import (
+    as_frame,
+    kept,
+    label_codes,
+    names_vertices,
+    vertex_columns,
+)
 from glp_rapids.metrics.columns import refuse_ids_apart, same_kind
 
 
@@ -29,9 +35,10 @@ def nmi(a: Any, b: Any) -> float:
 
     Parameters
     ----------
-    a, b : frame or array_like of shape (n,)
-        Two frames ``vertex, partition`` over the same vertices, joined on the vertex; or two
-        sequences of labels, position by position. Labels may be of any dtype.
+    a, b : frame, dict, list of sets, or array_like of shape (n,)
+        Two partitions of the same vertices, joined on the vertex, each a frame ``vertex,
+        partition``, a dict of vertices and communities, or sets of vertices, as NetworkX has them;
+        or two sequences of labels, position by position. Labels may be of any dtype.
 
     Returns
     -------
@@ -43,7 +50,7 @@ def nmi(a: Any, b: Any) -> float:
     ValueError
         If lengths or vertices differ, a vertex occurs twice, or a label is null.
     TypeError
-        If one is a frame and the other is not.
+        If one is of labels only and the other is not.
 
     Notes
     -----
@@ -118,9 +125,10 @@ def cover_f1(a: Any, b: Any) -> float:
 
     Parameters
     ----------
-    a, b : frame
+    a, b : frame, dict or list of sets
         Columns ``vertex`` (or ``0_vertex``, ...) and ``partition``; a vertex may have several
-        rows: what `speaker_listener` returns. A vertex may be missing from either.
+        rows: what `speaker_listener` returns. Or sets of vertices, which may overlap, or a dict of
+        vertices and communities. A vertex may be missing from either.
 
     Returns
     -------
@@ -132,7 +140,7 @@ def cover_f1(a: Any, b: Any) -> float:
     ValueError
         If a column is missing, a label is null or a cover is empty.
     TypeError
-        If one is no frame.
+        If one is none of these.
 
     Notes
     -----
@@ -148,11 +156,7 @@ def cover_f1(a: Any, b: Any) -> float:
     >>> cover_f1(a, b)
     0.9
     """
-    a, b = same_kind(as_frame(a, "a"), as_frame(b, "b"))
-    keys = vertex_columns(a, "a")
-    if vertex_columns(b, "b") != keys:
-        raise ValueError(f"a and b name their vertices differently: {keys} in a, not so in b")
-    refuse_ids_apart(a, b, keys)
+    a, b, keys = _comparable(a, b)
     with errors_named("a, b"):
         return _cover_f1(_memberships(a, "a", keys), _memberships(b, "b", keys), keys)
 
@@ -179,11 +183,16 @@ def _contingency(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _paired_codes(a: Any, b: Any) -> tuple[Any, Any]:
     """Turn the two labels of each vertex into integers, on one device."""
-    if is_frame(a) != is_frame(b):
-        raise TypeError("a and b must both be frames 'vertex, partition' or both be labels")
-    if is_frame(a):
+    a, b = kept(a), kept(b)
+    if names_vertices(a) != names_vertices(b):
+        raise TypeError(
+            "a and b must both be frames 'vertex, partition', dicts or sets of vertices, or both "
+            "be labels"
+        )
+    if names_vertices(a):
+        frames = _comparable(a, b)
         with errors_named("a, b"):
-            a, b = _joined(as_frame(a, "a"), as_frame(b, "b"))
+            a, b = _joined(*frames)
     codes_a, codes_b = label_codes(a, "a"), label_codes(b, "b")
     if len(codes_a) != len(codes_b):
         raise ValueError(
@@ -195,19 +204,25 @@ def _paired_codes(a: Any, b: Any) -> tuple[Any, Any]:
     return codes_a, codes_b
 
 
-def _joined(a: Any, b: Any) -> tuple[Any, Any]:
-    """Line two frames up on their vertices; return the two columns of labels."""
-    a, b = same_kind(a, b)
+def _comparable(a: Any, b: Any) -> tuple[Any, Any, list[str]]:
+    """Read both into frames of one library; return them and the columns of their vertices."""
+    a, b = same_kind(as_frame(a, "a"), as_frame(b, "b"))
     keys = vertex_columns(a, "a")
     if vertex_columns(b, "b") != keys:
-        raise ValueError(f"a, b: they name their vertices differently: {keys} in a, not so in b")
+        raise ValueError(f"a and b name their vertices differently: {keys} in a, not so in b")
     refuse_ids_apart(a, b, keys)
+    return a, b, keys
+
+
+def _joined(a: Any, b: Any, keys: list[str]) -> tuple[Any, Any]:
+    """Line two frames up on their vertices; return the two columns of labels."""
     for name, frame in (("a", a), ("b", b)):
         twice = frame[keys].duplicated()
         if bool(twice.any()):
             raise ValueError(
-                f"a, b: {name} has several rows for {int(twice.sum())} vertices, among them "
-                f"{ids_as_text(frame[keys][twice].head(5))}; compare covers with cover_f1"
+                f"a, b: {name} has several rows for {int(twice.sum())} vertices, or has them in "
+                f"several sets, among them {ids_as_text(frame[keys][twice].head(5))}; compare "
+                "covers with cover_f1"
             )
     left = a[[*keys, "partition"]].rename(columns={"partition": "a"})
     right = b[[*keys, "partition"]].rename(columns={"partition": "b"})

@@ -38,10 +38,11 @@ def modularity(
     graph : graph-like
         Anything that `as_graph` takes. Directed graphs use out- times in-degree, weighted ones
         the weights; an undirected self-loop adds 2 to a degree, as in networkx.
-    partition : frame
-        Columns ``vertex`` (or ``0_vertex``, ``1_vertex``, ... for ids of several columns) and
-        ``partition``, each vertex of the graph once, in any order: what `label_propagation`
-        returns.
+    partition : frame, dict or list of sets
+        Each vertex of the graph once, in any order. A frame has the columns ``vertex`` (or
+        ``0_vertex``, ``1_vertex``, ... for ids of several columns) and ``partition``: what
+        `label_propagation` returns. A dict has a community for each vertex, and sets are the
+        communities: what functions of NetworkX return, in a list or as an iterator.
     resolution : float, default 1.0
         Above 1 favours smaller communities, below 1 larger ones.
     **edges
@@ -58,7 +59,7 @@ def modularity(
         If a vertex is missing from ``partition``, is there twice, is no vertex of the graph, or
         has a null partition; if ``resolution`` is negative or not finite.
     TypeError
-        If ``partition`` is no frame.
+        If ``partition`` is none of these, or its ids are of another type than those of ``graph``.
 
     Notes
     -----
@@ -75,6 +76,8 @@ def modularity(
     >>> edges = pd.DataFrame({"src": [0, 1, 2, 3, 4, 5, 2], "dst": [1, 2, 0, 4, 5, 3, 3]})
     >>> found = pd.DataFrame({"vertex": range(6), "partition": [0, 0, 0, 1, 1, 1]})
     >>> round(modularity(edges, found), 4)
+    0.3571
+    >>> round(modularity(edges, [{0, 1, 2}, {3, 4, 5}]), 4)
     0.3571
     """
     _check_resolution(resolution)
@@ -101,8 +104,8 @@ def cpm(
     graph : graph-like
         Anything that `as_graph` takes. Without weights, edges are counted; in directed graphs each
         direction of a pair.
-    partition : frame
-        Columns ``vertex`` and ``partition``, each vertex once, as for `modularity`.
+    partition : frame, dict or list of sets
+        Each vertex once, as for `modularity`.
     resolution : float, default 1.0
         The density that a community has to exceed.
     **edges
@@ -151,8 +154,8 @@ def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
     ----------
     graph : graph-like
         Anything that `as_graph` takes. Without weights, edges are counted.
-    partition : frame
-        Columns ``vertex`` and ``partition``, each vertex once, as for `modularity`.
+    partition : frame, dict or list of sets
+        Each vertex once, as for `modularity`.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -257,13 +260,18 @@ def partition_rows(graph: BaseGraph, partition: Any) -> tuple[Any, Any]:
     rows = xp.bincount(index, minlength=graph.number_of_vertices)
     if bool((rows > 1).any()):
         raise ValueError(
-            f"partition has several rows for {int((rows > 1).sum())} vertices, among them "
-            f"{ids_as_text(graph.external(xp.flatnonzero(rows > 1)[:5]))}; "
+            f"partition has several rows for {int((rows > 1).sum())} vertices, or has them in "
+            f"several sets, among them {_some(graph, rows > 1)}; "
             "give each vertex one community (a cover that overlaps has no modularity)"
         )
     if bool((rows == 0).any()):
         raise ValueError(
             f"partition lacks {int((rows == 0).sum())} vertices of the graph, among them "
-            f"{ids_as_text(graph.external(xp.flatnonzero(rows == 0)[:5]))}; give each one a row"
+            f"{_some(graph, rows == 0)}; give each one a community"
         )
     return partition, index
+
+
+def _some(graph: BaseGraph, those: Any) -> str:
+    """Name the first few of the vertices for which a mask is true."""
+    return ids_as_text(graph.external(array_module(those).flatnonzero(those)[:5]))

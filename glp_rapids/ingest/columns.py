@@ -1,0 +1,116 @@
+"""Which columns of a table hold edges: those that a caller names, or a pair of usual names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from glp_rapids.common.checks import shown
+
+if TYPE_CHECKING:
+    from glp_rapids.ingest.edges import Options
+
+# The first is the default; the others are looked for where a table has neither of its columns.
+PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
+
+
+class Columns(NamedTuple):
+    """Which columns of a frame hold what; ``weights``: one or none."""
+
+    sources: list[Any]
+    destinations: list[Any]
+    weights: list[Any]
+
+    @property
+    def names(self) -> list[Any]:
+        """All of them, each once: source and destination may be one column."""
+        return list(dict.fromkeys(name for names in self for name in names))
+
+
+def column_names(there: list[Any], options: Options) -> Columns:
+    """Name the source, destination and weight columns, all of which are there."""
+    sources, destinations = ends_of(there, options.source, options.destination)
+    if len(sources) != len(destinations):
+        raise ValueError(
+            f"source names {len(sources)} column(s) and destination {len(destinations)}: "
+            f"{sources} and {destinations}; a vertex id has as many columns on both ends"
+        )
+    weights = [] if options.weight is None else names_of(options.weight, "weight")
+    number_of = Counter(there)
+    for argument, names in (
+        ("source", sources),
+        ("destination", destinations),
+        ("weight", weights),
+    ):
+        for name in names:
+            if name not in number_of:
+                given = getattr(options, argument)
+                raise ValueError(
+                    f"{argument}={name if given is None else given!r}: the frame has no column "
+                    f"{name!r}; its columns are {there}; name yours by {argument}="
+                )
+            if number_of[name] > 1:
+                raise ValueError(f"{argument}: the frame has several columns named {name!r}")
+    if len(weights) > 1:
+        raise ValueError(f"weight must be one column, not {weights}")
+    return Columns(sources, destinations, weights)
+
+
+def ends_of(there: list[Any], source: Any, destination: Any) -> tuple[list[Any], list[Any]]:
+    """Return the columns of the two ends as a caller names them, there or not.
+
+    Where the caller names neither, they are those of a pair of usual names.
+    """
+    if source is None and destination is None:
+        source, destination = _usual_pair(there)
+    given = zip((source, destination), PAIRS[0], ("source", "destination"), strict=True)
+    sources, destinations = (
+        names_of(default if names is None else names, argument)
+        for names, default, argument in given
+    )
+    return sources, destinations
+
+
+def _usual_pair(there: list[Any]) -> tuple[str, str]:
+    """Find the one pair of usual names that is there."""
+    default, *others = PAIRS
+    if not set(default).isdisjoint(there):
+        return default
+    found = [pair for pair in others if set(pair) <= set(there)]
+    if len(found) == 1:
+        return found[0]
+    mend = f"its columns are {there}; say which are source and destination"
+    if found:
+        raise ValueError(
+            f"source, destination: the frame has the columns {_listed(found, ' and also ')}, and "
+            f"not {_listed([default])}; {mend}"
+        )
+    raise ValueError(
+        f"source, destination: the frame has no columns {_listed([default])}, nor "
+        f"{_listed(others)}; {mend}"
+    )
+
+
+def _listed(pairs: list[tuple[str, str]], between: str = " or ") -> str:
+    return between.join(f"{source!r} and {end!r}" for source, end in pairs)
+
+
+def names_of(names: Any, argument: str) -> list[Any]:
+    """Return the columns that an argument names, one or a list of them."""
+    several = isinstance(names, list | tuple)
+    if several and not names:
+        raise ValueError(f"{argument} must name at least one column")
+    if not (are_hashable(names) if several else isinstance(names, str | int)):
+        raise TypeError(
+            f"{argument} must be a column name or a list of them, not {shown(names)}; arrays go in "
+            "as the graph: (src, dst, weight)"
+        )
+    return list(names) if several else [names]
+
+
+def are_hashable(names: list[Any] | tuple[Any, ...]) -> bool:
+    """Tell whether all of them can be names."""
+    try:
+        return hash(tuple(names)) is not None
+    except TypeError:
+        return False

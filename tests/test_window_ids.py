@@ -1,0 +1,111 @@
+"""Transactions that come again, and ids of every type."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import window_twin
+from cases import exhaustive, some
+from transfers import batch
+
+from glp_rapids.fraud import Change, SlidingWindow, engines
+
+place = window_twin.place  # a fixture
+
+IDS = {
+    "integers": ("tx", {"tx": [5, 6, 5, 7]}),
+    "strings": ("tx", {"tx": list("abac")}),
+    "two columns": (["bank", "tx"], {"bank": list("xxxy"), "tx": [1, 2, 1, 1]}),
+    "dates": ("tx", {"tx": pd.to_datetime(["2026", "2027", "2026", "2028"])}),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_a_transaction_that_comes_again_is_not_taken(kind, place):
+    name, columns = IDS[kind]
+    window = SlidingWindow(5, id=name, device=place)
+    frame = batch([1.0, 2.0, 3.0, 2.5], **columns)
+    assert window.append(frame) == Change(3, 0, 0, 1)
+    assert window.edges()["source"].tolist() == [0, 1, 3]  # the first of equals
+    assert window.append(frame) == Change(0, 0, 0, 4)
+    assert window.append(frame[::-1]) == Change(0, 0, 0, 4)
+    # what is in the window already moves it no further
+    assert window.append(frame.assign(time=9.0)) == Change(0, 0, 0, 4)
+    assert window.newest == 3.0
+    assert window.advance(6.5) == Change(0, 1, 0, 0)
+    assert window.append(frame) == Change(1, 0, 1, 2)  # its first row has left
+    assert window.advance(9) == Change(0, 3, 0, 0)
+    assert window.append(frame.assign(time=6.0)) == Change(3, 0, 0, 1)
+
+
+def test_rows_that_came_too_late_are_forgotten(place):
+    window = SlidingWindow(2, id="tx", device=place)
+    window.append(batch([10.0], tx=[1]))
+    assert window.append(batch([5.0, 9.5], first=3, tx=[2, 2])) == Change(1, 0, 1, 0)
+    assert window.append(batch([9.6], first=5, tx=[2])) == Change(0, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "error", "words"),
+    [
+        ({"id": 3.5}, None, TypeError, "id must be a column name"),
+        ({"id": []}, None, ValueError, "id must name at least one"),
+        ({"id": "nr"}, {}, ValueError, "id='nr': the frame has no column 'nr'"),
+        ({"id": "nr"}, {"nr": ["a", None]}, ValueError, "id column 'nr' holds 1 null"),
+        ({"id": "nr"}, {"nr": [1.0, 2.0]}, TypeError, "id column 'nr'.*floats are no ids"),
+        ({"id": "nr"}, {"nr": ["a", "b"]}, TypeError, "id holds integer ids and id string"),
+        ({"max_lead": "soon"}, None, TypeError, "max_lead must be a length of time.*'soon'"),
+        ({"max_lead": -1}, None, ValueError, "max_lead must be a number from 0 up"),
+        ({"max_lead": "-1h"}, None, ValueError, "max_lead must not be negative"),
+        ({"max_lead": pd.NaT}, None, ValueError, "max_lead must not be negative"),
+        ({"max_lead": True}, None, TypeError, "max_lead must be a length"),
+    ],
+)
+def test_bad_ids_and_leads_are_refused(options, columns, error, words):
+    def call():
+        window = SlidingWindow(5, device="cpu", **options)
+        if columns and columns["nr"] == ["a", "b"]:
+            window.append(batch([0.5], nr=[1]))
+        window.append(batch([1.0, 2.0], **columns))
+
+    with pytest.raises(error, match=words):
+        call()
+
+
+DTYPES = ["int8", "int32", "int64", "uint64", "Int64", "str", "object", "category",
+          "datetime64[s]", "datetime64[ns]", "string"]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", some(DTYPES, "int32", "uint64", "str", "category"))
+@pytest.mark.parametrize("columns", [1, *exhaustive(2)])
+def test_ids_of_other_types_are_as_arrays_have_them(first, columns, monkeypatch):
+    own = engines.ENGINES["cpu"]
+    number = np.arange(4)
+    for second in DTYPES:
+        windows = []
+        for make in (own, engines.ENGINES["gpu"]):
+            monkeypatch.setitem(engines.ENGINES, "cpu", make)
+            names = ["source", "destination"]
+            both = [[name, name + "_2"] if columns == 2 else name for name in names]
+            window = SlidingWindow(5, source=both[0], destination=both[1], device="cpu")
+            told = []
+            for shift, dtype in ((-3, first), (1, second), (2, first), (6, second)):
+                frame = batch(number / 4 + shift, shift)
+                for name in names:
+                    frame[name + "_2"] = frame[name] % 2
+                    values = frame[name].abs() if dtype == "uint64" else frame[name]
+                    values = values.astype("str") if dtype in ("object", "category") else values
+                    frame[name] = values.astype(dtype)
+                try:
+                    told.append(window.append(frame))
+                except TypeError as error:
+                    told.append(str(error))
+                if shift != 1:
+                    told.append(window.graph().external())
+            windows.append(told)
+        for mine, other in zip(*windows, strict=True):
+            if isinstance(mine, pd.Series):
+                pd.testing.assert_series_equal(mine, other)
+            elif isinstance(mine, pd.DataFrame):
+                pd.testing.assert_frame_equal(mine, other)
+            else:
+                assert mine == other
