@@ -38,9 +38,9 @@ def test_multilevel_compares_with_networkit_and_igraph(data):
 
 
 def test_quality_draws_classes():
-    [[row]] = tables_of("quality", "--graphs", "web-300", "--seeds", "1", "--draws", "3",
+    [[row]] = tables_of("quality", "--graphs", "web-900", "--seeds", "1", "--draws", "3",
                         "--alone").values()  # fmt: skip
-    graph = subjects.load("web-300")
+    graph = subjects.load("web-900")
     found = []
     for seed in range(3):
         shuffled, number = subjects.with_shuffled_ids(graph, seed)

@@ -20,12 +20,12 @@ def moments(blocks, number, late):
 @pytest.mark.parametrize("blocks", [1, 7, 12])
 def test_a_row_a_sweep(blocks):
     room = np.zeros((steps.MOST, 12, 6), np.int64).ravel()
-    # of 100 vertices: 32 classes, 32 again after many changes, 8 after ten, 4 after three; and
-    # settling 8 after twenty, 4 after twelve
-    changes = [90, 10, 3, 20, 12, 0]
+    # of 100,000 vertices: 32 classes, 32 again after many changes, 8 after one in ten, 4 after
+    # three in a hundred; and settling 8 after one in five, 4 after one in eight
+    changes = [90_000, 10_000, 3_000, 20_000, 12_000, 0]
     clock = moments(blocks, 32 + 32 + 8 + 4 + 8 + 4, late=500)
     room[: clock.size] = clock.ravel()
-    rows = steps.rows_of(room, changes, 4, 32, 100)
+    rows = steps.rows_of(room, changes, 4, 32, 100_000)
     assert [row["steps"] for row in rows] == [32, 32, 8, 4, 8, 4]
     assert [row["changed"] for row in rows] == changes
     for row in rows:
@@ -40,5 +40,5 @@ def test_a_row_a_sweep(blocks):
 
 def test_steps_that_nobody_wrote_down_are_left_out():
     clock = moments(3, steps.MOST, late=0)
-    rows = steps.rows_of(clock.ravel(), [90] * 40, 10, 32, 100)
+    rows = steps.rows_of(clock.ravel(), [90_000] * 40, 10, 32, 100_000)
     assert len(rows) == steps.MOST // 32
