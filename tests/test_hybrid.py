@@ -117,7 +117,7 @@ def modelled(monkeypatch):
 
     with cuda_offline.compiling(monkeypatch, (9, 0)):
         monkeypatch.setattr(both_ends, "UNIT", 1)
-        monkeypatch.setattr(hybrid, "LEAST", 1)
+        monkeypatch.setattr(hybrid, "COPY", 0.0)
         yield model
 
 

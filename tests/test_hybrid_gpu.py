@@ -45,7 +45,7 @@ def shared(monkeypatch):
     def give(share, size=1):
         monkeypatch.setattr(hybrid, "HEAD_START", share)
         monkeypatch.setattr(both_ends, "UNIT", size)
-        monkeypatch.setattr(hybrid, "LEAST", size)
+        monkeypatch.setattr(hybrid, "COPY", 0.0)
         for name in ("MOST", "LEAST"):
             monkeypatch.setattr(gpu_streamed, name, size)
 

@@ -23,16 +23,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.device import to_host
 from glp_rapids.jit.cuda import bound, kernel, multiprocessors
 from glp_rapids.jit.launch import launch
-from glp_rapids.outofcore import pinned
+from glp_rapids.outofcore import double_buffer, pinned
 from glp_rapids.outofcore.both_ends import BothEnds, Strip, units_of
 from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
 from glp_rapids.propagation.engines.host_share import HostShare
-from glp_rapids.propagation.kernels.cpu.hybrid import Outcome
 from glp_rapids.propagation.kernels.gpu import host_rows
 from glp_rapids.propagation.kernels.gpu.plan import HUBS
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
@@ -42,21 +40,43 @@ from glp_rapids.propagation.workload import Workload
 
 TAKE = kernel(host_rows.take_rows, "rows for the host")
 PUT = kernel(host_rows.put_rows, "rows of the host")
-# Strips of a class, so that the host finds something to take; of so many bytes at least, which the
-# bus brings in the time in which two are asked for.
-STRIPS_A_CLASS, LEAST = 10, 8 << 20
+# Strips of a class, so that the host finds something to take; of each the copy takes so many
+# seconds at least, in which the next is asked for.
+STRIPS_A_CLASS, COPY = 10, 3e-4
+MEASURED, BUS = 8 << 20, 55e9  # bytes, and bytes a second where nothing is measured
 # The GPU waits until the host has taken such a share of what it may, for tests.
 HEAD_START = 0.0
-
-
-def _of_its_own(array: Any) -> np.ndarray:
-    """Copy an array to the host, also from there."""
-    return array.copy() if isinstance(array, np.ndarray) else to_host(array)
 
 
 def array_of(argument: Any) -> Any:
     """Return the array that a kernel's argument wraps."""
     return getattr(argument, "array", argument)
+
+
+_speeds: dict[tuple, float] = {}
+
+
+def bus_speed(entries: pinned.HostArray, memory: int | None, xp: Any) -> float:
+    """Return how many bytes a second come to the device from pinned memory, measured once.
+
+    ``memory``: bytes that there are for it; None: enough.
+    """
+    size = min(MEASURED, entries.array.nbytes, MEASURED if memory is None else memory // 8)
+    if xp is np or size < MEASURED:
+        return BUS
+    key = xp.cuda.Device().id, double_buffer.TIMES
+    if key not in _speeds:
+        host = entries.array.view(np.uint8)[:size]
+        there, seconds = xp.empty(size, np.uint8), []
+        for _ in range(3):
+            xp.cuda.get_current_stream().synchronize()
+            begin = time.perf_counter()
+            for _ in range(double_buffer.TIMES):
+                pinned.copy(there, host, xp)
+            xp.cuda.get_current_stream().synchronize()
+            seconds.append(time.perf_counter() - begin)
+        _speeds[key] = size / min(seconds)
+    return _speeds[key]
 
 
 class Class(NamedTuple):
@@ -79,12 +99,6 @@ class HybridEngine(StreamedGpuEngine):
         self._parted: dict[tuple[int, bool], list[tuple]] = {}
         self._ahead: deque[tuple[Class, Strip]] = deque()  # strips on their way, as they come
         super().__init__(workload, compiled, fields)
-        self._by_vertex = [name for name in fields if self._is_by_vertex(name)]
-
-    def _is_by_vertex(self, name: str) -> bool:
-        """Tell whether an update of a vertex writes its own row of a field."""
-        number, value = self._workload.graph.number_of_vertices, self._fields[name]
-        return name != "volume" and getattr(value, "ndim", 0) > 0 and value.shape[0] == number
 
     # ------------------------------------------------------------ memory
 
@@ -102,64 +116,43 @@ class HybridEngine(StreamedGpuEngine):
 
     def _widest(self) -> int:
         """Return the bytes of what is told of a vertex at a time."""
-        fields = self._fields
-        return max(4, *(fields[name][:1].nbytes for name in fields if self._is_by_vertex(name)))
+        arrays = (value for value in self._fields.values() if getattr(value, "ndim", 0))
+        return max(4, *(array[:1].nbytes for array in arrays))
 
     def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
         layout = self._layout
         stays, a_strip = super()._sizes_of_strips(fixed, an_entry)
         if layout.gathered or stays >= layout.number_of_entries:
             return stays, a_strip
-        parted = max(layout.largest_class // STRIPS_A_CLASS, LEAST // an_entry)
+        least = int(COPY * bus_speed(layout.entries, self._workload.memory, self._xp)) // an_entry
+        parted = max(layout.largest_class // STRIPS_A_CLASS, least)
         return stays, max(min(a_strip, parted), layout.longest_row, 1)
 
     def _make_buffer(self) -> None:
         super()._make_buffer()
-        layout = self._layout
+        layout, xp = self._layout, self._xp
         if layout.gathered or not self._coming:
             return  # nothing lies in the order of the plan, or nothing is streamed
-        xp, positions = self._xp, self._most_positions()
-        host = {
-            name: _of_its_own(value) if getattr(value, "ndim", 0) else value
-            for name, value in self._fields.items()
-        }
-        self._host = HostShare(self._on_host, host, layout, positions)
-        self._knows = True
+        positions = self._most_positions()
+        self._host = self._kept_share(positions)
+        self._host.begin(self._on_host, self._fields)
         self._buffer = xp.empty(positions * self._widest(), np.uint8)
-        self._staged, self._known, self._outcome = self._pinned_arrays(positions)
         self._copy = partial(pinned.copy, xp=xp)
         if xp is not np:
             self._there = xp.cuda.Event(disable_timing=True)
 
-    def _pinned_arrays(self, positions: int) -> tuple[dict[str, Any], Outcome, Outcome]:
-        """Return what host and GPU tell one another through: of fields, before, and after.
-
-        Pinning takes time, so they stay with the graph; who finds none makes others.
-        """
-        run, score = self._workspace.run, 0
-        if not self._compiled.traits.default_update:
-            score = positions
-        types = {
-            name: (self._fields[name].dtype, self._width(name)) for name in self._by_vertex
-        }
-        index_type, score_type = array_of(run.winner).dtype, array_of(run.winner_score).dtype
-        self._key_of_pinned = "hybrid", positions, score, score_type, index_type, *types.items()
-        made = self._on_host.kept.pop(self._key_of_pinned, None)
-        if made is None:
-            def empty(size: int, dtype: Any) -> np.ndarray:
-                return pinned.empty(size, dtype, self._device).array[:size]
-
-            made = (
-                {name: empty(positions * wide, dtype) for name, (dtype, wide) in types.items()},
-                *(
-                    Outcome(
-                        empty(positions, index_type), empty(score, score_type),
-                        empty(positions, np.int32), empty(positions, np.uint8),
-                    )
-                    for _ in range(2)
-                ),
-            )  # fmt: skip
-        return made
+    def _kept_share(self, positions: int) -> HostShare:
+        """Return the host's part, of an earlier run if there is one; who finds none makes it."""
+        self._key_of_share = "hybrid", self._compiled.digest, positions
+        share = self._on_host.kept.pop(self._key_of_share, None)
+        if share is None or share.layout is not self._layout:
+            scores = None
+            if not self._compiled.traits.default_update:
+                scores = array_of(self._workspace.run.winner_score).dtype
+            share = HostShare(
+                self._on_host, self._fields, self._layout, positions, scores, self._device
+            )
+        return share
 
     # ------------------------------------------------------------ sweeps
 
@@ -168,8 +161,7 @@ class HybridEngine(StreamedGpuEngine):
         with ThreadPoolExecutor(1, "glp_rapids hybrid") as self._pool:
             super().advance(schedule, sweeps)
         if self._host is not None and schedule.over and not self._failure:
-            kept = self._on_host.kept
-            kept[self._key_of_pinned] = self._staged, self._known, self._outcome
+            self._on_host.kept[self._key_of_share] = self._host
 
     def _sweep_at_once(self, schedule: Schedule, sweeps: int) -> None:
         self._knows = False
@@ -177,18 +169,16 @@ class HybridEngine(StreamedGpuEngine):
 
     def _sweep_in_strips(self, schedule: Schedule, fetched: set[int]) -> None:
         """Lead one sweep, class by class."""
-        if self._host is None:
+        classes = [] if self._host is None else list(self._classes(self._now[0].span))
+        if not any(one.left.units.size > 1 for one in classes):  # the host has no part
+            self._knows = False
             super()._sweep_in_strips(schedule, fetched)
             return
         how, before = self._begin(schedule, 1)
         self._prepare(how)
         if not self._knows:
-            for name in self._by_vertex:
-                self._host.fields[name][:] = to_host(self._fields[name])
-            if "volume" in self._fields:
-                self._host.fields["volume"][:] = to_host(self._fields["volume"])
+            self._host.refresh(self._fields)
             self._knows, self._told = True, None
-        classes = list(self._classes(self._now[0].span))
         self._loaded = True
         for one in classes:  # strips that were asked for at the end of the sweep before
             while len(self._ahead) < self._transfers.waiting and self._take(one):
@@ -223,12 +213,15 @@ class HybridEngine(StreamedGpuEngine):
                 if comes[strip]
             ]
             rear = int(found.positions[end])
-            # Of the last class that is merged the host takes what is streamed, hubs apart.
+            # Of the last class that is merged the host takes what is streamed, hubs apart; and
+            # nothing of the first strips, which have been asked for by then.
             last = [strip for strip in range(end - a_class, end) if streamed[strip]]
+            of_class = [strip.number for strip in strips if streamed[strip.number]]
             lowest = rear
-            if last:
+            if last and len(of_class) > SLOTS:
                 hubs_end = int(layout.ends[end // a_class - 1, HUBS])
-                lowest = min(max(int(found.positions[last[0]]), hubs_end), rear)
+                lowest = int(found.positions[max(last[0], of_class[SLOTS])])
+                lowest = min(max(lowest, hubs_end), rear)
             yield first, end, strips, units_of(layout.starts, strips, lowest, rear)
 
     def _take(self, one: Class) -> bool:
@@ -303,11 +296,11 @@ class HybridEngine(StreamedGpuEngine):
         if told is None and lowest == rear:
             return None
         if told is not None:
-            for name in self._by_vertex:
-                self._bring(self._fields[name], *told, self._staged[name])
+            for name in self._host.by_vertex:
+                self._bring(self._fields[name], *told, self._host.staged[name])
         if not everybody:
-            self._bring(self._workspace.slack, lowest, rear, self._known.slack)
-            self._copy(self._known.tied, array_of(self._workspace.run.tied)[lowest:rear])
+            self._bring(self._workspace.slack, lowest, rear, self._host.known.slack)
+            self._copy(self._host.known.tied, array_of(self._workspace.run.tied)[lowest:rear])
         self._told = None
         return self._pool.submit(self._do_units, self._here(), told, left)
 
@@ -316,14 +309,10 @@ class HybridEngine(StreamedGpuEngine):
     ) -> None:
         """Evaluate units from the rear of a class, as long as there are any."""
         come()
-        host, (rule, skips, everybody) = self._host, self._now
         if told is not None:
-            size = told[1] - told[0]
-            host.note(*told, {
-                name: self._staged[name][: size * self._width(name)] for name in self._by_vertex
-            })  # fmt: skip
+            self._host.note(*told)
         if left.units.size > 1:
-            host.evaluate(rule, skips, left, None if everybody else self._known, self._outcome)
+            self._host.evaluate(*self._now, left)
 
     def _here(self) -> Callable[[], None]:
         """Return what waits, in another thread, for all that the stream has to do so far."""
@@ -337,10 +326,6 @@ class HybridEngine(StreamedGpuEngine):
                 event.synchronize()
 
         return wait
-
-    def _width(self, name: str) -> int:
-        """Return how many values a vertex has in a field."""
-        return int(np.prod(self._fields[name].shape[1:]))
 
     def _bring(self, values: Any, first: int, last: int, there: np.ndarray) -> None:
         """Copy the rows of some positions to where the host finds them."""
@@ -362,7 +347,7 @@ class HybridEngine(StreamedGpuEngine):
         if first == last:
             return
         run, place = self._workspace.run, slice(first - lowest, last - lowest)
-        outcome = self._outcome
+        outcome = self._host.outcome
         self._copy(array_of(run.winner)[first:last], outcome.winner[place])
         self._copy(array_of(run.tied)[first:last], outcome.tied[place])
         if outcome.score.size:
