@@ -74,7 +74,8 @@ class StreamedModel:
                 first, end = int(step.first), int(step.end)
             for strip in range(first, end):
                 of_strip = slice(plan.groups[strip, HUBS], plan.groups[strip, LAST_END])
-                for position in range(of_strip.start, min(of_strip.stop, int(step.until))):
+                some = max(of_strip.start, int(step.since)), min(of_strip.stop, int(step.until))
+                for position in range(*some):
                     v = plan.vertices[position]
                     wanted = everybody or run.slack[v] < 0 or (ties[-1] and run.tied[position])
                     self.left_out += not wanted

@@ -14,7 +14,7 @@ from streamed_model import StreamedModel
 
 from glp_rapids import as_graph, label_propagation
 from glp_rapids.outofcore import both_ends
-from glp_rapids.outofcore.both_ends import BothEnds, Strip, take_from_rear, units_of
+from glp_rapids.outofcore.both_ends import BothEnds, Piece, take_from_rear, units_of
 from glp_rapids.propagation import engines
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
@@ -24,14 +24,14 @@ from glp_rapids.propagation.engines import gpu_streamed, hybrid
 
 
 def queue_of(degrees, cuts, lowest, unit):
-    """Positions of rows of some degrees, cut into strips, of which the host may take the rear."""
+    """Positions of rows of some degrees, cut into pieces, of which the host may take the rear."""
     starts = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
     bounds = sorted({0, len(degrees), *(cut % (len(degrees) + 1) for cut in cuts)})
-    strips = [Strip(i, *ends) for i, ends in enumerate(pairwise(bounds))]
+    pieces = [Piece(i, *ends) for i, ends in enumerate(pairwise(bounds))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(both_ends, "UNIT", unit)
-        units = units_of(starts, strips, lowest % (len(degrees) + 1), len(degrees))
-    return BothEnds(strips, units)
+        units = units_of(starts, pieces, lowest % (len(degrees) + 1), len(degrees))
+    return BothEnds(pieces, units)
 
 
 queues = st.builds(
@@ -52,10 +52,10 @@ def test_every_row_is_taken_once(queue, turns):
     taken = np.zeros(rows, int)
     for front in [*turns, *[True] * (rows + 1)]:
         if front:
-            strip = queue.from_front()
-            if strip is not None:
-                taken[strip.first : strip.last] += 1
-            assert queue.over or strip is not None
+            piece = queue.from_front()
+            if piece is not None:
+                taken[piece.first : piece.last] += 1
+            assert queue.over or piece is not None
         elif (unit := take_from_rear(queue.word)) >= 0:
             assert queue.units[unit + 1] >= lowest
             taken[queue.units[unit + 1] : queue.units[unit]] += 1
@@ -65,10 +65,10 @@ def test_every_row_is_taken_once(queue, turns):
 
 
 @given(queues)
-def test_units_are_cut_where_strips_are(queue):
+def test_units_are_cut_where_pieces_are(queue):
     lowest, rear = queue.units[-1], queue.units[0]
     assert (np.diff(queue.units) < 0).all()
-    edges = {edge for strip in queue.strips for edge in strip[1:] if lowest < edge < rear}
+    edges = {edge for piece in queue.pieces for edge in piece[1:] if lowest < edge < rear}
     assert edges <= set(queue.units.tolist())
 
 
@@ -78,8 +78,8 @@ def test_threads_take_every_row_once():
     threads = [threading.Thread(target=take_all, args=(queue, taken)) for _ in range(2)]
     for thread in threads:
         thread.start()
-    while (strip := queue.from_front()) is not None:
-        taken[strip.first : strip.last] += 1
+    while (piece := queue.from_front()) is not None:
+        taken[piece.first : piece.last] += 1
     for thread in threads:
         thread.join()
     assert (taken == 1).all()
@@ -148,12 +148,13 @@ def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
     expected = label_propagation(graph, **how)
     monkeypatch.setattr(hybrid, "HEAD_START", share)
     # the first two: from how many changes on everybody is evaluated, and what stays on the GPU
-    for few, stays in product((1, gpu_streamed.FEW), (0.0, 0.3)):
+    # and how long strips are
+    for few, stays, size in product((1, gpu_streamed.FEW), (0.0, 0.3), (400, 1 << 20)):
         model = modelled(graph)
         monkeypatch.setattr(gpu_streamed, "FEW", few)
         monkeypatch.setattr(
             hybrid.StreamedGpuEngine, "_sizes_of_strips",
-            lambda self, fixed, an_entry, stays=stays: (int(stays * graph.number_of_edges), 400),
+            lambda self, *_, cut=(int(stays * graph.number_of_edges), size): cut,
         )  # fmt: skip
         found = label_propagation(graph, way="streamed plain", **how)
         assert_same(found, expected)

@@ -1,6 +1,6 @@
 """Rows that a GPU and the host's cores share: one takes from the front, the others from the rear.
 
-The GPU takes strips, in the order in which they are copied to it. The host's threads take units of
+The GPU takes pieces, in the order in which they are copied to it. The host's threads take units of
 some ten thousand entries from behind, each by itself, so neither waits for the other before they
 meet (Kozawa et al., CIKM 2017, share by such a queue). One word holds both ends: how many units
 the host has taken, and how many the GPU leaves to it; it is changed by compare and swap alone.
@@ -45,10 +45,10 @@ def leave_to_host(word, units):
             return left
 
 
-class Strip(NamedTuple):
-    """A strip that the GPU takes: its number, and the positions of its rows."""
+class Piece(NamedTuple):
+    """What the GPU takes at a time: the strip that it is of, and the positions of its rows."""
 
-    number: int
+    strip: int
     first: int
     last: int
 
@@ -57,12 +57,12 @@ class Strip(NamedTuple):
 class BothEnds:
     """What is left of a class.
 
-    ``strips``: in ascending order; the host may take from the end of the last one down to
+    ``pieces``: in ascending order; the host may take from the end of the last one down to
     ``units[-1]``. ``units``: positions, descending: where each unit ends, and the last begins.
-    Whole strips behind that are whole units.
+    Whole pieces behind that are whole units.
     """
 
-    strips: list[Strip]
+    pieces: list[Piece]
     units: np.ndarray
     word: np.ndarray = field(init=False)
     _next: int = 0
@@ -83,31 +83,36 @@ class BothEnds:
     @property
     def over(self) -> bool:
         """Whether nothing is left for the GPU, nor for the host."""
-        return self._next == len(self.strips) or self.strips[self._next].first >= self.rear
+        return self._next == len(self.pieces) or self.pieces[self._next].first >= self.rear
 
-    def from_front(self) -> Strip | None:
-        """Take the next strip, or what the host has left of it; None: nothing is left."""
-        if self._next == len(self.strips):
+    @property
+    def next_piece(self) -> Piece | None:
+        """What the GPU would take next, if the host leaves it."""
+        return self.pieces[self._next] if self._next < len(self.pieces) else None
+
+    def from_front(self) -> Piece | None:
+        """Take the next piece, or what the host has left of it; None: nothing is left."""
+        if self._next == len(self.pieces):
             return None
-        strip = self.strips[self._next]
+        piece = self.pieces[self._next]
         # of units that begin at its end or behind
-        behind = int(np.searchsorted(-self.units, -strip.last, side="right")) - 1
-        last = strip.last
+        behind = int(np.searchsorted(-self.units, -piece.last, side="right")) - 1
+        last = piece.last
         if behind < self.units.size - 1:
             last = min(last, int(self.units[leave_to_host(self.word, max(behind, 0))]))
-        if last <= strip.first:
+        if last <= piece.first:
             return None
         self._next += 1
-        return strip._replace(last=last)
+        return piece._replace(last=last)
 
     def close(self) -> None:
         """Leave what is left to nobody."""
         leave_to_host(self.word, 0)
-        self._next = len(self.strips)
+        self._next = len(self.pieces)
 
 
-def units_of(starts: np.ndarray, strips: list[Strip], lowest: int, rear: int) -> np.ndarray:
-    """Cut rows from a position on into units; no unit is in two strips.
+def units_of(starts: np.ndarray, pieces: list[Piece], lowest: int, rear: int) -> np.ndarray:
+    """Cut rows from a position on into units; no unit is in two pieces.
 
     ``starts``: the entry where the row of each position begins, and the end of the last.
     """
@@ -115,5 +120,5 @@ def units_of(starts: np.ndarray, strips: list[Strip], lowest: int, rear: int) ->
         return np.array([rear])
     ends = np.arange(starts[lowest], starts[rear], UNIT)
     cuts = np.searchsorted(starts[lowest:rear], ends) + lowest
-    edges = [edge for strip in strips for edge in strip[1:] if lowest < edge < rear]
+    edges = [edge for piece in pieces for edge in piece[1:] if lowest < edge < rear]
     return np.unique([lowest, rear, *cuts.tolist(), *edges])[::-1].copy()

@@ -8,6 +8,7 @@ its strip has come. The host waits for nobody.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import deque
 from typing import Any
 
@@ -17,6 +18,7 @@ from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.pinned import HostArray
 
 SLOTS = 2
+MEASURED, BUS = 8 << 20, 55e9  # bytes, and bytes a second where nothing is measured
 TIMES = 1  # that a strip is copied: more, for benchmarks, is as if the bus were so much slower
 
 
@@ -47,6 +49,11 @@ class DoubleBuffer:
         """How many strips are asked for and not taken."""
         return len(self._asked)
 
+    @property
+    def turn(self) -> int:
+        """The slot that the next strip takes."""
+        return self._turn
+
     def ask(self, place: tuple[int, int], first: int, last: int) -> None:
         """Ask for a strip: entries ``first`` to ``last``, to where it begins in either slot.
 
@@ -59,14 +66,14 @@ class DoubleBuffer:
             come = self._ordered(place[slot], first, last, self._free[slot])
         self._asked.append((slot, come))
 
+    def ask_more(self, place: tuple[int, int], first: int, last: int) -> None:
+        """Ask for further entries of the strip asked for before, to where they are in its slot."""
+        slot = (self._turn - 1) % SLOTS
+        self._asked.append((slot, self._ordered(place[slot], first, last)))
+
     def ask_for_good(self, place: int, first: int, last: int) -> None:
         """Ask for entries that stay where they are put."""
         self._asked.append((None, self._ordered(place, first, last, self._there)))
-
-    def wait_for_slot(self) -> None:
-        """Wait, on the host, until the slot of the next strip that is asked for is free."""
-        if self._xp is not np:
-            self._free[self._turn].synchronize()
 
     def take(self) -> int | None:
         """Let the current stream wait for the next strip; return its slot, if it has one."""
@@ -88,13 +95,14 @@ class DoubleBuffer:
         for host, _ in self._pairs:
             host.let_go()
 
-    def _ordered(self, place: int, first: int, last: int, free: Any) -> Any:
-        """Copy on the stream of copies, after an event; return the event that it is done."""
+    def _ordered(self, place: int, first: int, last: int, free: Any = None) -> Any:
+        """Copy on the stream of copies, after an event if any; return the event that it is done."""
         if self._xp is np:
             self._copy(place, first, last)
             return None
         with self._stream:
-            self._stream.wait_event(free)
+            if free is not None:
+                self._stream.wait_event(free)
             self._copy(place, first, last)
             come = self._event()
             come.record(self._stream)
@@ -116,3 +124,29 @@ class DoubleBuffer:
         # A copy under way would write to memory that others have by then.
         with contextlib.suppress(AttributeError):
             self.settle()
+
+
+_speeds: dict[tuple, float] = {}
+
+
+def bus_speed(entries: HostArray, memory: int | None, xp: Any) -> float:
+    """Return how many bytes a second come to the device from pinned memory, measured once.
+
+    ``memory``: bytes that there are for it; None: enough.
+    """
+    size = min(MEASURED, entries.array.nbytes, MEASURED if memory is None else memory // 8)
+    if xp is np or size < MEASURED:
+        return BUS
+    key = xp.cuda.Device().id, TIMES
+    if key not in _speeds:
+        host = entries.array.view(np.uint8)[:size]
+        there, seconds = xp.empty(size, np.uint8), []
+        for _ in range(3):
+            xp.cuda.get_current_stream().synchronize()
+            begin = time.perf_counter()
+            for _ in range(TIMES):
+                pinned.copy(there, host, xp)
+            xp.cuda.get_current_stream().synchronize()
+            seconds.append(time.perf_counter() - begin)
+        _speeds[key] = size / min(seconds)
+    return _speeds[key]

@@ -283,8 +283,12 @@ class StreamedGpuEngine(PersistentEngine):
             self._sweep_in_strips(schedule, fetched)
             # In the next sweep everything is read again.
             if not schedule.over and not (self._workload.skip and skips):
-                for strip in self._coming[self._transfers.waiting : SLOTS]:
-                    self._ask(strip)
+                self._ask_before()
+
+    def _ask_before(self) -> None:
+        """Ask for the first strips of a sweep before it begins."""
+        for strip in self._coming[self._transfers.waiting : SLOTS]:
+            self._ask(strip)
 
     def _sweep_at_once(self, schedule: Schedule, sweeps: int) -> None:
         """Let the kernel lead some sweeps, and fetch what it needs."""
@@ -326,14 +330,9 @@ class StreamedGpuEngine(PersistentEngine):
             end += 1
         return end
 
-    def _ask(self, strip: int, only_turn: bool = False, until: int | None = None) -> None:
-        """Ask for a strip to be copied to its place or into a slot, or for the slot alone.
-
-        ``until``: the position behind the last that is copied; None: all are.
-        """
+    def _ask(self, strip: int, only_turn: bool = False) -> None:
+        """Ask for a strip to be copied to its place or into a slot, or for the slot alone."""
         first, last = self._strips.entries[strip : strip + 2].tolist()
-        if until is not None:
-            last = min(last, int(self._layout.starts[until]))
         if (place := int(self._strips.place[strip])) >= 0:
             self._transfers.ask_for_good(place, first, last)
             return

@@ -7,9 +7,9 @@ rows changes nothing. Then the host's outcome goes to the GPU, in the order of t
 slack, ties; the GPU updates the class, and the host takes over the labels and state of its
 vertices. The GPU goes on with the next class in the meantime.
 
-The GPU asks for a strip as soon as the one that had its slot is evaluated, so strips are taken as
-fast as the bus brings them, and the host finds what is left at the other end. Hubs are for the GPU.
-Sweeps that a kernel leads, for little is active, are the GPU's alone.
+The GPU takes a strip piece by piece, a launch each: it asks for one more as soon as the one before
+the last is evaluated, so as fast as the bus brings them, and the host finds what is left at the
+other end. Hubs are for the GPU. So are sweeps of which single rows are fetched.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.jit.cuda import bound, kernel, multiprocessors
 from glp_rapids.jit.launch import launch
-from glp_rapids.outofcore import double_buffer, pinned
-from glp_rapids.outofcore.both_ends import BothEnds, Strip, units_of
-from glp_rapids.outofcore.double_buffer import SLOTS
+from glp_rapids.outofcore import pinned
+from glp_rapids.outofcore.both_ends import BothEnds, Piece, units_of
+from glp_rapids.outofcore.double_buffer import SLOTS, bus_speed
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
 from glp_rapids.propagation.engines.host_share import HostShare
+from glp_rapids.propagation.engines.strips import LINE
 from glp_rapids.propagation.kernels.gpu import host_rows
 from glp_rapids.propagation.kernels.gpu.plan import HUBS
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
@@ -40,10 +42,9 @@ from glp_rapids.propagation.workload import Workload
 
 TAKE = kernel(host_rows.take_rows, "rows for the host")
 PUT = kernel(host_rows.put_rows, "rows of the host")
-# Strips of a class, so that the host finds something to take; of each the copy takes so many
+# Pieces of a class, so that the host finds something to take; of each the copy takes so many
 # seconds at least, in which the next is asked for.
-STRIPS_A_CLASS, COPY = 10, 3e-4
-MEASURED, BUS = 8 << 20, 55e9  # bytes, and bytes a second where nothing is measured
+PIECES, COPY = 12, 3e-4
 # The GPU waits until the host has taken such a share of what it may, for tests.
 HEAD_START = 0.0
 
@@ -51,32 +52,6 @@ HEAD_START = 0.0
 def array_of(argument: Any) -> Any:
     """Return the array that a kernel's argument wraps."""
     return getattr(argument, "array", argument)
-
-
-_speeds: dict[tuple, float] = {}
-
-
-def bus_speed(entries: pinned.HostArray, memory: int | None, xp: Any) -> float:
-    """Return how many bytes a second come to the device from pinned memory, measured once.
-
-    ``memory``: bytes that there are for it; None: enough.
-    """
-    size = min(MEASURED, entries.array.nbytes, MEASURED if memory is None else memory // 8)
-    if xp is np or size < MEASURED:
-        return BUS
-    key = xp.cuda.Device().id, double_buffer.TIMES
-    if key not in _speeds:
-        host = entries.array.view(np.uint8)[:size]
-        there, seconds = xp.empty(size, np.uint8), []
-        for _ in range(3):
-            xp.cuda.get_current_stream().synchronize()
-            begin = time.perf_counter()
-            for _ in range(double_buffer.TIMES):
-                pinned.copy(there, host, xp)
-            xp.cuda.get_current_stream().synchronize()
-            seconds.append(time.perf_counter() - begin)
-        _speeds[key] = size / min(seconds)
-    return _speeds[key]
 
 
 class Class(NamedTuple):
@@ -97,7 +72,8 @@ class HybridEngine(StreamedGpuEngine):
         self._knows = False  # of all others their labels and state
         self._evaluated = np.zeros(2, np.int64)  # entries, by the GPU and by the host
         self._parted: dict[tuple[int, bool], list[tuple]] = {}
-        self._ahead: deque[tuple[Class, Strip]] = deque()  # strips on their way, as they come
+        self._slot: int | None = None  # of the strip that was taken last
+        self._ahead: deque[tuple[Class, Piece]] = deque()  # on their way, as they come
         super().__init__(workload, compiled, fields)
 
     # ------------------------------------------------------------ memory
@@ -119,15 +95,6 @@ class HybridEngine(StreamedGpuEngine):
         arrays = (value for value in self._fields.values() if getattr(value, "ndim", 0))
         return max(4, *(array[:1].nbytes for array in arrays))
 
-    def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
-        layout = self._layout
-        stays, a_strip = super()._sizes_of_strips(fixed, an_entry)
-        if layout.gathered or stays >= layout.number_of_entries:
-            return stays, a_strip
-        least = int(COPY * bus_speed(layout.entries, self._workload.memory, self._xp)) // an_entry
-        parted = max(layout.largest_class // STRIPS_A_CLASS, least)
-        return stays, max(min(a_strip, parted), layout.longest_row, 1)
-
     def _make_buffer(self) -> None:
         super()._make_buffer()
         layout, xp = self._layout, self._xp
@@ -139,7 +106,7 @@ class HybridEngine(StreamedGpuEngine):
         self._buffer = xp.empty(positions * self._widest(), np.uint8)
         self._copy = partial(pinned.copy, xp=xp)
         if xp is not np:
-            self._there = xp.cuda.Event(disable_timing=True)
+            self._there, self._stepped = (xp.cuda.Event(disable_timing=True) for _ in range(2))
 
     def _kept_share(self, positions: int) -> HostShare:
         """Return the host's part, of an earlier run if there is one; who finds none makes it."""
@@ -169,7 +136,9 @@ class HybridEngine(StreamedGpuEngine):
 
     def _sweep_in_strips(self, schedule: Schedule, fetched: set[int]) -> None:
         """Lead one sweep, class by class."""
-        classes = [] if self._host is None else list(self._classes(self._now[0].span))
+        classes = []
+        if self._host is not None and not fetched:
+            classes = list(self._classes(self._now[0].span))
         if not any(one.left.units.size > 1 for one in classes):  # the host has no part
             self._knows = False
             super()._sweep_in_strips(schedule, fetched)
@@ -180,112 +149,150 @@ class HybridEngine(StreamedGpuEngine):
             self._host.refresh(self._fields)
             self._knows, self._told = True, None
         self._loaded = True
-        for one in classes:  # strips that were asked for at the end of the sweep before
-            while len(self._ahead) < self._transfers.waiting and self._take(one):
-                pass
         for number, one in enumerate(classes):
             try:
-                self._do_class(classes[number:], fetched)
+                self._do_class(classes[number:])
             except BaseException:
                 one.left.close()  # so that the host ends with what it is at
                 raise
         self._record(schedule, before)
+
+    def _ask_before(self) -> None:
+        """Ask for nothing before a sweep begins: how its strips come is decided then."""
 
     def _classes(self, span: int) -> Iterator[Class]:
         """Yield the classes of a sweep that updates ``span`` neighbouring ones together."""
         key = span, self._loaded
         if key not in self._parted:
             self._parted[key] = list(self._parts(span))
-        for first, end, strips, units in self._parted[key]:
-            yield Class(first, end, BothEnds(strips, units))
+        for first, end, pieces, units in self._parted[key]:
+            yield Class(first, end, BothEnds(pieces, units))
 
-    def _parts(self, span: int) -> Iterator[tuple[int, int, list[Strip], np.ndarray]]:
-        """Yield where each class begins and ends, its strips, and units for the host."""
+    def _parts(self, span: int) -> Iterator[tuple[int, int, list[Piece], np.ndarray]]:
+        """Yield where each class begins and ends, its pieces, and units for the host."""
         layout, found = self._layout, self._strips
         streamed = self._sizes > 0
         comes = streamed if self._loaded else np.diff(found.entries) > 0
         number, a_class = found.place.size, found.a_class
         for first in range(0, number, span * a_class):
             end = min(first + span * a_class, number)
-            strips = [
-                Strip(strip, *found.positions[strip : strip + 2].tolist())
-                for strip in range(first, end)
-                if comes[strip]
-            ]
+            pieces: list[Piece] = []
+            for strip in filter(comes.__getitem__, range(first, end)):
+                pieces += self._pieces(strip)
             rear = int(found.positions[end])
             # Of the last class that is merged the host takes what is streamed, hubs apart; and
-            # nothing of the first strips, which have been asked for by then.
-            last = [strip for strip in range(end - a_class, end) if streamed[strip]]
-            of_class = [strip.number for strip in strips if streamed[strip.number]]
+            # nothing of the first pieces, which have been asked for by then.
+            of_class = [piece for piece in pieces if streamed[piece.strip]]
+            last = [piece for piece in of_class if piece.strip >= end - a_class]
             lowest = rear
             if last and len(of_class) > SLOTS:
-                hubs_end = int(layout.ends[end // a_class - 1, HUBS])
-                lowest = int(found.positions[max(last[0], of_class[SLOTS])])
-                lowest = min(max(lowest, hubs_end), rear)
-            yield first, end, strips, units_of(layout.starts, strips, lowest, rear)
+                lowest = max(last[0].first, of_class[SLOTS].first, self._hubs_end(last[0].strip))
+            yield first, end, pieces, units_of(layout.starts, pieces, min(lowest, rear), rear)
 
-    def _take(self, one: Class) -> bool:
-        """Take the next strip of a class for the GPU."""
-        strip = one.left.from_front()
-        if strip is None:
-            return False
-        self._ahead.append((one, strip))
-        return True
+    def _hubs_end(self, strip: int) -> int:
+        """Return the position behind the hubs of a strip's class."""
+        return int(self._layout.ends[strip // self._strips.a_class, HUBS])
 
-    def _ask_ahead(self, classes: list[Class], fetched: set[int]) -> None:
-        """Ask for strips until each slot has one, of the first classes that have any left."""
+    def _pieces(self, strip: int) -> list[Piece]:
+        """Cut a strip; its hubs are in the first piece."""
+        layout, memory = self._layout, self._workload.memory
+        first, last = self._strips.positions[strip : strip + 2].tolist()
+        if self._strips.place[strip] >= 0:
+            return [Piece(strip, first, last)]
+        least = int(COPY * bus_speed(layout.entries, memory, self._xp)) // layout.bytes_an_entry
+        size = max(layout.largest_class // PIECES, least, 1)
+        entries = layout.starts[first : last + 1]
+        cuts = np.searchsorted(entries, np.arange(entries[0], entries[-1], size)) + first
+        after = max(first, min(self._hubs_end(strip), last))
+        cuts = np.unique([first, *cuts[cuts > after].tolist(), last]).tolist()
+        return [Piece(strip, *ends) for ends in pairwise(cuts)]
+
+    def _ask_ahead(self, classes: list[Class]) -> None:
+        """Ask for pieces until two are on their way, of the first classes that have any left."""
         for one in classes:
             while len(self._ahead) < SLOTS:
-                self._transfers.wait_for_slot()  # so that the host may take what has to wait
-                if not self._take(one):
+                if self._xp is not np:
+                    self._stepped.synchronize()  # so that the host may take what has to wait
+                if not self._has_slot(one.left.next_piece, classes[0]):
+                    return
+                piece = one.left.from_front()
+                if piece is None:
                     break
-                strip = self._ahead[-1][1]
-                self._ask(strip.number, strip.number in fetched, strip.last)
+                self._ahead.append((one, piece))
+                self._ask_piece(piece)
 
-    def _do_class(self, classes: list[Class], fetched: set[int]) -> None:
+    def _has_slot(self, piece: Piece | None, now: Class) -> bool:
+        """Tell whether there is a slot for a piece; the update of a class may still need one."""
+        if piece is None or self._slot is None or self._slot != self._transfers.turn:
+            return True
+        if piece.first != self._strips.positions[piece.strip]:
+            return True
+        if self._ahead and self._ahead[0][0] is now:  # whose slot the update will need
+            self._give_back()
+            return True
+        return False
+
+    def _give_back(self) -> None:
+        """Say that nobody needs the slot of the last strip any more."""
+        if self._slot is not None:
+            self._transfers.give_back(self._slot)
+        self._slot = None
+
+    def _ask_piece(self, piece: Piece) -> None:
+        """Ask for a piece; the first of a strip takes the next slot."""
+        begin = int(self._strips.entries[piece.strip])
+        first, last = self._layout.starts[[piece.first, piece.last]].tolist()
+        if (there := int(self._strips.place[piece.strip])) >= 0:
+            self._transfers.ask_for_good(there, first, last)
+            return
+        place = tuple(slot + begin % LINE + first - begin for slot in self._strips.slots)
+        ask = self._transfers.ask if first == begin else self._transfers.ask_more
+        ask(place, first, last)
+
+    def _do_class(self, classes: list[Class]) -> None:
         """Evaluate the first of the classes that are left from both ends, and update it."""
         one, last_of_sweep = classes[0], len(classes) == 1
         left, positions, starts = one.left, self._strips.positions, self._layout.starts
         job = self._tell_host(left)
         while HEAD_START and job and not job.done() and left.share_of_host < HEAD_START:
             time.sleep(1e-4)
-        first, updated = one.first, False
+        first, held, updated = one.first, one.first, False
+        done = int(positions[one.first])  # up to there all is evaluated
         while not updated:
-            self._ask_ahead(classes, fetched)
+            self._ask_ahead(classes)
             if not self._ahead or self._ahead[0][0] is not one:
                 break
-            strip = self._ahead.popleft()[1]
-            slot = self._transfers.take()
-            end, until = strip.number + 1, EVERYTHING
-            if strip.last < positions[end]:
-                until = strip.last
+            piece = self._ahead.popleft()[1]
+            if piece.strip != held:
+                self._give_back()
+            self._slot, held = self._transfers.take(), piece.strip
             coming = bool(self._ahead) and self._ahead[0][0] is one
             updated = not coming and left.over and left.share_of_host == 0
-            end = one.end if updated else end
-            filled = strip.number not in fetched
-            self._step(first, end, slot, filled, last_of_sweep and updated, until, updated)
-            if slot is not None:
-                self._transfers.give_back(slot)
-            first = end
+            end = one.end if updated else held + 1
+            until = EVERYTHING if updated else piece.last
+            self._step(first, end, last_of_sweep and updated, done, until, updated)
+            done = piece.last
+            first = end if piece.last == positions[held + 1] else held
         if job is not None:
             job.result()
         if not updated:
             self._tell_gpu(left)
-            until = left.rear
-            if first == one.end:  # all are evaluated
-                first, until = one.end - 1, -1
-            self._step(first, one.end, None, True, last_of_sweep, until, True)
+            # What is not evaluated yet stays on the GPU. The last strip that came is in its slot.
+            self._step(held, one.end, last_of_sweep, done, left.rear, True)
+        self._give_back()
         self._told = tuple(positions[[one.first, one.end]].tolist())
         self._evaluated += np.diff(starts[[self._told[0], left.rear, self._told[1]]])
 
     def _step(
-        self, first: int, end: int, slot: int | None, filled: bool, last: bool, until: int,
-        updates: bool,
-    ) -> None:  # fmt: skip
+        self, first: int, end: int, last: bool, since: int, until: int, updates: bool
+    ) -> None:
         """Launch the kernel for some strips."""
         self._reset()
-        numbers = map(np.int64, (first, end, slot or 0))
-        self._launch(Step(*numbers, bool(filled), bool(last), np.int64(until), bool(updates)))
+        numbers = map(np.int64, (first, end, self._slot or 0))
+        ends = map(np.int64, (since, until))
+        self._launch(Step(*numbers, True, bool(last), *ends, bool(updates)))
+        if self._xp is not np:
+            self._stepped.record()
 
     # ------------------------------------------------------------ what one tells the other
 

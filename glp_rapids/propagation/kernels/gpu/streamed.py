@@ -34,7 +34,13 @@ from glp_rapids.propagation.kernels.gpu import (
 )
 from glp_rapids.propagation.kernels.gpu.arguments import Decoding, Rows
 from glp_rapids.propagation.kernels.gpu.failures import build_say
-from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, LAST_END
+from glp_rapids.propagation.kernels.gpu.plan import (
+    COLUMNS,
+    END_OF_BATCHES,
+    FIRST_BATCH,
+    HUBS,
+    LAST_END,
+)
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
     CLAIMS,
     DEFERRED_ROWS,
@@ -76,7 +82,8 @@ class Step(NamedTuple):
     slot: Any
     filled: Any  # the strip that has a slot is in it
     last: Any  # the sweep is over then
-    until: Any = np.int64(EVERYTHING)  # the position from which on others evaluate
+    since: Any = np.int64(0)  # positions before have been evaluated
+    until: Any = np.int64(EVERYTHING)  # from this position on others evaluate, or a later launch
     updates: Any = True  # classes that end with one of its strips
 
 
@@ -152,7 +159,7 @@ def build(
         entries_of_packed, classes = WARPS * read_packed.SEGMENT, packed_numbers.ENTRIES
         scale = streamed_packed.WORD
     update_group = update.build(
-        compiled, index_type, activate_readers, buffered=True, by_position=not apart
+        compiled, index_type, activate_readers, buffered=True, by_position=not apart, ranged=True
     )
     State = compiled.state_type
     _, vote_type, score_type = functions.types
@@ -260,13 +267,16 @@ def build(
                 shift = place - first
                 if place < 0:
                     shift = lists.slots[step.slot] - first // LANES * LANES
-                # Where others evaluate from some position on, ranges of degrees end there.
+                # Ranges of degrees begin and end where the launch does. Hubs come in the first one.
                 begin, behind = plan.groups[strip, HUBS], plan.groups[strip, LAST_END]
                 if thread < COLUMNS:
                     column = plan.groups[strip, thread]
                     if thread <= LAST_END:
-                        column = min(column, step.until)
+                        column = max(min(column, step.until), step.since)
+                    elif thread == FIRST_BATCH and step.since > begin:
+                        column = plan.groups[strip, END_OF_BATCHES]
                     shared.groups[thread] = column
+                first_here, end_here = max(begin, step.since), min(behind, step.until)
                 if thread == 0:
                     sweep[SWEEP.all_distinct] = (
                         schedule.all_distinct
@@ -277,9 +287,8 @@ def build(
                     sweep[SWEEP.buffer_start] = scale * shift
                     sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
                 cuda.syncthreads()
-                if place < 0 and min(behind, step.until) > begin:
-                    # what others evaluate of it has not come
-                    held = strip if behind <= step.until else np.int64(-1)
+                if place < 0 and begin < min(behind, step.until):
+                    held = strip  # up to there
                     if not step.filled:
                         if packed:
                             words = Rows(rows.indptr, lists.packed.words, rows.weights)
@@ -287,7 +296,7 @@ def build(
                         else:
                             fill(strip, shift, shared, plan, lists, rows, run)
                         grid_barrier(run, sweep)
-                if begin < step.until:
+                if first_here < end_here:
                     evaluate(
                         0, np.int64(0), plan, tables, hubs, pieces, run, rows, lists.packed, state,
                         shared, numbers,
@@ -303,8 +312,14 @@ def build(
                     continue  # a class is updated as a whole
                 changes = np.int64(0)
                 for one in range(strip - of_class, strip):
-                    told = readers_of(one, held, step.slot, plan, rows, lists, readers)
-                    changes += update_group(one, plan, told, run, state, shared, numbers)
+                    # Rows that others have evaluated have not come.
+                    since, until, here = np.int64(0), step.until, held
+                    while since < plan.groups[one, LAST_END]:
+                        told = readers_of(one, here, step.slot, plan, rows, lists, readers)
+                        changes += update_group(
+                            one, plan, told, run, state, shared, numbers, since, until
+                        )
+                        since, until, here = until, np.int64(EVERYTHING), np.int64(-1)
                 of_class = np.int64(0)
                 changes = sum_by_shuffles(changes)
                 if thread % LANES == 0 and changes > 0:

@@ -130,13 +130,14 @@ def build_activate_together(grid_barrier: Any) -> Any:
 
 def build(
     compiled: Compiled, index_type: Any, activate_readers: Any, buffered: bool,
-    by_position: bool = False,
+    by_position: bool = False, ranged: bool = False,
 ) -> Any:  # fmt: skip
     """Make the update of a group; all threads of the grid call it together.
 
     ``activate_readers``: as `build_activate` makes it here, or `decode_buffer`. ``buffered``: a
     class may have many groups, of which shared memory has but one. ``by_position``: a list of
-    readers is found by its vertex's position in the plan.
+    readers is found by its vertex's position in the plan. ``ranged``: it is called for some
+    positions, of which the first and the one behind the last are two further arguments.
     """
     plain, counted = compiled.traits.plain, compiled.traits.count_volumes
     default_score = compiled.traits.default_score
@@ -167,7 +168,7 @@ def build(
         return shared.groups[row + number]
 
     @cuda.jit(device=True)
-    def update(row, plan, readers, run, state, shared, numbers):
+    def update_range(row, plan, readers, run, state, shared, numbers, since, until):
         """Update the vertices of a group; return a thread's count of changes.
 
         Where rows are long, the longest first, a warp has few of them.
@@ -193,6 +194,8 @@ def build(
                 position += (mine - first) * together + lane
                 if lane >= together:
                     position = end
+            if ranged and (position < since or position >= until):
+                position = end
             label, v = index_type(-1), index_type(0)
             if position < end:
                 label = winner[np.uint64(position)]
@@ -233,4 +236,10 @@ def build(
             chunk += np.int64(cuda.gridDim.x) * WARPS
         return changes
 
-    return update
+    @cuda.jit(device=True)
+    def update(row, plan, readers, run, state, shared, numbers):
+        """Update all vertices of a group."""
+        nobody = np.int64(0)
+        return update_range(row, plan, readers, run, state, shared, numbers, nobody, nobody)
+
+    return update_range if ranged else update
