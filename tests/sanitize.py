@@ -6,7 +6,8 @@
 and the same with ``--tool racecheck``. The first argument is a strategy, then the programs;
 ``auto compressed compressed-weighted`` runs on compressed graphs; ``compressed-packed`` and
 ``compressed-cgr`` are parts of that, since racecheck takes minutes. ``streamed``,
-``streamed-weighted`` and ``streamed-packed`` read lists in host memory.
+``streamed-weighted`` and ``streamed-packed`` read lists in host memory; in ``hybrid`` the host's
+cores evaluate some.
 """
 
 import sys
@@ -17,7 +18,8 @@ import numpy as np
 import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
-from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed
+from glp_rapids.outofcore import both_ends
+from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed, hybrid
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, update
 
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
@@ -58,6 +60,14 @@ def on_streams(graph, way="streamed plain", **options):
                 expected = glp_rapids.label_propagation(host, **how, device="cpu")
                 same = found.equals(expected)
                 print(f"streamed: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
+
+
+def on_both(graph, **options):
+    """Let the host's cores take their share, in pieces of a row."""
+    both_ends.UNIT, hybrid.COPY, hybrid.PIECES = 1, 0.0, 1 << 20
+    hybrid.multiprocessors = lambda: 4
+    for hybrid.HEAD_START in (0.3, 1.0):
+        on_streams(graph, "hybrid", **options)
 
 
 def as_directed(graph):
@@ -112,6 +122,7 @@ PROGRAMS = {
     ),
     "streamed": lambda graph, weighted, **o: on_streams(graph, **o),
     "streamed-weighted": lambda graph, weighted, **o: on_streams(as_directed(weighted), **o),
+    "hybrid": lambda graph, weighted, **o: on_both(graph, **o),
     "streamed-packed": lambda graph, weighted, **o: on_streams(graph, "streamed packed", **o),
     "compressed": lambda graph, weighted, **o: on_compressed(graph, LISTS, **o),
     "compressed-packed": lambda graph, weighted, **o: on_compressed(graph, LISTS[:1], **o),
@@ -158,7 +169,7 @@ def main(strategy, *programs):
             take(path)
         for program in programs:
             share = 1
-            if program.startswith("streamed"):  # rows are evaluated as they are in memory
+            if program.startswith(("streamed", "hybrid")):  # rows are evaluated as they are in memory
                 share = 6
                 if name not in ("as they are", "many blocks"):
                     continue

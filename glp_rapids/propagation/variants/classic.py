@@ -111,14 +111,16 @@ def label_propagation(
         is free; where another allocator than CuPy's pool is set, as RMM's, a GPU is tried first,
         and lists are streamed if the graph cannot be built there. `estimate_memory` says what is
         needed.
-    way : {"auto", "plain", "packed", "streamed packed", "streamed plain"}
+    way : {"auto", "plain", "packed", "streamed packed", "streamed plain", "hybrid"}
         How neighbour lists are held. "plain": in memory, on a CPU copied class by class. "packed":
         compressed. Streamed: those of a class are read into a buffer, strip by strip, from where
         they lie, in memory or in a mapped file. "auto": the first that fits, of "plain" and
         "streamed plain", or, for a `CompressedGraph`, of "packed" and "streamed packed": on a CPU
         streaming costs no memory but the buffer, so packing what the caller holds plain would save
         none. A way that is asked for converts the graph, on a CPU; the other form is kept on it.
-        A GPU has "plain" and, for graphs in host memory, "streamed plain"; for compressed graphs
+        A GPU has "plain" and, for graphs in host memory, "streamed plain" and "hybrid", which lets
+        the host's cores evaluate what the bus has not brought yet (Kozawa et al., CIKM 2017): it
+        pays where the bus is slow and sweeps read everything. For compressed graphs a GPU has
         "packed", and for those in host memory that are undirected, without weights, in the order of
         the ids and under the scheme "packed", "streamed packed".
     devices : list, optional
@@ -149,7 +151,8 @@ def label_propagation(
         lists were read compressed; and of lists streamed to a GPU: ``peak`` (bytes that arrays took
         there; None under another allocator than CuPy's), ``bytes_over_bus``, ``share_cached`` (of
         the lists, that stayed there) and ``pinned`` (False: the system let nobody pin so much host
-        memory, so copies are staged by the driver, and nobody is skipped); of several ``devices``
+        memory, so copies are staged by the driver, and nobody is skipped), of a hybrid run
+        ``share_of_host`` (of the entries evaluated, by the host's cores); of several ``devices``
         ``ranks``: for each its ``device``, ``vertices``, ``bytes_sent`` to others and
         ``seconds_waiting`` for them.
 
