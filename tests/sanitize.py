@@ -169,7 +169,8 @@ def main(strategy, *programs):
             take(path)
         for program in programs:
             share = 1
-            if program.startswith(("streamed", "hybrid")):  # rows are evaluated as they are in memory
+            # rows are evaluated as they are in memory
+            if program.startswith(("streamed", "hybrid")):
                 share = 6
                 if name not in ("as they are", "many blocks"):
                     continue
