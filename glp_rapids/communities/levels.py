@@ -16,7 +16,7 @@ from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.numbers import Rest
 from glp_rapids.communities.objective import MANY, Objective, crossing_weight, on_host
-from glp_rapids.communities.schedule import REFINING_SWEEPS
+from glp_rapids.communities.schedule import REFINING_SWEEPS, iterations_for
 from glp_rapids.device import array_module, to_host
 
 Array = Any
@@ -28,7 +28,7 @@ class Options:
 
     refine: bool
     max_level: int
-    iterations: int
+    iterations: int | None  # as many as its size allows
     tol: float
     seed: int
 
@@ -60,7 +60,8 @@ def run(
     if not network.size:
         return replace(_alone(objective, labels, done), converged=True)
     engine, found = engine_of(device)(network, objective.constant), None
-    for iteration in range(1, options.iterations + 1):
+    most = options.iterations or iterations_for(network.size + network.indices.size)
+    for iteration in range(1, most + 1):
         again = _iterate(objective, engine, options, iteration, labels, done, tell)
         better = enough = found is None and _beats_all_alone(objective, again.quality, options.tol)
         if not better:
