@@ -38,16 +38,25 @@ class Found:
     """What a run found: a community a vertex, its quality, and the parts of each level.
 
     ``value`` is the quality in the integers of the objective, which tells partitions apart that
-    have one quality in float64. ``hierarchy`` goes from the finest parts to the communities;
-    ``levels`` tells how it went.
+    have one quality in float64. ``steps`` holds the parts of the vertices of each level, which are
+    the vertices of the next, and at last the communities; ``levels`` tells how it went.
     """
 
     labels: Array
     quality: float
     value: int
-    hierarchy: list[Array]
+    steps: list[Array]
     levels: list[dict] = field(default_factory=list)
     converged: bool = False
+
+    @property
+    def hierarchy(self) -> list[Array]:
+        """The part of every vertex on each level, from the finest to the communities."""
+        found, down = [], None
+        for parts in self.steps:
+            down = parts if down is None else parts[down]
+            found.append(down)
+        return found
 
 
 def run(
@@ -78,7 +87,8 @@ def run(
 
 def _alone(objective: Objective, labels: Array, levels: list[dict]) -> Found:
     """Return what every vertex is for itself."""
-    return _found(objective, objective.in_loops, objective.network.volume, [labels], levels)
+    volumes = objective.network.volume
+    return _found(objective, objective.in_loops, volumes, labels, [labels], levels)
 
 
 def _beats_all_alone(objective: Objective, quality: float, tolerance: float) -> bool:
@@ -119,11 +129,10 @@ def _iterate(
             break
         engine, labels = type(engine)(rest.network, objective.constant), rest.labels
     inside = objective.total - rest.crossing
-    hierarchy, down = [], None
-    for parts in (*parts_of, rest.communities):
-        down = parts if down is None else parts[down]
-        hierarchy.append(down)
-    return _found(objective, inside, rest.volumes, hierarchy, told)
+    labels = rest.communities
+    for parts in reversed(parts_of):  # up: only the last step goes through all vertices
+        labels = labels[parts]
+    return _found(objective, inside, rest.volumes, labels, [*parts_of, rest.communities], told)
 
 
 def _level(engine: Any, labels: Array, seed: int, depth: int, options: Options) -> Rest:
@@ -156,11 +165,12 @@ def _level(engine: Any, labels: Array, seed: int, depth: int, options: Options) 
 
 
 def _found(
-    objective: Objective, inside: int, volumes: Array, hierarchy: list[Array], levels: list[dict]
-) -> Found:
+    objective: Objective, inside: int, volumes: Array, labels: Array, steps: list[Array],
+    levels: list[dict],
+) -> Found:  # fmt: skip
     if volumes.size >= MANY:
         volumes = volumes[volumes != 0]  # of a GPU, and a host adds up few sooner
     if volumes.size < MANY:
         volumes = to_host(volumes)
     quality, value = objective.quality(inside, volumes), objective.value(inside, volumes)
-    return Found(hierarchy[-1], quality, value, hierarchy, levels)
+    return Found(labels, quality, value, steps, levels)

@@ -229,10 +229,11 @@ def _frame(graph: BaseGraph, found: Found, report: dict, levels: bool) -> Frame:
         labels = found.labels.astype(graph.index_dtype)
         return set_attributes(graph.frame({"partition": labels}), report)
     xp = array_module(found.labels)
-    size, depth = graph.number_of_vertices, len(found.hierarchy)
+    hierarchy = found.hierarchy
+    size, depth = graph.number_of_vertices, len(hierarchy)
     columns = {
         "level": xp.repeat(xp.arange(depth), size),
-        "partition": xp.concatenate(found.hierarchy, dtype=graph.index_dtype),
+        "partition": xp.concatenate(hierarchy, dtype=graph.index_dtype),
     }
     vertex = xp.tile(xp.arange(size), depth)
     return set_attributes(graph.frame(columns, vertex=vertex), report)
