@@ -8,6 +8,7 @@ from reference import CLASS_SEED, MASK, mix
 
 CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
 SMALL, FEWER_CLASSES = 2048, 4
+ITERATIONS, MOST_ITERATIONS, MORE = 3, 6, 1 << 20
 
 
 def bits(value):
@@ -221,13 +222,15 @@ def pieces(neighbours, labels):
 
 def multilevel(
     edges, n, *, words, objective="modularity", resolution=1.0, refined=True, max_level=100,
-    iterations=3, tol=1e-4, seed=0,
+    iterations=None, tol=1e-4, seed=0,
 ):  # fmt: skip
     """The communities of each level of the last iteration, and the quality of the last of them."""
     first = Objective(edges, n, objective, resolution)
     constant, found = first.constant, [list(range(n))]
     value, unit, exact = first.quality(found[-1])
-    for iteration in range(1, iterations + 1):
+    items = n + sum(1 if u == v else 2 for u, v, _ in edges)
+    most = min(ITERATIONS + MORE // max(items, 1), MOST_ITERATIONS)
+    for iteration in range(1, (iterations or most) + 1):
         neighbours, volume = first.neighbours, first.volume
         labels, names, down = named_by_first(found[-1]), list(words), list(range(n))
         hierarchy = []

@@ -14,6 +14,7 @@ from glp_rapids import (
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.moving import exceeds, gain
 from glp_rapids.communities.objective import Objective
+from glp_rapids.communities.schedule import iterations_for
 from glp_rapids.graph import connected
 from glp_rapids.jit.cpu import compiled
 
@@ -51,6 +52,11 @@ def test_gains_are_exact(weight, constant, volume, others, another):
     other = _gain(*map(np.int64, (another, constant, volume, others)))
     words = (np.int64(high), np.uint64(low), np.int64(other[0]), np.uint64(other[1]))
     assert bool(_exceeds(*words)) == (value > other_value)
+
+
+def test_small_graphs_have_more_iterations():
+    sizes = (1, 2**18, 349_525, 349_526, 2**19, 2**19 + 1, 2**20, 2**20 + 1, 2**40)
+    assert [iterations_for(size) for size in sizes] == [6, 6, 6, 5, 5, 4, 4, 3, 3]
 
 
 def test_classes_are_the_twins():

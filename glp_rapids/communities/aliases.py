@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.checks import check_integer, is_number, refuse_unknown, shown
 from glp_rapids.communities.multilevel import (
-    ITERATIONS,
     MAX_LEVEL,
     check_seed,
     check_tolerance,
@@ -102,7 +101,7 @@ def leiden(
     random_state: int | None = None,
     theta: float = 1.0,
     *,
-    iterations: int = ITERATIONS,
+    iterations: int | None = None,
     **edges: Unpack[EdgeOptions],
 ) -> tuple[Frame, float]:
     """Find connected communities of high modularity: `multilevel_label_propagation`.
@@ -122,7 +121,7 @@ def leiden(
         The seed; None, which draws one in cuGraph, always means 0.
     theta : float
         Of no effect, and other values than 1 get a warning: cuGraph's refinement draws by it.
-    iterations : int
+    iterations : int, optional
         As in `multilevel_label_propagation`; cuGraph makes one.
     **edges
         How to read ``graph``; see `as_graph`.

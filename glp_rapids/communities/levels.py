@@ -16,7 +16,7 @@ from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.numbers import Rest
 from glp_rapids.communities.objective import MANY, Objective, crossing_weight, on_host
-from glp_rapids.communities.schedule import REFINING_SWEEPS
+from glp_rapids.communities.schedule import REFINING_SWEEPS, iterations_for
 from glp_rapids.device import array_module, to_host
 
 Array = Any
@@ -28,7 +28,7 @@ class Options:
 
     refine: bool
     max_level: int
-    iterations: int
+    iterations: int | None  # as many as its size allows
     tol: float
     seed: int
 
@@ -38,16 +38,25 @@ class Found:
     """What a run found: a community a vertex, its quality, and the parts of each level.
 
     ``value`` is the quality in the integers of the objective, which tells partitions apart that
-    have one quality in float64. ``hierarchy`` goes from the finest parts to the communities;
-    ``levels`` tells how it went.
+    have one quality in float64. ``steps`` holds the parts of the vertices of each level, which are
+    the vertices of the next, and at last the communities; ``levels`` tells how it went.
     """
 
     labels: Array
     quality: float
     value: int
-    hierarchy: list[Array]
+    steps: list[Array]
     levels: list[dict] = field(default_factory=list)
     converged: bool = False
+
+    @property
+    def hierarchy(self) -> list[Array]:
+        """The part of every vertex on each level, from the finest to the communities."""
+        found, down = [], None
+        for parts in self.steps:
+            down = parts if down is None else parts[down]
+            found.append(down)
+        return found
 
 
 def run(
@@ -60,7 +69,8 @@ def run(
     if not network.size:
         return replace(_alone(objective, labels, done), converged=True)
     engine, found = engine_of(device)(network, objective.constant), None
-    for iteration in range(1, options.iterations + 1):
+    most = options.iterations or iterations_for(network.size + network.indices.size)
+    for iteration in range(1, most + 1):
         again = _iterate(objective, engine, options, iteration, labels, done, tell)
         better = enough = found is None and _beats_all_alone(objective, again.quality, options.tol)
         if not better:
@@ -77,7 +87,8 @@ def run(
 
 def _alone(objective: Objective, labels: Array, levels: list[dict]) -> Found:
     """Return what every vertex is for itself."""
-    return _found(objective, objective.in_loops, objective.network.volume, [labels], levels)
+    volumes = objective.network.volume
+    return _found(objective, objective.in_loops, volumes, labels, [labels], levels)
 
 
 def _beats_all_alone(objective: Objective, quality: float, tolerance: float) -> bool:
@@ -118,11 +129,10 @@ def _iterate(
             break
         engine, labels = type(engine)(rest.network, objective.constant), rest.labels
     inside = objective.total - rest.crossing
-    hierarchy, down = [], None
-    for parts in (*parts_of, rest.communities):
-        down = parts if down is None else parts[down]
-        hierarchy.append(down)
-    return _found(objective, inside, rest.volumes, hierarchy, told)
+    labels = rest.communities
+    for parts in reversed(parts_of):  # up: only the last step goes through all vertices
+        labels = labels[parts]
+    return _found(objective, inside, rest.volumes, labels, [*parts_of, rest.communities], told)
 
 
 def _level(engine: Any, labels: Array, seed: int, depth: int, options: Options) -> Rest:
@@ -155,11 +165,12 @@ def _level(engine: Any, labels: Array, seed: int, depth: int, options: Options) 
 
 
 def _found(
-    objective: Objective, inside: int, volumes: Array, hierarchy: list[Array], levels: list[dict]
-) -> Found:
+    objective: Objective, inside: int, volumes: Array, labels: Array, steps: list[Array],
+    levels: list[dict],
+) -> Found:  # fmt: skip
     if volumes.size >= MANY:
         volumes = volumes[volumes != 0]  # of a GPU, and a host adds up few sooner
     if volumes.size < MANY:
         volumes = to_host(volumes)
     quality, value = objective.quality(inside, volumes), objective.value(inside, volumes)
-    return Found(hierarchy[-1], quality, value, hierarchy, levels)
+    return Found(labels, quality, value, steps, levels)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
 
 LEAST_RESOLUTION = 1e-6
-MAX_LEVEL, ITERATIONS, TOLERANCE = 100, 3, 1e-4
+MAX_LEVEL, TOLERANCE = 100, 1e-4
 
 
 @guarded
@@ -41,7 +41,7 @@ def multilevel_label_propagation(
     refine: bool = True,
     levels: bool = False,
     max_level: int = MAX_LEVEL,
-    iterations: int = ITERATIONS,
+    iterations: int | None = None,
     tol: float = TOLERANCE,
     seed: int = 0,
     progress: Progress = False,
@@ -73,9 +73,10 @@ def multilevel_label_propagation(
         True: return the hierarchy, too.
     max_level : int
         At most so many levels an iteration, at least 1.
-    iterations : int
-        At most so many times (default 3), each beginning with the communities that the one before
-        found, at least 1.
+    iterations : int, optional
+        At most so many times, each beginning with the communities that the one before found, at
+        least 1. By default 3; of a small graph up to 6, if those after the third go through at most
+        2^20 vertices and entries in all.
     tol : float
         No more iterations after one by which modularity gained at most so much (default 1e-4), or
         the constant Potts model at most this share of the weight of all edges.
@@ -144,14 +145,16 @@ def multilevel_label_propagation(
     check_resolution(resolution)
     check_truth(refine=refine, levels=levels)
     check_integer("max_level", max_level, 1)
-    check_integer("iterations", iterations, 1)
+    if iterations is not None:
+        check_integer("iterations", iterations, 1, or_none=" or None")
     check_seed("seed", seed)
     check_tolerance("tol", tol)
     check_progress(progress)
     given = as_any_graph(graph, **edges)
     found, report = _run(
         given, objective, float(resolution), progress,
-        refine=bool(refine), max_level=int(max_level), iterations=int(iterations),
+        refine=bool(refine), max_level=int(max_level),
+        iterations=None if iterations is None else int(iterations),
         tol=float(tol), seed=int(seed),
     )  # fmt: skip
     return _frame(given, found, report, levels)
@@ -226,10 +229,11 @@ def _frame(graph: BaseGraph, found: Found, report: dict, levels: bool) -> Frame:
         labels = found.labels.astype(graph.index_dtype)
         return set_attributes(graph.frame({"partition": labels}), report)
     xp = array_module(found.labels)
-    size, depth = graph.number_of_vertices, len(found.hierarchy)
+    hierarchy = found.hierarchy
+    size, depth = graph.number_of_vertices, len(hierarchy)
     columns = {
         "level": xp.repeat(xp.arange(depth), size),
-        "partition": xp.concatenate(found.hierarchy, dtype=graph.index_dtype),
+        "partition": xp.concatenate(hierarchy, dtype=graph.index_dtype),
     }
     vertex = xp.tile(xp.arange(size), depth)
     return set_attributes(graph.frame(columns, vertex=vertex), report)

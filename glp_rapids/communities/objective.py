@@ -23,6 +23,7 @@ from glp_rapids.common.fixed_point import as_fixed_point
 from glp_rapids.common.segments import integer_sums, segment_ids, segment_sums
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
+from glp_rapids.jit.cache import kept
 
 Array = Any
 MANY = 1 << 14  # numbers that arrays, of a GPU where there is one, add up sooner than Python does
@@ -177,14 +178,33 @@ def loops_of(rows: CSR) -> Array:
     """List the entries that are self-loops; entries of a row ascend."""
     xp = array_module(rows.indices)
     if xp is np:
-        return np.flatnonzero(rows.row_indices() == rows.indices)
+        places = np.empty(rows.number_of_vertices, np.int64)
+        return places[: _find_loops(rows.indptr, rows.indices, places)].copy()
     places = _loop_finder()(rows.indptr[:-1], rows.indptr[1:], rows.indices)
     return places[places >= 0]
 
 
+@kept(error_model="numpy")
+def _find_loops(indptr, indices, places):
+    """Search for every vertex in its own row; return how many places were written."""
+    found = 0
+    for v in range(indptr.size - 1):
+        first, last = indptr[v], indptr[v + 1]
+        while first < last:
+            middle = (first + last) >> 1
+            if indices[middle] < v:
+                first = middle + 1
+            else:
+                last = middle
+        if first < indptr[v + 1] and indices[first] == v:
+            places[found] = first
+            found += 1
+    return found
+
+
 @functools.cache
 def _loop_finder() -> Any:
-    """Compile a search for every vertex in its own row: far less than a look at all entries."""
+    """Compile the same for a GPU."""
     import cupy
 
     search = """

@@ -1,4 +1,4 @@
-"""The schedule of a level: who is updated together, and when sweeps end.
+"""The schedule: who is updated together, when sweeps end, and how many iterations there may be.
 
 Eight classes, at most five sweeps, ended by one that moves at most a vertex in a hundred: chosen by
 a table over 21 of the named graphs. With 16 or 32 classes wiki-Vote ended .003 of modularity lower
@@ -6,6 +6,11 @@ as often as not; with more sweeps LFR at mu 0.5 gained .003, which a third itera
 levels of up to 2,048 vertices there are four classes, so that a GPU waits half as often: modularity
 changed by -.0002 to +.0009 (medians on 14 graphs). Up to 8,192 wiki-Vote ended .006 lower with one
 seed of three.
+
+Three iterations leave graphalytics-p2p-31 .0035 of modularity below igraph's Leiden, and five .0009
+(medians of 15 seeds). More of them are cheap on small graphs, so these may have up to six: those
+after the third go through 2^20 vertices and entries at the most, less than one iteration does on
+com-dblp, which is left at three.
 """
 
 from __future__ import annotations
@@ -15,11 +20,18 @@ SMALL, FEWER_CLASSES = 2048, 4  # up to so many vertices, so many
 MOST_SWEEPS = 5
 FEW = 100  # a sweep ends a level if it moves at most one vertex in so many
 REFINING_SWEEPS = 2
+ITERATIONS, MOST_ITERATIONS = 3, 6
+MORE = 1 << 20  # vertices and entries that all iterations after the third go through
 
 
 def classes_for(vertices: int) -> int:
     """Return how many classes so many vertices fall in."""
     return FEWER_CLASSES if vertices <= SMALL else CLASSES
+
+
+def iterations_for(items: int) -> int:
+    """Return how many iterations so many vertices and entries may have."""
+    return min(ITERATIONS + MORE // items, MOST_ITERATIONS)
 
 
 def settles(moved: list[int], vertices: int) -> bool:

@@ -1,6 +1,6 @@
 """NetworkX's Louvain and Leiden communities, by `glp_rapids.multilevel_label_propagation`.
 
-Communities are those of its three iterations. The dendrogram, and with it a limit of levels, is
+Communities are those of all its iterations. The dendrogram, and with it a limit of levels, is
 that of a single one, as in Louvain's own method: later ones begin with the communities found so
 far, and have no small ones.
 """

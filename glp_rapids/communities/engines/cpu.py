@@ -58,9 +58,8 @@ class CpuEngine:
         Its labels are a copy, which `move` changes.
         """
         labels = labels.astype(self.network.indices.dtype)
-        sizes = np.bincount(labels, minlength=self.network.size)
-        volumes = np.zeros(self.network.size, np.int64)
-        np.add.at(volumes, labels, self.network.volume)
+        sizes, volumes = np.zeros((2, self.network.size), np.int64)
+        self._call(moving.add_up_communities, labels, self.network.volume, sizes, volumes)
         return moving.Partition(labels, sizes, volumes)
 
     def move(self, partition: moving.Partition, seed: int) -> list[int]:
@@ -82,7 +81,7 @@ class CpuEngine:
         network = self.network
         parts = refining.Parts(
             np.arange(network.size, dtype=network.indices.dtype),
-            np.empty(network.size, np.uint8), network.volume.copy(),
+            np.zeros(network.size, np.uint8), network.volume.copy(),
             np.empty(network.size, np.int64),
         )  # fmt: skip
         self._call(
@@ -90,14 +89,11 @@ class CpuEngine:
         )
         joined = np.zeros(network.size, np.uint8)
         for sweep in range(1, sweeps + 1):
-            draws = draws_of_classes(network.words, seed, sweep, self._index_type)
-            parts.turns[:] = draws[0] if sweep == 1 else np.where(
-                parts.turns == refining.JOINED, parts.turns, draws[0]
-            )  # fmt: skip
+            draws = draws_of_classes(network.words, seed, sweep, self._index_type, parts.turns)
             done = sum(self._calls(draws, lambda offsets, members: refining.sweep(
                 self._threads, offsets, members, self._level, partition, parts, np.uint64(seed),
                 joined, (*self._movers, *self._changes), self._counts, self._tables,
-                np.count_nonzero(parts.turns != refining.JOINED) / joined.size, self._enough,
+                self._enough,
             )))  # fmt: skip
             if not done:
                 break

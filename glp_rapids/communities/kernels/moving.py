@@ -17,6 +17,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels.tally import add_up, table_of
+from glp_rapids.jit.cache import kept
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, Team, together
 from glp_rapids.jit.prefetch import prefetch
@@ -60,6 +61,15 @@ class Partition(NamedTuple):
     labels: Any
     sizes: Any
     volumes: Any
+
+
+@kept(error_model="numpy")
+def add_up_communities(labels, volume, sizes, volumes):
+    """Add up how many vertices each community has, and their volumes."""
+    for v in range(labels.size):
+        own = U64(labels[v])
+        sizes[own] += 1
+        volumes[own] += volume[v]
 
 
 @inlined
@@ -166,13 +176,15 @@ def fetch_rows(position, last, members, level):
 
 
 @inlined
-def fetch_ahead(position, last, members, level, labels):
-    """Have what is read of vertices that come soon fetched."""
+def fetch_ahead(position, last, members, level, labels, volumes):
+    """Have what is read of vertices that come soon fetched, and of their communities."""
     fetch_rows(position, last, members, level)
     if position + FAR < last:
         v = U64(members[U64(position + FAR)])
         prefetch(level.volume, v)
         prefetch(labels, v)
+    if position + NEAR < last:
+        prefetch(volumes, U64(labels[U64(members[U64(position + NEAR)])]))
 
 
 @jit
@@ -181,13 +193,13 @@ def _evaluate_some(
 ):
     """Find where the active vertices of a thread's chunks go; list those that move."""
     table = table_of(tables, thread)
-    labels, _, _ = partition
+    labels, _, volumes = partition
     movers, goals = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
         listed = low
         for position in range(low, min(low + CHUNK, last)):
-            fetch_ahead(position, last, members, level, labels)
+            fetch_ahead(position, last, members, level, labels, volumes)
             v = U64(members[U64(position)])
             if active[v] == 0:
                 continue
@@ -245,7 +257,12 @@ def sweep(
         for chunk in range((last - first + CHUNK - 1) // CHUNK):
             low = first + chunk * CHUNK
             moved += counts[chunk]
-            for position in range(low, low + counts[chunk]):
+            end = low + counts[chunk]
+            for position in range(low, end):
+                if position + NEAR < end:
+                    prefetch(labels, U64(movers[position + NEAR]))
+                    prefetch(sizes, U64(goals[position + NEAR]))
+                    prefetch(volumes, U64(goals[position + NEAR]))
                 v, goal = movers[position], goals[position]
                 own = labels[v]
                 labels[v] = goal

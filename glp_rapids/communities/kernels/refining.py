@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.common import hashing
 from glp_rapids.communities import rules
+from glp_rapids.communities.kernels.classes import JOINED, mix
 from glp_rapids.communities.kernels.moving import (
     CHUNK,
     FAR,
@@ -35,12 +35,9 @@ from glp_rapids.jit.parallel import ParallelKernel, together
 from glp_rapids.jit.prefetch import prefetch
 from glp_rapids.jit.target import cpu_target
 
-mix = cpu_target().compile(hashing.mix)
 noisy = cpu_target().compile(rules.noisy)
 
 jit = compiled(error_model="numpy", _nrt=False)
-
-JOINED = 255
 
 
 class Parts(NamedTuple):
@@ -172,14 +169,19 @@ def _evaluate_some(
     either; whom of its own class it meets there is not known yet.
     """
     table = table_of(tables, thread)
-    communities, _, _ = partition
+    communities, _, volumes = partition
     turns, outward = parts.turns, parts.outward
     movers, goals, changes, meets = targets
     for chunk in range(thread, (last - first + CHUNK - 1) // CHUNK, threads):
         low = first + chunk * CHUNK
         listed = low
         for position in range(low, min(low + CHUNK, last)):
-            fetch_ahead(position, last, members, level, communities)
+            fetch_ahead(position, last, members, level, communities, volumes)
+            if position + FAR < last:
+                v = U64(members[U64(position + FAR)])
+                prefetch(turns, v)
+                prefetch(outward, v)
+                prefetch(level.words, v)
             v = U64(members[U64(position)])
             if turns[v] == JOINED:
                 continue
@@ -220,16 +222,19 @@ def _meet_some(thread, threads, first, last, level, labels, joined, targets, cou
 @ParallelKernel
 def sweep(
     team, class_offsets, members, level, partition, parts, seed, joined, targets, counts, tables,
-    share, enough,
+    enough,
 ):  # fmt: skip
-    """Let lone vertices of some classes join parts, class after class; return how many did."""
+    """Let lone vertices of some classes join parts, class after class; return how many did.
+
+    ``enough``: rows that several threads go through sooner.
+    """
     threads = team.threads
     labels, turns, volumes, outward = parts
     movers, goals, changes, _ = targets
     moved = 0
     for group in range(class_offsets.size - 1):
         first, last = class_offsets[group], class_offsets[group + 1]
-        together(crew(team, share * (last - first), enough), _evaluate_some, (
+        together(crew(team, last - first, enough), _evaluate_some, (
             threads, first, last, members, level, partition, parts, seed, targets, counts, tables,
         ))  # fmt: skip
         chunks = (last - first + CHUNK - 1) // CHUNK
@@ -237,7 +242,11 @@ def sweep(
         for chunk in range(chunks):
             low = first + chunk * CHUNK
             moved += counts[chunk]
-            for position in range(low, low + counts[chunk]):
+            end = low + counts[chunk]
+            for position in range(low, end):
+                if position + NEAR < end:
+                    prefetch(turns, U64(goals[position + NEAR]))
+                    prefetch(volumes, U64(goals[position + NEAR]))
                 v, goal = movers[position], goals[position]
                 own = labels[v]
                 labels[v] = goal
@@ -251,7 +260,10 @@ def sweep(
         ))  # fmt: skip
         for chunk in range(chunks):
             low = first + chunk * CHUNK
-            for position in range(low, low + counts[chunk]):
+            end = low + counts[chunk]
+            for position in range(low, end):
+                if position + NEAR < end:
+                    prefetch(outward, U64(goals[position + NEAR]))
                 outward[goals[position]] += changes[position]
                 joined[movers[position]] = 0
     return moved
