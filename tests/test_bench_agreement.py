@@ -40,7 +40,7 @@ def test_agreement_tells_who_differs(monkeypatch):
 
 def test_agreement_with_an_earlier_run(monkeypatch, tmp_path):
     before = tmp_path / "before.json"
-    options = "agreement", "--graphs", "web-300", "--runs", "defaults", "seeded"
+    options = "agreement", "--graphs", "web-900", "--runs", "defaults", "seeded"
     before.write_text(json.dumps(found := tables_of(*options)))
     digests = [row["digest"] for row in found[agreement.TITLE]]
     again = tables_of(*options, "--against", str(before))[agreement.TITLE]

@@ -107,7 +107,7 @@ def test_chaining_has_louvain_finish_what_label_propagation_began(tmp_path):
     )
     assert first + 0.01 < both
     assert both > alone - 0.01
-    assert "largest community: 316 pages" in out
+    assert "largest community: 315 pages" in out
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
