@@ -187,8 +187,6 @@ def null_count(column: Column) -> int:
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":  # where pandas would look
         return 0
     if hasattr(column, "isna"):
-        if is_cudf(column, "Series") and getattr(column.dtype, "kind", "f") != "f":
-            return int(column.null_count)  # which cuDF knows: to look takes a millisecond
         return int(column.isna().sum())
     return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
 
@@ -240,10 +238,7 @@ def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
         values = to_device(values, "gpu")
     settle_with_default_stream()
     # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
-    values = values.copy() if copy else values
-    # where NaN is to be null it looks for some, which takes it a millisecond
-    as_null = getattr(values.dtype, "kind", "") != "f" or null_count(values) > 0
-    return library(kind).Series(values, nan_as_null=as_null).reset_index(drop=True)
+    return library(kind).Series(values.copy() if copy else values).reset_index(drop=True)
 
 
 def to_frame(columns: dict[str, Column], kind: Kind, copy: bool = True) -> Frame:
