@@ -1,12 +1,17 @@
 """A GPU and the host's cores share the rows of a class: the labels are those of either alone."""
 
+import os
+import subprocess
+import sys
 import threading
 from itertools import pairwise, product
+from pathlib import Path
 
 import cuda_offline
 import numpy as np
 import pytest
 import reference
+from cases import exhaustive
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_limits import assert_same
@@ -19,6 +24,7 @@ from glp_rapids.propagation import engines
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from glp_rapids.propagation.engines import gpu_streamed, hybrid
+from glp_rapids.propagation.kernels.gpu import host_rows, volumes
 
 # ---------------------------------------------------------------- a queue with two ends
 
@@ -165,3 +171,32 @@ def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
             assert 0 < report["share_of_host"] < 1
         if few == 1 and "update" not in how:  # of those that are, all stay active
             assert (model.left_out > 0) == how.get("skip_inactive", True)
+
+
+def test_kernels_between_host_and_gpu_in_the_simulator():
+    script = Path(__file__).with_name("simulate_host_rows.py")
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "0"
+
+
+@pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((8, 6),), ((10, 0),))])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
+def test_kernels_between_host_and_gpu_compile(capability, dtype):
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")
+    from numba import cuda, typeof, types
+
+    vertices, values, counts = (
+        typeof(np.zeros(1, kind)) for kind in (np.int32, dtype, np.int64)
+    )
+    ends = types.int64, types.int64
+    for kernel, signature in (
+        (host_rows.take_rows, (vertices, *ends, types.int64, values, values)),
+        (host_rows.put_rows, (vertices, *ends, values, values)),
+        (volumes.count_labels, (vertices, counts)),
+    ):
+        code, _ = cuda.compile_ptx(kernel, signature, device=False, cc=capability)
+        assert kernel.__name__ in code

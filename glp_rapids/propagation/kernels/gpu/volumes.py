@@ -1,6 +1,6 @@
 """How many vertices say each label, counted once before the first sweep.
 
-Launch shape: a thread a vertex, any blocks. No shared memory; 16 registers or so. Sorting or
+Launch shape: a thread a vertex, any blocks. No shared memory; 10 registers. Sorting or
 `bincount` would take 40 bytes a vertex beside the labels, where lists are streamed under a limit.
 """
 
