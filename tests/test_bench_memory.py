@@ -1,5 +1,6 @@
 """Benches of graphs that are compressed, large or beyond memory."""
 
+import argparse
 import weakref
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from bench_tables import tables_of
 from scipy import sparse
 
-from glp_rapids.bench import large
+from glp_rapids import label_propagation
+from glp_rapids.bench import hybrid, large, subjects
 from glp_rapids.bench.large_graph import large_graph
+from glp_rapids.outofcore import double_buffer
 from glp_rapids.propagation.ways import ON_CPU
 
 
@@ -127,3 +130,29 @@ def test_a_parquet_folder_becomes_labels_in_one_command():
     assert row["labels equal"]
     # what tables are read by takes some 50 MB, of a graph of any size
     assert row["CSR MB"] < row["peak host MB"] < row["limit MB"] + 80
+
+
+def test_hybrid_compares_ways_and_buses(monkeypatch):
+    def stand_in(graph, device=None, way="plain", **how):
+        found = label_propagation(graph, device="cpu", **how)
+        if way == "hybrid":
+            found.attrs["glp"]["share_of_host"] = 0.25
+        return found
+
+    monkeypatch.setattr(hybrid, "label_propagation", stand_in)
+    buses = []
+    monkeypatch.setattr(hybrid, "TIMES", (1, 4))
+    of_row = hybrid._row
+    monkeypatch.setattr(
+        hybrid, "_row", lambda *given: buses.append(double_buffer.TIMES) or of_row(*given)
+    )
+    options = argparse.Namespace(repeats=1)
+    [rows] = hybrid.tables("web-300", subjects.load("web-300", "cpu"), options).values()
+    assert buses == [1, 1, 4, 4]
+    assert double_buffer.TIMES == 1
+    assert [row["bus GB/s"] for row in rows] == [55.0, 55.0, 13.75, 13.75]
+    assert [row["run"] for row in rows] == [*hybrid.RUNS] * 2
+    for row in rows:
+        assert row["labels equal"]
+        assert row["the host's share"] == 0.25
+        assert row["times as fast"] == row["streamed ms"] / row["hybrid ms"]
