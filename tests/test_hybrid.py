@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from memory_limits import assert_same
 from streamed_model import StreamedModel
 
-from glp_rapids import as_graph, label_propagation
+from glp_rapids import as_graph, label_propagation, speaker_listener
 from glp_rapids.outofcore import both_ends
 from glp_rapids.outofcore.both_ends import BothEnds, Piece, take_from_rear, units_of
 from glp_rapids.propagation import engines
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from glp_rapids.propagation.engines import gpu_streamed, hybrid
+from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.kernels.gpu import host_rows, volumes
 
 # ---------------------------------------------------------------- a queue with two ends
@@ -200,3 +201,69 @@ def test_kernels_between_host_and_gpu_compile(capability, dtype):
     ):
         code, _ = cuda.compile_ptx(kernel, signature, device=False, cc=capability)
         assert kernel.__name__ in code
+
+
+# ---------------------------------------------------------------- what stays with the graph
+
+
+@pytest.fixture
+def in_short_strips(modelled, monkeypatch):
+    """Let the host take a third of runs on a graph whose strips are short."""
+    graph = planted()
+    modelled(graph)
+    monkeypatch.setattr(hybrid, "HEAD_START", 0.3)
+    monkeypatch.setattr(hybrid.StreamedGpuEngine, "_sizes_of_strips", lambda self, *_: (0, 400))
+    return graph
+
+
+def test_only_the_lists_that_were_laid_out_last_stay_pinned(in_short_strips):
+    graph = in_short_strips
+    for classes in (5, 6, 7, 6):
+        label_propagation(graph, way="streamed plain", classes=classes, max_iter=3)
+        kept = graph.keep(("kept", None), dict)
+        _, share = kept["hybrid"]
+        assert share.layout is kept["strips"][1]
+    again = kept["hybrid"]
+    label_propagation(graph, way="streamed plain", classes=6, seed=5)
+    assert kept["hybrid"][1] is again[1]
+
+
+def test_a_graph_that_is_dropped_lets_go_of_its_lists(in_short_strips):
+    found = label_propagation(in_short_strips, way="streamed plain", classes=5, max_iter=3)
+    kept = in_short_strips.keep(("kept", None), dict)
+    graph, share = in_short_strips, kept["hybrid"][1]
+    assert found.attrs["glp"]["share_of_host"] > 0
+    assert not any(value is graph for value in vars(share).values())
+    assert share._workload is None
+
+
+def test_state_of_another_shape_has_a_part_of_its_own(in_short_strips):
+    for sweeps in (4, 6):  # each vertex remembers so many labels
+        speaker_listener(in_short_strips, way="streamed plain", classes=5, max_iter=sweeps)
+
+
+def test_without_room_on_the_host_the_gpu_does_all(in_short_strips, monkeypatch):
+    graph = in_short_strips
+    expected = label_propagation(graph, classes=5)
+    room_for = hybrid.pinned.room_for
+    asked = []
+
+    def room(size):
+        asked.append(size)
+        return room_for(size) and len(asked) < 2  # the lists come first
+
+    monkeypatch.setattr(hybrid.pinned, "room_for", room)
+    found = label_propagation(graph, classes=5, way="streamed plain")
+    assert_same(found, expected)
+    assert len(asked) == 2
+    assert found.attrs["glp"]["share_of_host"] == 0
+
+
+def test_threads_are_those_of_the_run(in_short_strips, monkeypatch):
+    used = []
+    for threads in (1, 2, 1):
+        for module in (hybrid, hash_votes):
+            monkeypatch.setattr(module, "threads_for", lambda _, threads=threads: threads)
+        label_propagation(in_short_strips, classes=5, way="streamed plain", max_iter=2)
+        used.append(in_short_strips.keep(("kept", None), dict)["hybrid"][1]._threads)
+    assert used == [1, 2, 1]

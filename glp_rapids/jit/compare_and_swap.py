@@ -25,7 +25,7 @@ def compare_and_swap(typingctx: Any, words: Any, expected: Any, wanted: Any) -> 
 if config.DISABLE_JIT:
 
     def compare_and_swap(words, expected, wanted):
-        """Do the same as compiled code does; one thread does."""
+        """Do the same as compiled code does, though another thread may come in between."""
         was = words[0]
         if was == expected:
             words[0] = wanted

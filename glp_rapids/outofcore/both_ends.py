@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glp_rapids.jit.cache import kept
 from glp_rapids.jit.compare_and_swap import compare_and_swap
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 
@@ -32,7 +33,7 @@ def take_from_rear(word):
             return taken
 
 
-@compiled_for_cpu(error_model="numpy")
+@kept(error_model="numpy")
 def leave_to_host(word, units):
     """Leave so many units to the host, or as many as it has taken; return that number."""
     while True:

@@ -129,18 +129,17 @@ class DoubleBuffer:
 _speeds: dict[tuple, float] = {}
 
 
-def bus_speed(entries: HostArray, memory: int | None, xp: Any) -> float:
-    """Return how many bytes a second come to the device from pinned memory, measured once.
+def bus_speed(entries: HostArray, there: Any, xp: Any) -> float:
+    """Return how many bytes a second come from pinned memory to the device, measured once.
 
-    ``memory``: bytes that there are for it; None: enough.
+    ``there``: where to, which nobody needs now; if it is small nothing is measured.
     """
-    size = min(MEASURED, entries.array.nbytes, MEASURED if memory is None else memory // 8)
+    size = min(MEASURED, entries.array.nbytes, there.nbytes)
     if xp is np or size < MEASURED:
         return BUS
     key = xp.cuda.Device().id, TIMES
     if key not in _speeds:
-        host = entries.array.view(np.uint8)[:size]
-        there, seconds = xp.empty(size, np.uint8), []
+        host, there, seconds = entries.array.view(np.uint8)[:size], there.view(np.uint8), []
         for _ in range(3):
             xp.cuda.get_current_stream().synchronize()
             begin = time.perf_counter()

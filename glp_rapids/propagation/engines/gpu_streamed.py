@@ -105,7 +105,8 @@ class StreamedGpuEngine(PersistentEngine):
         self._planned = kept is None or kept[0] != key
         if self._planned:
             kept = None  # pinned memory is scarce: first let go, then make
-            workload.kept.pop("strips", None)
+            for name in ("strips", "hybrid"):  # what is named hybrid holds the layout, too
+                workload.kept.pop(name, None)
             kept = key, self._laid_out(rows, classes, workload.id_words, binned, xp)
             if not kept[1].gathered:  # next time there may be room
                 workload.kept["strips"] = kept

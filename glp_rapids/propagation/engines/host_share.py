@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.sizes import planned_bytes
 from glp_rapids.jit.target import cpu_target
 from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.both_ends import BothEnds
@@ -20,6 +21,7 @@ from glp_rapids.propagation.engines.strips import Layout
 from glp_rapids.propagation.kernels.cpu import hybrid
 from glp_rapids.propagation.kernels.cpu.hybrid import Outcome
 from glp_rapids.propagation.kernels.cpu.tables import STAMPED
+from glp_rapids.propagation.program import Traits
 from glp_rapids.propagation.schedule import Rule
 from glp_rapids.propagation.workload import Workload
 
@@ -96,6 +98,10 @@ class HostShare(CpuArrays):
             if not getattr(value, "ndim", 0):
                 self._fields[name] = value
 
+    def end(self) -> None:
+        """Let go of the run, whose graph would hold itself by what is kept on it."""
+        self._workload = None
+
     def refresh(self, fields: dict[str, Any]) -> None:
         """Take over labels and all state from the device."""
         for name, value in fields.items():
@@ -112,12 +118,8 @@ class HostShare(CpuArrays):
             before, volume = self._fields["labels"], self._fields["volume"]
             hybrid.recount(vertices, self.staged["labels"], before, volume)
         for name in self.by_vertex:
-            into, given = self._fields[name], self.staged[name]
-            given = given[: vertices.size * self.width(name)]
-            if into.ndim == 1:
-                hybrid.put(self._threads, vertices, given, into)
-            else:
-                into[vertices] = given.reshape(vertices.size, *into.shape[1:])
+            into, width = self._fields[name].reshape(-1), self.width(name)
+            hybrid.put(self._threads, vertices, width, self.staged[name], into)
 
     def evaluate(
         self, rule: Rule, skips: bool, everybody: bool, left: BothEnds
@@ -131,3 +133,20 @@ class HostShare(CpuArrays):
             (skips, rule.revisit_tied), everybody, self._settings(rule), self._tables,
             self._slack, self._tied, self.known, self._winners, self.outcome, self._errors,
         )  # fmt: skip
+
+
+def bytes_of_share(
+    workload: Workload, traits: Traits, fields: dict[str, Any], positions: int
+) -> int:
+    """Count, from above, the bytes of host memory that a `HostShare` takes."""
+    sizes = cpu_arrays.sizes_of(workload, traits)
+    layout = cpu_arrays.resident_layout(sizes)
+    planned = {
+        **cpu_arrays.state_arrays(sizes, layout),
+        **cpu_arrays.tables_of(sizes, layout),
+        **cpu_arrays.winner_arrays(positions, sizes.index_dtype),
+    }
+    arrays = [value for value in fields.values() if getattr(value, "ndim", 0)]
+    staged = positions * sum(array[:1].nbytes for array in arrays)
+    outcomes = 2 * positions * (8 + 8 + 4 + 1)
+    return planned_bytes(planned.values()) + sum(a.nbytes for a in arrays) + staged + outcomes

@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,14 +26,15 @@ import numpy as np
 from glp_rapids.jit.cuda import bound, kernel, multiprocessors
 from glp_rapids.jit.launch import launch
 from glp_rapids.outofcore import pinned
-from glp_rapids.outofcore.both_ends import BothEnds, Piece, units_of
+from glp_rapids.outofcore.both_ends import BothEnds, Piece
 from glp_rapids.outofcore.double_buffer import SLOTS, bus_speed
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.class_parts import Part, parts_of
 from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
-from glp_rapids.propagation.engines.host_share import HostShare
+from glp_rapids.propagation.engines.host_share import HostShare, bytes_of_share
 from glp_rapids.propagation.engines.strips import LINE
+from glp_rapids.propagation.kernels.cpu.hash_votes import threads_for
 from glp_rapids.propagation.kernels.gpu import host_rows
-from glp_rapids.propagation.kernels.gpu.plan import HUBS
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.kernels.gpu.streamed import EVERYTHING, Step
 from glp_rapids.propagation.schedule import Schedule, spans_of
@@ -71,8 +71,9 @@ class HybridEngine(StreamedGpuEngine):
         self._told: tuple[int, int] | None = None  # positions that the host knows not yet
         self._knows = False  # of all others their labels and state
         self._evaluated = np.zeros(2, np.int64)  # entries, by the GPU and by the host
-        self._parted: dict[tuple[int, bool], list[tuple]] = {}
+        self._parted: dict[tuple[int, bool], list[Part]] = {}
         self._slot: int | None = None  # of the strip that was taken last
+        self._pool: ThreadPoolExecutor | None = None
         self._ahead: deque[tuple[Class, Piece]] = deque()  # on their way, as they come
         super().__init__(workload, compiled, fields)
 
@@ -102,33 +103,56 @@ class HybridEngine(StreamedGpuEngine):
             return  # nothing lies in the order of the plan, or nothing is streamed
         positions = self._most_positions()
         self._host = self._kept_share(positions)
+        if self._host is None:
+            return
         self._host.begin(self._on_host, self._fields)
         self._buffer = xp.empty(positions * self._widest(), np.uint8)
         self._copy = partial(pinned.copy, xp=xp)
         if xp is not np:
             self._there, self._stepped = (xp.cuda.Event(disable_timing=True) for _ in range(2))
 
-    def _kept_share(self, positions: int) -> HostShare:
-        """Return the host's part, of an earlier run if there is one; who finds none makes it."""
-        self._key_of_share = "hybrid", self._compiled.digest, positions
-        share = self._on_host.kept.pop(self._key_of_share, None)
-        if share is None or share.layout is not self._layout:
-            scores = None
-            if not self._compiled.traits.default_update:
-                scores = array_of(self._workspace.run.winner_score).dtype
-            share = HostShare(
-                self._on_host, self._fields, self._layout, positions, scores, self._device
-            )
-        return share
+    def _kept_share(self, positions: int) -> HostShare | None:
+        """Return the host's part, of an earlier run of the kind if there is one, or a new one.
+
+        None: host memory has no room for it, so the GPU does all.
+        """
+        workload, traits, fields = self._on_host, self._compiled.traits, self._fields
+        shapes = (getattr(value, "shape", ()) for value in fields.values())
+        threads = threads_for(workload.rows.number_of_edges)
+        self._key_of_share = self._compiled.digest, positions, threads, *shapes
+        key, share = workload.kept.pop("hybrid", (None, None))
+        if key == self._key_of_share and share.layout is self._layout:
+            return share
+        key = share = None  # first let go of what is pinned, then make
+        if not pinned.room_for(bytes_of_share(workload, traits, fields, positions)):
+            return None
+        scores = None
+        if not traits.default_update:
+            scores = array_of(self._workspace.run.winner_score).dtype
+        return HostShare(workload, fields, self._layout, positions, scores, self._device)
+
+    def _keep_share(self) -> None:
+        """Leave the host's part to the next run, unless the lists are laid out anew by then."""
+        kept = self._on_host.kept
+        if kept.get("strips", (None, None))[1] is self._host.layout:
+            self._host.end()
+            kept["hybrid"] = self._key_of_share, self._host
 
     # ------------------------------------------------------------ sweeps
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps."""
-        with ThreadPoolExecutor(1, "glp_rapids hybrid") as self._pool:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "glp_rapids hybrid")
+        over = True
+        try:
             super().advance(schedule, sweeps)
+            over = schedule.over or bool(self._failure)
+        finally:
+            if over:
+                self._pool.shutdown()
         if self._host is not None and schedule.over and not self._failure:
-            self._on_host.kept[self._key_of_share] = self._host
+            self._keep_share()
 
     def _sweep_at_once(self, schedule: Schedule, sweeps: int) -> None:
         self._knows = False
@@ -164,48 +188,17 @@ class HybridEngine(StreamedGpuEngine):
         """Yield the classes of a sweep that updates ``span`` neighbouring ones together."""
         key = span, self._loaded
         if key not in self._parted:
-            self._parted[key] = list(self._parts(span))
+            comes = np.diff(self._strips.entries) > 0  # at first also what stays
+            if self._loaded:
+                comes &= self._sizes > 0
+            buffer = array_of(self._workspace.rows.indices)
+            begin, end = self._strips.slots  # where nothing is awaited before a sweep
+            speed = bus_speed(self._layout.entries, buffer[begin:end], self._xp)
+            least = int(COPY * speed) // self._layout.bytes_an_entry
+            size = max(self._layout.largest_class // PIECES, least, 1)
+            self._parted[key] = list(parts_of(self._layout, self._strips, comes, span, size))
         for first, end, pieces, units in self._parted[key]:
             yield Class(first, end, BothEnds(pieces, units))
-
-    def _parts(self, span: int) -> Iterator[tuple[int, int, list[Piece], np.ndarray]]:
-        """Yield where each class begins and ends, its pieces, and units for the host."""
-        layout, found = self._layout, self._strips
-        streamed = self._sizes > 0
-        comes = streamed if self._loaded else np.diff(found.entries) > 0
-        number, a_class = found.place.size, found.a_class
-        for first in range(0, number, span * a_class):
-            end = min(first + span * a_class, number)
-            pieces: list[Piece] = []
-            for strip in filter(comes.__getitem__, range(first, end)):
-                pieces += self._pieces(strip)
-            rear = int(found.positions[end])
-            # Of the last class that is merged the host takes what is streamed, hubs apart; and
-            # nothing of the first pieces, which have been asked for by then.
-            of_class = [piece for piece in pieces if streamed[piece.strip]]
-            last = [piece for piece in of_class if piece.strip >= end - a_class]
-            lowest = rear
-            if last and len(of_class) > SLOTS:
-                lowest = max(last[0].first, of_class[SLOTS].first, self._hubs_end(last[0].strip))
-            yield first, end, pieces, units_of(layout.starts, pieces, min(lowest, rear), rear)
-
-    def _hubs_end(self, strip: int) -> int:
-        """Return the position behind the hubs of a strip's class."""
-        return int(self._layout.ends[strip // self._strips.a_class, HUBS])
-
-    def _pieces(self, strip: int) -> list[Piece]:
-        """Cut a strip; its hubs are in the first piece."""
-        layout, memory = self._layout, self._workload.memory
-        first, last = self._strips.positions[strip : strip + 2].tolist()
-        if self._strips.place[strip] >= 0:
-            return [Piece(strip, first, last)]
-        least = int(COPY * bus_speed(layout.entries, memory, self._xp)) // layout.bytes_an_entry
-        size = max(layout.largest_class // PIECES, least, 1)
-        entries = layout.starts[first : last + 1]
-        cuts = np.searchsorted(entries, np.arange(entries[0], entries[-1], size)) + first
-        after = max(first, min(self._hubs_end(strip), last))
-        cuts = np.unique([first, *cuts[cuts > after].tolist(), last]).tolist()
-        return [Piece(strip, *ends) for ends in pairwise(cuts)]
 
     def _ask_ahead(self, classes: list[Class]) -> None:
         """Ask for pieces until two are on their way, of the first classes that have any left."""

@@ -32,15 +32,17 @@ class Outcome(NamedTuple):
 
 
 @compiled_for_cpu(error_model="numpy")
-def _put_some(thread, threads, vertices, values, into):
+def _put_some(thread, threads, vertices, width, values, into):
     for i in range(vertices.size * thread // threads, vertices.size * (thread + 1) // threads):
-        into[np.uint64(vertices[np.uint64(i)])] = values[np.uint64(i)]
+        place = np.int64(vertices[np.uint64(i)]) * width
+        for column in range(width):
+            into[np.uint64(place + column)] = values[np.uint64(i * width + column)]
 
 
 @ParallelKernel
-def put(team, vertices, values, into):
-    """Write the value of each vertex to its place."""
-    together(team, _put_some, (team.threads, vertices, values, into))
+def put(team, vertices, width, values, into):
+    """Write the ``width`` values of each vertex to their place."""
+    together(team, _put_some, (team.threads, vertices, width, values, into))
 
 
 @kept(error_model="numpy")
