@@ -25,6 +25,7 @@ from glp_rapids.propagation import engines
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from glp_rapids.propagation.engines import gpu_streamed, hybrid
 from glp_rapids.propagation.kernels.cpu import hash_votes
+from glp_rapids.propagation.kernels.cpu.hybrid import put
 from glp_rapids.propagation.kernels.gpu import host_rows, volumes
 
 # ---------------------------------------------------------------- a queue with two ends
@@ -267,3 +268,27 @@ def test_threads_are_those_of_the_run(in_short_strips, monkeypatch):
         label_propagation(in_short_strips, classes=5, way="streamed plain", max_iter=2)
         used.append(in_short_strips.keep(("kept", None), dict)["hybrid"][1]._threads)
     assert used == [1, 2, 1]
+
+
+def test_rows_of_several_values_are_put_in_their_places():
+    rng = np.random.default_rng(4)
+    vertices = rng.permutation(40)[:25].astype(np.int32)
+    for width in (1, 3):
+        values, into = rng.random((25, width)), np.zeros((40, width))
+        expected = into.copy()
+        expected[vertices] = values
+        put(2, vertices, width, values.reshape(-1), into.reshape(-1))
+        assert np.array_equal(into, expected)
+
+
+def test_the_hosts_part_takes_what_is_counted(in_short_strips, monkeypatch):
+    count, counted = hybrid.bytes_of_share, []
+    monkeypatch.setattr(
+        hybrid, "bytes_of_share", lambda *how: counted.append(count(*how)) or counted[-1]
+    )
+    label_propagation(in_short_strips, way="streamed plain", classes=5, max_iter=2)
+    _, share = in_short_strips.keep(("kept", None), dict)["hybrid"]
+    made = [*share._fields.values(), *share.staged.values(), *share.known, *share.outcome]
+    made += [*share._winners, share._old, share._counts, *share._tables, share._slack, share._tied]
+    taken = sum(array.nbytes for array in made if isinstance(array, np.ndarray))
+    assert taken <= counted[0] <= 1.3 * taken
