@@ -175,7 +175,9 @@ def test_classes_by_counting_are_those_by_sorting(classes, ids):
 # ---------------------------------------------------------------- what the limit is
 
 
-def test_the_error_says_by_how_much_and_what_to_do():
+def test_the_error_says_by_how_much_and_what_to_do(monkeypatch):
+    # one thread alone has room for all of them at once under the least of classes
+    monkeypatch.setattr(hash_votes, "threads_for", lambda entries: 2)
     graph = large()
     fewest = least(lambda **given: label_propagation(bare(graph), **given))
     label_propagation(bare(graph), memory_limit=fewest)
