@@ -7,6 +7,7 @@ from functools import partial
 import graphs
 import numpy as np
 import pandas as pd
+import pytest
 from programs import PROGRAMS
 
 import glp_rapids
@@ -89,6 +90,22 @@ def bare(graph):
         return dataclasses.replace(graph, _derived={})
     lists = dataclasses.replace(graph.lists, _derived={})
     return dataclasses.replace(graph, lists=lists, _derived={})
+
+
+def assert_an_interrupt_gives_memory_back(graph, **how):
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+
+    def interrupt(facts):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        glp_rapids.label_propagation(graph, progress=interrupt, **how)
+    assert pool.used_bytes() == before
+    found = glp_rapids.label_propagation(graph, **how)
+    assert_same(found, glp_rapids.label_propagation(graph, device="cpu"))
 
 
 LARGE = {

@@ -14,6 +14,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+from head_start import giving
 
 import glp_rapids
 from glp_rapids import as_graph, compress
@@ -66,7 +67,8 @@ def on_both(graph, **options):
     """Let the host's cores take their share, in pieces of a row."""
     both_ends.UNIT, hybrid.COPY, hybrid.PIECES = 1, 0.0, 1 << 20
     hybrid.multiprocessors = lambda: 4
-    for hybrid.HEAD_START in (0.3, 1.0):
+    for share in (0.3, 1.0):
+        hybrid.HybridEngine._tell_host = giving(share)
         on_streams(graph, "hybrid", **options)
 
 

@@ -1,9 +1,12 @@
 """A GPU and the host's cores share the rows of a class: the labels are those of either alone."""
 
+import dataclasses
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -23,6 +26,8 @@ from glp_rapids.outofcore.both_ends import BothEnds, Piece, take_from_rear, unit
 from glp_rapids.propagation import engines
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+from head_start import giving
+
 from glp_rapids.propagation.engines import gpu_streamed, hybrid
 from glp_rapids.propagation.kernels.cpu import hash_votes
 from glp_rapids.propagation.kernels.cpu.hybrid import put
@@ -154,7 +159,7 @@ def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
     graph = planted()
     how = {"seed": 3, "tol": 0.0, "max_iter": 25, **how}
     expected = label_propagation(graph, **how)
-    monkeypatch.setattr(hybrid, "HEAD_START", share)
+    monkeypatch.setattr(hybrid.HybridEngine, "_tell_host", giving(share))
     # the first two: from how many changes on everybody is evaluated, and what stays on the GPU
     # and how long strips are
     for few, stays, size in product((1, gpu_streamed.FEW), (0.0, 0.3), (400, 1 << 20)):
@@ -212,7 +217,7 @@ def in_short_strips(modelled, monkeypatch):
     """Let the host take a third of runs on a graph whose strips are short."""
     graph = planted()
     modelled(graph)
-    monkeypatch.setattr(hybrid, "HEAD_START", 0.3)
+    monkeypatch.setattr(hybrid.HybridEngine, "_tell_host", giving(0.3))
     monkeypatch.setattr(hybrid.StreamedGpuEngine, "_sizes_of_strips", lambda self, *_: (0, 400))
     return graph
 
@@ -230,17 +235,25 @@ def test_only_the_lists_that_were_laid_out_last_stay_pinned(in_short_strips):
 
 
 def test_a_graph_that_is_dropped_lets_go_of_its_lists(in_short_strips):
-    found = label_propagation(in_short_strips, way="streamed plain", classes=5, max_iter=3)
-    kept = in_short_strips.keep(("kept", None), dict)
-    graph, share = in_short_strips, kept["hybrid"][1]
+    graph = dataclasses.replace(in_short_strips, _derived={})
+    found = label_propagation(graph, way="streamed plain", classes=5, max_iter=3)
     assert found.attrs["glp"]["share_of_host"] > 0
-    assert not any(value is graph for value in vars(share).values())
-    assert share._workload is None
+    lists = weakref.ref(graph.keep(("kept", None), dict)["strips"][1].entries.array)
+    gc.collect()
+    gc.disable()
+    try:
+        assert lists() is not None
+        del graph, found
+        assert lists() is None  # nothing holds itself
+    finally:
+        gc.enable()
 
 
 def test_state_of_another_shape_has_a_part_of_its_own(in_short_strips):
     for sweeps in (4, 6):  # each vertex remembers so many labels
         speaker_listener(in_short_strips, way="streamed plain", classes=5, max_iter=sweeps)
+        _, share = in_short_strips.keep(("kept", None), dict)["hybrid"]
+        assert share._fields["memory"].shape == (500, sweeps + 1)
 
 
 def test_without_room_on_the_host_the_gpu_does_all(in_short_strips, monkeypatch):

@@ -5,7 +5,17 @@ from itertools import product
 import graphs
 import numpy as np
 import pytest
-from memory_limits import EVERY, SELECTED, assert_same, bare, directions, large, least, reported
+from memory_limits import (
+    EVERY,
+    SELECTED,
+    assert_an_interrupt_gives_memory_back,
+    assert_same,
+    bare,
+    directions,
+    large,
+    least,
+    reported,
+)
 from programs import PROGRAMS
 
 import glp_rapids
@@ -14,6 +24,8 @@ from glp_rapids.outofcore import both_ends, pinned
 from glp_rapids.propagation.gpu_memory import gpu_bytes_of
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+from head_start import giving
+
 from glp_rapids.propagation.engines import gpu_streamed, hybrid
 
 HYBRID = {"device": "gpu", "way": "hybrid"}
@@ -43,7 +55,7 @@ def shared(monkeypatch):
     """Let the host take rows of the smallest graph, and strips hold a row."""
 
     def give(share, size=1):
-        monkeypatch.setattr(hybrid, "HEAD_START", share)
+        monkeypatch.setattr(hybrid.HybridEngine, "_tell_host", giving(share))
         monkeypatch.setattr(both_ends, "UNIT", size)
         monkeypatch.setattr(hybrid, "COPY", 0.0)
         for name in ("MOST", "LEAST"):
@@ -100,7 +112,7 @@ def of_plain_votes(test):
 
 @of_plain_votes
 @pytest.mark.parametrize("how", [{}, {"update": "sync"}, {"explore": 0}, {"skip_inactive": False}])
-def test_shares_as_they_are_measured(how):
+def test_larger_graphs_without_a_head_start(how):
     graph = large(200_000, 4_000_000)
     expected = label_propagation(graph, device="cpu", **how)
     for _ in range(3):
@@ -118,19 +130,8 @@ def test_what_is_gathered_is_for_the_gpu_alone(monkeypatch):
 
 @of_plain_votes
 def test_an_interrupt_gives_memory_back(shared):
-    import cupy
-
-    graph, pool = large(), cupy.get_default_memory_pool()
     shared(0.5, 1 << 12)
-    before = pool.used_bytes()
-
-    def interrupt(facts):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        label_propagation(graph, progress=interrupt, **HYBRID)
-    assert pool.used_bytes() == before
-    assert_same(label_propagation(graph, **HYBRID), label_propagation(graph, device="cpu"))
+    assert_an_interrupt_gives_memory_back(large(), **HYBRID)
 
 
 @of_plain_votes

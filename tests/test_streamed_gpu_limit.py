@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from bench_tables import tables_of
 from cases import exhaustive
-from memory_limits import EVERY, assert_same, bare, large, least, reported
+from memory_limits import (
+    EVERY,
+    assert_an_interrupt_gives_memory_back,
+    assert_same,
+    bare,
+    large,
+    least,
+    reported,
+)
 from programs import PROGRAMS
 from streamed_cases import STREAMED, by_kernel, needs_gpu
 
@@ -73,18 +81,7 @@ def test_nothing_stays_on_the_device():
 
 @needs_gpu
 def test_an_interrupt_gives_memory_back():
-    import cupy
-
-    graph, pool = large(), cupy.get_default_memory_pool()
-    before = pool.used_bytes()
-
-    def interrupt(facts):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        label_propagation(graph, progress=interrupt, **STREAMED)
-    assert pool.used_bytes() == before
-    assert_same(label_propagation(graph, **STREAMED), label_propagation(graph, device="cpu"))
+    assert_an_interrupt_gives_memory_back(large(), **STREAMED)
 
 
 @needs_gpu

@@ -22,10 +22,10 @@ from glp_rapids.bench import memory, subjects
 from glp_rapids.bench.table import Tables
 from glp_rapids.device import LackOfMemory
 from glp_rapids.graph.graph import Graph
+from glp_rapids.outofcore.double_buffer import BUS
 from glp_rapids.propagation.gpu_memory import gpu_bytes_of
 from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
 
-BUS = 55e9  # bytes a second of one H200, measured for copies of 16 MB and more
 SWEEPS = 6  # one less is timed
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from tqdm import tqdm
 
 from glp_rapids import label_propagation
-from glp_rapids.bench import beyond_gpu_memory, subjects
+from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.graph.graph import Graph
 from glp_rapids.jit.parallel import threads_available
@@ -62,7 +62,7 @@ def _row(host: Graph, run: str, times: int, expected: Any, repeats: int) -> dict
                 seconds[way].append(report["seconds"])
     streamed, hybrid = (1e3 * median(seconds[way]) for way in WAYS)
     return {
-        "run": run, "bus GB/s": beyond_gpu_memory.BUS / times / 1e9, "streamed ms": streamed,
+        "run": run, "bus GB/s": double_buffer.BUS / times / 1e9, "streamed ms": streamed,
         "hybrid ms": hybrid, "times as fast": streamed / hybrid, "the host's share": share,
         "labels equal": equal,
     }  # fmt: skip

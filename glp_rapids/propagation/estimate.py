@@ -145,8 +145,9 @@ def estimate_memory(
     a graph, whose ``initial_state`` is called. "streamed plain" to a GPU counts the pinned copy of
     the lists as if host memory had room for it: a run that finds none gathers the rows of a strip
     when it is their turn, unless its kernels read them, into two buffers for neighbours and two for
-    weights, each of 32 MiB or the longest row. O(n + sample); O(m) if directed. Neo4j's users know
-    this as ``.estimate``.
+    weights, each of 32 MiB or the longest row. "hybrid" has no row: it takes as much, and on the
+    GPU room for the labels and the state of one class, on the host for those of all. O(n + sample);
+    O(m) if directed. Neo4j's users know this as ``.estimate``.
 
     Examples
     --------

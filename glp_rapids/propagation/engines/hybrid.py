@@ -14,7 +14,6 @@ other end. Hubs are for the GPU. So are sweeps of which single rows are fetched.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -45,8 +44,6 @@ PUT = kernel(host_rows.put_rows, "rows of the host")
 # Pieces of a class, so that the host finds something to take; of each the copy takes so many
 # seconds at least, in which the next is asked for.
 PIECES, COPY = 12, 3e-4
-# The GPU waits until the host has taken such a share of what it may, for tests.
-HEAD_START = 0.0
 
 
 def array_of(argument: Any) -> Any:
@@ -247,8 +244,6 @@ class HybridEngine(StreamedGpuEngine):
         one, last_of_sweep = classes[0], len(classes) == 1
         left, positions, starts = one.left, self._strips.positions, self._layout.starts
         job = self._tell_host(left)
-        while HEAD_START and job and not job.done() and left.share_of_host < HEAD_START:
-            time.sleep(1e-4)
         first, held, updated = one.first, one.first, False
         done = int(positions[one.first])  # up to there all is evaluated
         while not updated:

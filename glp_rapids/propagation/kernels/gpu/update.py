@@ -239,7 +239,7 @@ def build(
     @cuda.jit(device=True)
     def update(row, plan, readers, run, state, shared, numbers):
         """Update all vertices of a group."""
-        nobody = np.int64(0)
-        return update_range(row, plan, readers, run, state, shared, numbers, nobody, nobody)
+        unused = np.int64(0)  # the range of one that is not ranged
+        return update_range(row, plan, readers, run, state, shared, numbers, unused, unused)
 
     return update_range if ranged else update
