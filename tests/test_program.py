@@ -274,7 +274,7 @@ partitions = [
     glp_rapids.propagate(edges, Mine(), device="cpu")["partition"].tolist(),
     glp_rapids.speaker_listener(edges, device="cpu")["partition"].tolist(),
 ]
-stats = [kernel.compiled.stats for kernel in cpu._built.values()]
+stats = [kernel.compiled.stats for kernel in cpu.sweep_kernel.built.values()]
 hits = sum(sum(one.cache_hits.values()) for one in stats)
 misses = sum(sum(one.cache_misses.values()) for one in stats)
 json.dump([partitions, hits, misses, sum(checks)], sys.stdout)

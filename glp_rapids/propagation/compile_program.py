@@ -144,6 +144,21 @@ def state_class(fields: tuple[str, ...]) -> type:
     return namedtuple("State", fields)
 
 
+def built_once(build: Callable) -> Callable:
+    """Let a kernel of a program, built for some further arguments, be built once a process."""
+    built: dict[tuple, Any] = {}
+
+    @functools.wraps(build)
+    def kernel_of(compiled: Compiled, *how: Any) -> Any:
+        key = compiled.digest, *how
+        if key not in built:
+            built[key] = build(compiled, *how)
+        return built[key]
+
+    kernel_of.built = built
+    return kernel_of
+
+
 _recalled: dict[tuple, Compiled] = {}
 
 

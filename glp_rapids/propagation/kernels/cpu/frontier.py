@@ -17,7 +17,7 @@ import numpy as np
 from glp_rapids.jit.cache import keep_on_disk, kept
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.target import DigestCache, made_of
-from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.compile_program import Compiled, built_once
 from glp_rapids.propagation.kernels.cpu.class_lists import class_of
 from glp_rapids.propagation.kernels.cpu.hash_votes import CHUNK, chunks_of
 
@@ -63,7 +63,8 @@ def put_all(vertices, id_words, lists):
         _put(v, id_words, lists)
 
 
-def build(compiled: Compiled, stamped: bool) -> Callable:
+@built_once
+def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
     """Compile the sweep for one program that is plain; see `hash_votes.chunks_of`."""
     State, weighted = compiled.state_type, compiled.traits.weighted
     evaluate_chunk, update_chunk, scratch_of = chunks_of(compiled, stamped)
@@ -150,14 +151,3 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
 
     kernel = compiled_for_cpu(error_model="numpy")(sweep)
     return keep_on_disk(kernel, DigestCache, sweep, made_of(sweep, compiled.digest))
-
-
-_built: dict[tuple[str, bool], Callable] = {}
-
-
-def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
-    """Return the sweep of a program, built once a process."""
-    key = compiled.digest, stamped
-    if key not in _built:
-        _built[key] = build(compiled, stamped)
-    return _built[key]

@@ -27,7 +27,7 @@ from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
 from glp_rapids.jit.target import DigestCache, made_of
 from glp_rapids.propagation import slack as slack_rule
-from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.compile_program import Compiled, built_once
 from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, failure
 from glp_rapids.propagation.kernels.cpu import unit_votes
 from glp_rapids.propagation.kernels.cpu.atomics import take_one
@@ -280,7 +280,8 @@ def chunks_of(compiled: Compiled, stamped: bool) -> tuple[Callable, Callable, Ca
     return evaluate_chunk, update_chunk, scratch_of
 
 
-def build(compiled: Compiled, stamped: bool) -> Callable:
+@built_once
+def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
     """Compile the sweep for one program; the result is cached in memory and on disk.
 
     A class that is not in memory as a whole is swept piece by piece, in ``phases``: all pieces
@@ -361,16 +362,7 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
     return ParallelKernel(sweep, cache)
 
 
-_built: dict[tuple[str, bool], Callable] = {}
 _started: dict[str, Callable] = {}
-
-
-def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
-    """Return the sweep of a program, built once a process."""
-    key = compiled.digest, stamped
-    if key not in _built:
-        _built[key] = build(compiled, stamped)
-    return _built[key]
 
 
 def threads_for(number_of_edges: int) -> int:

@@ -18,7 +18,7 @@ from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, together
 from glp_rapids.jit.target import DigestCache, made_of
 from glp_rapids.outofcore.both_ends import take_from_rear
-from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.compile_program import Compiled, built_once
 from glp_rapids.propagation.kernels.cpu.hash_votes import CHUNK, chunks_of
 
 
@@ -57,7 +57,8 @@ def recount(vertices, labels, before, volume):
                 volume[np.uint64(new)] += 1
 
 
-def build(compiled: Compiled, stamped: bool) -> Callable:
+@built_once
+def share_kernel(compiled: Compiled, stamped: bool) -> Callable:
     """Compile the evaluation of units for one program; ``stamped``: see `hash_votes.chunks_of`."""
     State = compiled.state_type
     evaluate_chunk, _, scratch_of = chunks_of(compiled, stamped)
@@ -123,14 +124,3 @@ def build(compiled: Compiled, stamped: bool) -> Callable:
 
     cache = partial(DigestCache, digest=made_of(share, compiled.digest))
     return ParallelKernel(share, cache)
-
-
-_built: dict[tuple[str, bool], Callable] = {}
-
-
-def share_kernel(compiled: Compiled, stamped: bool) -> Callable:
-    """Return the evaluation of units for a program, built once a process."""
-    key = compiled.digest, stamped
-    if key not in _built:
-        _built[key] = build(compiled, stamped)
-    return _built[key]
