@@ -23,9 +23,12 @@ from glp_rapids.common.fixed_point import as_fixed_point
 from glp_rapids.common.segments import integer_sums, segment_ids, segment_sums
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
+from glp_rapids.jit import search
 from glp_rapids.jit.cache import kept
 
 Array = Any
+lower_bound = kept(search.lower_bound, error_model="numpy")
+
 MANY = 1 << 14  # numbers that arrays, of a GPU where there is one, add up sooner than Python does
 BITS = 61  # of all volumes together; a resolution below 1 takes some
 
@@ -189,15 +192,9 @@ def _find_loops(indptr, indices, places):
     """Search for every vertex in its own row; return how many places were written."""
     found = 0
     for v in range(indptr.size - 1):
-        first, last = indptr[v], indptr[v + 1]
-        while first < last:
-            middle = (first + last) >> 1
-            if indices[middle] < v:
-                first = middle + 1
-            else:
-                last = middle
-        if first < indptr[v + 1] and indices[first] == v:
-            places[found] = first
+        place = lower_bound(indices, indptr[v], indptr[v + 1], v)
+        if place < indptr[v + 1] and indices[place] == v:
+            places[found] = place
             found += 1
     return found
 
