@@ -35,5 +35,6 @@ def patched(monkeypatch):
         engine._meeting = SharingMeeting(len(engine._devices))
         return [SharingExchange(engine._meeting, rank) for rank in range(len(engine._devices))]
 
+    monkeypatch.setattr(partitioned_gpu, "chosen", "nccl")
     monkeypatch.setattr(options, "devices_of", lambda devices: devices and tuple(devices))
     monkeypatch.setattr(partitioned_gpu.PartitionedGpuEngine, "_connected", connected)

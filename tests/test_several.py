@@ -23,7 +23,7 @@ from glp_rapids.cli import main
 from glp_rapids.device import gpu_available
 from glp_rapids.ingest import shuffle
 from glp_rapids.multigpu.exchange import RankFailed, as_ranks, exchanges
-from glp_rapids.multigpu.partition import ranges_of, readers_in_range, rows_of_range
+from glp_rapids.multigpu.partition import AT_ONCE, ranges_of, readers_in_range, rows_of_range
 from glp_rapids.propagation.engines import partitioned, rank_cpu
 
 FEW = ["only isolated", "power law", "directed weighted", "several columns"]
@@ -111,7 +111,8 @@ def test_parts_are_the_whole(ranks):
         begin, end = graph.indptr[[first, last]]
         assert (rows.indices == graph.indices[begin:end]).all()
         assert (rows.weights == graph.weights[begin:end]).all()
-        inside = readers_in_range(readers, first, last)
+        at_once = 50 * (ranks - 1) or AT_ONCE
+        inside = readers_in_range(readers, first, last, rows.number_of_edges, at_once=at_once)
         for v in range(graph.number_of_vertices):
             row = readers.indices[readers.indptr[v] : readers.indptr[v + 1]]
             found = inside.indices[inside.indptr[v] : inside.indptr[v + 1]]
@@ -272,7 +273,7 @@ def test_bad_devices():
             label_propagation(graph, devices=devices)
     for options, match in (
         ({"device": "gpu"}, "device='gpu' is none of devices="),
-        ({"memory_limit": 1 << 20}, "memory_limit=1048576 is for a run on one device"),
+        ({"memory_limit": 1 << 20}, "memory_limit=1048576 is what each GPU of devices= may take"),
         ({"strategy": "sort"}, "strategy='sort' is for a run on one device"),
         ({"way": "packed"}, "way must be 'auto' or 'plain' with devices="),
     ):

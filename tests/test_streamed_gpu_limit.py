@@ -21,8 +21,8 @@ from glp_rapids.device import memory_free
 from glp_rapids.outofcore import gathered, pinned
 from glp_rapids.propagation import call, memory
 from glp_rapids.propagation.engines import gpu_streamed
-from glp_rapids.propagation.gpu_memory import bytes_on_gpu
-from glp_rapids.propagation.memory import bytes_of_csr, gpu_bytes_of
+from glp_rapids.propagation.gpu_memory import bytes_on_gpu, gpu_bytes_of
+from glp_rapids.propagation.making_memory import bytes_of_csr
 
 
 @by_kernel("program, kernel", PROGRAMS)

@@ -25,9 +25,10 @@ from glp_rapids.propagation.engines import (
     packed_strips,
     strips,
 )
-from glp_rapids.propagation.gpu_memory import bytes_on_gpu
+from glp_rapids.propagation.gpu_memory import bytes_on_gpu, gpu_bytes_of
 from glp_rapids.propagation.kernels.gpu import packed_numbers, votes, warp_reductions
-from glp_rapids.propagation.memory import budget_of, bytes_of_csr, gpu_bytes_of
+from glp_rapids.propagation.making_memory import bytes_of_csr, bytes_to_make
+from glp_rapids.propagation.memory import budget_of
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.variants.classic import Classic
 
@@ -220,7 +221,7 @@ def test_lists_that_are_read_have_to_fit_host_memory_once_more(monkeypatch, dire
     monkeypatch.setattr(memory, "LITTLE", 0)
     lists, made = graph.number_of_edges * 4, 0
     if directed:  # and the readers; and the transpose, whose rows are read
-        made = memory.bytes_to_make(graph, options, "plain", readers=True)
+        made = bytes_to_make(graph, options, "plain", readers=True)
         lists *= 2
     monkeypatch.setattr(memory, "memory_free", lambda device: made + lists)
     budget_of(graph, Counting(), options)

@@ -2,8 +2,9 @@
 
 Two runs of every graph: with the defaults, and synchronous sweeps that leave nothing out. "MB sent"
 is what all ranks sent to one another, "waiting" the share of the run that the rank with the most of
-it spent until others came. "same": labels and changes of every sweep. The parts are made, and
-kernels compiled, by a run before.
+it spent until others came. "same": labels and changes of every sweep. "peak" is of the GPU that
+took most. The parts are made, and kernels compiled, by a run before. With ``--memory-limit`` the
+graph lies in host memory, and GPUs get their parts from there.
 
 GPUs that can store into one another's memory have a row for that and one for NCCL. Two H200 took
 321 ms (NCCL 397) beside 596 of one with the defaults on large-28 (4.5 G entries, ``--repeats 1``),
@@ -54,6 +55,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     subjects.add_options(parser, GRAPHS, repeats=3, device=False, about=about)
     parser.add_argument("--devices", nargs="+", default=("cpu", "cpu"), metavar="N",
                         help="a cpu for each rank (default: two), or numbers of GPUs")  # fmt: skip
+    parser.add_argument("--memory-limit", metavar="SIZE",
+                        help="what each GPU may take, as 2GB; the graph lies in host memory, and "
+                             "one GPU streams what it cannot hold")  # fmt: skip
     parser.add_argument("--sweeps", type=int, default=3, help="synchronous ones (default 3)")
 
 
@@ -81,24 +85,31 @@ def _rows(name: str, graph: Graph, devices: Devices, options: argparse.Namespace
         f"{options.sweeps} synchronous": subjects.synchronous(options.sweeps, skip_inactive=False),
     }
     rows, repeats = [], max(options.repeats, 1)
+    kind = kind_of(devices)
+    if options.memory_limit is not None:
+        graph = graph.to("cpu")
     for mode, settings in modes.items():
-        one = timing.timed(partial(_propagated, graph, settings), repeats, graph.device)
-        for exchange in _exchanges(devices):
+        settings = {**settings, "memory_limit": options.memory_limit}
+        one = timing.timed(
+            partial(_propagated, graph, {**settings, "device": kind}), repeats, kind
+        )
+        for exchange in _exchanges(devices, options.memory_limit is not None):
             with _exchanging(exchange):
                 many = timing.timed(
-                    partial(_propagated, graph, {**settings, "devices": devices}), repeats,
-                    graph.device,
-                )  # fmt: skip
+                    partial(_propagated, graph, {**settings, "devices": devices}), repeats, kind
+                )
             reports = [timed.found.attrs["glp"] for timed in (one, many)]
             changed = [report["changed"] for report in reports]
             ranks = reports[1]["ranks"]
             waiting = max(rank["seconds_waiting"] for rank in ranks)
             rows.append({
                 "graph": name, "entries": graph.number_of_edges, "run": mode, "sweeps": one.sweeps,
-                "exchange": exchange, "one ms": one.run_ms, "several ms": many.run_ms,
+                "way of one": reports[0]["way"], "exchange": exchange,
+                "one ms": one.run_ms, "several ms": many.run_ms,
                 "times": one.run_ms / many.run_ms,
                 "MB sent": sum(rank["bytes_sent"] for rank in ranks) / 1e6,
                 "waiting": waiting / reports[1]["seconds"],
+                "peak MB": reports[1]["peak"] / 1e6 if "peak" in reports[1] else None,
                 "same": subjects.same_labels(one.found, many.found) and changed[0] == changed[1],
             })  # fmt: skip
             del many
@@ -106,13 +117,15 @@ def _rows(name: str, graph: Graph, devices: Devices, options: argparse.Namespace
     return rows
 
 
-def _exchanges(devices: Devices) -> list[str]:
-    """Return the ways in which these can exchange winners."""
+def _exchanges(devices: Devices, limited: bool) -> list[str]:
+    """Return the ways in which these can exchange winners; within a limit, the usual one."""
     if kind_of(devices) == "cpu":
         return ["threads"]
     from glp_rapids.multigpu.peers import reach_one_another
-    from glp_rapids.propagation.engines.partitioned_gpu import EXCHANGES
+    from glp_rapids.propagation.engines.partitioned_gpu import EXCHANGES, how_of
 
+    if limited:
+        return [how_of(devices)]
     return [how for how in EXCHANGES if how != "peer stores" or reach_one_another(devices)]
 
 

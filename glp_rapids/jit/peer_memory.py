@@ -10,7 +10,7 @@ if compiler.SIMULATED:
         """Store an element in memory of any GPU; there is none in the simulator."""
         raise NotImplementedError("a simulated GPU has no peers")
 
-    store_released_at = store_at
+    store_released_at = take_one_at = store_at
 
     def load_of_system(array, index):
         """Read an element; a simulated grid has one block."""
@@ -46,6 +46,23 @@ else:
             return context.get_dummy_value()
 
         return cuda_types.void(cuda_types.int64, cuda_types.int64, value), generate
+
+    @intrinsic
+    def take_one_at(typingctx, address, index):
+        """Take one from an element of the int32 array at an address, in memory of any GPU."""
+
+        def generate(context, builder, signature, arguments):
+            array = builder.inttoptr(arguments[0], ir.PointerType(ir.IntType(32), 1))
+            pointer = builder.gep(array, [arguments[1]])
+            function = ir.FunctionType(ir.VoidType(), [pointer.type])
+            taken = ir.InlineAsm(
+                function, "red.relaxed.sys.global.add.s32 [$0], -1;", "l,~{memory}",
+                side_effect=True,
+            )  # fmt: skip
+            builder.call(taken, [pointer])
+            return context.get_dummy_value()
+
+        return cuda_types.void(cuda_types.int64, cuda_types.int64), generate
 
     @intrinsic
     def store_released_at(typingctx, address, index, value):

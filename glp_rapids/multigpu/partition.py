@@ -6,6 +6,7 @@ whatever works on the rows of a graph works on those of a rank. Ranges are balan
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,14 @@ def ranges_of(indptr: Any, ranks: int) -> list[int]:
     return [0, *cuts, number]
 
 
+def ranges_kept(kept: dict[tuple, Any], indptr: Any, devices: tuple) -> list[int]:
+    """Return the ranges of a graph's rows for some devices, which are ``kept`` with it."""
+    key = "ranges", devices
+    if key not in kept:
+        kept[key] = ranges_of(indptr, len(devices))
+    return kept[key]
+
+
 def rows_of_range(rows: CSR, first: int, last: int) -> CSR:
     """Return rows of which those outside the range are empty; entries are views."""
     begin, end = int(rows.indptr[first]), int(rows.indptr[last])
@@ -38,18 +47,28 @@ def rows_of_range(rows: CSR, first: int, last: int) -> CSR:
     return CSR(indptr, rows.indices[begin:end], weights)
 
 
-def readers_in_range(readers: CSR, first: int, last: int) -> CSR:
-    """Return who of a range reads each vertex: of all rows the entries in the range, copied."""
+def readers_in_range(
+    readers: CSR, first: int, last: int, entries: int, xp: ModuleType | None = None,
+    at_once: int = AT_ONCE,
+) -> CSR:  # fmt: skip
+    """Return who of a range reads each vertex: of all rows the entries in the range, copied.
+
+    There are so many ``entries``: those of the rows of the range. ``xp``: where they are to be;
+    None: where the readers are. What is looked at together takes 32 bytes an entry.
+    """
+    xp = array_module(readers.indptr) if xp is None else xp
     if (first, last) == (0, readers.number_of_vertices):
-        return CSR(readers.indptr, readers.indices, None)
-    xp = array_module(readers.indptr)
-    indptr = xp.zeros_like(readers.indptr)
-    parts = []
-    for begin, end, rows in readers.chunks(AT_ONCE):
-        inside = (rows.indices >= first) & (rows.indices < last)
-        parts.append(rows.indices[inside])
+        return CSR(xp.asarray(readers.indptr), xp.asarray(readers.indices), None)
+    indptr = xp.zeros(readers.indptr.size, np.int64)
+    indices = xp.empty(entries, readers.indices.dtype)
+    filled = 0
+    for begin, end, rows in readers.chunks(at_once):
+        given = xp.asarray(rows.indices)
+        inside = (given >= first) & (given < last)
         counted = xp.zeros(inside.size + 1, np.int64)
         xp.cumsum(inside, dtype=np.int64, out=counted[1:])
-        indptr[begin + 1 : end + 1] = xp.diff(counted[rows.indptr])
-    indices = xp.concatenate(parts) if parts else readers.indices[:0]
+        indptr[begin + 1 : end + 1] = xp.diff(counted[xp.asarray(rows.indptr)])
+        found = given[inside]
+        indices[filled : filled + found.size] = found
+        filled += found.size
     return CSR(xp.cumsum(indptr), indices, None)

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from glp_rapids.device import module_on
 
 
+@dataclass
 class Peak:
     """Bytes: how many are held of what was allocated since the watch began, and the most so far."""
 
-    held = most = 0
+    held: int = 0
+    most: int = 0
+    sizes: dict[int, int] = field(default_factory=dict)  # of what is held, by its address
+
+    def start(self, held: int) -> None:
+        """Begin with so many bytes, which nobody allocates any more."""
+        self.held = self.most = held
 
 
 @contextlib.contextmanager
-def watched(device: str) -> Iterator[Peak]:
-    """Watch what this thread allocates on a GPU from CuPy's pool; of other allocators it is 0."""
-    peak = Peak()
+def watched(device: str | None, peak: Peak | None = None) -> Iterator[Peak]:
+    """Watch what this thread allocates on a GPU from CuPy's pool; of other allocators it is 0.
+
+    ``peak``: that of an earlier watch, which goes on.
+    """
+    peak = Peak() if peak is None else peak
     if device != "gpu":
         yield peak
         return
-    sizes: dict[int, int] = {}
 
     class Watch(module_on("gpu").cuda.MemoryHook):
         def __init__(self):
@@ -29,12 +39,12 @@ def watched(device: str) -> Iterator[Peak]:
 
         def malloc_postprocess(self, **facts):
             if facts["mem_ptr"]:
-                sizes[facts["mem_ptr"]] = facts["mem_size"]
+                peak.sizes[facts["mem_ptr"]] = facts["mem_size"]
                 peak.held += facts["mem_size"]
                 peak.most = max(peak.most, peak.held)
 
         def free_postprocess(self, **facts):
-            peak.held -= sizes.pop(facts["mem_ptr"], 0)
+            peak.held -= peak.sizes.pop(facts["mem_ptr"], 0)
 
     with Watch():
         yield peak

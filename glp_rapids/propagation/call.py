@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ def prepare(graph: Any, options: SweepOptions, **defaults: Any) -> tuple[BaseGra
     refuse_unknown(others)
     run_options = Options(**{**defaults, **others})
     if run_options.devices is not None:
-        return _for_devices(graph, edges, run_options), run_options
+        return _for_devices(graph, edges, run_options)
     if run_options.memory_limit is not None:
         run_options.check_limit(choose(edges.get("device")))
     if not _may_stream(graph, choose(edges.get("device")), run_options):
@@ -74,8 +75,13 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
     checks.refuse_unknown(options, SweepOptions.__annotations__)
 
 
-def _for_devices(graph: Any, edges: dict[str, Any], options: Options) -> BaseGraph:
-    """Return the graph of a call whose devices hold parts of it."""
+def _for_devices(
+    graph: Any, edges: dict[str, Any], options: Options
+) -> tuple[BaseGraph, Options]:  # fmt: skip
+    """Return the graph of a call whose devices hold parts of it, and the options of its run.
+
+    GPUs get their parts from host memory where one of them alone does not hold the whole.
+    """
     from glp_rapids.ingest.read import as_any_graph
 
     kind = kind_of(options.devices)
@@ -83,13 +89,44 @@ def _for_devices(graph: Any, edges: dict[str, Any], options: Options) -> BaseGra
         raise ValueError(
             f"device={given!r} is none of devices={list(options.devices)}; leave device out"
         )
-    made = as_any_graph(graph, **{**edges, "device": kind})
-    if made.scheme:
+    parted = replace(options, streams_to="gpu")
+    if kind == "cpu" or _is_on_gpu(graph):
+        found = as_any_graph(graph, **{**edges, "device": kind}), options
+    elif options.memory_limit is not None:
+        options.check_limit("gpu")
+        found = as_any_graph(graph, **{**edges, "device": "cpu"}), parted
+    else:
+        found = _on_first_or_parted(graph, edges, options, parted)
+    if found[0].scheme:
         raise ValueError(
             "devices: the lists of a compressed graph are not cut for several devices so far; pass "
             "graph.to_graph(), or leave devices out"
         )
-    return made
+    return found
+
+
+def _on_first_or_parted(
+    graph: Any, edges: dict[str, Any], options: Options, parted: Options
+) -> tuple[BaseGraph, Options]:
+    """Return a graph on the first GPU if it holds the whole and its part, else in host memory."""
+    from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.ingest.read import as_any_graph
+
+    def fits(known: BaseGraph, there: int) -> bool:
+        readers = known.number_of_edges * known.index_dtype.itemsize // len(options.devices or ())
+        return _fits(gpu_bytes_of(known) + readers - there)
+
+    on_host = partial(as_any_graph, graph, **{**edges, "device": "cpu"})
+    if isinstance(graph, BaseGraph) and not fits(graph, _there(graph)):
+        return on_host(), parted
+    try:
+        made = as_any_graph(graph, **{**edges, "device": "gpu"})
+    except MemoryError:  # to build it there takes more than to hold a part
+        release()
+        return on_host(), parted
+    if fits(made, bytes_on_gpu(made)):
+        return made, options
+    return made.to("cpu"), parted
 
 
 def _may_stream(graph: Any, device: str, options: Options) -> bool:

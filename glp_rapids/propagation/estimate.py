@@ -24,6 +24,7 @@ from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.propagation import gpu_memory
 from glp_rapids.propagation import memory as measured
 from glp_rapids.propagation.call import refuse
+from glp_rapids.propagation.making_memory import bytes_of_csr, bytes_of_places, bytes_to_make
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program, traits_of
 from glp_rapids.propagation.subject import Subject, of_graph, of_sizes
@@ -256,7 +257,7 @@ def _on_cpu(
             lists += subject.packed_words if given.scheme else subject.words
         largest = partial(subject.largest_class, classes)
         size, fits, _ = measured.total_of(name, sizes, largest, lists, state, limit)
-        making = here + state + measured.bytes_to_make(given, options, way.form, apart)
+        making = here + state + bytes_to_make(given, options, way.form, apart)
         rows.append((name, "cpu", 0, max(size, making), fits and making <= limit))
     return rows
 
@@ -267,13 +268,13 @@ def _graph_bytes(given: Subject, graph: BaseGraph | None, mapped: bool) -> int:
         return memory_taken(*graph.rows("out").arrays(made=False))
     if mapped:
         return 0
-    return given.packed_bytes if given.scheme else measured.bytes_of_csr(given)
+    return given.packed_bytes if given.scheme else bytes_of_csr(given)
 
 
 def _made_bytes(given: Subject, options: Options, apart: bool) -> int:
     """Count what a run on a CPU makes of a graph, and keeps."""
-    csr = measured.bytes_of_csr(given)
-    places = measured.bytes_of_places(given) if given.scheme else 0
+    csr = bytes_of_csr(given)
+    places = bytes_of_places(given) if given.scheme else 0
     if given.directed and options.direction == "both":
         return places + csr + given.number_of_edges * gpu_memory.bytes_an_entry(given)
     if given.directed and (options.direction == "in" or apart):
@@ -309,7 +310,7 @@ def _on_gpu(
             subject, state, traits, classes, readers, apart, both, packed, limit
         )
         lists = subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
-        host = 0 if mapped else measured.bytes_of_csr(subject)
+        host = 0 if mapped else bytes_of_csr(subject)
         if packed:
             lists = subject.packed_bytes + 2 * subject.listed
             host = 0 if mapped else subject.packed_bytes

@@ -19,6 +19,11 @@ GPU_PLAIN, GPU_PACKED = 59, 60
 # Bytes a vertex on a GPU that lists are streamed to, while the order of the rows is made: offsets,
 # a word a vertex, and as much to sort them, or the lists.
 GPU_PLANNING = 32
+# Where several GPUs share a graph, bytes for each vertex of a range: its places in the plan and its
+# winner, and what is sorted while the plan is made, or looked at while readers are found.
+A_PLANNED = 43
+AN_INSPECTED = 32  # of an entry while it is decided whether its reader is in a range
+LEAST_AT_ONCE = 1 << 12  # entries
 SMALL = 1 << 16  # bytes of arrays of a few elements
 WIDEST = 16  # bytes of an entry, its weight included
 MULTIPROCESSORS = 132  # of a GPU: they decide little, which rows are hubs of a large graph
@@ -38,6 +43,11 @@ def gpu_bytes_of(graph: BaseGraph) -> int:
     wide = 0 if graph.scheme else bytes_an_entry(graph)
     packed = graph.nbytes if graph.scheme else None
     return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
+
+
+def entries_at_once(vertices: int) -> int:
+    """Return how many entries are looked at together for a range: as much as its plan takes."""
+    return max(vertices * A_PLANNED // AN_INSPECTED, LEAST_AT_ONCE)
 
 
 def bytes_on_gpu(held: Any) -> int:
@@ -79,7 +89,7 @@ def gpu_streamed_bytes(
     if packed:  # each list from a word on
         longest = subject.longest_row * subject.packed_bytes // max(entries, 1) + 4
         lists = subject.packed_bytes + 2 * subject.listed
-    fixed = state + _streamed_arrays(subject, traits, classes, skip, entries)
+    fixed = state + arrays_beside_lists(subject, traits, classes, skip, entries)
     fixed += 8 * vertices * apart
     two_strips, rows = _two_strips(lists, longest, classes)
     least = max(fixed + two_strips, state + GPU_PLANNING * (vertices + 1) + SMALL)
@@ -104,10 +114,10 @@ def _two_strips(lists: int, longest: int, classes: int) -> tuple[int, int]:
     return min(taken), 2 * a_class
 
 
-def _streamed_arrays(
+def arrays_beside_lists(
     subject: Subject, traits: Traits, classes: int, skip: bool, entries: int
 ) -> int:
-    """Add up what the engine of streamed lists makes beside them, tables of hubs included."""
+    """Add up what an engine makes beside the lists; with ``skip`` also slack."""
     # Numba waits for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.engines import workspace
     from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, shared_memory

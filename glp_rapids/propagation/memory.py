@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.sizes import UNITS
-from glp_rapids.compressed.choose_codes import SAMPLE
 from glp_rapids.device import LITTLE, LackOfMemory, free_on_gpu, memory_free, memory_taken
+from glp_rapids.multigpu.devices import kind_of
 from glp_rapids.propagation.gpu_memory import GPU_PLANNING, bytes_an_entry, gpu_bytes_of
+from glp_rapids.propagation.making_memory import bytes_to_make
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
 from glp_rapids.propagation.workload import TooLittleMemory, hashes
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from glp_rapids.graph.rows import Rows
     from glp_rapids.propagation.engines.cpu_arrays import Sizes
     from glp_rapids.propagation.options import Options
+    from glp_rapids.propagation.part_memory import Parts
     from glp_rapids.propagation.program import Program, Traits
     from glp_rapids.propagation.workload import Workload
 
@@ -41,8 +43,6 @@ LEAST_OBJECTS, OF_LIMIT, MOST_OBJECTS = 64 * UNITS["KIB"], 64, 512 * UNITS["KIB"
 AN_ENTRY, A_VERTEX = 48, 256
 OF_FREE = 16  # of what is free on a GPU, one part in so many is left to others, and to the driver
 REVERSE = {"in": "out", "out": "in", "both": "both"}
-A_NUMBER = 80  # bytes an entry whose numbers are counted: 51 to 80 on eight graphs
-PACKED_BITS = 10  # an entry, where no lists can be looked at: between a crawl and a random graph
 
 
 @cache
@@ -103,6 +103,7 @@ class Budget:
     limit: int | None
     held: int = 0  # bytes that the caller holds
     making: int = 0  # bytes while rows are made of the graph, and before there is an engine
+    parts: Parts | None = None  # of the GPUs that share the graph
 
     @property
     def form(self) -> str:
@@ -115,17 +116,18 @@ class Budget:
 
     def choose(self, workload: Workload, traits: Traits, fields: dict[str, Any]) -> Chosen:
         """Choose the first way that fits; raise if none does."""
+        arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
+        state = sum(array.nbytes for array in arrays)
+        if self.parts is not None:
+            return Chosen(self.ways[0], workload, self.parts.check(state))
         if self.options.streams_to == "gpu":
-            arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
-            state = sum(array.nbytes for array in arrays)
             memory = None if self.limit is None else self.limit - state
             caches = self.options.memory_limit is not None or self.options.way == "auto"
             workload = replace(workload, memory=memory, caches=caches)
             return Chosen(self.ways[0], workload, state)
         if self.graph.device == "gpu":
             return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
-        arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
-        state = self.held + sum(array.nbytes for array in arrays)
+        state += self.held
         if self.limit is None:
             return Chosen(self.ways[0], workload, state + self._unlimited(workload, traits))
         plans = _plans()
@@ -146,7 +148,7 @@ class Budget:
             "Python's own objects": total.size - lists - state - arrays,
         }  # fmt: skip
         parts = {name: size for name, size in parts.items() if size}
-        raise self._lack(total.size, f"takes {total.size:,} at the least", way, parts)
+        raise self.lack(total.size, f"takes {total.size:,} at the least", way, parts)
 
     def _unlimited(self, workload: Workload, traits: Traits) -> int:
         """Return what a run of the first way takes beside its state; kept, for the next is soon."""
@@ -164,9 +166,9 @@ class Budget:
         """Return the error that says by how much the limit is too low for streams to a GPU."""
         needed = self.limit + error.lacking
         parts = {"labels and state": state, **error.parts}
-        return self._lack(needed, f"takes {needed:,} at the least", self.ways[0], parts)
+        return self.lack(needed, f"takes {needed:,} at the least", self.ways[0], parts)
 
-    def _lack(self, needed: int, takes: str, way: str, parts: dict[str, int]) -> LackOfMemory:
+    def lack(self, needed: int, takes: str, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""
         graph, given = self.graph, self.options.memory_limit == self.limit
         device = self.options.streams_to or graph.device
@@ -203,6 +205,12 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         Labels and state, or what has to be made of the graph first, do not fit.
     """
     budget = Budget(graph, options, ways_of(graph, options), options.memory_limit, held)
+    if options.devices is not None and kind_of(options.devices) == "gpu":
+        from glp_rapids.propagation.part_memory import parts_of
+
+        budget.parts = parts_of(graph, program, options)
+        budget.parts.check()
+        return budget
     if options.streams_to == "gpu":
         free = free_on_gpu()
         usable = None if free is None else free - free // OF_FREE
@@ -216,13 +224,13 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         if budget.limit is not None and state + planning > budget.limit:
             parts = {"labels and state": state, "the order of the rows, while made": planning}
             takes = f"takes {state + planning:,} before any list comes"
-            raise budget._lack(state + planning, takes, budget.ways[0], parts)
+            raise budget.lack(state + planning, takes, budget.ways[0], parts)
         return budget
     if graph.device == "gpu":
         needed = gpu_bytes_of(graph)
         if budget.limit is not None and needed > budget.limit:
             parts = {"measured of others, from above": needed}
-            raise budget._lack(needed, f"takes up to {needed:,}", budget.ways[0], parts)
+            raise budget.lack(needed, f"takes up to {needed:,}", budget.ways[0], parts)
         return budget
     entries, vertices = graph.number_of_edges, graph.number_of_vertices
     a_vertex = program._bytes_a_vertex(graph.index_dtype)
@@ -242,7 +250,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
             "labels and state": state,
         }
         takes = f"takes {budget.making:,} before the engine's own arrays"
-        raise budget._lack(budget.making, takes, budget.ways[-1], parts)
+        raise budget.lack(budget.making, takes, budget.ways[-1], parts)
     return budget
 
 
@@ -327,71 +335,3 @@ def _in_memory(graph: BaseGraph, rows: list[Rows], id_words: IdWords | None) -> 
     if not any(words is getattr(column, "values", None) for column in graph.vertices.columns):
         arrays[id(words)] = words
     return memory_taken(*arrays.values())
-
-
-# ---------------------------------------------------------------- rows that have to be made
-
-
-def bytes_to_make(graph: BaseGraph, options: Options, form: str, readers: bool) -> int:
-    """Bound the bytes that are taken while a run's rows are made of a graph on the CPU."""
-    made = 0
-    compressed, direction = bool(graph.scheme), options.direction
-    if compressed:
-        made += bytes_of_places(graph)
-    if compressed and form == "plain" and "plain" not in graph._derived:
-        made += bytes_of_csr(graph)
-    if form == "compressed" and not compressed and "packed" not in graph._derived:
-        made += bytes_to_encode(graph) + bytes_of_places(graph)
-    if not graph.directed or (direction == "out" and not readers):
-        return made
-    if direction == "both":
-        return made + (0 if "both" in graph._derived else _bytes_to_join(graph))
-    if "transpose" in graph._derived and compressed == (form == "compressed"):
-        return made
-    if form == "compressed":  # by way of the plain graph, of which the first is let go
-        most = max(_bytes_to_transpose(graph), bytes_to_encode(graph))
-        return made + bytes_of_csr(graph) + most
-    return made + _bytes_to_transpose(graph)
-
-
-def bytes_of_csr(graph: BaseGraph) -> int:
-    """Return the bytes of plain lists."""
-    entries = graph.number_of_edges * bytes_an_entry(graph)
-    return 8 * (graph.number_of_vertices + 1) + entries
-
-
-def bytes_of_places(graph: BaseGraph) -> int:
-    """Count what tells where each list and its weights begin, and how long it is, if not there."""
-    if graph.scheme and "skimmed" in graph.lists._derived:
-        return 0
-    item = graph.index_dtype.itemsize
-    order = 2 * item if getattr(graph, "order", None) is not None else 0
-    return graph.number_of_vertices * (8 + item + order + 8 * (graph.weights is not None))
-
-
-def _bytes_of_an_edge_number(entries: int) -> int:
-    return 4 if entries <= np.iinfo(np.int32).max else 8
-
-
-def _bytes_to_transpose(graph: BaseGraph) -> int:
-    """Count the transpose, a cursor a row, and where each entry was."""
-    entries = graph.number_of_edges
-    number = entries * _bytes_of_an_edge_number(entries)
-    return bytes_of_csr(graph) + 8 * graph.number_of_vertices + number
-
-
-def _bytes_to_join(graph: BaseGraph) -> int:
-    """Count what sorting both directions into rows takes, see `sort_cpu.sorted_entries`."""
-    entries, item = graph.number_of_edges, graph.index_dtype.itemsize
-    number = _bytes_of_an_edge_number(2 * entries)
-    weights = 0 if graph.weights is None else graph.weights.dtype.itemsize
-    while_sorting = entries * (5 * item + 4 * number) + 24 * (graph.number_of_vertices + 1)
-    sorted_already = entries * 2 * (item + number + weights) + 16 * (graph.number_of_vertices + 1)
-    return max(while_sorting, sorted_already)
-
-
-def bytes_to_encode(graph: BaseGraph) -> int:
-    """Bound what `compressed.encode` takes: counting the numbers of a sample is the most of it."""
-    entries, vertices = graph.number_of_edges, graph.number_of_vertices
-    sampled = entries // max(1, entries // SAMPLE)
-    return max(entries * PACKED_BITS // 8, A_NUMBER * sampled) + 24 * vertices

@@ -18,7 +18,7 @@ from glp_rapids.common.checks import (
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import DeviceName, memory_total
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.multigpu.devices import devices_of
+from glp_rapids.multigpu.devices import devices_of, kind_of
 
 Update = Literal["semi", "sync"]
 TieBreak = Literal["min", "max", "hash"]
@@ -99,13 +99,16 @@ class Options:
             self._check_devices()
 
     def _check_devices(self) -> None:
-        """Raise if an option is for runs on one device."""
-        others = {"memory_limit": None, "strategy": "auto"}
-        for name, default in others.items():
-            if (given := getattr(self, name)) != default:
-                raise ValueError(
-                    f"{name}={given!r} is for a run on one device; leave it out, or devices="
-                )
+        """Raise if an option is not for runs on several devices."""
+        if self.strategy != "auto":
+            raise ValueError(
+                f"strategy={self.strategy!r} is for a run on one device; leave it out, or devices="
+            )
+        if self.memory_limit is not None and kind_of(self.devices) == "cpu":
+            raise ValueError(
+                f"memory_limit={self.memory_limit!r} is what each GPU of devices= may take, and "
+                "ranks on the host share its memory; leave it out, or devices="
+            )
         if self.way not in ("auto", "plain"):
             raise ValueError(
                 f"way must be 'auto' or 'plain' with devices=, which hold the lists, not "

@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     from glp_rapids.propagation.warm_start import Start
 
 
+# Entries from which on to share a graph pays without being asked, whole calls on fresh graphs: with
+# two H100 (a script) 0.5 G took 62 ms beside 59, 2.2 G 411 beside 480, 4.5 G 790 beside 1,000.
+SHARED_FROM = 1 << 31
+
+
 @dataclass
 class Outcome:
     """The labels, the state and the report of a finished run."""
@@ -74,7 +79,7 @@ def run(
         with watched(options.streams_to) as peak:
             outcome = _run(graph, program, options, held, start)
         if options.streams_to is not None:
-            outcome.report["peak"] = peak.most or None
+            outcome.report.setdefault("peak", peak.most or None)
         return outcome
     except LackOfMemory:
         raise
@@ -99,6 +104,10 @@ def _run(
     from glp_rapids.propagation.pending import pending_text, rule_of
     from glp_rapids.propagation.warm_start import first_active
 
+    if may_be_shared(graph, options):
+        from glp_rapids.propagation.part_memory import shared_by_all
+
+        options = shared_by_all(graph, program, options)
     held += 0 if start is None else start.labels.nbytes
     budget = budget_of(graph, program, options, held)
     device = options.streams_to or graph.device
@@ -184,6 +193,18 @@ def _run(
             for name, value in fields.items()
         }
     return Outcome(graph, fields["labels"], fields, report)
+
+
+def may_be_shared(graph: BaseGraph, options: Options) -> bool:
+    """Tell whether several GPUs may do a run: one cannot hold the graph, or it is large.
+
+    And nobody said how it goes.
+    """
+    asked = options.devices, options.memory_limit, options.way, options.strategy
+    if graph.scheme or asked != (None, None, "auto", "auto"):
+        return False
+    large = graph.device == "gpu" and graph.number_of_edges >= SHARED_FROM
+    return large or options.streams_to == "gpu"
 
 
 def first_fields(

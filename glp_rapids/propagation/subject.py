@@ -14,7 +14,7 @@ import numpy as np
 from glp_rapids.common.checks import check_choice, check_integer, check_truth, shown
 from glp_rapids.device import to_device, to_host
 from glp_rapids.graph.graph import BaseGraph
-from glp_rapids.propagation.memory import PACKED_BITS
+from glp_rapids.propagation.making_memory import PACKED_BITS
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.schedule import spans_of
 
@@ -77,7 +77,7 @@ def of_sizes(
         vertices, entries, longest,
         np.dtype(np.int32 if vertices <= np.iinfo(np.int32).max else np.int64),
         None if dtype is None else SimpleNamespace(dtype=dtype), bool(directed), packed,
-        partial(_expected, vertices), vertices, (np.zeros(1, np.int64), np.array([longest])),
+        partial(largest_expected, vertices), vertices, (np.zeros(1, np.int64), np.array([longest])),
     )  # fmt: skip
 
 
@@ -134,14 +134,14 @@ def _degrees(graph: BaseGraph, options: Options) -> np.ndarray:
 def _counted(graph: BaseGraph, classes: int) -> int:
     """Count the vertices of a graph in the largest of so many classes, the fewest that are left."""
     if graph.device == "gpu":
-        return _expected(graph.number_of_vertices, classes)
+        return largest_expected(graph.number_of_vertices, classes)
     from glp_rapids.propagation.kernels.cpu.class_lists import class_offsets, largest_class
 
     offsets = class_offsets(graph.id_words(), graph.number_of_vertices, classes)
     return largest_class(offsets, max(spans_of(classes)))
 
 
-def _expected(vertices: int, classes: int) -> int:
+def largest_expected(vertices: int, classes: int) -> int:
     """Bound the largest class of vertices that a hash divides: six standard deviations above."""
     mean = vertices * max(spans_of(classes)) / classes
     return min(vertices, math.ceil(mean + 6 * math.sqrt(mean)))

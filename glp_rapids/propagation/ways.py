@@ -72,7 +72,9 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
     both = graph.directed and options.direction == "both"
     form = "compressed" if graph.scheme and not both else "plain"
     tried, asked_for = TRIED[device, form], ASKED_FOR.get((device, form), ())
-    if options.streams_to is not None:
+    if options.devices is not None:
+        tried, asked_for = ("plain",), ()
+    elif options.streams_to is not None:
         tried, asked_for = (STREAMED_TO_GPU[form],), SHARED_WITH_GPU[form]
     if way == "auto":
         return tried

@@ -141,7 +141,7 @@ class PersistentEngine:
         )
 
     def _new_workspace(self) -> Workspace:
-        xp, workload, functions = self._xp, self._workload, self._functions
+        xp, functions = self._xp, self._functions
         prunes = functions.growing and self._compiled.traits.default_update
         limits = Limits(
             blocks=multiprocessors() * shared_memory.BLOCKS_A_MULTIPROCESSOR,
@@ -155,7 +155,7 @@ class PersistentEngine:
 
         made = arrays_of(
             PlanSizes.of(plan), functions, prunes, not self._compiled.traits.default_update,
-            workload.graph.number_of_vertices if self._workload.skip else 1,
+            self._slacks(),
             self._long_lists(plan), shared_memory.CLOCKED * limits.blocks * persistent.MOMENTS, xp,
         )  # fmt: skip
         return Workspace(
@@ -171,6 +171,10 @@ class PersistentEngine:
             bound_errors=bound(made["errors"]),
             **made,
         )
+
+    def _slacks(self) -> int:
+        """Return how many vertices have a slack in the workspace, or 1."""
+        return self._workload.graph.number_of_vertices if self._workload.skip else 1
 
     def _long_lists(self, plan: Plan) -> int:
         """Return how many lists of readers there may be that all blocks go through together."""

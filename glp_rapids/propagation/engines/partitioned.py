@@ -116,7 +116,7 @@ class PartitionedEngine:
         rows = rows_of_range(workload.rows, first, last)
         if not workload.skip:
             return rows, rows
-        return rows, readers_in_range(workload.readers, first, last)
+        return rows, readers_in_range(workload.readers, first, last, rows.number_of_edges)
 
     def _together(self, do: Callable[[int], Any]) -> list[Any]:
         """Let every rank do something; return what each returned."""

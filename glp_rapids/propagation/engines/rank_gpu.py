@@ -35,6 +35,7 @@ class GpuRankEngine(PersistentEngine):
     """The engine of one rank; ``workload`` has the rows of its range, on the current GPU."""
 
     _module: Any = partitioned  # that makes its kernels
+    _looks_at_names = False
 
     def __init__(
         self, workload: Workload, compiled: Compiled, fields: dict[str, Any], exchange: Exchange,
@@ -50,6 +51,10 @@ class GpuRankEngine(PersistentEngine):
     def fields(self) -> dict[str, Any]:
         """The labels and the state, on this rank's GPU."""
         return self._fields
+
+    def bytes_of_inbox(self) -> int:
+        """Count what others write to, as far as no pool gives it: nothing."""
+        return 0
 
     def _kernels(self) -> tuple:
         compiled, index_type = self._compiled, self._workload.rows.index_dtype.type

@@ -6,7 +6,8 @@ threads of the process that allocate on these GPUs may delay a launch likewise.
 
 The inboxes take 16 bytes, on every rank, for each vertex of the largest classes that are updated at
 once (all vertices of a synchronous run), with 32-bit indices, and up to 32 with the scores of a
-program's update; they stay on the graph for the next run.
+program's update; they stay on the graph for the next run. With them lies the slack, 4 bytes a
+vertex, from which the other ranks take.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import prepared_together
 from glp_rapids.multigpu.exchange import RankFailed, ThreadExchange
 from glp_rapids.multigpu.peers import PeerMeeting, address_of, plain_memory
+from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.rank_cpu import agree
 from glp_rapids.propagation.engines.rank_gpu import GpuRankEngine
 from glp_rapids.propagation.kernels.gpu import peer_stores
 from glp_rapids.propagation.kernels.gpu.peer_stores import BROKEN, FACTS, SENT, WAITED, Peers
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.schedule import Schedule
+from glp_rapids.propagation.workload import Workload
 
 
 class PeerExchange(ThreadExchange):
@@ -46,6 +49,19 @@ class PeerRankEngine(GpuRankEngine):
     _exchange: PeerExchange
     _box: Peers
 
+    def __init__(
+        self, workload: Workload, compiled: Compiled, fields: dict[str, Any],
+        exchange: PeerExchange, first: int, last: int,
+    ):  # fmt: skip
+        super().__init__(workload, compiled, fields, exchange, first, last)
+        self._box.slack.fill(0)
+        made = self._workspace
+        made.slack, made.run = self._box.slack, made.run._replace(slack=self._bound_box.slack)
+
+    def _slacks(self) -> int:
+        """Return 1: slack lies in the box, where others can take from it."""
+        return 1
+
     def _new_box(self) -> Peers:
         """Take the inboxes of an earlier run, if all ranks have those of one; else make them."""
         exchange = self._exchange
@@ -59,21 +75,30 @@ class PeerRankEngine(GpuRankEngine):
             stop=exchange.meeting.word(), patience=np.int64(exchange.meeting.patience * 1e9)
         )
 
+    def bytes_of_inbox(self) -> int:
+        """Count what others write to."""
+        box = self._box
+        theirs = box.vertices, box.labels, box.scores, box.mail, box.slack
+        return sum(array.nbytes for array in theirs)
+
     def _made_box(self) -> Peers:
         """Make the inboxes, and learn where those of the others are."""
         exchange, xp, (index_type, _, score_type) = self._exchange, self._xp, self._functions.types
         first = np.concatenate([[0], np.cumsum(exchange.tell(self._most_winners()))])
+        bounds = np.array([0, *exchange.tell(self._range[1])], np.int64)
         places = 2 * int(first[-1])
         arrays = (
             plain_memory(places, index_type),
             plain_memory(places, index_type),
             plain_memory(places if self._keeps_score else 1, score_type),
             plain_memory(5 * exchange.ranks, np.int64),
+            plain_memory(super()._slacks(), np.int32),
         )
         addresses = exchange.tell([address_of(array) for array in arrays])
         return Peers(
             xp.asarray(np.array(addresses, np.int64).T.copy()),
             *arrays,
+            xp.asarray(bounds),
             xp.asarray(first),
             xp.zeros(1, np.int64),
             xp.zeros(FACTS, np.int64),

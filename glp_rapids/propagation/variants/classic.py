@@ -125,12 +125,17 @@ def label_propagation(
         the ids and under the scheme "packed", "streamed packed".
     devices : list, optional
         Of ranks that share the graph: each evaluates a range of the vertices, and after every class
-        they exchange what changed. The result is the same. Each holds the lists of its range, who
-        of it reads each vertex, and the labels and the state of all. "cpu" for each rank, as
-        ``["cpu"] * 3``, stands for threads of the host: that shows what is exchanged, and gains
+        they exchange what changed. The result is the same. Each holds the lists of its range (and
+        of a directed graph who reads it) and the labels and the state of all. "cpu" for each rank,
+        as ``["cpu"] * 3``, stands for threads of the host: that shows what is exchanged, and gains
         nothing. Numbers of GPUs of this machine, as ``[0, 1]``, store into one another's memory, or
-        exchange by NCCL where they cannot: graphs from half a billion entries on gain (with NCCL,
-        of billions). None: one device. Compressed graphs, ``memory_limit`` and streams are for one
+        exchange by NCCL where they cannot, and then hold who of their range reads each vertex, too:
+        graphs from half a billion entries on gain (with NCCL, of billions). With ``memory_limit``,
+        which is then what each GPU may take, or where one GPU does not hold the whole, a graph
+        stays in host memory, and each GPU gets its part from there. None: one device; of GPUs that
+        reach one another all those of the machine, if ``way`` and ``memory_limit`` leave it open,
+        where one does not hold the graph or it has 2**31 entries or more, which then pays
+        (``CUDA_VISIBLE_DEVICES`` or ``way`` forbid it). Compressed graphs and streams are for one
         device.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
@@ -153,8 +158,8 @@ def label_propagation(
         the lists, that stayed there) and ``pinned`` (False: the system let nobody pin so much host
         memory, so copies are staged by the driver, and nobody is skipped), of a hybrid run
         ``share_of_host`` (of the entries evaluated, by the host's cores); of several ``devices``
-        ``ranks``: for each its ``device``, ``vertices``, ``bytes_sent`` to others and
-        ``seconds_waiting`` for them.
+        ``ranks``: for each its ``device``, ``vertices``, ``bytes_sent`` to others,
+        ``seconds_waiting`` for them and, of a graph in host memory, ``peak``.
 
     Raises
     ------

@@ -6,6 +6,10 @@ agreement. One barrier of all ranks a class says how many came from each; then e
 all of them, by the update of all kernels, as groups of short rows. Two inboxes are used in turn:
 who stores into one again has seen all ranks come to the barrier after the one that filled it.
 
+Whose label changed is known on every rank, but who reads it on that of its row alone: that one
+takes from the slack of the readers, wherever they are evaluated, and a second barrier of all ranks
+lets this come before the next class. So no rank holds more lists than those of its range.
+
 Ranks take the same decisions from the same words: each counts all changes, and what failed on one
 comes with its word of the barrier.
 """
@@ -24,7 +28,12 @@ from glp_rapids.jit.cuda import (
     nanoseconds,
     reduces_lanes,
 )
-from glp_rapids.jit.peer_memory import load_of_system, store_at, store_released_at
+from glp_rapids.jit.peer_memory import (
+    load_of_system,
+    store_at,
+    store_released_at,
+    take_one_at,
+)
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.kernels.gpu import (
@@ -56,8 +65,7 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import (
 from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
 # Rows of `Peers.addresses`.
-VERTICES, LABELS, SCORES, MAIL = range(4)
-ADDRESSES = 4
+VERTICES, LABELS, SCORES, MAIL, SLACK = range(5)
 # Words of `Peers.facts`: winners sent, nanoseconds waited for other ranks, whether the run broke.
 SENT, WAITED, BROKEN = range(3)
 FACTS = 3
@@ -67,11 +75,13 @@ SILENCE = 1024  # looks at a flag between two at the host's word and at the cloc
 class Peers(NamedTuple):
     """Where ranks store what they found, and what came to this one."""
 
-    addresses: Any  # int64 [4, ranks]: the arrays below, of every rank
+    addresses: Any  # int64 [5, ranks]: the five arrays below, of every rank
     vertices: Any  # the inboxes: two turns of a segment for each sender
     labels: Any
     scores: Any  # one element where a program's update asks for none
     mail: Any  # int64: how many winners and which failure, by turn and sender; then their flags
+    slack: Any  # int32 by vertex: that of the run
+    bounds: Any  # int64 [ranks + 1]: where the range of each rank begins
     first: Any  # int64 [ranks + 1]: where in a turn the segment of each sender begins
     number: Any  # int64 [1]: how many winners of this class went out so far
     facts: Any  # int64 [3]
@@ -79,6 +89,24 @@ class Peers(NamedTuple):
     patience: Any  # nanoseconds
     rank: Any
     ranks: Any
+
+
+class PeerReaders(NamedTuple):
+    """Who reads the vertices of this rank, and where slack is."""
+
+    indptr: Any
+    indices: Any
+    addresses: Any
+    bounds: Any
+
+
+@cuda.jit(device=True)
+def take_one_there(run, readers, u):
+    """Take one from the slack of a vertex on the rank that evaluates it."""
+    rank = 0
+    while np.int64(u) >= readers.bounds[rank + 1]:
+        rank += 1
+    take_one_at(readers.addresses[SLACK, rank], np.int64(u))
 
 
 def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any]:
@@ -101,8 +129,9 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
         """Write nothing down: `Peers.facts` has what ranks waited."""
 
     evaluate = dispatch.build(compiled, functions, grid_barrier, note_time, target).evaluate
-    activate_together = update.build_activate_together(grid_barrier)
-    update_group = update.build(compiled, index_type, update.build_activate(), buffered=False)
+    activate_together = update.build_activate_together(grid_barrier, take_one_there)
+    activate_readers = update.build_activate(take=take_one_there)
+    update_group = update.build(compiled, index_type, activate_readers, buffered=False)
     State = compiled.state_type
     _, vote_type, score_type = functions.types
     table = functions.table
@@ -225,6 +254,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
             sweep[SWEEP.everybody] = run.control[2]
         came = PlanArrays(peers.vertices, plan.starts, plan.degrees, plan.groups, plan.levels)
         told = winners.with_winners(run, peers.labels, peers.scores)
+        heard = PeerReaders(readers.indptr, readers.indices, peers.addresses, peers.bounds)
         step, row = np.int64(0), np.int64(0)
         for _ in range(schedule.sweeps):
             if thread == 0:
@@ -266,29 +296,38 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
                 barrier_of_ranks(step, peers, run, sweep, numbers)
                 if load_fresh(peers.facts, BROKEN) != 0:
                     return  # the host says why
-                changes = np.int64(0)
+                changes, wakes = np.int64(0), sweep[SWEEP.activates]
                 for rank in range(peers.ranks):
                     cuda.syncthreads()  # the description before has been read
                     if thread == 0:
+                        sweep[SWEEP.activates] = wakes if rank == peers.rank else np.int64(0)
                         winners.describe(
                             shared.groups, others, turn + peers.first[rank],
                             load_fresh(peers.mail, 2 * ((step & 1) * peers.ranks + rank)),
                         )  # fmt: skip
                     cuda.syncthreads()
-                    changes += update_group(others, came, readers, told, state, shared, numbers)
+                    changes += update_group(others, came, heard, told, state, shared, numbers)
                 changes = sum_by_shuffles(changes)
                 if thread % LANES == 0 and changes > 0:
                     cuda.atomic.add(shared.changes, 0, changes)
                 cuda.syncthreads()
-                if thread == 0 and shared.changes[0] > 0:
-                    cuda.atomic.add(
-                        run.changed,
-                        np.uint64(sweep[SWEEP.sweeps] - schedule.forgotten),
-                        np.int64(shared.changes[0]),
-                    )
-                grid_barrier(run, sweep)
-                if schedule.long_list > 0 and sweep[SWEEP.activates] != 0:
-                    activate_together(run, readers, shared)
+                if thread == 0:
+                    sweep[SWEEP.activates] = wakes
+                    if shared.changes[0] > 0:
+                        cuda.atomic.add(
+                            run.changed,
+                            np.uint64(sweep[SWEEP.sweeps] - schedule.forgotten),
+                            np.int64(shared.changes[0]),
+                        )
+                if wakes == 0 or schedule.long_list > 0:
+                    grid_barrier(run, sweep)
+                if wakes != 0:
+                    if schedule.long_list > 0:
+                        activate_together(run, heard, shared)
+                    step += 1
+                    barrier_of_ranks(step, peers, run, sweep, numbers)
+                    if load_fresh(peers.facts, BROKEN) != 0:
+                        return
                 group += 1
                 row = COLUMNS - row
             if thread == 0:
@@ -318,7 +357,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> tuple[Any, Any
     say = build_say(compiled)
     blocks = shared_memory.BLOCKS_A_MULTIPROCESSOR
     digest = (
-        f"peers {compiled.digest} {index_type.__name__} {blocks} {shared_memory.TABLE_SLOTS} "
+        f"peers 2 {compiled.digest} {index_type.__name__} {blocks} {shared_memory.TABLE_SLOTS} "
         f"{reduces_lanes()}"
     )
     return (

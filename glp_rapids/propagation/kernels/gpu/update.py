@@ -30,17 +30,28 @@ PART = 2 * THREADS  # readers that a block goes through at a time of a list that
 
 
 @cuda.jit(device=True)
-def activate(slack, readers, first, last, step):
-    """Take one from the slack of every step-th reader of a list."""
-    j = first
-    while j + step < last:  # two are looked up before the first is told
-        u = readers.indices[np.uint64(j)]
-        other = readers.indices[np.uint64(j + step)]
-        cuda.atomic.add(slack, np.uint64(u), np.int32(-1))
-        cuda.atomic.add(slack, np.uint64(other), np.int32(-1))
-        j += 2 * step
-    if j < last:
-        cuda.atomic.add(slack, np.uint64(readers.indices[np.uint64(j)]), np.int32(-1))
+def take_one(run, readers, u):
+    """Take one from the slack of a vertex."""
+    cuda.atomic.add(run.slack, np.uint64(u), np.int32(-1))
+
+
+def _build_walk(take: Any) -> Any:
+    """Make what goes through a list of readers; ``take`` takes one from the slack of each."""
+
+    @cuda.jit(device=True)
+    def walk(run, readers, first, last, step):
+        """Take one from the slack of every step-th reader of a list."""
+        j = first
+        while j + step < last:  # two are looked up before the first is told
+            u = readers.indices[np.uint64(j)]
+            other = readers.indices[np.uint64(j + step)]
+            take(run, readers, u)
+            take(run, readers, other)
+            j += 2 * step
+        if j < last:
+            take(run, readers, readers.indices[np.uint64(j)])
+
+    return walk
 
 
 @cuda.jit(device=True)
@@ -49,16 +60,17 @@ def bounds_of_vertex(readers, v):
     return readers.indptr[np.uint64(v)], readers.indptr[np.uint64(v + 1)]
 
 
-def build_activate(bounds: Any = bounds_of_vertex) -> Any:
+def build_activate(bounds: Any = bounds_of_vertex, take: Any = take_one) -> Any:
     """Make what tells the readers of vertices that changed, from lists of readers in one array.
 
-    ``bounds`` finds a vertex's list there.
+    ``bounds`` finds a vertex's list there; ``take`` takes one from the slack of a reader.
     """
+    walk = _build_walk(take)
 
     @cuda.jit(device=True)
     def activate_readers(run, readers, shared, v, differs):
         """Take from the slack of who reads the label of v, if v differs; a block calls this."""
-        thread, slack, queue = np.int64(cuda.threadIdx.x), run.slack, shared.readers
+        thread, queue = np.int64(cuda.threadIdx.x), shared.readers
         most = shared.sweep[SWEEP.long_list]
         start, end = np.int64(0), np.int64(0)
         if differs:
@@ -67,7 +79,7 @@ def build_activate(bounds: Any = bounds_of_vertex) -> Any:
             queue.number[0] = 0
         cuda.syncthreads()
         if end - start <= OF_THREAD:
-            activate(slack, readers, start, end, np.int64(1))
+            walk(run, readers, start, end, np.int64(1))
         elif most > 0 and end - start > most:
             place = np.uint64(2 * cuda.atomic.add(run.long_lists, 0, np.int64(1)))
             run.long_lists[place + np.uint64(1)] = start
@@ -82,20 +94,21 @@ def build_activate(bounds: Any = bounds_of_vertex) -> Any:
         while middle != 0:
             source = np.int32(cuda.ffs(middle) - 1)
             middle &= np.uint32(middle - np.uint32(1))
-            activate(
-                slack, readers, cuda.shfl_sync(ALL, start, source) + cuda.laneid,
+            walk(
+                run, readers, cuda.shfl_sync(ALL, start, source) + cuda.laneid,
                 cuda.shfl_sync(ALL, end, source), np.int64(LANES),
             )  # fmt: skip
         cuda.syncthreads()
         for i in range(queue.number[0]):
-            activate(slack, readers, queue.first[i] + thread, queue.last[i], np.int64(THREADS))
+            walk(run, readers, queue.first[i] + thread, queue.last[i], np.int64(THREADS))
         cuda.syncthreads()
 
     return activate_readers
 
 
-def build_activate_together(grid_barrier: Any) -> Any:
+def build_activate_together(grid_barrier: Any, take: Any = take_one) -> Any:
     """Make what goes through the lists of readers that all blocks share."""
+    walk = _build_walk(take)
 
     @cuda.jit(device=True)
     def activate_together(run, readers, shared):
@@ -114,8 +127,8 @@ def build_activate_together(grid_barrier: Any) -> Any:
             parts = (last - first + PART - 1) // PART
             while mine < parts:
                 begin = first + mine * PART
-                activate(
-                    run.slack, readers, begin + cuda.threadIdx.x, min(begin + PART, last),
+                walk(
+                    run, readers, begin + cuda.threadIdx.x, min(begin + PART, last),
                     np.int64(THREADS),
                 )  # fmt: skip
                 mine += blocks
