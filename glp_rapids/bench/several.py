@@ -6,11 +6,12 @@ it spent until others came. "same": labels and changes of every sweep. "peak" is
 took most. The parts are made, and kernels compiled, by a run before. With ``--memory-limit`` the
 graph lies in host memory, and GPUs get their parts from there.
 
-GPUs that can store into one another's memory have a row for that and one for NCCL. Two H200 took
-321 ms (NCCL 397) beside 596 of one with the defaults on large-28 (4.5 G entries, ``--repeats 1``),
-and 176 (190) beside 274 for 3 synchronous sweeps; kron-24-16, 24 (64) beside 28, and 22 (26)
-beside 29; kron-22-16, 15 (66) beside 9. Of each run some 5 ms are of the host, which makes two
-engines and launches both.
+GPUs that can store into one another's memory have a row for that and one for NCCL. Two H100 took
+361 ms (NCCL 409) beside 657 of one with the defaults on large-28 (4.5 G entries, ``--repeats 1``),
+and 184 (198) beside 278 for 3 synchronous sweeps; kron-24-16, 29 (61) beside 31, and 23 (26)
+beside 31; kron-22-16, 18 (57) beside 10. Of each run some 5 ms are of the host, which makes two
+engines and launches both. Within 1.9 GB each (one takes 3.1 for the whole) kron-24-16 took 29 ms,
+and 24 for the synchronous sweeps, where one GPU within that limit streams it in 74 and 81.
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,
