@@ -21,12 +21,14 @@ from glp_rapids.common.checks import errors_named
 from glp_rapids.device import DeviceName, any_true, array_module, module_on, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.partitions import columns_of, label_codes, numbered_columns
+from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.graph.vertex_ids import within
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
 from glp_rapids.propagation.results import first_positions
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.rows import Rows
     from glp_rapids.graph.vertex_ids import VertexIds
     from glp_rapids.propagation.options import Options
     from glp_rapids.propagation.workload import Workload
@@ -269,15 +271,16 @@ def _touched(graph: BaseGraph, touched: Any) -> Any:
     return found[found >= 0]
 
 
-def first_active(
-    start: Start, rule: str | None, workload: Workload, options: Options
-) -> np.ndarray | None:
-    """Return the vertices that are to be evaluated at first, ascending; None: all.
+def first_active(start: Start, rule: str | None, workload: Workload, options: Options) -> Any:
+    """Return the vertices that are to be evaluated at first, ascending, on the device; None: all.
 
     Fewer than all do only where it is certain that the others are settled.
     """
     retains = options.retain and options.explore == 0
-    if start.touched is None or not (retains and workload.skip) or workload.graph.device == "gpu":
+    if start.touched is None or not (retains and workload.skip):
+        return None
+    # of the engines of a GPU the others evaluate everybody
+    if workload.graph.device == "gpu" and (options.devices, options.strategy) != (None, "auto"):
         return None
     if rule is None or start.pending is None or start.pending.rule != rule:
         return None
@@ -287,11 +290,24 @@ def first_active(
         return None
     parts = [start.touched, vertices_of(graph.vertices, words, graph.id_words), start.new]
     if start.new.size:
+        around = _readers_of(workload.readers, start.new)
+        if around is None:
+            return None
+        parts.append(around)
+    xp = array_module(start.labels)
+    wanted = xp.zeros(number, bool)
+    for part in parts:
+        wanted[to_device(part, graph.device)] = True
+    active = xp.flatnonzero(wanted)
+    return None if active.size * MANY > number else active
+
+
+def _readers_of(readers: Rows, vertices: Any) -> Any:
+    """Return who reads the labels of some vertices; None: it would take long to look it up."""
+    if readers.device == "cpu":
         from glp_rapids.propagation.engines.cpu_streamed import neighbours_of
 
-        parts.append(neighbours_of(workload.readers, start.new))
-    wanted = np.zeros(number, bool)
-    for part in parts:
-        wanted[part] = True
-    active = np.flatnonzero(wanted)
-    return None if active.size * MANY > number else active
+        return neighbours_of(readers, vertices)
+    if readers.form != "plain":
+        return None
+    return readers.indices[rows_of_vertices(readers, vertices)[2]]

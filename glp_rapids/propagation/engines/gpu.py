@@ -16,6 +16,7 @@ from glp_rapids.device import any_true, array_module, overwrite, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, kernel, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.unsettled import Unsettled
 from glp_rapids.propagation.engines.workspace import (
     CHANGED,
     CONTROL,
@@ -36,6 +37,7 @@ from glp_rapids.propagation.kernels.gpu.arguments import (
 from glp_rapids.propagation.kernels.gpu.block_per_row import HANDED_OVER
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, make_plan
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS, WARPS
+from glp_rapids.propagation.pending import most_pending
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ties import TIE_BREAKS
 from glp_rapids.propagation.workload import Workload
@@ -93,8 +95,11 @@ class PersistentEngine:
         if self._workspace is None:
             self._make_room(kept)
             self._workspace = self._new_workspace()
+        active = self._workload.active
         if self._workload.skip:
             self._workspace.slack.fill(0)
+            if active is not None:
+                self._workspace.slack[active] = -1
         self._bound = tuple(bound(value) for value in fields.values())
         self._numbers = Numbers(
             np.float64(workload.scale),
@@ -105,8 +110,9 @@ class PersistentEngine:
             bound(workload.id_words.words),
         )
         self._distinct = bool(workload.distinct)
-        self._kept_words = np.array([0, -1, 1], np.int64)
+        self._kept_words = np.array([0, -1, active is None], np.int64)
         self._failure = 0
+        self._pending: Unsettled | None = None
 
     def _make_room(self, kept: dict[tuple, Any]) -> None:
         """Let go of what others left: runs of many kinds would pile up memory on a graph."""
@@ -212,6 +218,7 @@ class PersistentEngine:
         )  # fmt: skip
         self._record(schedule, before)
         if schedule.over and not self._failure:
+            self._note_pending(schedule)
             self._trim(workspace)
             self._workload.kept[self._key] = workspace
 
@@ -264,16 +271,31 @@ class PersistentEngine:
             seed=np.uint64(options.seed),
             skip=bool(workload.skip),
             all_distinct=self._distinct,
-            rows_ascend=bool(workload.once),
+            # with labels of communities few names are left out, and a sum without one is no margin
+            rows_ascend=bool(workload.once and not workload.marks),
             many=np.int64(schedule.number_of_vertices),
             sparse=np.int64(schedule.number_of_vertices // SPARSE),
             long_list=np.int64(update.OF_BLOCK if self._long_lists(self._workspace.plan) else 0),
             buffer=np.int64(self._buffer_entries),
             early=bool(self._buffer_entries <= EARLY),
+            marks=bool(workload.marks),
         )
 
-    def pending(self) -> None:
-        """Return None: nobody noted which vertices are not known to be settled."""
+    def _note_pending(self, schedule: Schedule) -> None:
+        """List who is not known to be settled, while nobody else has the workspace."""
+        workload, marked = self._workload, not self._kept_words[2]
+        if marked and self._compiled.traits.plain and schedule.changed[-1] > 0:
+            most = most_pending(workload.graph.number_of_vertices)
+            self._pending = Unsettled(self._workspace.slack, most)
+
+    def pending(self) -> np.ndarray | None:
+        """Return the vertices that are not known to be settled, ascending.
+
+        None: nobody noted, or they are more than a result would name. A hub of which a label was
+        bounded from above may be among them where an engine that counts all its votes knows it to
+        be settled.
+        """
+        return None if self._pending is None else self._pending.vertices()
 
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says of this engine besides: nothing."""

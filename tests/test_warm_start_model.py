@@ -1,0 +1,63 @@
+"""Warm starts of the persistent engine without a GPU: its host side, and a model of its kernel."""
+
+from functools import partial
+
+import pytest
+import reference
+from warm_graphs import few_edges_changed
+from warm_runs import assert_same_run
+
+from glp_rapids import label_propagation
+from glp_rapids.propagation import engines
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+import cuda_offline
+from streamed_model import PersistentModel
+
+from glp_rapids.propagation.engines import gpu
+
+
+@pytest.fixture
+def on_model(monkeypatch):
+    """Runs of label propagation by the engine of a GPU; each returns the model, too."""
+    engine_of = engines.engine_of
+
+    def run(graph, **options):
+        ids = graph.external().tolist()
+        model = PersistentModel([reference.id_word(one) for one in ids])
+        with monkeypatch.context() as patch, cuda_offline.compiling(patch, (9, 0)):
+            patch.setattr(gpu, "launch_together", model.launch_together)
+            found = gpu.PersistentEngine, engine_of("cpu", "plain")[1]
+            patch.setattr(engines, "engine_of", lambda *_: found)
+            return label_propagation(graph, **options), model
+
+    return run
+
+
+def assert_same_report(found, expected):
+    assert_same_run(found, expected)
+    for name in ("pending", "evaluated", "warm", "explored"):
+        assert found.attrs["glp"].get(name) == expected.attrs["glp"].get(name), name
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("more", [{}, {"progress": lambda *_, **__: None}], ids=["", "by sweep"])
+def test_runs_and_reports_are_those_of_a_cpu(on_model, seed, more):
+    more = {} if not more else {"progress": True}
+    before, after, touched = few_edges_changed(seed)
+    n = after.number_of_vertices
+    for earlier in ({"max_iter": 6, "explore": 3}, {"tol": 0.01}, {"tol": 0.0}, {"max_iter": 1}):
+        expected = label_propagation(before, **earlier)
+        assert_same_report(on_model(before, **earlier, **more)[0], expected)
+        for options in ({}, {"classes": 5, "tie_break": "hash"}, {"max_iter": 1}):
+            warm = partial(label_propagation, after, initial=expected, tol=0.0, **options)
+            how = {"initial": expected, "tol": 0.0, **options, **more}
+            found, _ = on_model(after, **how)
+            assert_same_report(found, warm())
+            found, model = on_model(after, touched=touched, **how)
+            assert_same_report(found, warm(touched=touched))
+            evaluated = found.attrs["glp"]["evaluated"]
+            if earlier != {"max_iter": 1}:
+                assert evaluated < n // 8
+                # of the first sweep, all but those who have no neighbours at most
+                assert model.left_out >= n // 2
