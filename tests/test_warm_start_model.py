@@ -14,7 +14,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 import cuda_offline
 from streamed_model import PersistentModel
 
-from glp_rapids.propagation.engines import gpu
+from glp_rapids.propagation.engines import gpu, gpu_frontier
 
 
 @pytest.fixture
@@ -26,8 +26,9 @@ def on_model(monkeypatch):
         ids = graph.external().tolist()
         model = PersistentModel([reference.id_word(one) for one in ids])
         with monkeypatch.context() as patch, cuda_offline.compiling(patch, (9, 0)):
-            patch.setattr(gpu, "launch_together", model.launch_together)
-            found = gpu.PersistentEngine, engine_of("cpu", "plain")[1]
+            for module in (gpu, gpu_frontier):
+                patch.setattr(module, "launch_together", model.launch_together)
+            found = gpu_frontier.engine_for, engine_of("cpu", "plain")[1]
             patch.setattr(engines, "engine_of", lambda *_: found)
             return label_propagation(graph, **options), model
 
@@ -40,12 +41,23 @@ def assert_same_report(found, expected):
         assert found.attrs["glp"].get(name) == expected.attrs["glp"].get(name), name
 
 
-@pytest.mark.parametrize("seed", [1, 3])
-@pytest.mark.parametrize("more", [{}, {"progress": lambda *_, **__: None}], ids=["", "by sweep"])
-def test_runs_and_reports_are_those_of_a_cpu(on_model, seed, more):
-    more = {} if not more else {"progress": True}
-    before, after, touched = few_edges_changed(seed)
-    n = after.number_of_vertices
+NEVER, SOON = 1 << 30, {"OF_VERTICES": 8, "OF_LIST": 58, "SPREAD": 1000}
+ENGINES = {
+    "persistent": ({"OF_VERTICES": NEVER}, {"propagate"}),
+    "frontier": ({"OF_VERTICES": 8}, {"propagate_frontier"}),
+    "listed anew": ({**SOON, "SPREAD": 8}, {"propagate_frontier"}),
+    "one after the other": (SOON, {"propagate_frontier", "propagate"}),
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"progress": True}], ids=["at once", "by sweep"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_runs_and_reports_are_those_of_a_cpu(on_model, engine, more, monkeypatch):
+    constants, kernels = ENGINES[engine]
+    for name, value in constants.items():
+        monkeypatch.setattr(gpu_frontier, name, value)
+    before, after, touched = few_edges_changed(3)
+    n, launched = after.number_of_vertices, set()
     for earlier in ({"max_iter": 6, "explore": 3}, {"tol": 0.01}, {"tol": 0.0}, {"max_iter": 1}):
         expected = label_propagation(before, **earlier)
         assert_same_report(on_model(before, **earlier, **more)[0], expected)
@@ -59,5 +71,7 @@ def test_runs_and_reports_are_those_of_a_cpu(on_model, seed, more):
             evaluated = found.attrs["glp"]["evaluated"]
             if earlier != {"max_iter": 1}:
                 assert evaluated < n // 8
-                # of the first sweep, all but those who have no neighbours at most
-                assert model.left_out >= n // 2
+                launched |= set(model.launched)
+            else:
+                assert evaluated == n
+    assert launched == kernels
