@@ -1,5 +1,7 @@
 """Warm starts on a GPU: the same labels, reports and refusals as on a CPU."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
 import graphs
@@ -7,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_pending import (
     EARLIER,
     FUNCTIONS,
@@ -25,6 +28,10 @@ from glp_rapids import as_graph, label_propagation, propagate
 from glp_rapids.device import device_of, to_host
 from glp_rapids.propagation import pending
 from glp_rapids.propagation.warm_start import start_of
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+
+from glp_rapids.propagation.engines import gpu, gpu_frontier
 
 pytestmark = [
     pytest.mark.gpu,
@@ -166,6 +173,23 @@ def test_silence_is_a_start():
 # ---------------------------------------------------------------- who is evaluated
 
 
+@contextmanager
+def constants(**values):
+    """Let `gpu_frontier` have other limits; where all are 0, it takes what it is given."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setattr(gpu_frontier, name, value)
+        yield
+
+
+NEVER = 1 << 30
+LIMITS = {
+    "persistent": {"OF_VERTICES": NEVER},
+    "frontier": {"OF_VERTICES": 0, "OF_LIST": 1, "SPREAD": 0},
+    "one after the other": {"OF_VERTICES": 0, "OF_LIST": 1, "SPREAD": NEVER},
+}
+
+
 def check_history(history, earlier, warm, which):
     """Each run goes on from a result of the other device, and all say the same."""
     ticks, directed, unit, kind = history
@@ -194,15 +218,113 @@ def check_history(history, earlier, warm, which):
 
 
 @settings(max_examples=60)
-@given(histories(), EARLIER, WARM)
-def test_who_is_left_out_would_not_have_changed(history, earlier, warm):
-    check_history(history, earlier, warm, "classic")
+@given(histories(), EARLIER, WARM, st.sampled_from(sorted(LIMITS)))
+def test_who_is_left_out_would_not_have_changed(history, earlier, warm, limits):
+    with constants(**LIMITS[limits]):
+        check_history(history, earlier, warm, "classic")
 
 
 @settings(max_examples=20)
-@given(histories(), EARLIER, WARM)
-def test_nor_of_another_program(history, earlier, warm):
-    check_history(history, earlier, warm, "squared")
+@given(histories(), EARLIER, WARM, st.sampled_from(sorted(LIMITS)))
+def test_nor_of_another_program(history, earlier, warm, limits):
+    with constants(**LIMITS[limits]):
+        check_history(history, earlier, warm, "squared")
+
+
+def hubs_of_many_sizes(weighted):
+    """Rows of every length, as each kernel has paths of its own, and many labels in them."""
+    random = np.random.default_rng(5)
+    degrees = [*np.geomspace(3, 5900, 50).astype(int), *random.integers(1, 30, 2000)]
+    source = np.repeat(np.arange(len(degrees)), degrees)
+    target = np.concatenate([random.choice(6000, degree, replace=False) for degree in degrees])
+    weights = (random.integers(1, 9, source.size) / 8,) if weighted else ()
+    return as_graph((source, target, *weights), device="cpu")
+
+
+ALL_ACTIVE = {
+    **graphs.GRAPHS,
+    "hubs": lambda: {"graph": hubs_of_many_sizes(False)},
+    "weighted hubs": lambda: {"graph": hubs_of_many_sizes(True)},
+}
+
+
+@pytest.mark.parametrize("name", ALL_ACTIVE)
+def test_all_are_evaluated_if_all_are_listed(name):
+    """After a sweep of which nobody noted who is settled; the list then holds every vertex."""
+    graph = as_graph(**ALL_ACTIVE[name](), device="cpu")
+    on_gpu = graph.to("gpu")
+    for direction in ("in", "both") if graph.directed else ("in",):
+        with few_are_few(), constants(**LIMITS["frontier"]):
+            for classes in (1, 32):
+                how = {"direction": direction, "classes": classes}
+                found = label_propagation(graph, explore=0, max_iter=1, **how)
+                for more in ({"tol": 0.0, "max_iter": 12}, {"tie_break": "hash", "max_iter": 3}):
+                    how = {"initial": found, "touched": [], **how, **more}
+                    expected = label_propagation(graph, **how)
+                    assert_same_report(label_propagation(on_gpu, **how), expected)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kernels"),
+    [
+        ({"OF_VERTICES": NEVER}, {gpu.PersistentEngine}),
+        ({"OF_VERTICES": 8}, {gpu_frontier.FrontierEngine}),
+        ({"OF_VERTICES": 8, "OF_LIST": 58, "SPREAD": 8}, {gpu_frontier.FrontierEngine}),
+        ({"OF_VERTICES": 8, "OF_LIST": 58, "SPREAD": 1000},
+         {gpu_frontier.FrontierEngine, gpu.PersistentEngine}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("progress", [False, True])
+def test_engines_go_on_one_after_the_other(limits, kernels, progress, monkeypatch):
+    made, begin = set(), gpu.PersistentEngine.__init__
+
+    def note(engine, *given):
+        made.add(type(engine))
+        begin(engine, *given)
+
+    monkeypatch.setattr(gpu.PersistentEngine, "__init__", note)
+    before, after, touched = few_edges_changed(3)
+    on_gpu = after.to("gpu")
+    with constants(**limits):
+        for earlier in ({"max_iter": 6, "explore": 3}, {"tol": 0.01}, {"tol": 0.0}):
+            found = label_propagation(before, **earlier)
+            for options in ({}, {"classes": 5, "tie_break": "hash"}, {"max_iter": 1}):
+                how = {"initial": found, "touched": touched, "tol": 0.0, **options}
+                run = label_propagation(on_gpu, progress=progress, **how)
+                assert_same_report(run, label_propagation(after, **how))
+    assert made == kernels
+
+
+def test_runs_in_several_threads_have_lists_of_their_own():
+    before, after, touched = few_edges_changed(3)
+    found, on_gpu = label_propagation(before, tol=0.01), after.to("gpu")
+    how = {"initial": found, "touched": touched, "tol": 0.0, "max_iter": 20}
+    expected = label_propagation(after, **how)
+    with ThreadPoolExecutor(4) as pool:
+        for run in pool.map(lambda _: label_propagation(on_gpu, **how), range(16)):
+            assert_same_report(run, expected)
+
+
+def test_a_failure_is_said_as_on_a_cpu():
+    class Loud(glp_rapids.Program):
+        skip_inactive = True
+        largest_amount = 4.0
+
+        def load_neighbor(v, u, weight, state):
+            return state.labels[u], 2 * weight
+
+    _, graph, touched = few_edges_changed(3, weighted=True)
+    found = propagate(graph, Loud(), tol=0.01)
+    ends = [graph.external().to_numpy()[end] for end in (graph.row_indices(), graph.indices)]
+    once = ends[0] <= ends[1]
+    ends = [end[once] for end in ends]
+    loud = np.where(np.isin(ends[0], touched[:3]), 3.0, graph.weights[once])
+    loud, said = as_graph((*ends, loud), device="cpu"), []
+    for device in ("cpu", "gpu"):
+        with pytest.raises(ValueError) as caught:
+            propagate(loud.to(device), Loud(), initial=found, touched=touched)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("which", ["classic", "squared", "connected"])
