@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glp_rapids.device import array_module, device_of, to_device
+from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.graph.id_words import id_words
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 from glp_rapids.jit.fingerprint import digest_of, fingerprint
@@ -110,7 +110,12 @@ def pending_text(rule: str, workload: Workload, vertices: Any) -> Pending | None
         return None
     if not vertices.size:
         return Pending.of(rule, np.empty(0, np.uint64))
-    return Pending.of(rule, words_of(ids, vertices))
+    made = workload.graph._derived.get("id words")
+    if made is None:
+        return Pending.of(rule, words_of(ids, vertices))
+    if made.words.size > 1:  # else a word is the index and a number
+        vertices = to_device(vertices, device_of(made.words))
+    return Pending.of(rule, to_host(made.of(vertices)))
 
 
 def words_of(ids: VertexIds, vertices: Any) -> np.ndarray:

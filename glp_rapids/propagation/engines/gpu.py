@@ -78,7 +78,7 @@ def count_volumes(labels: Any, volume: Any) -> None:
 class PersistentEngine:
     """Run one program on one graph with a GPU."""
 
-    _kept_as = "workspace"  # what it leaves on the graph
+    kept_as = "workspace"  # what it leaves on the graph, as its key begins
     _drawn: Any = 0  # what the words of `workspace.DRAWN` begin with
     _buffer_entries = 0  # entries of the largest group of a compressed graph
     _looks_at_names = True  # whether first labels are, which takes some bytes a vertex
@@ -90,7 +90,7 @@ class PersistentEngine:
         score_size = 0 if compiled.traits.default_update else 1
         # One run at a time has them: who finds none makes others.
         self._key = (
-            self._kept_as, workload.classes, workload.skip, self._functions.index_type, score_size,
+            self.kept_as, workload.classes, workload.skip, self._functions.index_type, score_size,
             self._functions.vote_type, self._functions.score_type, self._functions.growing,
             shared_memory.TABLE_SLOTS, shared_memory.CLOCKED,
         )  # fmt: skip

@@ -47,9 +47,13 @@ _built: dict[tuple, tuple] = {}
 
 
 def engine_for(workload: Workload, compiled: Compiled, fields: dict[str, Any]) -> PersistentEngine:
-    """Return the engine of plain rows that suits how many vertices are active."""
+    """Return the engine of plain rows that suits how many vertices are active.
+
+    Where a run has left a plan, the engine that goes by it takes no more memory.
+    """
     active, number = workload.active, workload.graph.number_of_vertices
     few = active is not None and active.size * OF_VERTICES <= number
+    few = few and not any(key[0] == PersistentEngine.kept_as for key in list(workload.kept))
     return (FrontierEngine if few else PersistentEngine)(workload, compiled, fields)
 
 
@@ -75,7 +79,7 @@ class FrontierWorkspace:
 class FrontierEngine(PersistentEngine):
     """Run one plain program on one graph of which few vertices are active with a GPU."""
 
-    _kept_as = "frontier"
+    kept_as = "frontier"
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         super().__init__(workload, compiled, fields)
@@ -85,10 +89,8 @@ class FrontierEngine(PersistentEngine):
     @property
     def _most(self) -> int:
         """How many places of the list may be taken before a sweep."""
-        return self._workload.graph.number_of_vertices // OF_LIST
-
-    def _make_room(self, kept: dict[tuple, Any]) -> None:
-        """Let be what others left: it is for cold runs, which this one comes between."""
+        number = self._workload.graph.number_of_vertices
+        return self._workspace.active.size - TIMES_A_SWEEP * number
 
     def _kernels(self) -> tuple:
         compiled, index_type = self._compiled, self._workload.rows.indices.dtype.type
@@ -108,7 +110,7 @@ class FrontierEngine(PersistentEngine):
     def _new_workspace(self) -> FrontierWorkspace:
         xp, workload = self._xp, self._workload
         number = workload.graph.number_of_vertices
-        room = self._most + TIMES_A_SWEEP * number
+        room = number // OF_LIST + TIMES_A_SWEEP * number
         made = frontier_arrays(number, room, *self._functions.types, xp)
         words = made["words"]
         label, votes_, number_, tied, score = (
