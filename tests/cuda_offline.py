@@ -11,6 +11,7 @@ from glp_rapids.propagation.baselines import engine as baselines
 from glp_rapids.propagation.engines import (
     gpu,
     gpu_compressed,
+    gpu_frontier,
     gpu_streamed,
     gpu_streamed_packed,
     hybrid,
@@ -59,13 +60,16 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, hybrid, baselines):
+    for engine in (
+        gpu, gpu_compressed, gpu_frontier, gpu_streamed, gpu_streamed_packed, hybrid, baselines,
+    ):  # fmt: skip
         monkeypatch.setattr(engine, "bound", lambda array: array)
-    for engine in (gpu, gpu_streamed, hybrid, baselines):
+    for engine in (gpu, gpu_frontier, gpu_streamed, hybrid, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
-        monkeypatch.setattr(engine, "launch", instead.launch)
+        monkeypatch.setattr(engine, "launch", instead.launch, raising=False)
         monkeypatch.setattr(engine, "_built", {}, raising=False)
-    monkeypatch.setattr(gpu, "launch_together", instead.launch_together)
+    for engine in (gpu, gpu_frontier):
+        monkeypatch.setattr(engine, "launch_together", instead.launch_together)
     monkeypatch.setattr(gpu_streamed, "prepared_together", instead.prepared_together)
     monkeypatch.setattr(baselines, "_kernels", {})
     yield instead.ptx

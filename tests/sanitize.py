@@ -7,7 +7,7 @@ and the same with ``--tool racecheck``. The first argument is a strategy, then t
 ``auto compressed compressed-weighted`` runs on compressed graphs; ``compressed-packed`` and
 ``compressed-cgr`` are parts of that, since racecheck takes minutes. ``streamed``,
 ``streamed-weighted`` and ``streamed-packed`` read lists in host memory; in ``hybrid`` the host's
-cores evaluate some.
+cores evaluate some; ``warm`` and ``warm-weighted`` begin with a list of active vertices.
 """
 
 import sys
@@ -20,8 +20,9 @@ import glp_rapids
 from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
 from glp_rapids.outofcore import both_ends
-from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed, hybrid
-from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, update
+from glp_rapids.propagation import pending, warm_start
+from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_frontier, gpu_streamed, hybrid
+from glp_rapids.propagation.kernels.gpu import frontier, hub_pieces, plan, update
 
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
 
@@ -70,6 +71,22 @@ def on_both(graph, **options):
     for share in (0.3, 1.0):
         hybrid.HybridEngine._tell_host = giving(share)
         on_streams(graph, "hybrid", **options)
+
+
+def on_lists(graph, **options):
+    """Go on from a result of which nobody noted who is settled, so that the list holds them all."""
+    host = graph.to("cpu")
+    pending.OF_ALL = warm_start.OF_ALL = warm_start.MANY = gpu_frontier.OF_LIST = 1
+    begun = {"max_iter": 1, "classes": 2, "explore": 0}
+    found = glp_rapids.label_propagation(host, **begun)
+    for of_vertices, spread in ((0, 0), (0, 1 << 30), (1 << 30, 0)):
+        gpu_frontier.OF_VERTICES, gpu_frontier.SPREAD = of_vertices, spread
+        how = {"initial": found, "touched": [], "max_iter": 3, "classes": 2, "tol": 0.0}
+        run = glp_rapids.label_propagation(graph, **how, **options)
+        expected = glp_rapids.label_propagation(host, **how)
+        same = np.array_equal(on_host(run), on_host(expected))
+        same = same and run.attrs["glp"]["pending"] == expected.attrs["glp"]["pending"]
+        print(f"from a list: {'same as on a CPU' if same else 'DIFFERENT'}", flush=True)
 
 
 def as_directed(graph):
@@ -126,6 +143,8 @@ PROGRAMS = {
     "streamed-weighted": lambda graph, weighted, **o: on_streams(as_directed(weighted), **o),
     "hybrid": lambda graph, weighted, **o: on_both(graph, **o),
     "streamed-packed": lambda graph, weighted, **o: on_streams(graph, "streamed packed", **o),
+    "warm": lambda graph, weighted, **o: on_lists(graph, **o),
+    "warm-weighted": lambda graph, weighted, **o: on_lists(weighted, **o),
     "compressed": lambda graph, weighted, **o: on_compressed(graph, LISTS, **o),
     "compressed-packed": lambda graph, weighted, **o: on_compressed(graph, LISTS[:1], **o),
     "compressed-cgr": lambda graph, weighted, **o: on_compressed(graph, LISTS[2:], **o),
@@ -162,6 +181,8 @@ def take(path):
     plan.HUB, plan.SHARE_OF_WARP, hub_pieces.SMALL_PIECE = hub, 1, 1
     hub_pieces.PIECE = 1 if hub < 4096 else 8
     update.OF_BLOCK = hub
+    frontier.LONGEST = hub
+    gpu_frontier._built.clear()  # it is a constant there
 
 
 def main(strategy, *programs):
@@ -174,8 +195,10 @@ def main(strategy, *programs):
             # rows are evaluated as they are in memory
             if program.startswith(("streamed", "hybrid")):
                 share = 6
-                if name not in ("as they are", "many blocks"):
-                    continue
+            # a list is gone through in no order of lengths, either
+            by_place = program.startswith(("streamed", "hybrid", "warm"))
+            if by_place and name not in ("as they are", "many blocks"):
+                continue
             # new graphs: plans stay on old ones
             PROGRAMS[program](*graphs(share), strategy=strategy)
             print(f"{name}: {program} ran", flush=True)

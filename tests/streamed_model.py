@@ -1,9 +1,11 @@
-"""The streamed kernel in a few lines of NumPy, for runs of its engines without a GPU.
+"""The streamed and the persistent kernel in a few lines of NumPy, to run engines without a GPU.
 
 It evaluates plain votes where the kernel would read them: rows that have come lie in the buffer,
 and those that were said to be elsewhere are left out. It takes the decisions of a sweep by the
 rules of `propagation.schedule`, as the kernel does.
 """
+
+from types import SimpleNamespace
 
 import numpy as np
 import reference
@@ -18,7 +20,13 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     ROWS_A_CLASS,
     SPAN,
 )
-from glp_rapids.propagation.schedule import activates_all, judged, span_of, ties_of
+from glp_rapids.propagation.schedule import (
+    activates_all,
+    class_numbers,
+    judged,
+    span_of,
+    ties_of,
+)
 from glp_rapids.propagation.slack import slack_of
 from glp_rapids.propagation.ties import TIE_BREAKS
 
@@ -55,52 +63,60 @@ class StreamedModel:
     def _step(self, plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule,
               numbers, step):  # fmt: skip
         self.launched.append(step)
-        labels, control = fields[0], run.control
+        labels = fields[0]
         for _ in range(int(schedule.sweeps)):
-            sweep, explored = int(control[0]) + 1, int(control[1])
-            ties = ties_of(
-                sweep, explored, bool(schedule.retain), int(schedule.tie_break), int(schedule.seed)
-            )
-            before = int(run.changed[sweep - 2 - schedule.forgotten]) if sweep > 1 else 0
-            wakes_all = activates_all(sweep, before, int(schedule.many))
-            activates, everybody = schedule.skip and not wakes_all, bool(control[2]) or wakes_all
-            span = span_of(
-                int(schedule.classes), sweep, before, int(schedule.vertices), explored < 0
-            )
-            (level,) = plan.levels[plan.levels[:, SPAN] == span]
-            first, end = int(level[FIRST_ROW]), int(level[END_ROW])
-            a_class = int(level[ROWS_A_CLASS])
+            rule = self._rule(plan, run, schedule)
+            first, end = int(rule.level[FIRST_ROW]), int(rule.level[END_ROW])
+            a_class = int(rule.level[ROWS_A_CLASS])
             if step.first >= 0:
                 first, end = int(step.first), int(step.end)
             for strip in range(first, end):
                 of_strip = slice(plan.groups[strip, HUBS], plan.groups[strip, LAST_END])
                 some = max(of_strip.start, int(step.since)), min(of_strip.stop, int(step.until))
                 for position in range(*some):
-                    v = plan.vertices[position]
-                    wanted = everybody or run.slack[v] < 0 or (ties[-1] and run.tied[position])
-                    self.left_out += not wanted
-                    if wanted:
-                        entries = self._entries(strip, position, plan, rows, lists, step)
-                        self._evaluate(
-                            position, v, labels[entries], labels[v], sweep, explored < 0, run,
-                            schedule, activates, numbers,
-                        )  # fmt: skip
-                whole = (strip + 1) % a_class == 0 or strip + 1 == int(level[END_ROW])
+                    if self._wanted(position, plan, run, rule):
+                        heard = labels[self._entries(strip, position, plan, rows, lists, step)]
+                        self._evaluate(position, plan, heard, labels, run, schedule, rule, numbers)
+                whole = (strip + 1) % a_class == 0 or strip + 1 == int(rule.level[END_ROW])
                 if whole and step.updates:
                     begin = plan.groups[strip - strip % a_class, HUBS]
-                    self._update(begin, of_strip.stop, plan, run, labels, lists, schedule,
-                                 activates)  # fmt: skip
-            if not step.last:
+                    of_class = np.arange(begin, of_strip.stop)
+                    self._update(of_class, plan, run, labels, lists.entries, schedule, rule)
+            if not step.last or self._is_over(run, schedule, rule):
                 return
-            control[0] += 1
-            control[2] = not activates
-            control[1], settled = judged(
-                run.changed.tolist(), int(schedule.forgotten), int(control[0]), explored,
-                int(schedule.explore), bool(schedule.stops), int(schedule.few),
-                int(schedule.patience),
-            )  # fmt: skip
-            if settled and schedule.stops:
-                return
+
+    def _rule(self, plan, run, schedule):
+        """What holds for the next sweep."""
+        sweep, explored = int(run.control[0]) + 1, int(run.control[1])
+        ties = ties_of(
+            sweep, explored, bool(schedule.retain), int(schedule.tie_break), int(schedule.seed)
+        )
+        before = int(run.changed[sweep - 2 - schedule.forgotten]) if sweep > 1 else 0
+        wakes_all = activates_all(sweep, before, int(schedule.many))
+        activates = schedule.skip and (schedule.marks or not wakes_all)
+        span = span_of(int(schedule.classes), sweep, before, int(schedule.vertices), explored < 0)
+        (level,) = plan.levels[plan.levels[:, SPAN] == span]
+        return SimpleNamespace(
+            sweep=sweep, explored=explored, revisits=ties[-1], activates=activates, level=level,
+            everybody=bool(run.control[2]) or not activates,
+        )  # fmt: skip
+
+    def _is_over(self, run, schedule, rule):
+        """Take a sweep down; tell whether the run is over."""
+        run.control[0] += 1
+        run.control[2] = not rule.activates
+        run.control[1], settled = judged(
+            run.changed.tolist(), int(schedule.forgotten), int(run.control[0]), rule.explored,
+            int(schedule.explore), bool(schedule.stops), int(schedule.few),
+            int(schedule.patience),
+        )  # fmt: skip
+        return settled and schedule.stops
+
+    def _wanted(self, position, plan, run, rule):
+        wanted = rule.everybody or run.slack[plan.vertices[position]] < 0
+        wanted = wanted or (rule.revisits and run.tied[position])
+        self.left_out += not wanted
+        return wanted
 
     def _entries(self, strip, position, plan, rows, lists, step):
         """Read a row where it has come to."""
@@ -115,29 +131,95 @@ class StreamedModel:
         assert np.array_equal(entries, lists.entries[start:stop])
         return entries
 
-    def _evaluate(self, position, v, heard, current, sweep, exploring, run, schedule, activates,
-                  numbers):  # fmt: skip
+    def _evaluate(self, position, plan, heard, labels, run, schedule, rule, numbers):
+        v = plan.vertices[position]
+        winner, run.tied[position] = self._winner(v, heard, labels, run, schedule, rule, numbers)
+        if winner != labels[v]:
+            run.winner[position] = winner
+
+    def _winner(self, v, heard, labels, run, schedule, rule, numbers):
+        """Return who wins, and whether others have as many votes; note the slack."""
         votes = dict(zip(*(part.tolist() for part in np.unique(heard, return_counts=True)),
                          strict=True))  # fmt: skip
         most = max(votes.values())
-        run.tied[position] = list(votes.values()).count(most) > 1
-        if activates:
+        if rule.activates:
             run.slack[v] = slack_of(most, heard.size, int(numbers.largest_vote))
         winner = reference.winner(
-            votes, int(current), sweep=sweep, exploring=exploring,
+            votes, int(labels[v]), sweep=rule.sweep, exploring=rule.explored < 0,
             tie_break=NAMES[int(schedule.tie_break)], retain=bool(schedule.retain),
             seed=int(schedule.seed), words=self.words,
         )  # fmt: skip
-        if winner != current:
-            run.winner[position] = winner
+        return winner, list(votes.values()).count(most) > 1
 
-    def _update(self, begin, end, plan, run, labels, lists, schedule, activates):
-        changed = np.flatnonzero(run.winner[begin:end] >= 0) + begin
+    def _update(self, of_class, plan, run, labels, entries, schedule, rule):
+        changed = of_class[run.winner[of_class] >= 0]
         labels[plan.vertices[changed]] = run.winner[changed]
         run.winner[changed] = -1
         run.changed[int(run.control[0] - schedule.forgotten)] += changed.size
-        if activates:
+        if rule.activates:
             for position in changed:
                 start = plan.starts[position]
-                readers = lists.entries[start : start + plan.degrees[position]]
+                readers = entries[start : start + plan.degrees[position]]
                 np.subtract.at(run.slack, readers, 1)
+
+
+class PersistentModel(StreamedModel):
+    """Stands for the persistent kernel and that of a frontier; rows are their own readers."""
+
+    def launch_together(self, kernel, wanted, threads, *arguments):
+        """Do the sweeps of a launch."""
+        self.launched.append(kernel.py_func.__name__)
+        getattr(self, "_" + kernel.py_func.__name__)(*arguments)
+
+    def _propagate(self, plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule,
+                   numbers):  # fmt: skip
+        assert readers.indices is rows.indices
+        labels = fields[0]
+        for _ in range(int(schedule.sweeps)):
+            rule = self._rule(plan, run, schedule)
+            for group in plan.groups[rule.level[FIRST_ROW] : rule.level[END_ROW]]:
+                ranges = zip(group[HUBS:RANGES], group[ENDS : LAST_END + 1], strict=True)
+                of_class = np.concatenate([np.arange(*ends) for ends in ranges])
+                for position in of_class:
+                    if self._wanted(position, plan, run, rule):
+                        start = plan.starts[position]
+                        heard = labels[rows.indices[start : start + plan.degrees[position]]]
+                        self._evaluate(position, plan, heard, labels, run, schedule, rule, numbers)
+                self._update(of_class, plan, run, labels, rows.indices, schedule, rule)
+            if self._is_over(run, schedule, rule):
+                return
+
+    def _propagate_frontier(self, plan, tables, frontier, pieces, run, rows, readers, lists,
+                            fields, schedule, numbers, most):  # fmt: skip
+        labels, active, counts = fields[0], frontier.active, frontier.counts
+        of_class = class_numbers(np.array(self.words, np.uint64), int(schedule.classes))
+        for _ in range(int(schedule.sweeps)):
+            rule = self._rule(plan, run, schedule)
+            assert rule.activates
+            assert not rule.everybody
+            for first in range(0, int(schedule.classes), int(rule.level[ROWS_A_CLASS])):
+                end, winners = first + int(rule.level[ROWS_A_CLASS]), {}
+                listed = active[: counts[0]]
+                there = np.flatnonzero(listed >= 0)
+                assert np.unique(listed[there]).size == there.size
+                assert (run.slack[listed[there]] < 0).all()
+                assert np.count_nonzero(run.slack < 0) == there.size
+                places = there[(of_class[listed[there]] >= first) & (of_class[listed[there]] < end)]
+                for v in listed[places].tolist():
+                    heard = rows.indices[rows.indptr[v] : rows.indptr[v + 1]]
+                    run.slack[v] = 0
+                    if heard.size:
+                        given = labels, run, schedule, rule, numbers
+                        winners[v] = self._winner(v, labels[heard], *given)[0]
+                active[places] = -1
+                for v, label in winners.items():
+                    if label != labels[v]:
+                        labels[v] = label
+                        run.changed[int(run.control[0] - schedule.forgotten)] += 1
+                        for u in readers.indices[readers.indptr[v] : readers.indptr[v + 1]]:
+                            run.slack[u] -= 1
+                            if run.slack[u] == -1:
+                                active[counts[0]] = u
+                                counts[0] += 1
+            if self._is_over(run, schedule, rule) or counts[0] > most:
+                return

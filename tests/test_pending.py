@@ -12,6 +12,7 @@ from cases import some
 from graphs import GRAPHS, edges
 from hypothesis import given
 from hypothesis import strategies as st
+from warm_graphs import few_edges_changed
 from warm_runs import assert_same_run
 
 import glp_rapids
@@ -165,22 +166,6 @@ def check_history(history, earlier, warm, which, way, spread):
             assert_same_run(found, everybody)
             assert everybody.attrs["glp"]["evaluated"] == graph.number_of_vertices
             dropped = found["vertex"].tolist()[1:3]
-
-
-def few_edges_changed(seed, weighted=False, directed=False):
-    """A graph of some thousand vertices, the same a little later, and who was touched."""
-    random = np.random.default_rng(seed)
-    pairs = np.unique((4000 * random.random((11000, 2)) ** 2).astype(int), axis=0)
-    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
-    weights = random.integers(1, 9, len(pairs)) / 8
-    kept = random.random(len(pairs)) > 0.002
-    new = np.array([[3900, 100], [1, 2], [4004, 4005]])
-    after = np.concatenate([pairs[kept], new])
-    later = np.concatenate([weights[kept], np.full(len(new), 0.125)])
-    options = {"directed": directed, "device": "cpu"}
-    before = as_graph((*pairs.T, weights)[: 2 + weighted], **options)
-    after = as_graph((*after.T, later)[: 2 + weighted], **options)
-    return before, after, np.unique(np.concatenate([pairs[~kept], new]))
 
 
 @pytest.mark.parametrize("way", ["auto", "packed", "streamed plain", "streamed packed"])

@@ -53,12 +53,17 @@ class IdColumn:
 
     def search(self, asked: Array) -> Array:
         """Find integers among the ids, if these are integers: positions, -1 where not there."""
-        if len(self) and self.ends == (0, len(self) - 1):  # each id is its index
-            inside = within(asked, *self.ends)
-            index = array_module(asked).where(inside, asked, 0).astype(np.int64)
-            index[~inside] = -1
-            return to_device(index, self.device)
-        return _search(self.values, asked)
+        asked = to_device(asked, self.device)
+        xp = array_module(asked)
+        if not len(self):
+            return xp.full(asked.size, -1, dtype=np.int64)
+        inside = within(asked, *self.ends)
+        if self.ends == (0, len(self) - 1):  # each id is its index
+            return xp.where(inside, asked.astype(np.int64), -1)
+        place = xp.searchsorted(self.values, asked.astype(self.values.dtype))
+        place = xp.minimum(place, len(self) - 1)
+        found = inside & (self.values[place] == asked.astype(self.values.dtype))
+        return xp.where(found, place, -1)
 
     def take(self, index: Array | None, kind: Kind) -> Any:
         """Make the ids at ``index`` (None: all) a Series of the caller's kind and dtype."""
@@ -207,21 +212,6 @@ def refuse_missing(index: Array, parts: list[Column], argument: str) -> None:
         f"{argument} holds {number} id(s) that are no vertex of the graph: {shown}"
         f"{', ...' if number > 5 else ''}; drop them, or name them in vertices="
     )
-
-
-def _search(values: Array, asked: Array) -> Array:
-    """Find integers in a sorted array of them: their positions, -1 for those not there."""
-    asked = to_device(asked, device_of(values))
-    xp = array_module(values)
-    index = xp.full(asked.size, -1, dtype=np.int64)
-    if not values.size:
-        return index
-    inside = within(asked, int(values[0]), int(values[-1]))
-    place = xp.searchsorted(values, asked.astype(values.dtype))
-    place = xp.minimum(place, values.size - 1)
-    found = inside & (values[place] == asked.astype(values.dtype))
-    index[found] = place[found]
-    return index
 
 
 def within(integers: Array, first: int, last: int) -> Array:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.graph.id_words import id_words
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 from glp_rapids.jit.fingerprint import digest_of, fingerprint
@@ -97,23 +98,36 @@ def rule_of(
     return digest_of(parts)[:16]
 
 
-def pending_text(rule: str, workload: Workload, vertices: np.ndarray | None) -> Pending | None:
+def most_pending(number_of_vertices: int) -> int:
+    """Return how many pending vertices a result names at the most."""
+    return min(number_of_vertices // OF_ALL, MOST)
+
+
+def pending_text(rule: str, workload: Workload, vertices: Any) -> Pending | None:
     """Write down which vertices are pending; None if it may be all, or they are very many."""
     ids = workload.graph.vertices
-    if vertices is None or vertices.size > min(len(ids) // OF_ALL, MOST):
+    if vertices is None or vertices.size > most_pending(len(ids)):
         return None
     if not vertices.size:
         return Pending.of(rule, np.empty(0, np.uint64))
-    return Pending.of(rule, words_of(ids, vertices))
+    made = workload.graph._derived.get("id words")
+    if made is None:
+        return Pending.of(rule, words_of(ids, vertices))
+    if made.words.size > 1:  # else a word is the index and a number
+        vertices = to_device(vertices, device_of(made.words))
+    return Pending.of(rule, to_host(made.of(vertices)))
 
 
-def words_of(ids: VertexIds, vertices: np.ndarray) -> np.ndarray:
+def words_of(ids: VertexIds, vertices: Any) -> np.ndarray:
     """Return the words of some vertices, without making those of all."""
-    columns = (IdColumn(one.at(vertices), one.family, one.dtype) for one in ids.columns)
+    columns = (
+        IdColumn(one.at(to_device(vertices, one.device)), one.family, one.dtype)
+        for one in ids.columns
+    )
     return id_words(VertexIds(tuple(columns), ids.kind), "cpu").of(np.arange(vertices.size))
 
 
-def vertices_of(ids: VertexIds, words: np.ndarray, all_words: Any) -> np.ndarray:
+def vertices_of(ids: VertexIds, words: np.ndarray, all_words: Any) -> Any:
     """Return the vertices that have one of the words; ``all_words`` makes all of them.
 
     Two ids may have one word: both are returned.
@@ -124,6 +138,8 @@ def vertices_of(ids: VertexIds, words: np.ndarray, all_words: Any) -> np.ndarray
         return found[found >= 0]
     if not words.size:
         return np.empty(0, np.int64)
-    known = all_words().of(np.arange(len(ids))).view(np.uint64)
-    place = np.minimum(np.searchsorted(words, known), words.size - 1)
-    return np.flatnonzero(words[place] == known)
+    made = all_words()
+    xp, words = array_module(made.words), to_device(words, device_of(made.words))
+    known = made.of(xp.arange(len(ids))).view(np.uint64)
+    place = xp.minimum(xp.searchsorted(words, known), words.size - 1)
+    return xp.flatnonzero(words[place] == known)

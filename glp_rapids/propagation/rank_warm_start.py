@@ -53,8 +53,8 @@ def start_on_rank(
             there = index >= 0
             hold(own, index[there], asked["code"].to_numpy()[there], held)
     (held,) = exchange.allgather([held])
-    labels = np.empty(graph.number_of_vertices, graph.index_dtype)
-    return Start(labels, labels_of(held, labels))
+    beyond = max(int(held.max(initial=-1)) + 1, 2)
+    return Start(*labels_of(held, beyond, graph.index_dtype))
 
 
 def _codes(graph: RankGraph, communities: pd.DataFrame, may_be_silent: bool) -> np.ndarray:
@@ -62,7 +62,8 @@ def _codes(graph: RankGraph, communities: pd.DataFrame, may_be_silent: bool) -> 
     own = communities.drop_duplicates()
     told = [one for one in graph.exchange.tell(own) if len(one)]
     distinct = pd.concat(told or [own]).drop_duplicates()
-    known = numbered_communities(graph, dict(distinct.items()), may_be_silent).astype(np.int64)
+    named = dict(distinct.items())
+    known = numbered_communities(graph, named, may_be_silent, "cpu").astype(np.int64)
     together = pd.concat([distinct, communities], ignore_index=True)
     group = together.groupby(list(together), sort=False, dropna=False).ngroup().to_numpy()
     of_group = np.empty(len(distinct), np.int64)

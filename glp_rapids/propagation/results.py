@@ -37,10 +37,18 @@ def first_of(numbers: Any) -> Any:
     """Return where each of the numbers 0 .. k - 1 occurs first."""
     if array_module(numbers) is np:
         return np.unique(numbers, return_index=True)[1]
-    import cupy
+    return first_positions(numbers, int(numbers.max()) + 1 if numbers.size else 0)
 
-    first = cupy.full(int(numbers.max()) + 1 if numbers.size else 0, numbers.size, numbers.dtype)
-    _kernels()[0](numbers, first)
+
+def first_positions(numbers: Any, beyond: int) -> Any:
+    """Return where each of the numbers below ``beyond`` occurs first; their size: nowhere."""
+    xp = array_module(numbers)
+    first = xp.full(beyond, numbers.size, numbers.dtype)
+    if xp is np:
+        said = numbers >= 0
+        np.minimum.at(first, numbers[said], np.flatnonzero(said))
+    else:
+        _kernels()[0](numbers, first)
     return first
 
 

@@ -218,10 +218,10 @@ def first_fields(
     xp, number_of_vertices = module_on(device), graph.number_of_vertices
     state = initial_state(program, graph, lambda array: to_device(array, device))
     labels = state.pop("labels", None)
+    singletons = labels is None and start is None  # each vertex begins with a label of its own
     if start is not None:
         labels = _warm_labels(program, labels, start, device)
-    singletons = labels is None  # each vertex begins with a label of its own
-    if singletons:
+    elif singletons:
         labels = xp.arange(number_of_vertices, dtype=graph.index_dtype)
     else:
         labels = _first_labels(labels, number_of_vertices, graph.index_dtype)
@@ -242,7 +242,7 @@ def _warm_labels(program: Program, labels: Any, start: Start, device: DeviceName
             f"{type(program).__name__}.initial_state gives labels, which are not named after "
             "vertices as those of initial are; leave initial out, or the labels"
         )
-    return to_device(start.labels, device)
+    return to_device(start.labels.copy(), device)  # which the run will change
 
 
 def _show(bar: Any, facts: dict) -> None:

@@ -18,13 +18,17 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named
-from glp_rapids.device import to_host
+from glp_rapids.device import DeviceName, any_true, array_module, module_on, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.partitions import columns_of, label_codes, numbered_columns
+from glp_rapids.graph.simple import rows_of_vertices
+from glp_rapids.graph.vertex_ids import within
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
+from glp_rapids.propagation.results import first_positions
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.rows import Rows
     from glp_rapids.graph.vertex_ids import VertexIds
     from glp_rapids.propagation.options import Options
     from glp_rapids.propagation.workload import Workload
@@ -34,11 +38,11 @@ MANY = 2  # where more than one in so many would be evaluated, all are
 
 @dataclass(frozen=True)
 class Start:
-    """Where a warm run begins; arrays are in host memory."""
+    """Where a warm run begins; arrays are on the device of the graph."""
 
-    labels: np.ndarray
-    new: np.ndarray  # vertices that the earlier result lacks
-    touched: np.ndarray | None = None  # None: nobody said whose neighbourhoods changed
+    labels: Any
+    new: Any  # vertices that the earlier result lacks
+    touched: Any = None  # None: nobody said whose neighbourhoods changed
     pending: Pending | None = None
 
 
@@ -60,15 +64,12 @@ def start_of(
     pending = pending_of(initial)
     columns = _columns(initial, gamma)
     keys = keys_of(graph, columns)
-    communities = numbered_communities(graph, columns, may_be_silent)
-    labels = np.empty(graph.number_of_vertices, graph.index_dtype)
-    new = None
-    if communities.min(initial=0) >= 0:
-        new = _of_ascending(graph, columns[keys[0]], communities, labels)
-    if new is None:
-        new = _of_any(graph, [columns[key] for key in keys], communities, labels)
+    communities = numbered_communities(graph, columns, may_be_silent, graph.device)
+    found = _of_ascending(graph, columns[keys[0]], communities)
+    if found is None:
+        found = _of_any(graph, [columns[key] for key in keys], communities)
     index = None if touched is None else _touched(graph, touched)
-    return Start(labels, new, index, pending)
+    return Start(*found, index, pending)
 
 
 def _columns(initial: Any, gamma: float | None) -> dict[str, Any]:
@@ -107,50 +108,80 @@ def keys_of(graph: BaseGraph, columns: Iterable[str]) -> list[str]:
 
 
 def numbered_communities(
-    graph: BaseGraph, given: dict[str, Any], may_be_silent: bool
-) -> np.ndarray:
-    """Number the communities from 0 on, in host memory; -1 is silence."""
-    columns = [kinds.on_host(given[name]) for name in numbered_columns(given, "partition")]
-    column, label = columns[0], "initial: the column 'partition'"
+    graph: BaseGraph, given: dict[str, Any], may_be_silent: bool, device: DeviceName
+) -> Any:
+    """Number the communities from 0 on; -1 is silence.
+
+    ``device``: where integers are numbered, and what cuDF has of texts; the rest is in host memory.
+    """
+    columns = [given[name] for name in numbered_columns(given, "partition")]
+    label = "initial: the column 'partition'"
     if len(columns) > 1:  # ids of several columns
-        parts = pd.DataFrame({place: _codes(one, label, may_be_silent)
+        parts = pd.DataFrame({place: _codes(kinds.on_host(one), label, may_be_silent)
                               for place, one in enumerate(columns)})  # fmt: skip
         codes = np.asarray(parts.groupby(list(parts), sort=False).ngroup())
         return np.where((parts < 0).any(axis=1), -1, codes)
+    column = _readable(columns[0], device)
     codes = _as_numbers(column)
     if codes is None:
         codes = _codes(column, label, may_be_silent)
         if may_be_silent and pd.api.types.is_numeric_dtype(column.dtype):
-            silent = np.asarray(pd.Series(column).eq(-1).fillna(False), dtype=bool)
-            if silent.any():
+            silent = _are_silent(column)
+            if any_true(silent):
                 _refuse_doubt(graph)
-            codes = np.where(silent, -1, codes)
+            codes = array_module(codes).where(silent, -1, codes)
         return codes
-    if codes.min(initial=0) < 0:
-        if may_be_silent and codes.min() == -1:
-            _refuse_doubt(graph)
-        codes = np.where(codes < 0, -1, codes) if may_be_silent else _codes(column, label, False)
+    if any_true(codes < 0):
+        if not may_be_silent:  # a name as any other
+            return codes.astype(np.int64) + 1
+        _refuse_doubt(graph)
     return codes
 
 
-def _as_numbers(column: Any) -> np.ndarray | None:
+def _readable(column: Any, device: DeviceName) -> Any:
+    """Bring a column to where it is numbered; on a GPU that is an array, or texts of cuDF."""
+    if device == "gpu":
+        if _holds_integers(column) and not kinds.null_count(column):
+            return to_device(kinds.to_array(column), device)
+        if kinds.is_cudf(column, "Series") and pd.api.types.is_string_dtype(column.dtype):
+            return column
+    return kinds.on_host(column)
+
+
+def _holds_integers(column: Any) -> bool:
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"
+
+
+def _as_numbers(column: Any) -> Any:
     """Take partitions that are numbers from 0 (or -1) on already, few of them unused."""
-    if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iu":
+    if not _holds_integers(column):
         return None
-    numbers = np.asarray(column)
-    if numbers.dtype.kind == "u" and numbers.max(initial=0) < 1 << 62:
-        numbers = numbers.astype(np.int64)
-    if numbers.size and not (numbers.min() >= -1 and numbers.max() < 2 * numbers.size + 1024):
+    numbers = np.asarray(column) if isinstance(column, pd.Series) else column
+    if any_true(~within(numbers, -1, _beyond(numbers.size) - 2)):
         return None
-    return numbers
+    return numbers.astype(np.int64) if numbers.dtype.kind == "u" else numbers
 
 
-def _codes(column: Any, label: str, may_be_silent: bool) -> np.ndarray:
+def _beyond(rows: int) -> int:
+    """Return what the numbers of communities of so many rows are below."""
+    return 2 * rows + 1025
+
+
+def _are_silent(column: Any) -> Any:
+    """Tell which numbers are -1, which stands for silence."""
+    if array_module(column) is not np:
+        return within(column, -1, -1)
+    return np.asarray(pd.Series(column).eq(-1).fillna(False), dtype=bool)
+
+
+def _codes(column: Any, label: str, may_be_silent: bool) -> Any:
     """Number distinct values; a null is -1 or refused."""
-    if not may_be_silent:
-        return np.asarray(label_codes(column, label))
+    # CuPy's arrays, which have no nulls, are numbered there
+    if not may_be_silent or array_module(column) is not np:
+        return label_codes(column, label)
     with errors_named(label):
-        return np.asarray(pd.Series(column).factorize()[0])
+        series = pd.Series(column) if isinstance(column, np.ndarray) else column
+        return series.factorize()[0]
 
 
 def _refuse_doubt(graph: BaseGraph) -> None:
@@ -166,16 +197,16 @@ def _refuse_doubt(graph: BaseGraph) -> None:
 
 
 def _of_ascending(
-    graph: BaseGraph, ids: Any, communities: np.ndarray, labels: np.ndarray
-) -> np.ndarray | None:
-    """Label the vertices and return the new ones, if ids are integers that ascend."""
+    graph: BaseGraph, ids: Any, communities: Any
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the labels and the new vertices, if ids are integers in host memory that ascend."""
     column = graph.vertices.columns[0]
-    if len(graph.vertices.columns) > 1 or column.family != "integer" or column.device != "cpu":
+    if len(graph.vertices.columns) > 1 or column.family != "integer" or graph.device != "cpu":
         return None
-    if not isinstance(ids, pd.Series | np.ndarray) or not isinstance(ids.dtype, np.dtype):
+    if not isinstance(ids, pd.Series | np.ndarray) or not _holds_integers(ids):
         return None
     common = np.result_type(ids.dtype, column.id_dtype)
-    if ids.dtype.kind not in "iu" or common.kind not in "iu":
+    if common.kind not in "iu" or communities.min(initial=0) < 0:
         return None
     asked = np.asarray(ids)
     if not (asked[1:] > asked[:-1]).all():
@@ -184,22 +215,26 @@ def _of_ascending(
 
     known = column.values.astype(common, copy=False)
     asked = asked.astype(common, copy=False)
-    return labels_of_ascending(known, asked, communities, labels)
+    labels = np.empty(graph.number_of_vertices, graph.index_dtype)
+    return labels, labels_of_ascending(known, asked, communities, labels)
 
 
-def _of_any(
-    graph: BaseGraph, ids: list[Any], communities: np.ndarray, labels: np.ndarray
-) -> np.ndarray:
-    """Label the vertices and return the new ones, whatever the ids and the order of rows."""
-    held = np.full(labels.size, -2)
-    if communities.size and labels.size:
+def _of_any(graph: BaseGraph, ids: list[Any], communities: Any) -> tuple[Any, Any]:
+    """Return the labels and the new vertices, whatever the ids and the order of rows."""
+    xp, number = module_on(graph.device), graph.number_of_vertices
+    held = xp.full(number + 1, -2)  # the last one, [-1], stands for all that are no vertices
+    if communities.size and number:
         asked = ids[0] if len(ids) == 1 else kinds.to_frame(
             {str(place): one for place, one in enumerate(ids)}, kinds.kind_of(*ids), copy=False
         )  # fmt: skip
-        index = to_host(graph.vertices.lookup(asked, "initial", absent=True))
-        there = index >= 0
-        hold(graph.vertices, index[there], communities[there].astype(np.int64), held)
-    return labels_of(held, labels)
+        index = graph.vertices.lookup(asked, "initial", absent=True)
+        index, communities = to_device(index, graph.device), to_device(communities, graph.device)
+        held[index] = communities
+        if any_true((held[index] != communities) & (index >= 0)):
+            index, communities = to_host(index), to_host(communities)
+            there = index >= 0
+            hold(graph.vertices, index[there], communities[there], np.full(number, -2))
+    return labels_of(held[:number], _beyond(communities.size), graph.index_dtype)
 
 
 def hold(vertices: VertexIds, index: np.ndarray, communities: np.ndarray, held: np.ndarray) -> None:
@@ -216,34 +251,36 @@ def hold(vertices: VertexIds, index: np.ndarray, communities: np.ndarray, held: 
         )
 
 
-def labels_of(held: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Fill in labels by communities, -1 for silence, -2 for none; return those that have none."""
-    labels[:] = np.arange(labels.size)
-    smallest = np.full(int(held.max(initial=-1)) + 1, labels.size)
-    said = held >= 0
-    np.minimum.at(smallest, held[said], np.flatnonzero(said))
-    labels[said] = smallest[held[said]]
-    labels[held == -1] = -1
-    return np.flatnonzero(held == -2)
+def labels_of(held: Any, beyond: int, dtype: Any) -> tuple[Any, Any]:
+    """Return labels by communities, -1 for silence, -2 for none; and who has none.
+
+    ``beyond``: what all communities are below, at least 2.
+    """
+    xp = array_module(held)
+    own = xp.arange(held.size)
+    # what is looked up at -1 and -2, from the end, is not taken
+    labels = xp.where(held >= 0, first_positions(held, beyond)[held], own)
+    return xp.where(held == -1, -1, labels).astype(dtype), xp.flatnonzero(held == -2)
 
 
-def _touched(graph: BaseGraph, touched: Any) -> np.ndarray:
+def _touched(graph: BaseGraph, touched: Any) -> Any:
     """Find the vertices that somebody named; who has left the graph is not among them."""
     if hasattr(touched, "__len__") and not len(touched) and not isinstance(touched, str | dict):
-        return np.empty(0, np.int64)
-    found = to_host(graph.vertices.lookup(touched, "touched", absent=True))
+        return module_on(graph.device).empty(0, np.int64)
+    found = to_device(graph.vertices.lookup(touched, "touched", absent=True), graph.device)
     return found[found >= 0]
 
 
-def first_active(
-    start: Start, rule: str | None, workload: Workload, options: Options
-) -> np.ndarray | None:
-    """Return the vertices that are to be evaluated at first, ascending; None: all.
+def first_active(start: Start, rule: str | None, workload: Workload, options: Options) -> Any:
+    """Return the vertices that are to be evaluated at first, ascending, on the device; None: all.
 
     Fewer than all do only where it is certain that the others are settled.
     """
     retains = options.retain and options.explore == 0
-    if start.touched is None or not (retains and workload.skip) or workload.graph.device == "gpu":
+    if start.touched is None or not (retains and workload.skip):
+        return None
+    # of the engines of a GPU the others evaluate everybody
+    if workload.graph.device == "gpu" and (options.devices, options.strategy) != (None, "auto"):
         return None
     if rule is None or start.pending is None or start.pending.rule != rule:
         return None
@@ -253,11 +290,24 @@ def first_active(
         return None
     parts = [start.touched, vertices_of(graph.vertices, words, graph.id_words), start.new]
     if start.new.size:
+        around = _readers_of(workload.readers, start.new)
+        if around is None:
+            return None
+        parts.append(around)
+    xp = array_module(start.labels)
+    wanted = xp.zeros(number, bool)
+    for part in parts:
+        wanted[to_device(part, graph.device)] = True
+    active = xp.flatnonzero(wanted)
+    return None if active.size * MANY > number else active
+
+
+def _readers_of(readers: Rows, vertices: Any) -> Any:
+    """Return who reads the labels of some vertices; None: it would take long to look it up."""
+    if readers.device == "cpu":
         from glp_rapids.propagation.engines.cpu_streamed import neighbours_of
 
-        parts.append(neighbours_of(workload.readers, start.new))
-    wanted = np.zeros(number, bool)
-    for part in parts:
-        wanted[part] = True
-    active = np.flatnonzero(wanted)
-    return None if active.size * MANY > number else active
+        return neighbours_of(readers, vertices)
+    if readers.form != "plain":
+        return None
+    return readers.indices[rows_of_vertices(readers, vertices)[2]]

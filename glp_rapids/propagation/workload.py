@@ -60,7 +60,7 @@ class Workload:
     memory: int | None = None
     caches: bool = True
     marks: bool = False
-    active: np.ndarray | None = None
+    active: Any = None
 
 
 def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:

@@ -81,6 +81,10 @@ class CpuArrays:
         """Return the vertices that are not known to be settled, ascending; None: nobody noted."""
         return np.flatnonzero(self._slack < 0) if self._workload.skip else None
 
+    def go_on(self, slack: np.ndarray) -> None:
+        """Begin where another engine has done some sweeps."""
+        self._slack[:] = slack
+
     def failure(self) -> int:
         """Return what a function of the program got wrong (see `failures`), or 0."""
         return int(self._errors[:, 1].min())

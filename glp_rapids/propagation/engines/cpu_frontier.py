@@ -64,6 +64,7 @@ class FrontierCpuEngine(CpuArrays, SweptEngine):
         if self._rest is None and self._lists.count[0] * SPREAD > self._slack.size:
             spread = replace(self._workload, active=self.pending())
             self._rest = CpuEngine(spread, self._compiled, self._fields)
+            self._rest.go_on(self._slack)
         if self._rest is not None:
             return self._rest.sweep(rule)
         self._fields["sweep"] = np.int64(rule.sweep)

@@ -16,9 +16,12 @@ from glp_rapids.device import any_true, array_module, overwrite, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, kernel, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.unsettled import Unsettled
 from glp_rapids.propagation.engines.workspace import (
+    BARRIER,
     CHANGED,
     CONTROL,
+    DRAWN,
     LARGEST_LAUNCH,
     PlanSizes,
     Workspace,
@@ -36,6 +39,7 @@ from glp_rapids.propagation.kernels.gpu.arguments import (
 from glp_rapids.propagation.kernels.gpu.block_per_row import HANDED_OVER
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, make_plan
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS, WARPS
+from glp_rapids.propagation.pending import most_pending
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ties import TIE_BREAKS
 from glp_rapids.propagation.workload import Workload
@@ -74,6 +78,8 @@ def count_volumes(labels: Any, volume: Any) -> None:
 class PersistentEngine:
     """Run one program on one graph with a GPU."""
 
+    kept_as = "workspace"  # what it leaves on the graph, as its key begins
+    _drawn: Any = 0  # what the words of `workspace.DRAWN` begin with
     _buffer_entries = 0  # entries of the largest group of a compressed graph
     _looks_at_names = True  # whether first labels are, which takes some bytes a vertex
 
@@ -84,7 +90,7 @@ class PersistentEngine:
         score_size = 0 if compiled.traits.default_update else 1
         # One run at a time has them: who finds none makes others.
         self._key = (
-            "workspace", workload.classes, workload.skip, self._functions.index_type, score_size,
+            self.kept_as, workload.classes, workload.skip, self._functions.index_type, score_size,
             self._functions.vote_type, self._functions.score_type, self._functions.growing,
             shared_memory.TABLE_SLOTS, shared_memory.CLOCKED,
         )  # fmt: skip
@@ -93,8 +99,11 @@ class PersistentEngine:
         if self._workspace is None:
             self._make_room(kept)
             self._workspace = self._new_workspace()
+        active = self._workload.active
         if self._workload.skip:
             self._workspace.slack.fill(0)
+            if active is not None:
+                self._workspace.slack[active] = -1
         self._bound = tuple(bound(value) for value in fields.values())
         self._numbers = Numbers(
             np.float64(workload.scale),
@@ -105,8 +114,9 @@ class PersistentEngine:
             bound(workload.id_words.words),
         )
         self._distinct = bool(workload.distinct)
-        self._kept_words = np.array([0, -1, 1], np.int64)
+        self._kept_words = np.array([0, -1, active is None], np.int64)
         self._failure = 0
+        self._pending: Unsettled | None = None
 
     def _make_room(self, kept: dict[tuple, Any]) -> None:
         """Let go of what others left: runs of many kinds would pile up memory on a graph."""
@@ -198,6 +208,12 @@ class PersistentEngine:
             count_volumes(labels, self._fields["volume"])
         self._note_failure()
 
+    def go_on(self, kept_words: np.ndarray, slack: Any) -> None:
+        """Begin, in the place of `start`, where another engine has done some sweeps."""
+        self._workspace.errors.fill(0)
+        self._workspace.slack[:] = slack
+        self._kept_words = kept_words
+
     def _note_failure(self) -> None:
         traits = self._compiled.traits
         if traits.checks_amounts or traits.checks_said:
@@ -216,6 +232,7 @@ class PersistentEngine:
         )  # fmt: skip
         self._record(schedule, before)
         if schedule.over and not self._failure:
+            self._note_pending(schedule)
             self._trim(workspace)
             self._workload.kept[self._key] = workspace
 
@@ -232,6 +249,7 @@ class PersistentEngine:
         words = np.zeros(workspace.words.size, np.int64)
         if done == 0:
             self._kept_words[1] = schedule.explored
+        words[DRAWN:BARRIER] = self._drawn
         words[CONTROL:CHANGED] = self._kept_words
         words[CHANGED : CHANGED + before] = schedule.changed[done - before : done]
         if done > before and not schedule.exploring and schedule.explored < done - before:
@@ -240,13 +258,14 @@ class PersistentEngine:
         overwrite(workspace.words, words)
         return how, before
 
-    def _record(self, schedule: Schedule, before: int) -> None:
-        """Read what the launches of a sweep, or of several, have changed."""
+    def _record(self, schedule: Schedule, before: int) -> np.ndarray:
+        """Read what the launches of a sweep, or of several, have changed; return the words."""
         words, done = to_host(self._workspace.words), len(schedule.changed)
         self._kept_words = words[CONTROL:CHANGED].copy()
         for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
             schedule.record(changed)
         self._note_failure()
+        return words
 
     def _trim(self, workspace: Workspace) -> None:
         """Let go of what is made anew sooner than kept, before another thread finds it."""
@@ -268,16 +287,31 @@ class PersistentEngine:
             seed=np.uint64(options.seed),
             skip=bool(workload.skip),
             all_distinct=self._distinct,
-            rows_ascend=bool(workload.once),
+            # with labels of communities few names are left out, and a sum without one is no margin
+            rows_ascend=bool(workload.once and not workload.marks),
             many=np.int64(schedule.number_of_vertices),
             sparse=np.int64(schedule.number_of_vertices // SPARSE),
             long_list=np.int64(update.OF_BLOCK if self._long_lists(self._workspace.plan) else 0),
             buffer=np.int64(self._buffer_entries),
             early=bool(self._buffer_entries <= EARLY),
+            marks=bool(workload.marks),
         )
 
-    def pending(self) -> None:
-        """Return None: nobody noted which vertices are not known to be settled."""
+    def _note_pending(self, schedule: Schedule) -> None:
+        """List who is not known to be settled, while nobody else has the workspace."""
+        workload, marked = self._workload, not self._kept_words[2]
+        if marked and self._compiled.traits.plain and schedule.changed[-1] > 0:
+            most = most_pending(workload.graph.number_of_vertices)
+            self._pending = Unsettled(self._workspace.slack, most)
+
+    def pending(self) -> np.ndarray | None:
+        """Return the vertices that are not known to be settled, ascending.
+
+        None: nobody noted, or they are more than a result would name. A hub of which a label was
+        bounded from above may be among them where an engine that counts all its votes knows it to
+        be settled.
+        """
+        return None if self._pending is None else self._pending.vertices()
 
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says of this engine besides: nothing."""

@@ -68,7 +68,8 @@ class StreamedGpuEngine(PersistentEngine):
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._device = device_of(fields["labels"])
         words = to_device(workload.id_words.words, self._device)
-        workload = replace(workload, id_words=IdWords(workload.id_words.first, words))
+        id_words = IdWords(workload.id_words.first, words)
+        workload = replace(workload, id_words=id_words, marks=False, active=None)
         self._apart = workload.readers is not workload.rows
         self._transfers: DoubleBuffer | None = None
         self._activated = False  # by the sweep before

@@ -6,6 +6,7 @@ a rank holds who of its vertices reads each vertex, and room for the winners of 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class GpuRankEngine(PersistentEngine):
         first: int, last: int,
     ):  # fmt: skip
         self._exchange, self._range = exchange, (first, last)
-        super().__init__(workload, compiled, fields)
+        super().__init__(replace(workload, marks=False, active=None), compiled, fields)
         self._keeps_score = not compiled.traits.default_update
         self._box = self._new_box()
         self._bound_box = bound(self._box)

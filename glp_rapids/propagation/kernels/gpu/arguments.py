@@ -94,6 +94,7 @@ class LaunchSchedule(NamedTuple):
     buffer: Any  # entries of each half
     long_list: Any  # all blocks share the lists of more readers than that; 0: there are none
     early: Any  # decode a group while the one before is evaluated, whoever is active
+    marks: Any  # those whom a change concerns are told in any sweep, in the first one, too
 
 
 class Numbers(NamedTuple):

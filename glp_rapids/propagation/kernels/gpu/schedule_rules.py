@@ -74,12 +74,12 @@ def build(target: Target) -> ScheduleFunctions:
         now[SWEEP.end_row] = plan.levels[level, END_ROW]
         now[SWEEP.rows_a_class] = plan.levels[level, ROWS_A_CLASS]
         everybody = wakes_all(sweep, before, schedule.many)
-        now[SWEEP.activates] = schedule.skip and not everybody
-        if everybody:
+        now[SWEEP.activates] = schedule.skip and (schedule.marks or not everybody)
+        if now[SWEEP.activates] == 0:
             # Nobody is activated for the classes that follow in this sweep either.
             now[SWEEP.everybody] = 1
         now[SWEEP.layout] = 0
-        if now[SWEEP.everybody] == 0 and sweep > 1 and before <= schedule.sparse:
+        if now[SWEEP.everybody] == 0 and before <= schedule.sparse:
             now[SWEEP.layout] = SPARSE
 
     @cuda.jit(device=True)
