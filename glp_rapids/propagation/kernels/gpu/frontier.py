@@ -109,9 +109,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             left = slack_of(np.int64(score), np.int64(degree), numbers.largest_vote)
         run.slack[np.uint64(v)] = left
         if label >= 0 and label != current:
-            place = np.uint64(
-                cuda.atomic.add(frontier.counts, np.uint64(WON + step), np.int64(1))
-            )
+            place = np.uint64(cuda.atomic.add(frontier.counts, np.uint64(WON + step), np.int64(1)))
             frontier.won_vertices[place] = v
             frontier.won_labels[place] = label
 
