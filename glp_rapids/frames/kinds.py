@@ -187,6 +187,8 @@ def null_count(column: Column) -> int:
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":  # where pandas would look
         return 0
     if hasattr(column, "isna"):
+        if is_cudf(column, "Series") and getattr(column.dtype, "kind", "f") != "f":
+            return int(column.null_count)  # which cuDF knows: to look takes a millisecond
         return int(column.isna().sum())
     return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
 
@@ -238,7 +240,11 @@ def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
         values = to_device(values, "gpu")
     settle_with_default_stream()
     # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
-    return library(kind).Series(values.copy() if copy else values).reset_index(drop=True)
+    values = values.copy() if copy else values
+    # where NaN is to be null cuDF looks for some, which takes it a millisecond
+    as_null = getattr(values.dtype, "kind", "") != "f" or null_count(values) > 0
+    made = library(kind).Series(values, nan_as_null=as_null)
+    return made.reset_index(drop=True) if hasattr(values, "index") else made
 
 
 def to_frame(columns: dict[str, Column], kind: Kind, copy: bool = True) -> Frame:

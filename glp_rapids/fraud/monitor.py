@@ -18,6 +18,7 @@ from typing import Any, Literal
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_integer
 from glp_rapids.common.locks import Lock
+from glp_rapids.common.reused_memory import reused_memory
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud import journal, verification
@@ -211,7 +212,7 @@ class Monitor:
             seed_lists.read(ids, columns, name)
             for name, ids in (("drop_seeds", drop_seeds), ("add_merchants", add_merchants))
         )
-        with self._lock, self.window._lock:
+        with self._lock, self.window._lock, reused_memory(self.window.device):
             read = None if batch is None else self.window._read(batch, now)
             if read is not None:  # times may be those of the caller's frame, who may write to it
                 rows = read[0].rows

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from glp_rapids.common.progress import reporting
+from glp_rapids.common.reused_memory import reused_memory
 from glp_rapids.device import (
     DeviceName,
     LackOfMemory,
@@ -76,7 +77,9 @@ def run(
     ``start``: where a warm run begins; None: each vertex with what the program says.
     """
     try:
-        with watched(options.streams_to) as peak:
+        # with a limit nothing may be held besides; lists that are streamed keep to one
+        free = options.memory_limit is None and options.streams_to is None
+        with watched(options.streams_to) as peak, reused_memory(graph.device if free else "cpu"):
             outcome = _run(graph, program, options, held, start)
         if options.streams_to is not None:
             outcome.report.setdefault("peak", peak.most or None)
