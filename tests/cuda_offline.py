@@ -11,7 +11,6 @@ from glp_rapids.propagation.baselines import engine as baselines
 from glp_rapids.propagation.engines import (
     gpu,
     gpu_compressed,
-    gpu_frontier,
     gpu_streamed,
     gpu_streamed_packed,
     hybrid,
@@ -60,16 +59,13 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in (
-        gpu, gpu_compressed, gpu_frontier, gpu_streamed, gpu_streamed_packed, hybrid, baselines,
-    ):  # fmt: skip
+    for engine in (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, hybrid, baselines):
         monkeypatch.setattr(engine, "bound", lambda array: array)
-    for engine in (gpu, gpu_frontier, gpu_streamed, hybrid, baselines):
+    for engine in (gpu, gpu_streamed, hybrid, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
-        monkeypatch.setattr(engine, "launch", instead.launch, raising=False)
+        monkeypatch.setattr(engine, "launch", instead.launch)
         monkeypatch.setattr(engine, "_built", {}, raising=False)
-    for engine in (gpu, gpu_frontier):
-        monkeypatch.setattr(engine, "launch_together", instead.launch_together)
+    monkeypatch.setattr(gpu, "launch_together", instead.launch_together)
     monkeypatch.setattr(gpu_streamed, "prepared_together", instead.prepared_together)
     monkeypatch.setattr(baselines, "_kernels", {})
     yield instead.ptx

@@ -20,13 +20,7 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     ROWS_A_CLASS,
     SPAN,
 )
-from glp_rapids.propagation.schedule import (
-    activates_all,
-    class_numbers,
-    judged,
-    span_of,
-    ties_of,
-)
+from glp_rapids.propagation.schedule import activates_all, judged, span_of, ties_of
 from glp_rapids.propagation.slack import slack_of
 from glp_rapids.propagation.ties import TIE_BREAKS
 
@@ -133,15 +127,10 @@ class StreamedModel:
 
     def _evaluate(self, position, plan, heard, labels, run, schedule, rule, numbers):
         v = plan.vertices[position]
-        winner, run.tied[position] = self._winner(v, heard, labels, run, schedule, rule, numbers)
-        if winner != labels[v]:
-            run.winner[position] = winner
-
-    def _winner(self, v, heard, labels, run, schedule, rule, numbers):
-        """Return who wins, and whether others have as many votes; note the slack."""
         votes = dict(zip(*(part.tolist() for part in np.unique(heard, return_counts=True)),
                          strict=True))  # fmt: skip
         most = max(votes.values())
+        run.tied[position] = list(votes.values()).count(most) > 1
         if rule.activates:
             run.slack[v] = slack_of(most, heard.size, int(numbers.largest_vote))
         winner = reference.winner(
@@ -149,7 +138,8 @@ class StreamedModel:
             tie_break=NAMES[int(schedule.tie_break)], retain=bool(schedule.retain),
             seed=int(schedule.seed), words=self.words,
         )  # fmt: skip
-        return winner, list(votes.values()).count(most) > 1
+        if winner != labels[v]:
+            run.winner[position] = winner
 
     def _update(self, of_class, plan, run, labels, entries, schedule, rule):
         changed = of_class[run.winner[of_class] >= 0]
@@ -164,15 +154,11 @@ class StreamedModel:
 
 
 class PersistentModel(StreamedModel):
-    """Stands for the persistent kernel and that of a frontier; rows are their own readers."""
+    """Stands for the persistent kernel, of rows that are their own readers."""
 
-    def launch_together(self, kernel, wanted, threads, *arguments):
+    def launch_together(self, kernel, wanted, threads, plan, tables, hubs, pieces, run, rows,
+                        readers, lists, fields, schedule, numbers):  # fmt: skip
         """Do the sweeps of a launch."""
-        self.launched.append(kernel.py_func.__name__)
-        getattr(self, "_" + kernel.py_func.__name__)(*arguments)
-
-    def _propagate(self, plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule,
-                   numbers):  # fmt: skip
         assert readers.indices is rows.indices
         labels = fields[0]
         for _ in range(int(schedule.sweeps)):
@@ -187,39 +173,4 @@ class PersistentModel(StreamedModel):
                         self._evaluate(position, plan, heard, labels, run, schedule, rule, numbers)
                 self._update(of_class, plan, run, labels, rows.indices, schedule, rule)
             if self._is_over(run, schedule, rule):
-                return
-
-    def _propagate_frontier(self, plan, tables, frontier, pieces, run, rows, readers, lists,
-                            fields, schedule, numbers, most):  # fmt: skip
-        labels, active, counts = fields[0], frontier.active, frontier.counts
-        of_class = class_numbers(np.array(self.words, np.uint64), int(schedule.classes))
-        for _ in range(int(schedule.sweeps)):
-            rule = self._rule(plan, run, schedule)
-            assert rule.activates
-            assert not rule.everybody
-            for first in range(0, int(schedule.classes), int(rule.level[ROWS_A_CLASS])):
-                end, winners = first + int(rule.level[ROWS_A_CLASS]), {}
-                listed = active[: counts[0]]
-                there = np.flatnonzero(listed >= 0)
-                assert np.unique(listed[there]).size == there.size
-                assert (run.slack[listed[there]] < 0).all()
-                assert np.count_nonzero(run.slack < 0) == there.size
-                places = there[(of_class[listed[there]] >= first) & (of_class[listed[there]] < end)]
-                for v in listed[places].tolist():
-                    heard = rows.indices[rows.indptr[v] : rows.indptr[v + 1]]
-                    run.slack[v] = 0
-                    if heard.size:
-                        given = labels, run, schedule, rule, numbers
-                        winners[v] = self._winner(v, labels[heard], *given)[0]
-                active[places] = -1
-                for v, label in winners.items():
-                    if label != labels[v]:
-                        labels[v] = label
-                        run.changed[int(run.control[0] - schedule.forgotten)] += 1
-                        for u in readers.indices[readers.indptr[v] : readers.indptr[v + 1]]:
-                            run.slack[u] -= 1
-                            if run.slack[u] == -1:
-                                active[counts[0]] = u
-                                counts[0] += 1
-            if self._is_over(run, schedule, rule) or counts[0] > most:
                 return

@@ -135,52 +135,6 @@ def test_every_variant_of_the_persistent_kernel_compiles(
     assert plan.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
 
 
-def compile_frontier(monkeypatch, graph, function, capability, index_type=np.int32):
-    """Compile the kernel of a run that begins with few active vertices."""
-    found = function(graph, tol=0.0)
-    graph = replace(graph, indices=graph.indices.astype(index_type), _derived={})
-    how = {"initial": found, "touched": [1, 2, 3], "max_iter": 1}
-    monkeypatch.setitem(RUNS, "warm", lambda graph, **options: function(graph, **how, **options))
-    ptx = compile_run(monkeypatch, "warm", graph, capability, strategies=["auto"])
-    assert [name for name, _ in ptx] == ["propagate_frontier"]
-    assert_target(ptx, capability)
-    ((_, code),) = ptx.items()
-    assert "fma.rn" not in code
-    assert ".maxntid 256" in code
-    assert ".minnctapersm 3" in code
-
-
-class Doubled(glp_rapids.Program):
-    skip_inactive = True
-    largest_amount = 64.0
-
-    def label_score(v, label, freq, state):
-        return freq * 2 + 1
-
-
-def test_the_kernel_of_a_frontier_compiles(monkeypatch):
-    compile_frontier(monkeypatch, edges(weighted=True), glp_rapids.label_propagation, (9, 0))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
-@pytest.mark.parametrize("capability", [CAPABILITIES[0], CAPABILITIES[-1]])
-def test_the_kernel_of_a_frontier_compiles_for_every_generation(
-    monkeypatch, capability, index_type
-):
-    graph = edges(weighted=False)
-    run = glp_rapids.label_propagation
-    compile_frontier(monkeypatch, graph, run, capability, index_type)
-
-
-@pytest.mark.exhaustive
-def test_the_kernel_of_a_frontier_compiles_for_a_program(monkeypatch):
-    def run(graph, **options):
-        return glp_rapids.propagate(graph, Doubled(), **options)
-
-    compile_frontier(monkeypatch, edges(weighted=True), run, (9, 0))
-
-
 # Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])

@@ -1,7 +1,6 @@
-"""Warm starts on a GPU: who is left out, who is pending, and which engine goes on."""
+"""Warm starts on a GPU: who is left out, and who is pending."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 
 import graphs
@@ -9,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from test_pending import EARLIER, FUNCTIONS, WARM, Fading, few_are_few, graph_of, histories
 from warm_graphs import few_edges_changed
 from warm_runs import assert_same_report, assert_same_run, on_host
@@ -18,32 +16,11 @@ import glp_rapids
 from glp_rapids import as_graph, label_propagation, propagate
 from glp_rapids.propagation import pending
 
-pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-
-from glp_rapids.propagation.engines import gpu, gpu_frontier
-
 pytestmark = [
     pytest.mark.gpu,
     # the RAPIDS libraries warn about each other's deprecations
     pytest.mark.filterwarnings("default"),
 ]
-
-
-@contextmanager
-def constants(**values):
-    """Let `gpu_frontier` have other limits; where all are 0, it takes what it is given."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in values.items():
-            patch.setattr(gpu_frontier, name, value)
-        yield
-
-
-NEVER = 1 << 30
-LIMITS = {
-    "persistent": {"OF_VERTICES": NEVER},
-    "frontier": {"OF_VERTICES": 0, "OF_LIST": 1, "SPREAD": 0},
-    "one after the other": {"OF_VERTICES": 0, "OF_LIST": 1, "SPREAD": NEVER},
-}
 
 
 def check_history(history, earlier, warm, which):
@@ -74,17 +51,15 @@ def check_history(history, earlier, warm, which):
 
 
 @settings(max_examples=60)
-@given(histories(), EARLIER, WARM, st.sampled_from(sorted(LIMITS)))
-def test_who_is_left_out_would_not_have_changed(history, earlier, warm, limits):
-    with constants(**LIMITS[limits]):
-        check_history(history, earlier, warm, "classic")
+@given(histories(), EARLIER, WARM)
+def test_who_is_left_out_would_not_have_changed(history, earlier, warm):
+    check_history(history, earlier, warm, "classic")
 
 
 @settings(max_examples=20)
-@given(histories(), EARLIER, WARM, st.sampled_from(sorted(LIMITS)))
-def test_nor_of_another_program(history, earlier, warm, limits):
-    with constants(**LIMITS[limits]):
-        check_history(history, earlier, warm, "squared")
+@given(histories(), EARLIER, WARM)
+def test_nor_of_another_program(history, earlier, warm):
+    check_history(history, earlier, warm, "squared")
 
 
 def hubs_of_many_sizes(weighted):
@@ -106,11 +81,11 @@ ALL_ACTIVE = {
 
 @pytest.mark.parametrize("name", ALL_ACTIVE)
 def test_all_are_evaluated_if_all_are_listed(name):
-    """After a sweep of which nobody noted who is settled; the list then holds every vertex."""
+    """After a sweep of which nobody noted who is settled: every vertex is pending."""
     graph = as_graph(**ALL_ACTIVE[name](), device="cpu")
     on_gpu = graph.to("gpu")
     for direction in ("in", "both") if graph.directed else ("in",):
-        with few_are_few(), constants(**LIMITS["frontier"]):
+        with few_are_few():
             for classes in (1, 32):
                 how = {"direction": direction, "classes": classes}
                 found = label_propagation(graph, explore=0, max_iter=1, **how)
@@ -120,38 +95,19 @@ def test_all_are_evaluated_if_all_are_listed(name):
                     assert_same_report(label_propagation(on_gpu, **how), expected)
 
 
-@pytest.mark.parametrize(
-    ("limits", "kernels"),
-    [
-        ({"OF_VERTICES": NEVER}, {gpu.PersistentEngine}),
-        ({"OF_VERTICES": 8}, {gpu_frontier.FrontierEngine}),
-        ({"OF_VERTICES": 8, "OF_LIST": 58, "SPREAD": 8}, {gpu_frontier.FrontierEngine}),
-        ({"OF_VERTICES": 8, "OF_LIST": 58, "SPREAD": 1000},
-         {gpu_frontier.FrontierEngine, gpu.PersistentEngine}),
-    ],
-)  # fmt: skip
 @pytest.mark.parametrize("progress", [False, True])
-def test_engines_go_on_one_after_the_other(limits, kernels, progress, monkeypatch):
-    made, begin = set(), gpu.PersistentEngine.__init__
-
-    def note(engine, *given):
-        made.add(type(engine))
-        begin(engine, *given)
-
-    monkeypatch.setattr(gpu.PersistentEngine, "__init__", note)
+def test_runs_by_sweep_are_those_at_once(progress):
     before, after, touched = few_edges_changed(3)
     on_gpu = after.to("gpu")
-    with constants(**limits):
-        for earlier in ({"max_iter": 6, "explore": 3}, {"tol": 0.01}, {"tol": 0.0}):
-            found = label_propagation(before, **earlier)
-            for options in ({}, {"classes": 5, "tie_break": "hash"}, {"max_iter": 1}):
-                how = {"initial": found, "touched": touched, "tol": 0.0, **options}
-                run = label_propagation(on_gpu, progress=progress, **how)
-                assert_same_report(run, label_propagation(after, **how))
-    assert made == kernels
+    for earlier in ({"max_iter": 6, "explore": 3}, {"tol": 0.01}, {"tol": 0.0}):
+        found = label_propagation(before, **earlier)
+        for options in ({}, {"classes": 5, "tie_break": "hash"}, {"max_iter": 1}):
+            how = {"initial": found, "touched": touched, "tol": 0.0, **options}
+            run = label_propagation(on_gpu, progress=progress, **how)
+            assert_same_report(run, label_propagation(after, **how))
 
 
-def test_runs_in_several_threads_have_lists_of_their_own():
+def test_runs_in_several_threads():
     before, after, touched = few_edges_changed(3)
     found, on_gpu = label_propagation(before, tol=0.01), after.to("gpu")
     how = {"initial": found, "touched": touched, "tol": 0.0, "max_iter": 20}
@@ -209,17 +165,19 @@ def test_few_are_evaluated_where_few_changed(which, weighted, directed):
 @pytest.mark.parametrize("scheme", ["packed", "cgr"])
 def test_few_are_evaluated_of_compressed_lists(scheme):
     before, after, touched = few_edges_changed(4)
-    found = label_propagation(before, tol=0.01)
+    found = label_propagation(after, tol=0.01)
     packed = glp_rapids.compress(after, scheme, device="cpu")
     how = {"initial": found, "touched": touched, "tol": 0.0}
     expected = label_propagation(packed, device="cpu", **how)
     run = label_propagation(packed.to("gpu"), device="gpu", **how)
     assert_same_report(run, expected)
     assert run.attrs["glp"]["evaluated"] < after.number_of_vertices // 8
-    some = found.iloc[1:]
-    expected = label_propagation(packed, device="cpu", **{**how, "initial": some})
-    run = on_host(label_propagation(packed.to("gpu"), device="gpu", **{**how, "initial": some}))
+    # around who is new all would have to be decoded
+    how = {**how, "initial": label_propagation(before, tol=0.01)}
+    expected = label_propagation(packed, device="cpu", **how)
+    run = on_host(label_propagation(packed.to("gpu"), device="gpu", **how))
     assert_same_run(run.astype(expected.dtypes), expected)
+    assert run.attrs["glp"]["evaluated"] == after.number_of_vertices
 
 
 def with_text_ids(graph):

@@ -11,7 +11,6 @@ import argparse
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -46,24 +45,12 @@ def _speaker_listener(graph: Any) -> None:
     speaker_listener(graph, max_iter=1)
 
 
-def _going_on(graph: Any) -> Callable[[Any], None]:
-    """Return a call that goes on from a result of the graph, in which nobody is pending."""
-    from glp_rapids import label_propagation
-
-    found = label_propagation(graph, tol=0.0)
-    return partial(label_propagation, initial=found, touched=[], max_iter=1)
-
-
 class Shipped(NamedTuple):
-    """What a call launches is shipped, for a graph with weights of a type (None: without).
+    """What a call launches is shipped, for a graph with weights of a type (None: without)."""
 
-    ``earlier``: makes the call of what is done before on a CPU.
-    """
-
-    call: Callable[[Any], Any] | None
+    call: Callable[[Any], None]
     weights: Any
     machines: tuple[tuple, ...] = ()
-    earlier: Callable[[Any], Callable[[Any], Any]] | None = None
 
 
 KERNELS: dict[str, Shipped] = {
@@ -71,8 +58,6 @@ KERNELS: dict[str, Shipped] = {
     "classic, float64": Shipped(_classic, np.float64, MACHINES),
     "classic, int64": Shipped(_classic, np.int64),
     "classic, float32": Shipped(_classic, np.float32),
-    "classic, touched": Shipped(None, None, earlier=_going_on),
-    "classic, touched, float64": Shipped(None, np.float64, earlier=_going_on),
     "seeded": Shipped(_seeded, None),
     "seeded, float64": Shipped(_seeded, np.float64),
     "layered": Shipped(_layered, None),
@@ -97,7 +82,7 @@ def launches(shipped: Shipped) -> list[Launched]:
     from glp_rapids.jit import parallel_for
     from glp_rapids.jit.ship import oldest_gpu
     from glp_rapids.propagation import engines
-    from glp_rapids.propagation.engines import gpu, gpu_frontier
+    from glp_rapids.propagation.engines import gpu
     from glp_rapids.propagation.kernels.gpu import plan
 
     found: list[Launched] = []
@@ -120,20 +105,19 @@ def launches(shipped: Shipped) -> list[Launched]:
     ends = np.array([0, 1, 2]), np.array([1, 2, 0])
     weights = () if shipped.weights is None else (np.ones(3, shipped.weights),)
     graph = as_graph((*ends, *weights), device="cpu")
-    call = shipped.call if shipped.earlier is None else shipped.earlier(graph)
     with ExitStack() as stack:
         for module, name, instead in (
             (engines, "engine_of", lambda device, *choice: engine_of("gpu", *choice)),
-            *((engine, "bound", lambda value: value) for engine in (gpu, gpu_frontier)),
-            *((engine, "multiprocessors", lambda: 1) for engine in (gpu, gpu_frontier)),
-            *((engine, "launch_together", launch_together) for engine in (gpu, gpu_frontier)),
+            (gpu, "bound", lambda value: value),
+            (gpu, "multiprocessors", lambda: 1),
             (gpu, "launch", launch),
+            (gpu, "launch_together", launch_together),
             (plan, "each", each),
         ):
             stack.enter_context(mock.patch.object(module, name, instead))
         stack.enter_context(oldest_gpu())  # what a kernel is made of depends on the GPU, too
         try:
-            call(graph)
+            shipped.call(graph)
         except _Enough:
             return found
     raise RuntimeError("the call launched no last kernel")

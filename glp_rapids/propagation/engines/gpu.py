@@ -18,10 +18,8 @@ from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.unsettled import Unsettled
 from glp_rapids.propagation.engines.workspace import (
-    BARRIER,
     CHANGED,
     CONTROL,
-    DRAWN,
     LARGEST_LAUNCH,
     PlanSizes,
     Workspace,
@@ -78,8 +76,6 @@ def count_volumes(labels: Any, volume: Any) -> None:
 class PersistentEngine:
     """Run one program on one graph with a GPU."""
 
-    kept_as = "workspace"  # what it leaves on the graph, as its key begins
-    _drawn: Any = 0  # what the words of `workspace.DRAWN` begin with
     _buffer_entries = 0  # entries of the largest group of a compressed graph
     _looks_at_names = True  # whether first labels are, which takes some bytes a vertex
 
@@ -90,7 +86,7 @@ class PersistentEngine:
         score_size = 0 if compiled.traits.default_update else 1
         # One run at a time has them: who finds none makes others.
         self._key = (
-            self.kept_as, workload.classes, workload.skip, self._functions.index_type, score_size,
+            "workspace", workload.classes, workload.skip, self._functions.index_type, score_size,
             self._functions.vote_type, self._functions.score_type, self._functions.growing,
             shared_memory.TABLE_SLOTS, shared_memory.CLOCKED,
         )  # fmt: skip
@@ -208,12 +204,6 @@ class PersistentEngine:
             count_volumes(labels, self._fields["volume"])
         self._note_failure()
 
-    def go_on(self, kept_words: np.ndarray, slack: Any) -> None:
-        """Begin, in the place of `start`, where another engine has done some sweeps."""
-        self._workspace.errors.fill(0)
-        self._workspace.slack[:] = slack
-        self._kept_words = kept_words
-
     def _note_failure(self) -> None:
         traits = self._compiled.traits
         if traits.checks_amounts or traits.checks_said:
@@ -249,7 +239,6 @@ class PersistentEngine:
         words = np.zeros(workspace.words.size, np.int64)
         if done == 0:
             self._kept_words[1] = schedule.explored
-        words[DRAWN:BARRIER] = self._drawn
         words[CONTROL:CHANGED] = self._kept_words
         words[CHANGED : CHANGED + before] = schedule.changed[done - before : done]
         if done > before and not schedule.exploring and schedule.explored < done - before:
@@ -258,14 +247,13 @@ class PersistentEngine:
         overwrite(workspace.words, words)
         return how, before
 
-    def _record(self, schedule: Schedule, before: int) -> np.ndarray:
-        """Read what the launches of a sweep, or of several, have changed; return the words."""
+    def _record(self, schedule: Schedule, before: int) -> None:
+        """Read what the launches of a sweep, or of several, have changed."""
         words, done = to_host(self._workspace.words), len(schedule.changed)
         self._kept_words = words[CONTROL:CHANGED].copy()
         for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
             schedule.record(changed)
         self._note_failure()
-        return words
 
     def _trim(self, workspace: Workspace) -> None:
         """Let go of what is made anew sooner than kept, before another thread finds it."""

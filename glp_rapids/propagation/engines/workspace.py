@@ -102,27 +102,6 @@ def arrays_of(
     return {"tables": tables, "pieces": of_pieces, "run": run, "slack": run.slack, **host}
 
 
-def frontier_arrays(
-    number_of_vertices: int, listed: int, index_type: Any, vote_type: Any, score_type: Any, xp: Any
-) -> dict[str, Any]:
-    """Make the arrays of a run without a plan; ``listed``: vertices in the list at the most."""
-    wanted = {
-        "words": Kept(CHANGED + LARGEST_LAUNCH, np.int64),
-        "errors": Kept(WORDS, np.int64),
-        "slack": Kept(number_of_vertices, np.int32),
-        "active": Kept(listed, index_type, absent=True),
-        "won_vertices": Kept(number_of_vertices, index_type, absent=True),
-        "won_labels": Kept(number_of_vertices, index_type, absent=True),
-        # nobody uses these: a long row is no hub, which has tables and pieces
-        "label": Kept(1, index_type, absent=True),
-        "votes": Kept(1, vote_type),
-        "score": Kept(1, score_type),
-        "number": Kept(1, np.int32),
-        "tied": Kept(1, np.uint8),
-    }
-    return dict(zip(wanted, _cut(list(wanted.values()), xp), strict=True))
-
-
 def _wanted(
     sizes: PlanSizes, functions: VoteFunctions, prunes: bool, keeps_score: bool, slack: int,
     long_lists: int, clock: int,

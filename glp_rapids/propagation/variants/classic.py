@@ -198,10 +198,11 @@ def label_propagation(
     Parquet keeps, are gone, or are of another function), was run in another ``direction`` or with
     weights of another type or unit in fixed point (which follows from the largest weight and the
     largest degree); with ``explore`` above 0, ``retain=False`` or ``skip_inactive=False``; on a
-    GPU that lists are streamed to, and on several. Other options may differ from those of the
-    earlier run. ``initial`` must hold the partition that its ``attrs`` are of; rows may be missing.
-    Where float weights of duplicate edges are merged, the last bit of a sum may follow from the
-    largest weight elsewhere: the claim is then about the merged weights.
+    GPU that lists are streamed to, and on several; and there, if lists are compressed, where a
+    vertex is new. Other options may differ from those of the earlier run. ``initial`` must hold the
+    partition that its ``attrs`` are of; rows may be missing. Where float weights of duplicate edges
+    are merged, the last bit of a sum may follow from the largest weight elsewhere: the claim is
+    then about the merged weights.
     Votes are added in 64-bit fixed point. The framework is GLP's (SIGMOD 2021), semi-synchronous
     classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
