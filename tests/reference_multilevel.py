@@ -204,6 +204,12 @@ def named_by_first(labels):
     return [labels.index(label) for label in labels]
 
 
+def among_all(labels, kept, n):
+    """Labels of all vertices, of which some are ``kept`` and the others alone."""
+    known = dict(zip(kept, labels, strict=True))
+    return renumbered([(known.get(v), v not in known and v) for v in range(n)])
+
+
 def pieces(neighbours, labels):
     """Communities cut into connected pieces."""
     found = [None] * len(labels)
@@ -224,15 +230,24 @@ def multilevel(
     edges, n, *, words, objective="modularity", resolution=1.0, refined=True, max_level=100,
     iterations=None, tol=1e-4, seed=0,
 ):  # fmt: skip
-    """The communities of each level of the last iteration, and the quality of the last of them."""
+    """The communities of each level of the last iteration, and the quality of the last of them.
+
+    Vertices without an edge are left out, and are communities of their own in the end.
+    """
     first = Objective(edges, n, objective, resolution)
     constant, found = first.constant, [list(range(n))]
     value, unit, exact = first.quality(found[-1])
-    items = n + sum(1 if u == v else 2 for u, v, _ in edges)
-    most = min(ITERATIONS + MORE // max(items, 1), MOST_ITERATIONS)
+    kept = sorted({end for u, v, _ in edges for end in (u, v)})
+    if not kept:
+        return found, value
+    place = {v: i for i, v in enumerate(kept)}
+    of_kept = [{place[u]: weight for u, weight in first.neighbours[v].items()} for v in kept]
+    items = len(kept) + sum(1 if u == v else 2 for u, v, _ in edges)
+    most = min(ITERATIONS + MORE // items, MOST_ITERATIONS)
     for iteration in range(1, (iterations or most) + 1):
-        neighbours, volume = first.neighbours, first.volume
-        labels, names, down = named_by_first(found[-1]), list(words), list(range(n))
+        neighbours, volume = of_kept, [first.volume[v] for v in kept]
+        labels, names = named_by_first([found[-1][v] for v in kept]), [words[v] for v in kept]
+        down = list(range(len(kept)))
         hierarchy = []
         for level in range(max_level):
             seed_here = seed + (iteration << 48) + (level << 40)
@@ -252,6 +267,7 @@ def multilevel(
         if refined:
             communities = renumbered(pieces(neighbours, labels))
         hierarchy.append([communities[v] for v in down])
+        hierarchy = [among_all(labels, kept, n) for labels in hierarchy]
         new, _, new_exact = first.quality(hierarchy[-1])
         gained, better = new - value, new_exact > exact
         if better:

@@ -187,3 +187,22 @@ def test_gains_too_small_for_a_float_count():
     assert found["partition"].tolist() == [0, 0, 0, 1, 1, 1, 2]
     assert found.attrs["glp"]["cpm"] == float(2**57)
     assert_equals_twin(edges, options)
+
+
+@pytest.mark.parametrize("name", ["power law", "integer weights", "two cliques"])
+def test_isolated_vertices_change_no_community(name):
+    edges = graphs.GRAPHS[name]()
+    alone = multilevel_label_propagation(**edges, device="cpu", levels=True)
+    graph = host_graph(edges)
+    more = np.setdiff1d(np.arange(-500, 1500), graph.external())
+    beside = as_graph(**{**edges, "vertices": more}, device="cpu")
+    found = multilevel_label_propagation(beside, levels=True)
+    both = alone.merge(found, on=["vertex", "level"])
+    assert len(both) == len(alone)
+    assert both.groupby(["level", "partition_x"])["partition_y"].nunique().eq(1).all()
+    about = found.attrs["glp"], alone.attrs["glp"]
+    assert len({report["modularity"] for report in about}) == 1
+    for _, level in found.groupby("level"):
+        named = level.sort_values("vertex")["partition"]
+        assert named.drop_duplicates().tolist() == list(range(named.nunique()))
+        assert named[level["vertex"].isin(more)].is_unique

@@ -14,6 +14,7 @@ from typing import Any
 
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.communities.engines import engine_of
+from glp_rapids.communities.isolated import among_all, without_isolated
 from glp_rapids.communities.numbers import Rest
 from glp_rapids.communities.objective import MANY, Objective, crossing_weight, on_host
 from glp_rapids.communities.schedule import REFINING_SWEEPS, iterations_for
@@ -39,7 +40,8 @@ class Found:
 
     ``value`` is the quality in the integers of the objective, which tells partitions apart that
     have one quality in float64. ``steps`` holds the parts of the vertices of each level, which are
-    the vertices of the next, and at last the communities; ``levels`` tells how it went.
+    the vertices of the next, and at last the communities; ``levels`` tells how it went. Vertices
+    without an entry are in ``labels``, not in ``steps``; ``whole`` brings them in.
     """
 
     labels: Array
@@ -48,6 +50,7 @@ class Found:
     steps: list[Array]
     levels: list[dict] = field(default_factory=list)
     converged: bool = False
+    whole: Callable[[Array], Array] | None = None
 
     @property
     def hierarchy(self) -> list[Array]:
@@ -56,19 +59,36 @@ class Found:
         for parts in self.steps:
             down = parts if down is None else parts[down]
             found.append(down)
-        return found
+        return found if self.whole is None else [self.whole(labels) for labels in found]
 
 
 def run(
     objective: Objective, device: str, options: Options, tell: Callable[[dict], None] | None
 ) -> Found:
+    """Find the communities of all vertices; those without an entry are one each."""
+    size, (network, kept) = objective.network.size, without_isolated(objective.network)
+    if not network.size:
+        labels = array_module(network.indptr).arange(size)
+        return replace(_alone(objective, labels, []), converged=True)
+    engine = engine_of(device)(network, objective.constant)
+    found = _iterations(replace(objective, network=network), engine, options, tell)
+    if kept is None:
+        return found
+
+    def whole(labels: Array) -> Array:
+        first = engine.counted(engine.numbered(labels)).first
+        return among_all(labels, first, kept, size)
+
+    return replace(found, labels=whole(found.labels), whole=whole)
+
+
+def _iterations(
+    objective: Objective, engine: Any, options: Options, tell: Callable[[dict], None] | None
+) -> Found:
     """Iterate until an iteration gains little, each from the communities of the one before."""
-    network = objective.network
+    network, found = objective.network, None
     labels = array_module(network.indptr).arange(network.size)
     done: list[dict] = []
-    if not network.size:
-        return replace(_alone(objective, labels, done), converged=True)
-    engine, found = engine_of(device)(network, objective.constant), None
     most = options.iterations or iterations_for(network.size + network.indices.size)
     for iteration in range(1, most + 1):
         again = _iterate(objective, engine, options, iteration, labels, done, tell)

@@ -97,7 +97,8 @@ def multilevel_label_propagation(
         communities of the one before.
         ``.attrs["glp"]`` holds ``modularity`` (or ``cpm``), ``converged``, ``levels`` (of each:
         ``iteration``, ``level``, ``vertices``, ``communities``, ``moved`` in each sweep,
-        ``seconds``), ``sweeps``, ``seconds``, ``device``, ``memory_in_use``.
+        ``seconds``; vertices without an edge, which stay alone, are not counted), ``sweeps``,
+        ``seconds``, ``device``, ``memory_in_use``.
 
     Raises
     ------
@@ -112,7 +113,8 @@ def multilevel_label_propagation(
     It runs on the device where the graph is, and finds the same there. O(m) time a sweep, at most
     5 sweeps a level, and as a rule a fifth of the vertices are left after each level. About 110
     bytes a vertex and 16 an entry beside the graph; on a GPU up to 70 an entry, and 190 a vertex
-    and 90 an entry where both together are up to a million. Many threads of a CPU take at most 32
+    and 90 an entry where both together are up to a million; where some vertices have no edge, an
+    index an entry more. Many threads of a CPU take at most 32
     bytes a vertex together, and each up to 68 for every entry of the longest row. A
     `CompressedGraph`, mapped or not, is decoded as a whole; there is no ``memory_limit`` yet.
 
