@@ -19,7 +19,7 @@ from streamed_cases import STREAMED, by_kernel, needs_gpu
 from glp_rapids import Graph, as_graph, compress, label_propagation
 from glp_rapids.device import memory_free
 from glp_rapids.outofcore import gathered, pinned
-from glp_rapids.propagation import call, memory
+from glp_rapids.propagation import call, memory, part_memory
 from glp_rapids.propagation.engines import gpu_streamed
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu, gpu_bytes_of
 from glp_rapids.propagation.making_memory import bytes_of_csr
@@ -155,6 +155,7 @@ def test_what_others_took_is_streamed_around(monkeypatch, kind):
     free = gpu_bytes_of(graph) - there - 1
     monkeypatch.setattr(call, "free_on_gpu", lambda: free)
     monkeypatch.setattr(memory, "free_on_gpu", lambda: free)
+    monkeypatch.setattr(part_memory, "gpus_there", lambda: ())  # else others share it
     found = label_propagation(given, device="gpu")
     assert_same(found, expected)
     report = found.attrs["glp"]

@@ -34,7 +34,7 @@ from glp_rapids.outofcore.peak import Peak, watched
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.partitioned import PartitionedEngine
 from glp_rapids.propagation.engines.rank_gpu import GpuRankEngine
-from glp_rapids.propagation.engines.rank_peers import PeerExchange, PeerRankEngine
+from glp_rapids.propagation.engines.rank_peers import INBOX, PeerExchange, PeerRankEngine
 from glp_rapids.propagation.gpu_memory import bytes_on_gpu, entries_at_once
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
@@ -109,7 +109,10 @@ class PartitionedGpuEngine(PartitionedEngine):
         if self._kept[rank] is None:
             self._kept[rank] = self._parts(rank)
         else:
-            self._peaks[rank].start(bytes_on_gpu(self._kept[rank]))
+            there = self._kept[rank][2]
+            inboxes = [value for key, value in there.items() if key[0] == INBOX]
+            # which `bytes_of_inbox` counts
+            self._peaks[rank].start(bytes_on_gpu(self._kept[rank]) - bytes_on_gpu(inboxes))
         rows, readers, kept = self._kept[rank]
         # not kept with the parts: a run that hashes nothing has none
         id_words = self._workload.id_words

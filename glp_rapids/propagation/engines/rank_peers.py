@@ -30,6 +30,8 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
+INBOX = "inbox"  # what is kept of one, as its key begins
+
 
 class PeerExchange(ThreadExchange):
     """The exchange of small words between ranks whose kernels send the rest."""
@@ -65,7 +67,7 @@ class PeerRankEngine(GpuRankEngine):
     def _new_box(self) -> Peers:
         """Take the inboxes of an earlier run, if all ranks have those of one; else make them."""
         exchange = self._exchange
-        self._box_key = "peers", *self._key
+        self._box_key = INBOX, *self._key
         token, box = self._workload.kept.pop(self._box_key, (None, None))
         tokens = exchange.tell(token)
         if token is None or any(other is not token for other in tokens):
