@@ -384,8 +384,7 @@ class Monitor:
 
     def _advance(self, delivery: Delivery) -> Tick:
         """Go on by a tick; if that fails, all stays as it was."""
-        held = self.window._state
-        outside = held is not self._seen
+        held, outside = self.window._state, self.window._state is not self._seen
         try:
             state, tick = next_state(self.window, self._settings, self._state, delivery)
         except BaseException:
