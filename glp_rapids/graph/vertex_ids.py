@@ -72,6 +72,14 @@ class IdColumn:
         taken = self.at(to_device(index, self.device))
         return self._as_series(taken, kind, copy=False)  # what was taken is a copy
 
+    def bare(self, index: Array | None, kind: Kind) -> Any:
+        """Take ids as `take` does, or as an array, which a frame of cuDF takes in sooner."""
+        if kind == "pandas" or self.family != "integer" or self.dtype is not None:
+            return self.take(index, kind)
+        if index is None:
+            return kinds.for_cudf(self.values, kind)
+        return kinds.for_cudf(self.at(to_device(index, self.device)), kind, copy=False)
+
     @property
     def can_mark(self) -> bool:
         """Tell whether -1 can stand for no id: it fits in among them, and is none of them."""
@@ -129,6 +137,13 @@ class VertexIds:
         """Take the ids at ``index`` (None: all), as Series by column name."""
         return {
             column_name: column.take(index, kind or self.kind)
+            for column_name, column in zip(self.names(name), self.columns, strict=True)
+        }
+
+    def bare(self, index: Array | None, name: str, kind: Kind) -> dict:
+        """Take the ids at ``index`` (None: all) for `kinds.joined`, by column name."""
+        return {
+            column_name: column.bare(index, kind)
             for column_name, column in zip(self.names(name), self.columns, strict=True)
         }
 
