@@ -42,7 +42,7 @@ from glp_rapids.propagation.variants.classic import Classic
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one
-ON_HOST = 1 << 18  # entries: so many a core takes as long as a GPU takes to begin the operations
+ON_HOST = 1 << 16  # entries: of more, a core takes longer than a GPU takes to begin so much
 ENTRIES = 1 << 21  # of all copies that one run has to do with
 GIANT_FROM = 100  # accounts: of fewer, one ring may well be half
 
@@ -202,12 +202,9 @@ def grouped(
     least = limits.minimum_share, limits.minimum_partners
     inner, left = largest_core(induced(transfers, close), total, *least)
     close, total = close[left], total[left]
-    community = connected_core(inner, _agreed(inner), total, *least)
-
-    possible, member = community.size, xp.flatnonzero(community >= 0)
-    close, total, inner = close[member], total[member], induced(inner, member)
     worth = inner if values is None else induced(values, close)
-    score, is_seed, community = score[close], is_seed[close], community[member]
+    community = connected_core(inner, _agreed(inner), total, *least)
+    score, is_seed = score[close], is_seed[close]
     suspect = xp.ones(close.size, dtype=bool) if merchants is None else ~merchants[close]
     if inner.number_of_edges <= ON_HOST:  # what follows are dozens of operations, on little
         inner, worth = inner.to("cpu"), worth.to("cpu")
@@ -216,13 +213,15 @@ def grouped(
         xp = np
     if scale is not None:
         worth = replace(worth, weights=worth.weights / np.float64(scale), _derived={})
-    groups = Groups(community, possible)
+
+    member = xp.flatnonzero(community >= 0)
+    groups = Groups(community[member], community.size)
     _warn_of_giants(groups.size, transfers.number_of_vertices)
-    enough = groups.sums(suspect) >= limits.minimum_size
-    enough &= groups.sums(is_seed) > 0
-    member = xp.flatnonzero(enough[groups.of])
-    groups = Groups(community[member], possible)
-    group_of = xp.full(close.size, -1, dtype=np.int64)
+    enough = groups.sums(suspect[member]) >= limits.minimum_size
+    enough &= groups.sums(is_seed[member]) > 0
+    member = member[enough[groups.of]]
+    groups = Groups(community[member], community.size)
+    group_of = xp.full(community.size, -1, dtype=np.int64)
     group_of[member] = groups.of
     same = inside(inner, group_of)
     score_sum, staying, trade, value = groups.totals(
