@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "propagation": [
         "label_propagation", "seeded", "options", "ordering", "scores", "sums", "metrics",
-        "metrics_networkx", "pending_gpu", "synthetic", "warm_start_gpu",
+        "id_search", "metrics_networkx", "pending_gpu", "synthetic", "warm_start_gpu",
     ],
     "programs": [
         "gpu_memory", "gpu_safety", "program", "program_bounds", "program_errors", "raising",

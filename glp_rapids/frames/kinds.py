@@ -188,10 +188,16 @@ def null_count(column: Column) -> int:
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":  # where pandas would look
         return 0
     if hasattr(column, "isna"):
-        if is_cudf(column, "Series") and getattr(column.dtype, "kind", "f") != "f":
-            return int(column.null_count)  # which cuDF knows: to look takes a millisecond
+        if is_cudf(column, "Series"):  # which knows its nulls: to look takes it a millisecond
+            if getattr(column.dtype, "kind", "f") != "f":
+                return int(column.null_count)
+            plain = isinstance(column.dtype, np.dtype) and not column.null_count
+            if plain and not any_nan([to_array(column)]):
+                return 0
         return int(column.isna().sum())
-    return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
+    if column.dtype.kind != "f" or (array_module(column) is not np and not any_nan([column])):
+        return 0
+    return int(array_module(column).isnan(column).sum())
 
 
 def is_null(column: Column) -> Any:
@@ -245,7 +251,12 @@ def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
     # where NaN is to be null cuDF looks for some, which takes it a millisecond
     as_null = getattr(values.dtype, "kind", "") != "f" or null_count(values) > 0
     made = library(kind).Series(values, nan_as_null=as_null)
-    return made.reset_index(drop=True) if hasattr(values, "index") else made
+    return made if _has_default_index(made) else made.reset_index(drop=True)
+
+
+def _has_default_index(column: Any) -> bool:
+    index = column.index
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
 def to_frame(columns: dict[str, Column], kind: Kind, copy: bool = True) -> Frame:

@@ -13,6 +13,7 @@ from glp_rapids.device import DeviceName, array_module, device_of, module_on, to
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column, Kind
 from glp_rapids.graph import id_types
+from glp_rapids.graph.id_search import can_compare, places_of
 
 Array = Any
 
@@ -57,8 +58,11 @@ class IdColumn:
         xp = array_module(asked)
         if not len(self):
             return xp.full(asked.size, -1, dtype=np.int64)
+        is_range = self.ends == (0, len(self) - 1)  # each id is its index
+        if xp is not np and can_compare(asked.dtype, self.values.dtype):
+            return places_of(asked, self.values, is_range)
         inside = within(asked, *self.ends)
-        if self.ends == (0, len(self) - 1):  # each id is its index
+        if is_range:
             return xp.where(inside, asked.astype(np.int64), -1)
         place = xp.searchsorted(self.values, asked.astype(self.values.dtype))
         place = xp.minimum(place, len(self) - 1)

@@ -21,6 +21,7 @@ from glp_rapids.common.checks import errors_named
 from glp_rapids.device import DeviceName, any_true, array_module, module_on, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.partitions import columns_of, label_codes, numbered_columns
+from glp_rapids.graph.id_search import can_compare
 from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.graph.vertex_ids import within
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
@@ -42,7 +43,7 @@ class Start:
 
     labels: Any
     new: Any  # vertices that the earlier result lacks
-    touched: Any = None  # None: nobody said whose neighbourhoods changed
+    touched: Any = None  # -1 for no vertex; None: nobody said whose neighbourhoods changed
     pending: Pending | None = None
 
 
@@ -64,10 +65,12 @@ def start_of(
     pending = pending_of(initial)
     columns = _columns(initial, gamma)
     keys = keys_of(graph, columns)
-    communities = numbered_communities(graph, columns, may_be_silent, graph.device)
-    found = _of_ascending(graph, columns[keys[0]], communities)
+    found = _of_integers_on_gpu(graph, columns, keys, may_be_silent)
     if found is None:
-        found = _of_any(graph, [columns[key] for key in keys], communities)
+        communities = numbered_communities(graph, columns, may_be_silent, graph.device)
+        found = _of_ascending(graph, columns[keys[0]], communities)
+        if found is None:
+            found = _of_any(graph, [columns[key] for key in keys], communities)
     index = None if touched is None else _touched(graph, touched)
     return Start(*found, index, pending)
 
@@ -196,6 +199,35 @@ def _refuse_doubt(graph: BaseGraph) -> None:
         )
 
 
+def _of_integers_on_gpu(
+    graph: BaseGraph, columns: dict[str, Any], keys: list[str], may_be_silent: bool
+) -> tuple[Any, Any] | None:
+    """Return the labels and the new vertices, if all are integers and nothing is to be refused."""
+    ids = graph.vertices.columns[0]
+    if (ids.device, graph.device, ids.family) != ("gpu", "gpu", "integer"):
+        return None
+    if len(graph.vertices.columns) > 1 or "partition" not in columns or not len(ids):
+        return None
+    rows = columns[keys[0]], columns["partition"]
+    if not all(_holds_integers(one) and not kinds.null_count(one) for one in rows):
+        return None
+    asked, communities = (to_device(kinds.to_array(one), "gpu") for one in rows)
+    if not can_compare(asked.dtype, ids.id_dtype) or np.uint64 in (asked.dtype, communities.dtype):
+        return None
+    # Numba and CuPy take long to import
+    from glp_rapids.propagation.kernels.gpu.initial_labels import labels_of_rows
+
+    is_range, most = ids.ends == (0, len(ids) - 1), _beyond(communities.size) - 2
+    found = labels_of_rows(ids.values, is_range, asked, communities, most, graph.index_dtype)
+    if found.beyond or found.twice or (found.silent and not may_be_silent):
+        return None
+    if found.silent:
+        _refuse_doubt(graph)
+    xp = array_module(found.held)
+    new = xp.flatnonzero(found.held == -2) if found.new else xp.empty(0, np.int64)
+    return found.labels, new
+
+
 def _of_ascending(
     graph: BaseGraph, ids: Any, communities: Any
 ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -264,11 +296,10 @@ def labels_of(held: Any, beyond: int, dtype: Any) -> tuple[Any, Any]:
 
 
 def _touched(graph: BaseGraph, touched: Any) -> Any:
-    """Find the vertices that somebody named; who has left the graph is not among them."""
+    """Find the vertices that somebody named; -1 for who has left the graph."""
     if hasattr(touched, "__len__") and not len(touched) and not isinstance(touched, str | dict):
         return module_on(graph.device).empty(0, np.int64)
-    found = to_device(graph.vertices.lookup(touched, "touched", absent=True), graph.device)
-    return found[found >= 0]
+    return to_device(graph.vertices.lookup(touched, "touched", absent=True), graph.device)
 
 
 def first_active(start: Start, rule: str | None, workload: Workload, options: Options) -> Any:
@@ -295,10 +326,10 @@ def first_active(start: Start, rule: str | None, workload: Workload, options: Op
             return None
         parts.append(around)
     xp = array_module(start.labels)
-    wanted = xp.zeros(number, bool)
+    wanted = xp.zeros(number + 1, bool)  # the last one, [-1], stands for who is no vertex
     for part in parts:
         wanted[to_device(part, graph.device)] = True
-    active = xp.flatnonzero(wanted)
+    active = xp.flatnonzero(wanted[:number])
     return None if active.size * MANY > number else active
 
 

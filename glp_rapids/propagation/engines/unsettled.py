@@ -9,6 +9,8 @@ import numpy as np
 
 from glp_rapids.device import array_module, to_host
 
+FEW = 4096  # that come with their number: another copy would take as long
+
 
 class Unsettled:
     """The vertices whose slack is used up; all that is looked at of ``slack`` is at once."""
@@ -23,8 +25,10 @@ class Unsettled:
 
         words = cupy.zeros(1 + most, np.uint64)  # their number, then they themselves
         _list_unsettled()(slack, most, words)
-        self._number = int(words[0])  # which waits for all of it
-        self._found = words[1:].view(np.int64)
+        first = to_host(words[: 1 + FEW])  # which waits for all of it
+        self._number = int(first[0])
+        few = self._number <= FEW or self._number > most
+        self._found = (first if few else words)[1:].view(np.int64)
 
     def vertices(self) -> np.ndarray | None:
         """Return them, ascending, in host memory; None if they are more than ``most``."""
