@@ -43,7 +43,7 @@ def labels_of_rows(
     hold, label = _kernels()
     hold(asked, communities, known, number, is_range, most, held, first, facts)
     labels = cupy.empty(number, dtype)
-    label(held, first, facts, labels)
+    label(held, first, labels, facts)
     return Found(labels, held, *map(bool, to_host(facts)))
 
 
@@ -53,18 +53,17 @@ def _kernels() -> tuple[Any, Any]:
 
     # Most members of a large community find a smaller one there, and spare the atomic.
     hold = f"""
-        long long sought = asked; {FIND}
-        if (community < -1 || community > most) {{
+        long long sought = asked, own = community; {FIND}
+        if (own < -1 || own > most) {{
             facts[0] = 1;
         }} else {{
-            if (community < 0) facts[2] = 1;
+            if (own < 0) facts[2] = 1;
             if (place >= 0) {{
-                unsigned long long none = (unsigned long long)-2LL;
                 long long before = (long long)atomicCAS(
-                    (unsigned long long*)&held[place], none, (unsigned long long)community);
-                if (before != -2 && before != community) facts[1] = 1;
-                if (community >= 0 && first[community] > place)
-                    atomicMin(&first[community], place);
+                    (unsigned long long*)&held[place], (unsigned long long)-2LL,
+                    (unsigned long long)own);
+                if (before != -2 && before != own) facts[1] = 1;
+                if (own >= 0 && first[own] > place) atomicMin(&first[own], place);
             }}
         }}
     """
@@ -74,10 +73,10 @@ def _kernels() -> tuple[Any, Any]:
     """
     return (
         cupy.ElementwiseKernel(
-            "A asked, int64 community, raw V known, int64 number, bool range, int64 most",
+            "A asked, C community, raw V known, int64 number, bool range, int64 most",
             "raw int64 held, raw int64 first, raw int32 facts", hold, "glp_hold_communities",
         ),
         cupy.ElementwiseKernel(
-            "int64 held, raw int64 first, raw int32 facts", "L label", label, "glp_first_labels"
+            "int64 held, raw int64 first", "L label, raw int32 facts", label, "glp_first_labels"
         ),
     )  # fmt: skip
