@@ -107,6 +107,19 @@ def test_connected_pieces(client):
     assert_same(label_propagation(on_gpus(frame), client=client, **how), expected)
 
 
+@pytest.mark.parametrize("k", [3, None])
+@pytest.mark.parametrize("model", ["component", "core", "truss"])
+def test_structural_diversity(client, model, k):
+    frame = large_frame(8_000)
+    expected = glp_rapids.structural_diversity(frame, k, model, device="cpu")
+    found = glp_rapids.dask.structural_diversity(on_gpus(frame), k, model, client=client)
+    together = pd.concat(
+        [part.compute().to_pandas() for part in found.to_delayed()], ignore_index=True
+    )
+    pd.testing.assert_frame_equal(together, expected, check_dtype=False)
+    assert all(report["device"] == "gpu" for report in found.attrs["glp"]["ranks"])
+
+
 def test_a_rank_that_fails_leaves_the_gpus_usable(client):
     frame = large_frame(2_000)
     wrong = frame.astype({"src": "Int64"})

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from glp_rapids.cli import edge_files
+from glp_rapids.cli import edge_files, scheduler
 
 EPILOG = """\
 examples:
@@ -16,6 +16,7 @@ examples:
   glp-rapids diversity com-dblp.edges.tsv.gz --no-header --k 4 --model truss --top 100 \\
       --output best.csv --contexts circles.csv                 # and who is in which circle
   glp-rapids diversity friends.parquet --k 3 --model core --top 10
+  glp-rapids diversity friends/ --k 4 --scheduler tcp://10.0.0.1:8786 --output scores.parquet
 
 The circles of a vertex are groups of its neighbours:
   component  at least k of them, connected with one another
@@ -48,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="such as 8GB; default: what is free; more is batched",
     )
+    scheduler.add_option(run)
     edge_files.add_device_and_output(run)
 
 
@@ -57,6 +59,9 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--contexts is for the circles of the best: say how many with --top")
     if options.top is not None and options.k is None:
         raise ValueError("--top ranks by the number of circles for one k: say which with --k")
+    if options.scheduler is not None:
+        scheduler.run(options, _found_by_workers, _summarise_of_workers)
+        return
     edge_files.check_outputs(options, **{"--contexts": options.contexts})
     graph = edge_files.read_graph(options)
     found, contexts = _search(graph, options)
@@ -80,15 +85,44 @@ def _search(graph: Any, options: argparse.Namespace) -> tuple[Any, Any]:
     return found if wanted else (found, None)
 
 
+def _found_by_workers(frame: Any, options: argparse.Namespace) -> Any:
+    import glp_rapids.dask as on_workers
+
+    return on_workers.structural_diversity(
+        frame, options.k, options.model, source=options.source, destination=options.destination
+    )
+
+
+def _summarise_of_workers(found: Any, options: argparse.Namespace) -> int:
+    """Say what was found, and count its rows; only counts come from the workers."""
+    import dask
+
+    vertex, score = found["vertex"], found["score"]
+    rows, vertices, having, most = dask.compute(
+        score.size, vertex.nunique(), vertex[score > 0].nunique(), score.max()
+    )
+    _say(having, vertices, most, options)
+    reports = found.attrs["glp"]["ranks"]
+    seconds = max(report["seconds"] for report in reports)
+    edge_files.say(
+        f"run         {vertices:,} vertices evaluated in {seconds:.3f} s on {len(reports)} workers"
+    )
+    return int(rows)
+
+
+def _say(having: int, vertices: int, most: int, options: argparse.Namespace) -> None:
+    circle = options.model if options.k is None else f"{options.k}-{options.model}"
+    edge_files.say(
+        f"found       {having:,} of {vertices:,} vertices have friends in a {circle}, one in "
+        f"{most:,}"
+    )
+
+
 def _summarise(found: Any, options: argparse.Namespace) -> None:
     report = found.attrs["glp"]
     if len(found):
-        circle = options.model if options.k is None else f"{options.k}-{options.model}"
         having = found.loc[found["score"] > 0, "vertex"].nunique()
-        edge_files.say(
-            f"found       {having:,} of {found['vertex'].nunique():,} vertices have friends in a "
-            f"{circle}, one in {found['score'].max():,}"
-        )
+        _say(having, found["vertex"].nunique(), found["score"].max(), options)
     edge_files.say(
         f"run         {report['evaluated']:,} vertices evaluated, {report['pruned']:,} pruned, "
         f"in {report['seconds']:.3f} s"

@@ -7,6 +7,7 @@ all must lie where all see them.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,29 @@ from glp_rapids.cli import edge_files
 from glp_rapids.frames import files
 
 PATIENCE = 10  # seconds until a scheduler must have answered
-ELSEWHERE = ("device", "devices", "memory_limit", "no_header")  # mean nothing there
+# Mean nothing there.
+ELSEWHERE = ("device", "devices", "memory_limit", "no_header", "top", "contexts")
 
 
 def add_option(parser: Any) -> None:
     """Add the address of the scheduler."""
     parser.add_argument(
         "--scheduler", metavar="ADDRESS",
-        help="of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers share the graph: "
-        "EDGES, --initial and --output are then Parquet files or folders that they all see",
+        help="of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers share the work: all "
+        "that is read or written is then Parquet files or folders that they all see",
     )  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> None:
-    """Propagate labels on the cluster, print a summary, have the result written."""
+def run(
+    options: argparse.Namespace,
+    found_by: Callable[..., Any] | None = None,
+    summarise: Callable[[Any, argparse.Namespace], int] | None = None,
+) -> None:
+    """Work on the cluster, print a summary, have the result written.
+
+    ``found_by``: makes a dask frame of one of edges, the options, and an earlier result by its
+    keyword; None: label propagation does. ``summarise``: says what is in it, and counts its rows.
+    """
     edges, output = _checked(options)
     try:
         import dask.dataframe as dd
@@ -39,19 +49,21 @@ def run(options: argparse.Namespace) -> None:
     try:
         with Client(options.scheduler, timeout=PATIENCE):
             earlier = {}
-            if options.initial is not None:
-                with files.naming(options.initial):
-                    earlier["initial"] = dd.read_parquet(str(options.initial.absolute()))
+            initial = getattr(options, "initial", None)
+            if initial is not None:
+                with files.naming(initial):
+                    earlier["initial"] = dd.read_parquet(str(initial.absolute()))
             with files.naming(edges):
-                found = _found(dd.read_parquet(str(edges)), options, earlier)
+                found = (found_by or _found)(dd.read_parquet(str(edges)), options, **earlier)
             found.to_parquet(str(output), write_index=False)
-            _summarise(found, output)
+            rows = (summarise or _summarise)(found, options)
+        edge_files.say(f"written     {output} ({rows:,} rows: {', '.join(found.columns)})")
     except RuntimeError as error:  # a worker died, or the run was cancelled
         raise OSError(str(error)) from error
 
 
-def _summarise(found: Any, output: Path) -> None:
-    """Say what was found; only counts come from the workers."""
+def _summarise(found: Any, options: argparse.Namespace) -> int:
+    """Say what was found, and count its rows; only counts come from the workers."""
     reports = found.attrs["glp"]["ranks"]
     layered = "gamma" in found.columns
     counts = found.groupby(["gamma", "partition"] if layered else "partition").size().compute()
@@ -64,22 +76,21 @@ def _summarise(found: Any, output: Path) -> None:
         edge_files.say(f"found       {name}{len(sizes):,} communities, the largest of {largest}")
     sweeps, seconds = reports[0]["sweeps"], max(report["seconds"] for report in reports)
     edge_files.say(f"run         {sweeps} sweeps in {seconds:.3f} s on {len(reports)} workers")
-    rows = int(counts.sum())
-    edge_files.say(f"written     {output} ({rows:,} rows: {', '.join(found.columns)})")
+    return int(counts.sum())
 
 
 def _checked(options: argparse.Namespace) -> tuple[Path, Path]:
     """Return what is read and written; raise if an option means nothing on a cluster."""
     for name in ELSEWHERE:
-        if getattr(options, name):
+        if getattr(options, name, None):
             raise ValueError(
                 f"--{name.replace('_', '-')} is for a run in this process; leave it out, or "
                 "--scheduler"
             )
-    if options.way != "auto":
+    if getattr(options, "way", "auto") != "auto":
         raise ValueError("--way is for a run in this process; leave it out, or --scheduler")
     edges = options.edges.absolute()
-    for read in filter(None, (options.edges, options.initial)):
+    for read in filter(None, (options.edges, getattr(options, "initial", None))):
         if not read.is_dir() and read.suffix not in files.PARQUET:
             raise ValueError(f"{read}: workers read Parquet files and folders of them")
     if options.output is None or options.output.suffix not in files.PARQUET:
@@ -90,7 +101,7 @@ def _checked(options: argparse.Namespace) -> tuple[Path, Path]:
     return edges, output
 
 
-def _found(frame: Any, options: argparse.Namespace, earlier: dict[str, Any]) -> Any:
+def _found(frame: Any, options: argparse.Namespace, **earlier: Any) -> Any:
     import glp_rapids.dask as on_workers
 
     how = {

@@ -1,8 +1,9 @@
-"""Label propagation on a Dask cluster: dask frames of edges in, dask frames of communities out."""
+"""Label propagation and structural diversity on a Dask cluster: dask frames in and out."""
 
 from __future__ import annotations
 
 from glp_rapids.dask.cluster import WorkerLost
+from glp_rapids.dask.diversity import structural_diversity
 from glp_rapids.dask.variants import (
     label_propagation,
     layered_label_propagation,
@@ -18,4 +19,5 @@ __all__ = [
     "propagate",
     "seeded_label_propagation",
     "speaker_listener",
+    "structural_diversity",
 ]

@@ -235,7 +235,7 @@ def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
     if not all(rank.status == "finished" for rank in ranks):
         _refuse_lost(client, workers)
         ends = ", ".join(rank.status for rank in ranks)
-        raise RuntimeError(f"label propagation was cancelled: its ranks ended as {ends}")
+        raise RuntimeError(f"the run was cancelled: its ranks ended as {ends}")
 
 
 def _told_by(ranks: list, client: Any, workers: list[str]) -> list[tuple[Any, dict[str, Any]]]:
@@ -252,7 +252,7 @@ def _refuse_lost(client: Any, workers: list[str]) -> None:
     if lost := set(workers) - _workers(client):
         raise WorkerLost(
             f"{', '.join(sorted(lost))} of {len(workers)} workers died or left the cluster during "
-            "label propagation; the others have stopped: call it again, on those that are left"
+            "the run; the others have stopped: call again, on those that are left"
         )
 
 
