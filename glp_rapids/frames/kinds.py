@@ -186,9 +186,13 @@ def null_count(column: Column) -> int:
     dtype = column.dtype if isinstance(column, pd.Series) else None
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":  # where pandas would look
         return 0
+    if is_cudf(column, "Series"):
+        nulls = int(column.null_count)  # which cuDF knows: to look takes a millisecond
+        if getattr(column.dtype, "kind", "") != "f":
+            return nulls
+        if not nulls:
+            column = to_array(column)
     if hasattr(column, "isna"):
-        if is_cudf(column, "Series") and getattr(column.dtype, "kind", "f") != "f":
-            return int(column.null_count)  # which cuDF knows: to look takes a millisecond
         return int(column.isna().sum())
     return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
 
@@ -244,7 +248,14 @@ def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
     # where NaN is to be null cuDF looks for some, which takes it a millisecond
     as_null = getattr(values.dtype, "kind", "") != "f" or null_count(values) > 0
     made = library(kind).Series(values, nan_as_null=as_null)
-    return made.reset_index(drop=True) if hasattr(values, "index") else made
+    if array_module(values) is not np or _is_numbered(made.index):
+        return made
+    return made.reset_index(drop=True)
+
+
+def _is_numbered(index: Any) -> bool:
+    """Tell the default index of cuDF; to make it anew takes longer than a launch."""
+    return is_cudf(index, "RangeIndex") and (index.start, index.step) == (0, 1)
 
 
 def to_frame(columns: dict[str, Column], kind: Kind, copy: bool = True) -> Frame:
