@@ -208,7 +208,8 @@ def _at_once(
         return None
     if not all(len(one) and _holds_integers(one) and not kinds.null_count(one) for one in given):
         return None
-    asked, partition = (to_device(kinds.to_array(one), graph.device) for one in given)
+    asked, partition = (kinds.to_array(one) for one in given)
+    asked, partition = _sent(asked), to_device(partition, graph.device)
     labels = module_on(graph.device).empty(graph.number_of_vertices, graph.index_dtype)
     few = labels.size // OF_ALL
     index, beyond = ids.search(asked), _beyond(asked.size)
@@ -218,6 +219,16 @@ def _at_once(
     if may_be_silent and found.negative:
         _refuse_doubt(graph)
     return found.labels, found.new
+
+
+def _sent(ids: Any) -> Any:
+    """Bring ids to a GPU; a range is made there, since to look takes half as long as to send."""
+    if array_module(ids) is np:
+        first, last = int(ids[0]), int(ids[-1])
+        dense = last - first == ids.size - 1 and first > -(2**62) and last < 2**62
+        if dense and (ids[1:] > ids[:-1]).all():
+            return module_on("gpu").arange(first, last + 1, dtype=ids.dtype)
+    return to_device(ids, "gpu")
 
 
 def _of_ascending(
