@@ -1,12 +1,15 @@
 """The kernels by which a warm run begins on a GPU, and their host side, run on a CPU."""
 
+from types import SimpleNamespace
+
 import graphs
 import numpy as np
 import pandas as pd
 import pytest
 from elementwise import cupy_on_host  # noqa: F401
+from warm_graphs import few_edges_changed
 
-from glp_rapids import as_graph
+from glp_rapids import as_graph, compress, label_propagation
 from glp_rapids.graph import find_gpu
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.vertex_ids import IdColumn
@@ -172,6 +175,25 @@ def test_those_of_lists_and_rows_are_active(kernels, monkeypatch, threads):
                     assert found is None
                 else:
                     assert sorted(found.tolist()) == sorted(expected)
+
+
+@pytest.mark.parametrize("scheme", [None, "packed"])
+def test_those_around_who_is_new_are_evaluated_as_on_a_cpu(kernels, monkeypatch, scheme):
+    before, after, touched = few_edges_changed(4)
+    earlier = label_propagation(before, tol=0.01)
+    if scheme:
+        after = compress(after, scheme, order="degree", device="cpu")
+    start = start_of(after, earlier, touched)
+    assert start.new.size
+    workload = SimpleNamespace(graph=after, readers=after.rows(), skip=True)
+    options = SimpleNamespace(retain=True, explore=0, devices=None, strategy="auto")
+    expected = warm_start.first_active(start, start.pending.rule, workload, options)
+    assert 0 < expected.size < after.number_of_vertices // 8
+    monkeypatch.setattr(type(after), "device", property(lambda graph: "gpu"))
+    found = warm_start.first_active(start, start.pending.rule, workload, options)
+    assert sorted(found.tolist()) == expected.tolist()
+    monkeypatch.setattr(warm_start, "MANY", after.number_of_vertices // (expected.size - 1))
+    assert warm_start.first_active(start, start.pending.rule, workload, options) is None
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 100])

@@ -21,6 +21,7 @@ import pandas as pd
 
 from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.device import (
+    any_true,
     array_module,
     gpu_available,
     settle_with_default_stream,
@@ -194,7 +195,10 @@ def null_count(column: Column) -> int:
             column = to_array(column)
     if hasattr(column, "isna"):
         return int(column.isna().sum())
-    return int(array_module(column).isnan(column).sum()) if column.dtype.kind == "f" else 0
+    if column.dtype.kind != "f":
+        return 0
+    null = array_module(column).isnan(column)
+    return int(null.sum()) if any_true(null) else 0
 
 
 def is_null(column: Column) -> Any:
