@@ -107,6 +107,16 @@ def test_a_run_begins_as_on_a_cpu(as_on_gpu, name):
         assert not usual or not n or set(numbers) == {-7}
 
 
+@pytest.mark.parametrize("few", [0, 4, 5, 6, 40])
+def test_who_is_new_is_listed_or_looked_for(kernels, few):
+    known = np.array([v for v in range(40) if v not in (0, 7, 8, 21, 39)])
+    labels = np.empty(40, np.int32)
+    found = warm_start_gpu.beginning_of(known, known % 3, 100, False, labels, few)
+    assert sorted(found.new.tolist()) == [0, 7, 8, 21, 39]
+    first = {0: 3, 1: 1, 2: 2}
+    assert labels.tolist() == [first[v % 3] if v in known else v for v in range(40)]
+
+
 EDGES = pd.DataFrame({"src": [0, 1, 2], "dst": [1, 2, 3]})
 
 
