@@ -254,11 +254,11 @@ def release() -> None:
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-def is_of_pool(allocate: Any) -> bool:
-    """Tell whether an allocator is that of CuPy's own pool."""
+def is_of_pool(allocate: Any, pool: Any = None) -> bool:
+    """Tell whether an allocator is that of a pool; None: CuPy's own."""
     import cupy
 
-    pool = cupy.get_default_memory_pool()
+    pool = cupy.get_default_memory_pool() if pool is None else pool
     return getattr(allocate, "__self__", None) is pool or allocate == pool.malloc
 
 

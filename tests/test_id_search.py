@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 
 from glp_rapids.device import to_device, to_host
-from glp_rapids.graph.id_search import can_compare
 from glp_rapids.graph.vertex_ids import IdColumn
-
-
-def test_types_that_a_type_of_64_bits_holds():
-    assert can_compare(np.dtype(np.int8), np.dtype(np.uint32))
-    assert can_compare(np.dtype(np.uint64), np.dtype(np.uint64))
-    assert not can_compare(np.dtype(np.int64), np.dtype(np.uint64))
-
 
 KNOWN = {
     "range": np.arange(50),

@@ -13,7 +13,7 @@ from glp_rapids.device import DeviceName, array_module, device_of, module_on, to
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column, Kind
 from glp_rapids.graph import id_types
-from glp_rapids.graph.id_search import can_compare, places_of
+from glp_rapids.graph.find_gpu import find_ids
 
 Array = Any
 
@@ -44,7 +44,8 @@ class IdColumn:
     def ends(self) -> tuple[int, int]:
         """The first and the last of integers, of which there must be some."""
         if "ends" not in self._kept:  # a look at a GPU takes longer than a small search there
-            self._kept["ends"] = tuple(int(end) for end in to_host(self.values[[0, -1]]))
+            two = to_host(self.values[:: max(len(self) - 1, 1)])
+            self._kept["ends"] = int(two[0]), int(two[-1])
         return self._kept["ends"]
 
     def at(self, index: Array) -> Column:
@@ -58,11 +59,10 @@ class IdColumn:
         xp = array_module(asked)
         if not len(self):
             return xp.full(asked.size, -1, dtype=np.int64)
-        is_range = self.ends == (0, len(self) - 1)  # each id is its index
-        if xp is not np and can_compare(asked.dtype, self.values.dtype):
-            return places_of(asked, self.values, is_range)
+        if xp is not np:
+            return find_ids(self.values, asked)
         inside = within(asked, *self.ends)
-        if is_range:
+        if self.ends == (0, len(self) - 1):  # each id is its index
             return xp.where(inside, asked.astype(np.int64), -1)
         place = xp.searchsorted(self.values, asked.astype(self.values.dtype))
         place = xp.minimum(place, len(self) - 1)
@@ -235,10 +235,19 @@ def refuse_missing(index: Array, parts: list[Column], argument: str) -> None:
 
 def within(integers: Array, first: int, last: int) -> Array:
     """Tell which integers are from ``first`` to ``last``, whatever their type can hold."""
-    can = np.iinfo(integers.dtype)
+    least, most = held_between(integers.dtype, first, last)
+    return (integers >= least) & (integers <= most)
+
+
+def held_between(dtype: Any, first: int, last: int) -> tuple[Any, Any]:
+    """Return the least and the largest integers from ``first`` to ``last`` that a type can hold.
+
+    They are of the type; if it holds none of them, the least is above the largest.
+    """
+    can, to_type = np.iinfo(dtype), np.dtype(dtype).type
     if first > can.max or last < can.min:
-        return array_module(integers).zeros(integers.size, dtype=bool)
-    return (integers >= max(first, can.min)) & (integers <= min(last, can.max))
+        return to_type(1), to_type(0)
+    return to_type(max(first, can.min)), to_type(min(last, can.max))
 
 
 def device_of_column(column: Column) -> DeviceName:
