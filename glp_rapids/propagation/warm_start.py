@@ -209,10 +209,12 @@ def _at_once(
     if not all(len(one) and _holds_integers(one) and not kinds.null_count(one) for one in given):
         return None
     asked, partition = (kinds.to_array(one) for one in given)
-    asked, partition = _sent(asked), to_device(partition, graph.device)
+    partition = to_device(partition, graph.device)
+    if ids.device == "gpu":  # those of a graph that was moved there may lie on the host
+        asked = _sent(asked)
     labels = module_on(graph.device).empty(graph.number_of_vertices, graph.index_dtype)
     few = labels.size // OF_ALL
-    index, beyond = ids.search(asked), _beyond(asked.size)
+    index, beyond = to_device(ids.search(asked), graph.device), _beyond(asked.size)
     found = beginning_of(index, partition, beyond, may_be_silent, labels, few)
     if found is None:
         return None
