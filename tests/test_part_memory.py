@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from memory_limits import bare, large
+from programs import Counting
 
 from glp_rapids import Graph, compress
 from glp_rapids.device import LackOfMemory
@@ -103,6 +104,11 @@ def test_what_they_do_not_hold_together_is_streamed_to_them(two_gpus):
         memory.budget_of(graph, Classic(), shared(memory_limit=1))
     with pytest.raises(ValueError, match=r"'auto' or 'plain' with devices=, not 'streamed plain'"):
         Options(devices=["cpu", "cpu"], way="streamed plain")
+    for other in (Counting(), Layered(0.5)):  # whose functions are others
+        with pytest.raises(LackOfMemory, match="too little on GPU"):
+            memory.budget_of(graph, other, shared(memory_limit=1))
+        with pytest.raises(ValueError, match=f"is for label_propagation .*{type(other).__name__}"):
+            memory.budget_of(graph, other, shared(way="streamed plain"))
 
 
 def test_rows_in_another_direction_have_to_fit_host_memory(two_gpus, monkeypatch):

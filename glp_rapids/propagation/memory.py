@@ -209,7 +209,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         from glp_rapids.propagation.part_memory import parts_of
 
         budget.parts = parts_of(graph, program, options)
-        if not _are_streamed(budget):
+        if not _are_streamed(budget, program):
             return budget
         limits = [room for room in budget.parts.rooms if room is not None]
         budget.ways, budget.parts = ("streamed plain",), None
@@ -257,17 +257,25 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     return budget
 
 
-def _are_streamed(budget: Budget) -> bool:
+def _are_streamed(budget: Budget, program: Program) -> bool:
     """Tell whether GPUs that share a graph have its lists streamed; raise if they cannot hold them.
 
     What they hold together they do not stream, unless they are to.
     """
+    traits = traits_of(program, weighted=budget.graph.weights is not None)
+    votes = traits.bears_changes and not traits.count_volumes  # as label propagation has them
     if budget.ways == ("streamed plain",):
+        if not votes:
+            raise ValueError(
+                "way='streamed plain' with devices= is for label_propagation so far, not for "
+                f"{type(program).__name__}; leave devices out: then a GPU has the lists streamed"
+            )
         return True
     try:
         budget.parts.check()
     except LackOfMemory:
-        if budget.options.streams_to is None or budget.options.way != "auto":
+        options = budget.options
+        if options.streams_to is None or options.way != "auto" or not votes:
             raise
         return True
     return False
