@@ -180,7 +180,7 @@ def test_nothing_is_asked_for_after_the_last_sweep(streaming):
 @pytest.mark.parametrize("first", [0, 3])
 @pytest.mark.parametrize("directed", [False, True])
 def test_of_what_is_not_pinned_nobody_is_skipped(streaming, monkeypatch, directed, first):
-    pinned, made = gpu_streamed.pinned, []
+    pinned, made = strips.pinned, []
     empty = pinned.empty
 
     def some(size, dtype, device="gpu"):

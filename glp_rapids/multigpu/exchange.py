@@ -110,6 +110,12 @@ class Meeting:
         self._lock = threading.Lock()
         self.error: BaseException | None = None
 
+    def connect(self) -> None:
+        """Get ready for what ranks do together: here is nothing that another run could have taken.
+
+        Whoever calls this is the only one that runs ranks which need it.
+        """
+
     def abort(self, error: BaseException) -> None:
         """Let all that wait fail, and all that come; the first error is the one that counts."""
         with self._lock:

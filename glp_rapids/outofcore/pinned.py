@@ -35,7 +35,12 @@ class HostArray:
         yield first, self.array[first:last]
 
     def on_device(self, xp: Any) -> Any:
-        """Return it as kernels take arrays; nothing is copied."""
+        """Return it as kernels take arrays; nothing is copied.
+
+        Of one that is not pinned comes a zero: all of it is copied, so nobody reads it there.
+        """
+        if not self.pinned:
+            return xp.zeros(1, self.array.dtype)
         if xp is np:
             return self.array
         pointer = self.array.ctypes.data

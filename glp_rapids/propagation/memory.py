@@ -118,13 +118,15 @@ class Budget:
         """Choose the first way that fits; raise if none does."""
         arrays = (value for value in fields.values() if getattr(value, "ndim", 0))
         state = sum(array.nbytes for array in arrays)
-        if self.parts is not None:
-            return Chosen(self.ways[0], workload, self.parts.check(state))
+        if self.parts is not None and (len(self.ways) == 1 or self.parts.fit(state)):
+            return Chosen("plain", workload, self.parts.check(state))
         if self.options.streams_to == "gpu":
+            if self.parts is not None:
+                self.limit = self.parts.room
             memory = None if self.limit is None else self.limit - state
             caches = self.options.memory_limit is not None or self.options.way == "auto"
             workload = replace(workload, memory=memory, caches=caches)
-            return Chosen(self.ways[0], workload, state)
+            return Chosen(self.ways[-1], workload, state)
         if self.graph.device == "gpu":
             return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
         state += self.held
@@ -166,12 +168,15 @@ class Budget:
         """Return the error that says by how much the limit is too low for streams to a GPU."""
         needed = self.limit + error.lacking
         parts = {"labels and state": state, **error.parts}
-        return self.lack(needed, f"takes {needed:,} at the least", self.ways[0], parts)
+        return self.lack(needed, f"takes {needed:,} at the least", self.ways[-1], parts)
 
     def lack(self, needed: int, takes: str, way: str, parts: dict[str, int]) -> LackOfMemory:
         """Return the error that says by how much the limit is too low, and what to do."""
         graph, given = self.graph, self.options.memory_limit == self.limit
         device = self.options.streams_to or graph.device
+        where = f"the {device}"
+        if self.options.devices is not None:
+            where = f"each of the GPUs {list(self.options.devices)}"
         limit = f"memory_limit={self.limit:,} bytes is" if given else (
             f"the {self.limit:,} bytes that are free, or held by the graph, are"
         )  # fmt: skip
@@ -189,8 +194,8 @@ class Budget:
             mend += ", update='semi' (less is held of a class)"
         return LackOfMemory(
             f"graph: {limit} {needed - self.limit:,} too little to propagate labels over its "
-            f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
-            f"{device}: {way!r} {takes} ({taken}); {mend}"
+            f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on "
+            f"{where}: {way!r} {takes} ({taken}); {mend}"
         )
 
 
@@ -206,25 +211,25 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     """
     budget = Budget(graph, options, ways_of(graph, options), options.memory_limit, held)
     if options.devices is not None and kind_of(options.devices) == "gpu":
-        from glp_rapids.propagation.part_memory import parts_of
+        from glp_rapids.propagation.part_memory import least_of, parts_of, rooms_of
 
-        budget.parts = parts_of(graph, program, options)
-        budget.parts.check()
+        if "plain" in budget.ways:
+            parts = parts_of(graph, program, options)
+            if len(budget.ways) == 1:
+                parts.check()
+            if parts.fit():
+                budget.parts = parts
+                return budget
+        budget.ways = budget.ways[-1:]
+        budget.limit = least_of(rooms_of(graph, options))
+        _check_streams(budget, program)
         return budget
     if options.streams_to == "gpu":
         free = free_on_gpu()
         usable = None if free is None else free - free // OF_FREE
         limits = [limit for limit in (options.memory_limit, usable) if limit is not None]
         budget.limit = min(limits, default=None)
-        _check_host(graph, program, options)
-        state = graph.number_of_vertices * (
-            graph.index_dtype.itemsize + program._bytes_a_vertex(graph.index_dtype)
-        )
-        planning = GPU_PLANNING * graph.number_of_vertices
-        if budget.limit is not None and state + planning > budget.limit:
-            parts = {"labels and state": state, "the order of the rows, while made": planning}
-            takes = f"takes {state + planning:,} before any list comes"
-            raise budget.lack(state + planning, takes, budget.ways[0], parts)
+        _check_streams(budget, program)
         return budget
     if graph.device == "gpu":
         needed = gpu_bytes_of(graph)
@@ -252,6 +257,30 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         takes = f"takes {budget.making:,} before the engine's own arrays"
         raise budget.lack(budget.making, takes, budget.ways[-1], parts)
     return budget
+
+
+def _before_streams(graph: BaseGraph, program: Program) -> dict[str, int]:
+    """Count what a GPU takes before any list comes."""
+    state = graph.number_of_vertices * (
+        graph.index_dtype.itemsize + program._bytes_a_vertex(graph.index_dtype)
+    )
+    planning = GPU_PLANNING * graph.number_of_vertices
+    return {"labels and state": state, "the order of the rows, while made": planning}
+
+
+def streams_fit(graph: BaseGraph, program: Program, room: int | None) -> bool:
+    """Tell whether what a GPU takes before any list comes is within what it may; None: it is."""
+    return room is None or sum(_before_streams(graph, program).values()) <= room
+
+
+def _check_streams(budget: Budget, program: Program) -> None:
+    """Raise if memory lacks, of the host or of a GPU, before any list comes."""
+    _check_host(budget.graph, program, budget.options)
+    if not streams_fit(budget.graph, program, budget.limit):
+        parts = _before_streams(budget.graph, program)
+        needed = sum(parts.values())
+        takes = f"takes {needed:,} before any list comes"
+        raise budget.lack(needed, takes, budget.ways[-1], parts)
 
 
 def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:

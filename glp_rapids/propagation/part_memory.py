@@ -1,4 +1,4 @@
-"""How much memory each of several GPUs takes that share a graph.
+"""How much memory each of several GPUs takes that share a graph, of which each holds a part.
 
 Each holds the rows of its range, labels and state of all, the plan and the winners of its range,
 and an inbox for the winners of all; who reads its vertices if the graph is directed, or, where NCCL
@@ -37,7 +37,7 @@ from glp_rapids.propagation.gpu_memory import (
 )
 from glp_rapids.propagation.kernels.gpu.update import OF_BLOCK
 from glp_rapids.propagation.making_memory import bytes_to_make
-from glp_rapids.propagation.memory import OF_FREE, wants_readers
+from glp_rapids.propagation.memory import OF_FREE, streams_fit, wants_readers
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.subject import LONG, largest_expected
 from glp_rapids.propagation.workload import hashes
@@ -61,6 +61,19 @@ class Parts:
     parts: list[Part]
     rooms: list[int | None]
     state: int  # of the labels and the state, as far as known before they are made
+
+    @property
+    def room(self) -> int | None:
+        """What every GPU may take; None: nobody knows."""
+        return least_of(self.rooms)
+
+    def fit(self, state: int = 0) -> bool:
+        """Tell whether each part fits its GPU; ``state``: as for `check`."""
+        try:
+            self.check(state)
+        except LackOfMemory:
+            return False
+        return True
 
     def check(self, state: int = 0) -> int:
         """Return the bytes that the largest part takes; raise if one does not fit its GPU.
@@ -93,8 +106,8 @@ class Parts:
             f"graph: {given} {lacking:,} too little on GPU {devices[rank]} for its part of "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries, of "
             f"which devices={list(devices)} make {len(self.parts)}: it takes up to "
-            f"{sum(part.values()):,} ({taken}); {mend}, name more GPUs, or leave devices out: then "
-            "the lists of a graph in host memory are streamed to one GPU"
+            f"{sum(part.values()):,} ({taken}); {mend}, name more GPUs, or leave way='auto': then "
+            "each GPU streams its part of the lists of a graph in host memory (graph.to('cpu'))"
         )
 
 
@@ -142,7 +155,7 @@ def parts_of(graph: BaseGraph, program: Program, options: Options) -> Parts:
         for part, device in zip(parts, devices, strict=True):
             if device == home:
                 part["its rows"] = lists + offsets
-    return Parts(graph, options, parts, _rooms(graph, options), vertices * state)
+    return Parts(graph, options, parts, rooms_of(graph, options), vertices * state)
 
 
 def _arrays(
@@ -188,7 +201,7 @@ def _home(graph: BaseGraph) -> int | None:
 
 
 def shared_by_all(graph: BaseGraph, program: Program, options: Options) -> Options:
-    """Let all GPUs of this machine share a graph, if their memory suffices.
+    """Let all GPUs of this machine share a graph, if their memory suffices, or stream it to them.
 
     They have to reach one another's memory; else a run goes as ``options`` say.
     """
@@ -200,11 +213,8 @@ def shared_by_all(graph: BaseGraph, program: Program, options: Options) -> Optio
     home = _home(graph) if graph.device == "gpu" else None
     if any(room is None for one, room in zip(devices, parts.rooms, strict=True) if one != home):
         return options  # nobody knows what is free
-    try:
-        parts.check()
-    except LackOfMemory:
-        return options
-    return shared
+    streamed = shared.streams_to == "gpu" and streams_fit(graph, program, parts.room)
+    return shared if parts.fit() or streamed else options
 
 
 def gpus_there() -> tuple[int, ...]:
@@ -215,7 +225,12 @@ def gpus_there() -> tuple[int, ...]:
     return devices if reach_one_another(devices) else ()
 
 
-def _rooms(graph: BaseGraph, options: Options) -> list[int | None]:
+def least_of(rooms: list[int | None]) -> int | None:
+    """Return the least of the rooms that are known; None: none is."""
+    return min((room for room in rooms if room is not None), default=None)
+
+
+def rooms_of(graph: BaseGraph, options: Options) -> list[int | None]:
     """Return what the part of each GPU may take: at most what is free there; None: nobody knows.
 
     What earlier runs left there counts as free. Where a graph lies nobody asks but for a limit:
@@ -234,5 +249,5 @@ def _rooms(graph: BaseGraph, options: Options) -> list[int | None]:
             free = free_on_gpu()
         there = [value[rank] for key, value in kept.items() if key[:2] == ("parts", devices)]
         room = None if free is None else free - free // OF_FREE + bytes_on_gpu(there)
-        most.append(min((one for one in (limit, room) if one is not None), default=None))
+        most.append(least_of([limit, room]))
     return most

@@ -138,7 +138,7 @@ def _run(
         workload = replace(workload, marks=marks, active=active)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
     if options.devices is not None:
-        engine_class = engine_on(options.devices)
+        engine_class = engine_on(options.devices, way)
     elif way != budget.ways[0]:
         engine_class, _ = engine_of(graph.device, way, options.strategy)
     schedule = Schedule(options, number_of_vertices)

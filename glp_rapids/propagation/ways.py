@@ -73,7 +73,8 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
     form = "compressed" if graph.scheme and not both else "plain"
     tried, asked_for = TRIED[device, form], ASKED_FOR.get((device, form), ())
     if options.devices is not None:
-        tried, asked_for = ("plain",), ()
+        streamed = () if options.streams_to is None else (STREAMED_TO_GPU["plain"],)
+        tried, asked_for = ("plain", *streamed), ()
     elif options.streams_to is not None:
         tried, asked_for = (STREAMED_TO_GPU[form],), SHARED_WITH_GPU[form]
     if way == "auto":

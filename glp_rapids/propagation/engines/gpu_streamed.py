@@ -22,7 +22,6 @@ from glp_rapids.device import LackOfMemory, device_of, to_device, to_host
 from glp_rapids.graph.id_words import IdWords
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, prepared_together
-from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.double_buffer import SLOTS, DoubleBuffer
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips, workspace
@@ -106,8 +105,7 @@ class StreamedGpuEngine(PersistentEngine):
         self._planned = kept is None or kept[0] != key
         if self._planned:
             kept = None  # pinned memory is scarce: first let go, then make
-            for name in ("strips", "hybrid"):  # what is named hybrid holds the layout, too
-                workload.kept.pop(name, None)
+            strips.let_go(workload.kept)
             kept = key, self._laid_out(rows, classes, workload.id_words, binned, xp)
             if not kept[1].gathered:  # next time there may be room
                 workload.kept["strips"] = kept
@@ -116,7 +114,7 @@ class StreamedGpuEngine(PersistentEngine):
         if self._apart and workload.skip and readable:
             self._reader_lists = strips.pinned_readers(workload, self._device)
             readable = self._reader_lists is not None and self._reader_lists.pinned
-        if workload.skip and not readable:
+        if workload.skip and not self._all(readable):
             if not self._compiled.traits.plain:
                 raise LackOfMemory(
                     f"graph: {self._layout.entries.array.nbytes:,} bytes of host memory cannot be "
@@ -162,14 +160,23 @@ class StreamedGpuEngine(PersistentEngine):
             # offsets and words; then as much as words to sort them, or the lists
             planning = words + 16 * number + max(8 * number, layout.bytes_listed)
         self._predicted = max(taken, planning)
-        if memory is None or self._predicted <= memory:
-            return
         parts = {
             "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
             f"two strips, of at least the longest row, {longest * an_entry:,} bytes":
                 found.room * an_entry,
         }
-        raise TooLittleMemory(self._predicted - memory, parts)
+        if memory is not None:
+            lacking, parts = self._most_lacking(self._predicted - memory, parts)
+            if lacking > 0:
+                raise TooLittleMemory(lacking, parts)
+
+    def _all(self, holds: bool) -> bool:
+        """Tell whether something holds on all GPUs of the run: there is but this one."""
+        return holds
+
+    def _most_lacking(self, lacking: int, parts: dict[str, int]) -> tuple[int, dict[str, int]]:
+        """Return what lacks where most does, and what takes how much there."""
+        return lacking, parts
 
     def _bytes_beside(self) -> int:
         """Count the bytes of arrays beside lists that other engines have not."""
@@ -188,9 +195,9 @@ class StreamedGpuEngine(PersistentEngine):
         none = xp.zeros(1, np.int64)
         weights = none
         if layout.weights is not None:
-            weights = self._on_device(layout.weights)
+            weights = layout.weights.on_device(xp)
         self._moved = xp.zeros(1, np.int64)
-        entries = bound(self._on_device(layout.entries))
+        entries = bound(layout.entries.on_device(xp))
         lists = StreamedLists(
             entries=entries,
             weights=bound(weights),
@@ -215,11 +222,6 @@ class StreamedGpuEngine(PersistentEngine):
     def _how_read(self) -> tuple:
         """Give what tells how lists are decoded: nothing of plain ones."""
         return (np.int64(0),)
-
-    def _on_device(self, host: pinned.HostArray) -> Any:
-        if host.pinned:
-            return host.on_device(self._xp)
-        return self._xp.zeros(1, host.array.dtype)  # nobody reads it: all is copied, none skipped
 
     def _make_buffer(self) -> None:
         """Make the buffer: of what stays on the device, and two slots."""
@@ -315,15 +317,17 @@ class StreamedGpuEngine(PersistentEngine):
                 self._ask(coming[asked], coming[asked] in fetched)
                 asked += 1
             slot = transfers.take()
-            end = self._end(strip, number)
             last = turn == len(coming) - 1
-            end = number if last else end
-            self._reset()
-            self._launch(Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last))
+            end = number if last else self._end(strip, number)
+            self._do_strips(first, end, slot or 0, strip not in fetched, last)
             if slot is not None:
                 transfers.give_back(slot)
             first = end
         self._record(schedule, before)
+
+    def _do_strips(self, first: int, end: int, slot: int, filled: bool, last: bool) -> None:
+        """Evaluate strips, of which one is in the slot, and update each class that ends there."""
+        self._launch(Step(*map(np.int64, (first, end, slot)), filled, last))
 
     def _end(self, strip: int, number: int) -> int:
         """Return the strip behind this one and those without anything that end its class."""
@@ -341,14 +345,6 @@ class StreamedGpuEngine(PersistentEngine):
         place = tuple(slot + first % LINE for slot in self._strips.slots)
         self._transfers.ask(place, first, first if only_turn else last)
 
-    def _reset(self) -> None:
-        """Set the counters of a launch to zero."""
-        words = self._counters
-        if self._xp is np:
-            words.fill(0)
-        else:
-            words.data.memset_async(0, words.nbytes)
-
     def _prepare(self, how: LaunchSchedule) -> None:
         """Get the launches of a sweep ready, which differ in their steps alone."""
         made = self._workspace
@@ -357,11 +353,17 @@ class StreamedGpuEngine(PersistentEngine):
             made.plan_arrays, made.tables, made.hubs, made.pieces, made.run, made.rows,
             made.readers, made.lists, self._bound, how, self._numbers,
         )  # fmt: skip
-        step = Step(*map(np.int64, (0, 0, 0)), False, False)
-        self._launch = prepared_together(
-            self._propagate, max(blocks, multiprocessors()), THREADS, arguments, step
-        )
-        self._counters = made.words[: workspace.CONTROL]
+        begin = prepared_together(
+            self._propagate, max(blocks, multiprocessors()), THREADS, arguments,
+            Step(*map(np.int64, (0, 0, 0)), False, False),
+        )  # fmt: skip
+        counters = made.words[: workspace.CONTROL]
+
+        def launch_step(step: Step) -> None:
+            workspace.clear(counters, self._xp)
+            begin(step)
+
+        self._launch = launch_step
 
     def _cheap(self, revisit_tied: bool) -> set[int]:
         """Return the strips of which it is cheaper to read single rows, by a census."""

@@ -36,7 +36,7 @@ from glp_rapids.propagation.kernels.cpu.hash_votes import threads_for
 from glp_rapids.propagation.kernels.gpu import host_rows
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.kernels.gpu.streamed import EVERYTHING, Step
-from glp_rapids.propagation.schedule import Schedule, spans_of
+from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
 TAKE = kernel(host_rows.take_rows, "rows for the host")
@@ -78,11 +78,7 @@ class HybridEngine(StreamedGpuEngine):
 
     def _most_positions(self) -> int:
         """Return how many positions a class of a sweep has at the most."""
-        bounds, most = self._layout.bounds, 0
-        for span in spans_of(self._workload.classes):
-            ends = np.append(bounds[:-1:span], bounds[-1])
-            most = max(most, int(np.diff(ends).max(initial=0)))
-        return max(most, 1)
+        return self._layout.largest_update(self._workload.classes)
 
     def _bytes_beside(self) -> int:
         """Count the buffer through which the host and the GPU tell one another of a class."""
@@ -275,7 +271,6 @@ class HybridEngine(StreamedGpuEngine):
         self, first: int, end: int, last: bool, since: int, until: int, updates: bool
     ) -> None:
         """Launch the kernel for some strips."""
-        self._reset()
         numbers = map(np.int64, (first, end, self._slot or 0))
         ends = map(np.int64, (since, until))
         self._launch(Step(*numbers, True, bool(last), *ends, bool(updates)))

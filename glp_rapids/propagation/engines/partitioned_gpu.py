@@ -74,7 +74,8 @@ class PartitionedGpuEngine(PartitionedEngine):
         for device in devices:  # Numba lists the GPUs when the first is asked for, in one thread
             with current_gpu(device):
                 pass
-        self._how = how_of(devices)
+        self._devices = devices
+        self._how = self._chosen()
         key = "parts", devices, workload.skip, workload.classes, self._how
         self._kept = workload.kept.get(key)
         if self._kept is None:
@@ -82,6 +83,10 @@ class PartitionedGpuEngine(PartitionedEngine):
                 workload.kept.pop(other, None)
             self._kept = workload.kept[key] = [None] * len(devices)
         super().__init__(workload, compiled, fields, devices)
+
+    def _chosen(self) -> str:
+        """Return how winners get to the others."""
+        return how_of(self._devices)
 
     def _connected(self) -> list[Exchange]:
         meeting, exchange, self._rank_engine = EXCHANGES[self._how]

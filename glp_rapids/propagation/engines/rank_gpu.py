@@ -134,15 +134,9 @@ class GpuRankEngine(PersistentEngine):
 
     def _launch(self, come: int, number: int, last: bool) -> None:
         """Launch a step: apply what has come, evaluate a class."""
-        self._clear(self._counters)
-        self._clear(self._box.number)
+        workspace.clear(self._counters, self._xp)
+        workspace.clear(self._box.number, self._xp)
         self._start_step(Step(np.int64(come), np.int64(number), last))
-
-    def _clear(self, words: Any) -> None:
-        if self._xp is np:
-            words.fill(0)
-        else:
-            words.data.memset_async(0, words.nbytes)
 
     def _exchanged(self) -> int:
         """Exchange the winners of a class; return how many have come from all ranks."""

@@ -33,6 +33,7 @@ from glp_rapids.propagation.workload import Workload
 
 ROUNDS, LITTLE = 6, 256  # what is left of the memory is filled in so many, to such a share of it
 A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
+COPIES = "copies"  # how GPUs that stream exchange winners, and how what is kept of them is named
 LINE = 32  # entries: a strip begins in its slot where it does in such a line on the host
 
 
@@ -73,6 +74,14 @@ class Layout:
     def largest_class(self) -> int:
         """Its entries."""
         return int(np.diff(self.starts[self.bounds]).max(initial=0))
+
+    def largest_update(self, classes: int) -> int:
+        """Count the vertices of the largest class of any sweep, at least 1."""
+        bounds, most = self.bounds, 1
+        for span in spans_of(classes):
+            ends = np.append(bounds[:-1:span], bounds[-1])
+            most = max(most, int(np.diff(ends).max(initial=0)))
+        return most
 
     @property
     def bytes_an_entry(self) -> int:
@@ -157,6 +166,13 @@ class Strips(NamedTuple):
     a_class: int
     slots: tuple[int, int]  # where these begin
     room: int  # entries of the buffer on the device
+
+
+def let_go(kept: dict[Any, Any]) -> None:
+    """Let go of lists that other runs left pinned: such memory is scarce."""
+    # what is named hybrid holds the layout, too
+    for name in [name for name in kept if name in ("strips", "hybrid") or name[-1] == COPIES]:
+        kept.pop(name, None)
 
 
 def laid_out(

@@ -52,6 +52,14 @@ class Workspace:
     bound_errors: Any
 
 
+def clear(words: Any, xp: Any) -> None:
+    """Set an array to zero; a GPU does so in the order of the current stream."""
+    if xp is np:
+        words.fill(0)
+    elif words.nbytes:
+        words.data.memset_async(0, words.nbytes)
+
+
 class PlanSizes(NamedTuple):
     """What of a plan decides about the size of a workspace."""
 

@@ -43,6 +43,18 @@ def with_winners(run, labels, scores):
     )  # fmt: skip
 
 
+@cuda.jit(device=True)
+def place_among(number, found, lane):
+    """Return a place for each lane of a warp that found something; count them in ``number``."""
+    who = cuda.ballot_sync(ALL, found)
+    first = np.int64(0)
+    if who != 0 and lane == 0:
+        first = cuda.atomic.add(number, 0, np.int64(cuda.popc(who)))
+    first = cuda.shfl_sync(ALL, first, 0)
+    below = np.uint32((np.uint32(1) << np.uint32(lane)) - np.uint32(1))
+    return np.uint64(first + np.int64(cuda.popc(np.uint32(who) & below)))
+
+
 def build_collect(index_type: Any, put: Any) -> Any:
     """Make what takes out the winners of a group, in any order.
 
@@ -54,7 +66,6 @@ def build_collect(index_type: Any, put: Any) -> Any:
         """Take the winners of the group out, and count them in ``number``; the grid calls this."""
         thread = np.int64(cuda.threadIdx.x)
         lane = thread % LANES
-        below = np.uint32((np.uint32(1) << np.uint32(lane)) - np.uint32(1))
         for kind in range(RANGES):
             end = shared.groups[row + ENDS + kind]
             base = shared.groups[row + HUBS + kind]
@@ -64,13 +75,8 @@ def build_collect(index_type: Any, put: Any) -> Any:
                 label = index_type(-1)
                 if position < end:
                     label = run.winner[np.uint64(position)]
-                who = cuda.ballot_sync(ALL, label >= 0)
-                first = np.int64(0)
-                if who != 0 and lane == 0:
-                    first = cuda.atomic.add(number, 0, np.int64(cuda.popc(who)))
-                first = cuda.shfl_sync(ALL, first, 0)
+                place = place_among(number, label >= 0, lane)
                 if label >= 0:
-                    place = np.uint64(first + np.int64(cuda.popc(np.uint32(who) & below)))
                     put(box, place, plan.vertices[np.uint64(position)], label, position, run)
                     run.winner[np.uint64(position)] = -1
                 base += np.int64(cuda.gridDim.x) * THREADS
