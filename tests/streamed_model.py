@@ -20,6 +20,7 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     ROWS_A_CLASS,
     SPAN,
 )
+from glp_rapids.propagation.kernels.gpu.streamed import ReadersApart
 from glp_rapids.propagation.schedule import activates_all, judged, span_of, ties_of
 from glp_rapids.propagation.slack import slack_of
 from glp_rapids.propagation.ties import TIE_BREAKS
@@ -48,6 +49,16 @@ class StreamedModel:
     def _census(self, groups, vertices, degrees, slack, tied, costs, revisit_tied):
         costs[:] = 1 << 40  # all is copied
 
+    def _list_winners(self, run, vertices, first, last, number, out):
+        won = first + np.flatnonzero(run.winner[first:last] >= 0)
+        number[0] = won.size
+        out.vertices[: won.size] = vertices[won]
+        out.labels[: won.size] = run.winner[won]
+
+    def _apply_winners(self, plan, run, come, number, fields, sweep, place, numbers):
+        fields[0][come.vertices[:number]] = come.labels[:number]
+        run.changed[place] += number
+
     def _take_rows(self, vertices, first, last, width, values, taken):
         taken.reshape(-1, width)[:] = values.reshape(-1, width)[vertices[first:last]]
 
@@ -75,7 +86,7 @@ class StreamedModel:
                 if whole and step.updates:
                     begin = plan.groups[strip - strip % a_class, HUBS]
                     of_class = np.arange(begin, of_strip.stop)
-                    self._update(of_class, plan, run, labels, lists.entries, schedule, rule)
+                    self._update(of_class, plan, run, labels, lists, readers, rule, schedule)
             if not step.last or self._is_over(run, schedule, rule):
                 return
 
@@ -141,16 +152,19 @@ class StreamedModel:
         if winner != labels[v]:
             run.winner[position] = winner
 
-    def _update(self, of_class, plan, run, labels, entries, schedule, rule):
+    def _update(self, of_class, plan, run, labels, lists, readers, rule, schedule):
         changed = of_class[run.winner[of_class] >= 0]
         labels[plan.vertices[changed]] = run.winner[changed]
         run.winner[changed] = -1
         run.changed[int(run.control[0] - schedule.forgotten)] += changed.size
         if rule.activates:
             for position in changed:
-                start = plan.starts[position]
-                readers = entries[start : start + plan.degrees[position]]
-                np.subtract.at(run.slack, readers, 1)
+                start, entries = plan.starts[position], lists.entries
+                stop = start + plan.degrees[position]
+                if isinstance(readers, ReadersApart):
+                    start, stop = readers.indptr[plan.vertices[position] :][:2]
+                    entries = readers.indices
+                np.subtract.at(run.slack, entries[start:stop], 1)
 
 
 class PersistentModel(StreamedModel):
@@ -171,6 +185,7 @@ class PersistentModel(StreamedModel):
                         start = plan.starts[position]
                         heard = labels[rows.indices[start : start + plan.degrees[position]]]
                         self._evaluate(position, plan, heard, labels, run, schedule, rule, numbers)
-                self._update(of_class, plan, run, labels, rows.indices, schedule, rule)
+                own = SimpleNamespace(entries=rows.indices)
+                self._update(of_class, plan, run, labels, own, None, rule, schedule)
             if self._is_over(run, schedule, rule):
                 return

@@ -21,7 +21,7 @@ from glp_rapids.multigpu.devices import kind_of
 from glp_rapids.propagation.gpu_memory import GPU_PLANNING, bytes_an_entry, gpu_bytes_of
 from glp_rapids.propagation.making_memory import bytes_to_make
 from glp_rapids.propagation.program import traits_of
-from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
+from glp_rapids.propagation.ways import COPIES, WAYS, decoded_for_good, in_form, ways_of
 from glp_rapids.propagation.workload import TooLittleMemory, hashes
 
 if TYPE_CHECKING:
@@ -297,9 +297,11 @@ def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
     traits = traits_of(program, weighted=graph.weights is not None)
     skips = traits.skip_inactive and options.skip_inactive
     read = form == "compressed" or (skips and not traits.plain)
-    if not read or "strips" in graph._derived.get(("kept", which), {}):
+    kept = graph._derived.get(("kept", which), {})
+    if not read or any(key == "strips" or key[-1] == COPIES for key in kept):
         lists = 0  # gathered if need be; or there already, unless it was of other classes
-    needed = lists + bytes_to_make(graph, options, form, readers)
+    offsets = 8 * graph.number_of_vertices * len(options.devices or ())  # of the rows of each
+    needed = lists + offsets + bytes_to_make(graph, options, form, readers)
     if needed >= LITTLE and needed > (free := memory_free("cpu")):
         how = "copied in the order of the strips, and pinned" if lists else "made in another form"
         raise LackOfMemory(

@@ -52,6 +52,8 @@ TRIED = {
 # Which compressed lists can, `engines.gpu_compressed.streams_packed` tells.
 STREAMED_TO_GPU = {"plain": "streamed plain", "compressed": "streamed packed"}
 SHARED_WITH_GPU = {"plain": ("hybrid",), "compressed": ()}  # if it is asked for
+# How GPUs that stream their parts exchange winners; and how keys end of what is kept of such parts.
+COPIES = "copies"
 ASKED_FOR = {("cpu", "plain"): ("packed", "streamed packed"), ("cpu", "compressed"): ("plain",)}
 
 

@@ -114,6 +114,11 @@ class PersistentEngine:
         self._failure = 0
         self._pending: Unsettled | None = None
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The labels and the state, on the GPU."""
+        return self._fields
+
     def _make_room(self, kept: dict[tuple, Any]) -> None:
         """Let go of what others left: runs of many kinds would pile up memory on a graph."""
         kept.clear()

@@ -15,7 +15,7 @@ from glp_rapids.multigpu.partition import rows_of_range
 from glp_rapids.multigpu.peers import reach_one_another
 from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine
 from glp_rapids.propagation.engines.rank_streamed import StreamedRankEngine
-from glp_rapids.propagation.engines.strips import COPIES
+from glp_rapids.propagation.ways import COPIES
 
 
 class PartitionedStreamedEngine(PartitionedGpuEngine):

@@ -48,11 +48,6 @@ class GpuRankEngine(PersistentEngine):
         self._box = self._new_box()
         self._bound_box = bound(self._box)
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The labels and the state, on this rank's GPU."""
-        return self._fields
-
     def bytes_of_inbox(self) -> int:
         """Count what others write to, as far as no pool gives it: nothing."""
         return 0

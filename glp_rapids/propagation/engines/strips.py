@@ -29,11 +29,11 @@ from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, Limits, Liste
 from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
 from glp_rapids.propagation.program import Traits
 from glp_rapids.propagation.schedule import spans_of
+from glp_rapids.propagation.ways import COPIES
 from glp_rapids.propagation.workload import Workload
 
 ROUNDS, LITTLE = 6, 256  # what is left of the memory is filled in so many, to such a share of it
 A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
-COPIES = "copies"  # how GPUs that stream exchange winners, and how what is kept of them is named
 LINE = 32  # entries: a strip begins in its slot where it does in such a line on the host
 
 

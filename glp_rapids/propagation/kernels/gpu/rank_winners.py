@@ -20,7 +20,6 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP, THREA
 from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
 
-
 class Winners(NamedTuple):
     """Vertices of a class that get a label, in any order."""
 
