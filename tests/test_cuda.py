@@ -228,6 +228,25 @@ def test_the_kernels_of_a_rank_compile(monkeypatch, kernel):
     assert not any("fma.rn" in code for code in ptx.values())
 
 
+@pytest.mark.parametrize("run", some(RUNS, "program"))
+def test_the_kernels_between_classes_of_ranks_that_stream_compile(monkeypatch, run):
+    from glp_rapids.jit.cuda import gpu_target
+    from glp_rapids.multigpu.exchange import exchanges
+    from glp_rapids.propagation.engines import gpu_streamed, rank_streamed
+
+    def engine(workload, compiled, fields):
+        bounds = 0, workload.rows.number_of_vertices
+        return rank_streamed.StreamedRankEngine(workload, compiled, fields, *exchanges(1), *bounds)
+
+    with cuda_offline.compiling(monkeypatch, CAPABILITIES[0]) as ptx:
+        monkeypatch.setattr(gpu_streamed, "prepared_together", lambda *_: lambda step: None)
+        monkeypatch.setattr(engines, "engine_of", lambda *_: (engine, gpu_target()))
+        RUNS[run](edges(weighted=True))
+    assert {name for name, _ in ptx} >= {"list_winners", "apply_winners"}
+    assert_target(ptx, CAPABILITIES[0])
+    assert not any("fma.rn" in code for code in ptx.values())
+
+
 @pytest.mark.exhaustive
 def test_the_streamed_kernels_compile_for_packed_lists(monkeypatch):
     graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
