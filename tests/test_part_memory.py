@@ -1,8 +1,10 @@
 """What GPUs take that share a graph in host memory, and what is said where it is too much."""
 
 import contextlib
+import dataclasses
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from memory_limits import bare, large
 
@@ -79,13 +81,40 @@ def test_a_part_that_does_not_fit_is_named_with_what_lacks(two_gpus):
     worst = needed.index(most)
     for limit in (1, most - 7):
         with pytest.raises(LackOfMemory) as budget:
-            memory.budget_of(graph, Classic(), shared(memory_limit=limit))
+            memory.budget_of(graph, Classic(), shared(memory_limit=limit, way="plain"))
         lacking = most - limit
         assert budget.match(rf"memory_limit={limit:,} bytes is {lacking:,} too little on GPU")
         assert budget.match(rf"GPU {worst} for its part .*its rows: .*name more GPUs")
     two_gpus[:] = [16 * needed[0], 16]
     with pytest.raises(LackOfMemory, match=r"the 15 bytes that are free.* GPU 1 .*free some"):
-        memory.budget_of(graph, Classic(), shared())
+        memory.budget_of(graph, Classic(), shared(way="plain"))
+
+
+def test_parts_that_do_not_fit_are_streamed(two_gpus):
+    graph = large()
+    most = part_memory.parts_of(graph, Classic(), shared()).check()
+    for limit, ways in ((most, ("plain", "streamed plain")), (most - 1, ("streamed plain",))):
+        budget = memory.budget_of(graph, Classic(), shared(memory_limit=limit))
+        assert budget.ways == ways
+        assert (budget.parts is None) == (len(ways) == 1)
+    assert budget.limit == most - 1
+    two_gpus[:] = [1 << 30, 320_000]  # of which one part in 16 is left to others
+    assert memory.budget_of(graph, Classic(), shared(way="streamed plain")).limit == 300_000
+    said = r"memory_limit=9 bytes is [\d,]+ too little .* each of the GPUs \[0, 1\]"
+    with pytest.raises(LackOfMemory, match=said):
+        memory.budget_of(graph, Classic(), shared(memory_limit=9))
+
+
+def test_a_state_that_parts_have_no_room_for_has_them_streamed(two_gpus):
+    graph = large()
+    parts = part_memory.parts_of(graph, Classic(), shared())
+    limit = parts.check()
+    budget = memory.budget_of(graph, Classic(), shared(memory_limit=limit))
+    for more, way in ((0, "plain"), (8, "streamed plain")):
+        state = np.zeros(parts.state + more, np.uint8)
+        chosen = budget.choose(Work(), None, {"labels": state})
+        assert chosen.way == way
+    assert chosen.workload == Work(limit - state.nbytes, True)
 
 
 def test_rows_in_another_direction_have_to_fit_host_memory(two_gpus, monkeypatch):
@@ -123,8 +152,16 @@ def test_gpus_get_their_parts_from_host_memory_where_one_does_not_hold_the_whole
     assert (found.streams_to, moved) == ("gpu", ["cpu"])
     found, moved = prepared(monkeypatch, graph, memory_limit="1GB")
     assert (found.streams_to, found.memory_limit, moved) == ("gpu", 10**9, ["cpu"])
+    found, moved = prepared(monkeypatch, graph, way="streamed plain")
+    assert (found.streams_to, found.way, moved) == ("gpu", "streamed plain", ["cpu"])
     with pytest.raises(ValueError, match=r"compressed graph are not cut"):
         prepared(monkeypatch, compress(graph), memory_limit="1GB")
+
+
+@dataclasses.dataclass
+class Work:
+    memory: int | None = None
+    caches: bool = False
 
 
 class Wide(Program):
@@ -135,6 +172,8 @@ class Wide(Program):
 def test_without_devices_all_share_what_one_cannot_hold(two_gpus, monkeypatch):
     graph, alone = large(), Options(streams_to="gpu")
     monkeypatch.setattr(part_memory, "gpus_there", lambda: (0, 1))
+    assert part_memory.shared_by_all(graph, Classic(), alone).devices == (0, 1)
+    two_gpus[1] = 320_000  # for labels, state and the order of rows, but no lists
     assert part_memory.shared_by_all(graph, Classic(), alone).devices == (0, 1)
     assert part_memory.shared_by_all(graph, Wide(), alone).devices is None
     two_gpus[1] = 16

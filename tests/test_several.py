@@ -276,6 +276,7 @@ def test_bad_devices():
         ({"memory_limit": 1 << 20}, "memory_limit=1048576 is what each GPU of devices= may take"),
         ({"strategy": "sort"}, "strategy='sort' is for a run on one device"),
         ({"way": "packed"}, "way must be 'auto' or 'plain' with devices="),
+        ({"way": "streamed plain"}, "way must be 'auto' or 'plain' with devices="),
     ):
         if options.get("device") == "gpu" and gpu_available():
             continue
