@@ -8,11 +8,6 @@ from glp_rapids.propagation import options
 from glp_rapids.propagation.engines import partitioned_gpu
 
 
-class SharingMeeting(exchange.Meeting):
-    def connect(self):
-        """Do nothing: copies on one GPU need no communicator."""
-
-
 class SharingExchange(exchange.ThreadExchange):
     """An exchange by copies on the one GPU, each settled before it is told."""
 
@@ -32,7 +27,7 @@ class SharingExchange(exchange.ThreadExchange):
 
 def patched(monkeypatch):
     def connected(engine):
-        engine._meeting = SharingMeeting(len(engine._devices))
+        engine._meeting = exchange.Meeting(len(engine._devices))
         return [SharingExchange(engine._meeting, rank) for rank in range(len(engine._devices))]
 
     monkeypatch.setattr(partitioned_gpu, "chosen", "nccl")

@@ -74,7 +74,7 @@ def test_without_devices_two_share_what_one_cannot_hold(monkeypatch):
     found = label_propagation(graph, device="gpu")
     assert_same(found, expected)
     assert [rank["device"] for rank in found.attrs["glp"]["ranks"]] == [0, 1]
-    monkeypatch.setattr(part_memory, "free_on_gpu", lambda: 1 << 20)
+    monkeypatch.setattr(part_memory, "free_on_gpu", lambda: 1 << 20)  # too little for labels
     found = label_propagation(bare(graph), device="gpu")
     assert_same(found, expected)
     assert found.attrs["glp"]["way"] == "streamed plain"
