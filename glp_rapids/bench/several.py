@@ -4,7 +4,8 @@ Two runs of every graph: with the defaults, and synchronous sweeps that leave no
 is what all ranks sent to one another, "waiting" the share of the run that the rank with the most of
 it spent until others came. "same": labels and changes of every sweep. "peak" is of the GPU that
 took most. The parts are made, and kernels compiled, by a run before. With ``--memory-limit`` the
-graph lies in host memory, and GPUs get their parts from there.
+graph lies in host memory, and GPUs get their parts from there; what they have no room for each
+streams over its own bus. "GB/s" are all bytes over the buses by the seconds of the run.
 
 GPUs that can store into one another's memory have a row for that and one for NCCL. Two H100 took
 361 ms (NCCL 409) beside 657 of one with the defaults on large-28 (4.5 G entries, ``--repeats 1``),
@@ -105,9 +106,11 @@ def _rows(name: str, graph: Graph, devices: Devices, options: argparse.Namespace
             waiting = max(rank["seconds_waiting"] for rank in ranks)
             rows.append({
                 "graph": name, "entries": graph.number_of_edges, "run": mode, "sweeps": one.sweeps,
-                "way of one": reports[0]["way"], "exchange": exchange,
+                "way of one": reports[0]["way"], "way of several": reports[1]["way"],
+                "exchange": reports[1]["exchange"],
                 "one ms": one.run_ms, "several ms": many.run_ms,
                 "times": one.run_ms / many.run_ms,
+                "one GB/s": _over_buses(reports[0]), "several GB/s": _over_buses(reports[1]),
                 "MB sent": sum(rank["bytes_sent"] for rank in ranks) / 1e6,
                 "waiting": waiting / reports[1]["seconds"],
                 "peak MB": reports[1]["peak"] / 1e6 if "peak" in reports[1] else None,
@@ -116,6 +119,12 @@ def _rows(name: str, graph: Graph, devices: Devices, options: argparse.Namespace
             del many
         del one
     return rows
+
+
+def _over_buses(report: dict[str, Any]) -> float | None:
+    """Return the gigabytes a second that came over the buses; None: nothing is streamed."""
+    moved = report.get("bytes_over_bus")
+    return None if moved is None else moved / report["seconds"] / 1e9
 
 
 def _exchanges(devices: Devices, limited: bool) -> list[str]:
