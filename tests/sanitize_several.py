@@ -3,7 +3,8 @@
     compute-sanitizer --tool racecheck --kernel-name kernel_substring=propagate_ \\
         python tests/sanitize_several.py [classic layered ...]
 
-With ``streamed`` before these, of ranks that share a GPU and stream their parts. Says of every graph whether labels are those of a CPU.
+With ``streamed`` before these, of ranks that share a GPU and stream their parts. Says of every
+graph whether labels are those of a CPU.
 """
 
 import sys

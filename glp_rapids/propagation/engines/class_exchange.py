@@ -113,11 +113,12 @@ class ClassExchange:
         settle()  # what this rank tells is there
         self._exchange.barrier()
         own = slice(self._first, self._last)
+        slack_here = self.slack[own]
         for rank, (_, slack) in enumerate(self._theirs):
-            if rank != self._exchange.rank and self._last > self._first:
+            if rank != self._exchange.rank and slack_here.size:
                 pinned.copy(self._woken, slack[own], self._xp)
-                self.slack[own] += self._woken
-        self._exchange.bytes += self.slack.nbytes - self._woken.nbytes
+                slack_here += self._woken
+        self._exchange.bytes += self.slack.nbytes - slack_here.nbytes
         self._told = True
 
 

@@ -132,7 +132,8 @@ def label_propagation(
         exchange by NCCL where they cannot, and then hold who of their range reads each vertex, too:
         graphs from half a billion entries on gain (with NCCL, of billions). With ``memory_limit``,
         which is then what each GPU may take, or where one GPU does not hold the whole, a graph
-        stays in host memory, and each GPU gets its part from there. None: one device; of GPUs that
+        stays in host memory, and each GPU gets its part from there; if a part does not fit, or with
+        ``way="streamed plain"``, each streams that instead, over its own bus. None: one device; of GPUs that
         reach one another all those of the machine, if ``way`` and ``memory_limit`` leave it open,
         where one does not hold the graph or it has 2**31 entries or more, which then pays
         (``CUDA_VISIBLE_DEVICES`` or ``way`` forbid it). Compressed graphs and streams are for one
@@ -159,7 +160,8 @@ def label_propagation(
         memory, so copies are staged by the driver, and nobody is skipped), of a hybrid run
         ``share_of_host`` (of the entries evaluated, by the host's cores); of several ``devices``
         ``ranks``: for each its ``device``, ``vertices``, ``bytes_sent`` to others,
-        ``seconds_waiting`` for them and, of a graph in host memory, ``peak``.
+        ``seconds_waiting`` for them, of a graph in host memory ``peak``, and where lists are
+        streamed ``bytes_over_bus`` and ``share_cached``.
 
     Raises
     ------
