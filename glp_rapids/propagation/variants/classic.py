@@ -133,11 +133,10 @@ def label_propagation(
         graphs from half a billion entries on gain (with NCCL, of billions). With ``memory_limit``,
         which is then what each GPU may take, or where one GPU does not hold the whole, a graph
         stays in host memory, and each GPU gets its part from there; if a part does not fit, or with
-        ``way="streamed plain"``, each streams that instead, over its own bus. None: one device; of GPUs that
-        reach one another all those of the machine, if ``way`` and ``memory_limit`` leave it open,
-        where one does not hold the graph or it has 2**31 entries or more, which then pays
-        (``CUDA_VISIBLE_DEVICES`` or ``way`` forbid it). Compressed graphs and streams are for one
-        device.
+        ``way="streamed plain"``, each streams that instead, over its own bus. None: one device; of
+        GPUs that reach one another all those of the machine, if ``way`` and ``memory_limit`` leave
+        it open, where one does not hold the graph or it has 2**31 entries or more, which then pays
+        (``CUDA_VISIBLE_DEVICES`` or ``way`` forbid it). Compressed graphs are for one device.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
