@@ -1,8 +1,9 @@
-"""Label propagation on a Dask cluster: dask frames of edges in, dask frames of communities out."""
+"""Communities and scores on a Dask cluster: dask frames of edges in, dask frames out."""
 
 from __future__ import annotations
 
 from glp_rapids.dask.cluster import WorkerLost
+from glp_rapids.dask.diversity import structural_diversity, top_structural_diversity
 from glp_rapids.dask.variants import (
     label_propagation,
     layered_label_propagation,
@@ -18,4 +19,6 @@ __all__ = [
     "propagate",
     "seeded_label_propagation",
     "speaker_listener",
+    "structural_diversity",
+    "top_structural_diversity",
 ]

@@ -143,10 +143,10 @@ def structural_diversity(
     with _counting(progress, everyone.size) as tell:
         team = DiversityTeam(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
         if k is None:
-            found = _every_k(*team.every_score(everyone, model), about.least_k)
+            found = every_k(*team.every_score(everyone, model), about.least_k)
             vertex, columns = found.pop("vertex"), found
         else:
-            scores = team.scores(everyone, _level(k, everyone.size, about), model)
+            scores = team.scores(everyone, level_of(k, everyone.size, about), model)
             vertex, columns = None, {"score": scores}
     facts = {
         "model": model,
@@ -255,7 +255,7 @@ def top_structural_diversity(
     if t > number_of_vertices:
         raise ValueError(f"t must be at most {number_of_vertices}, the number of vertices, not {t}")
     csr = simple(graph, symmetrize)
-    level = _level(k, number_of_vertices, about)
+    level = level_of(k, number_of_vertices, about)
     with _counting(progress, number_of_vertices) as tell:
         team = DiversityTeam(graph, csr, devices=devices, memory_limit=memory_limit, tell=tell)
         upper_bound = csr.degree // about.fewest_members(level)
@@ -302,12 +302,12 @@ def _everyone(graph: Graph) -> Array:
     return graph.keep("everyone", lambda: xp.arange(number_of_vertices, dtype=graph.indices.dtype))
 
 
-def _level(k: int, number_of_vertices: int, about: Model) -> int:
+def level_of(k: int, number_of_vertices: int, about: Model) -> int:
     """Clamp k to what a graph of so many vertices can have, or just beyond."""
     return max(min(k, number_of_vertices), about.least_k)
 
 
-def _every_k(offsets: Array, scores: Array, least_k: int) -> dict[str, Array]:
+def every_k(offsets: Array, scores: Array, least_k: int) -> dict[str, Array]:
     """List every k with a context, at least one a vertex: ``vertex, k, score``."""
     xp = array_module(offsets)
     # What has a context for some k has one for any smaller k.

@@ -164,6 +164,9 @@ class DaskExchange(exchange.ByTelling):
         )
         return self._swap(list(parts))
 
+    def check(self) -> None:
+        self._plugin.refuse_failed(self._run)
+
     def abort(self, error: BaseException) -> None:
         self._plugin.fail(self._run, f"{type(error).__name__}: {error}")
 
