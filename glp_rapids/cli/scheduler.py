@@ -7,6 +7,7 @@ all must lie where all see them.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,32 @@ from glp_rapids.cli import edge_files
 from glp_rapids.frames import files
 
 PATIENCE = 10  # seconds until a scheduler must have answered
-ELSEWHERE = ("device", "devices", "memory_limit", "no_header")  # mean nothing there
+# What means nothing there, with what it is if nobody gives it.
+ELSEWHERE: dict[str, Any] = {"device": None, "devices": None, "no_header": False}
 
 
-def add_option(parser: Any) -> None:
-    """Add the address of the scheduler."""
+def add_option(parser: Any, also: str = "") -> None:
+    """Add the address of the scheduler; ``also``: further options that name Parquet files."""
     parser.add_argument(
         "--scheduler", metavar="ADDRESS",
         help="of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers share the graph: "
-        "EDGES, --initial and --output are then Parquet files or folders that they all see",
+        f"EDGES{also} and --output are then Parquet files or folders that they all see",
     )  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> None:
-    """Propagate labels on the cluster, print a summary, have the result written."""
-    edges, output = _checked(options)
+def run(
+    options: argparse.Namespace, find: Callable[..., Sequence[Any]],
+    summarise: Callable[[Sequence[Any]], None], *, elsewhere: Mapping[str, Any] = ELSEWHERE,
+    initial: Path | None = None, **more: Path | None,
+) -> None:  # fmt: skip
+    """Find something on the cluster, print a summary, have the results written.
+
+    ``find`` returns dask frames for ``--output`` and the further outputs, of one of the edges and,
+    as ``initial``, of an earlier result. ``elsewhere``: options that mean nothing on a cluster.
+    """
+    outputs = {name: path for name, path in {"--output": options.output, **more}.items()
+               if path is not None or name == "--output"}  # fmt: skip
+    edges = _checked(options, outputs, initial, elsewhere)
     try:
         import dask.dataframe as dd
         from distributed import Client
@@ -39,67 +51,41 @@ def run(options: argparse.Namespace) -> None:
     try:
         with Client(options.scheduler, timeout=PATIENCE):
             earlier = {}
-            if options.initial is not None:
-                with files.naming(options.initial):
-                    earlier["initial"] = dd.read_parquet(str(options.initial.absolute()))
+            if initial is not None:
+                with files.naming(initial):
+                    earlier["initial"] = dd.read_parquet(str(initial.absolute()))
             with files.naming(edges):
-                found = _found(dd.read_parquet(str(edges)), options, earlier)
-            found.to_parquet(str(output), write_index=False)
-            _summarise(found, output)
+                found = find(dd.read_parquet(str(edges)), **earlier)
+            for frame, output in zip(found, outputs.values(), strict=True):
+                frame.to_parquet(str(output.absolute()), write_index=False)
+            summarise(found)
+            for frame, output in zip(found, outputs.values(), strict=True):
+                rows = int(frame.map_partitions(len).compute().sum())
+                columns = ", ".join(frame.columns)
+                edge_files.say(f"written     {output.absolute()} ({rows:,} rows: {columns})")
     except RuntimeError as error:  # a worker died, or the run was cancelled
         raise OSError(str(error)) from error
 
 
-def _summarise(found: Any, output: Path) -> None:
-    """Say what was found; only counts come from the workers."""
-    reports = found.attrs["glp"]["ranks"]
-    layered = "gamma" in found.columns
-    counts = found.groupby(["gamma", "partition"] if layered else "partition").size().compute()
-    layers = {"": counts}
-    if layered:
-        layers = {f"gamma {gamma:g}: ": part for gamma, part in counts.groupby(level=0)}
-    for name, sizes in layers.items():
-        sizes = sizes.sort_values(ascending=False)
-        largest = ", ".join(f"{size:,}" for size in sizes.head(5)) or "none"
-        edge_files.say(f"found       {name}{len(sizes):,} communities, the largest of {largest}")
-    sweeps, seconds = reports[0]["sweeps"], max(report["seconds"] for report in reports)
-    edge_files.say(f"run         {sweeps} sweeps in {seconds:.3f} s on {len(reports)} workers")
-    rows = int(counts.sum())
-    edge_files.say(f"written     {output} ({rows:,} rows: {', '.join(found.columns)})")
-
-
-def _checked(options: argparse.Namespace) -> tuple[Path, Path]:
-    """Return what is read and written; raise if an option means nothing on a cluster."""
-    for name in ELSEWHERE:
-        if getattr(options, name):
+def _checked(
+    options: argparse.Namespace, outputs: Mapping[str, Path | None], initial: Path | None,
+    elsewhere: Mapping[str, Any],
+) -> Path:  # fmt: skip
+    """Return what is read; raise if an option means nothing on a cluster, or a file will not do."""
+    for name, default in elsewhere.items():
+        if getattr(options, name) not in (default, None):
             raise ValueError(
                 f"--{name.replace('_', '-')} is for a run in this process; leave it out, or "
                 "--scheduler"
             )
-    if options.way != "auto":
-        raise ValueError("--way is for a run in this process; leave it out, or --scheduler")
-    edges = options.edges.absolute()
-    for read in filter(None, (options.edges, options.initial)):
+    for read in filter(None, (options.edges, initial)):
         if not read.is_dir() and read.suffix not in files.PARQUET:
             raise ValueError(f"{read}: workers read Parquet files and folders of them")
-    if options.output is None or options.output.suffix not in files.PARQUET:
-        raise ValueError("--output must name a folder *.parquet, which the workers write to")
-    output = options.output.absolute()
-    if output.exists():
-        raise ValueError(f"{options.output} exists; name a folder that does not")
-    return edges, output
-
-
-def _found(frame: Any, options: argparse.Namespace, earlier: dict[str, Any]) -> Any:
-    import glp_rapids.dask as on_workers
-
-    how = {
-        "source": options.source, "destination": options.destination, "weight": options.weight,
-        "directed": options.directed, "seed": options.seed,
-    }  # fmt: skip
-    if options.variant == "layered":
-        gammas = options.gamma or [1.0]
-        return on_workers.layered_label_propagation(frame, gammas=gammas, **how, **earlier)
-    if options.variant == "speaker-listener":
-        return on_workers.speaker_listener(frame, **how, **earlier)  # which has no warm start
-    return on_workers.label_propagation(frame, **how, **earlier)
+    for name, output in outputs.items():
+        if output is None or output.suffix not in files.PARQUET:
+            raise ValueError(f"{name} must name a folder *.parquet, which the workers write to")
+        if output.exists():
+            raise ValueError(f"{output} exists; name a folder that does not")
+    if len({output.absolute() for output in outputs.values() if output}) < len(outputs):
+        raise ValueError(f"{' and '.join(outputs)} must name different folders")
+    return options.edges.absolute()

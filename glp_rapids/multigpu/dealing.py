@@ -17,7 +17,7 @@ from glp_rapids.multigpu.exchange import Exchange
 from glp_rapids.multigpu.work_stealing import STRIPES, packed
 
 Array = Any
-HEAVY = 64  # an item that costs as much as one of so many parts of a rank's work is packed
+HEAVY = 128  # an item that costs as much as one of so many parts of a rank's work is packed
 
 
 def dealt(exchange: Exchange, cost: Array, together: Array) -> list[Array]:
