@@ -153,17 +153,31 @@ def any_true(condition: Any) -> bool:
     import cupy
 
     found = cupy.zeros(1, dtype=np.int32)
-    _note_true()(condition, found)
+    _note("bool", "value")(condition, found)
     return bool(found[0])
 
 
-@functools.cache
-def _note_true() -> Any:
+def any_nan(arrays: list[Any]) -> bool:
+    """Tell whether any of the arrays of a GPU holds NaN; several take one wait for the answer."""
     import cupy
 
+    found = None
+    for array in arrays:
+        if array.dtype.kind == "f":
+            found = cupy.zeros(1, dtype=np.int32) if found is None else found
+            _note("T", "isnan(value)")(array, found)
+    return found is not None and bool(found[0])
+
+
+@functools.cache
+def _note(dtype: str, condition: str) -> Any:
+    import cupy
+
+    # the name tells CuPy's cache the kernels apart
     return cupy.ElementwiseKernel(
-        "bool value", "raw int32 found", "if (value) found[0] = 1", "glp_any_true"
-    )
+        f"{dtype} value", "raw int32 found", f"if ({condition}) found[0] = 1",
+        "glp_any_true" if condition == "value" else "glp_any_nan",
+    )  # fmt: skip
 
 
 def gpu_of(data: Any) -> int | None:
@@ -240,11 +254,11 @@ def release() -> None:
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-def is_of_pool(allocate: Any) -> bool:
-    """Tell whether an allocator is that of CuPy's own pool."""
+def is_of_pool(allocate: Any, pool: Any = None) -> bool:
+    """Tell whether an allocator is that of a pool; None: CuPy's own."""
     import cupy
 
-    pool = cupy.get_default_memory_pool()
+    pool = cupy.get_default_memory_pool() if pool is None else pool
     return getattr(allocate, "__self__", None) is pool or allocate == pool.malloc
 
 

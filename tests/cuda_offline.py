@@ -14,8 +14,11 @@ from glp_rapids.propagation.engines import (
     gpu_streamed,
     gpu_streamed_packed,
     hybrid,
+    rank_streamed,
 )
 from glp_rapids.propagation.kernels.gpu import shared_memory
+
+ENGINES = (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, hybrid, rank_streamed, baselines)
 
 
 class Compiling:
@@ -59,9 +62,9 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, hybrid, baselines):
+    for engine in ENGINES:
         monkeypatch.setattr(engine, "bound", lambda array: array)
-    for engine in (gpu, gpu_streamed, hybrid, baselines):
+    for engine in (gpu, gpu_streamed, hybrid, rank_streamed, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
         monkeypatch.setattr(engine, "launch", instead.launch)
         monkeypatch.setattr(engine, "_built", {}, raising=False)

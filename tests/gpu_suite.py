@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "propagation": [
         "label_propagation", "seeded", "options", "ordering", "scores", "sums", "metrics",
-        "metrics_networkx", "pending_gpu", "synthetic", "warm_start_gpu",
+        "id_search", "metrics_networkx", "pending_gpu", "synthetic", "warm_start_gpu",
     ],
     "programs": [
         "gpu_memory", "gpu_safety", "program", "program_bounds", "program_errors", "raising",
@@ -27,7 +27,7 @@ PARTS = {
     "strategies": ["strategies", "real_graphs"],
     "streamed": ["streamed_gpu", "streamed_gpu_limit"],
     "hybrid": ["hybrid_gpu"],
-    "several": ["several_gpu", "several_limit_gpu"],
+    "several": ["several_gpu", "several_limit_gpu", "several_streamed_gpu"],
     "dask": ["dask_gpu"],
     "compressed": [
         "compressed_audit", "compressed_cuda", "compressed_entropy", "compressed_file",

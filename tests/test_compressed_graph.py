@@ -18,7 +18,7 @@ from glp_rapids.compressed.file import verify
 from glp_rapids.compressed.format.layout import CODES, Codes, Layout
 from glp_rapids.compressed.options import DEFAULTS
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
-from glp_rapids.device import to_host
+from glp_rapids.device import device_of, to_device, to_host
 from glp_rapids.graph.graph import Graph
 
 SCHEMES = ("cgr", "packed", "entropy")
@@ -45,6 +45,22 @@ def test_the_graph_comes_back(name, options, device):
     assert_same(as_graph(compressed), graph)
     assert_same(compress(compressed, "cgr").to_graph(), graph)
     verify.check(compressed.lists)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_lists_of_some_vertices_are_read(scheme, options, device):
+    graph = as_graph(**GRAPHS["power law"](), device="cpu")
+    rows = compress(graph, scheme, device="cpu", **options).to(device).rows()
+    for few in (0, 1, 7, graph.number_of_vertices):
+        some = np.random.default_rng(few).permutation(graph.number_of_vertices)[:few]
+        lists = [graph.indices[slice(*graph.indptr[[v, v + 1]])] for v in some]
+        expected = sorted(u for entries in lists for u in entries.tolist())
+        vertices = to_device(some.astype(np.int32), device)
+        found = rows.neighbours_of(vertices, most=len(expected))
+        assert device_of(found) == device
+        assert sorted(to_host(found).tolist()) == expected
+        assert not expected or rows.neighbours_of(vertices, most=len(expected) - 1) is None
 
 
 @settings(max_examples=15)

@@ -218,6 +218,9 @@ def test_the_block_of_the_readme_runs(tmp_path):
     ends = {"source": "payer", "destination": "payee"}
     expected = glp_rapids.label_propagation(frame, **ends, device="cpu")
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    scores = pd.read_parquet(tmp_path / "scores").reset_index(drop=True)
+    expected = glp_rapids.structural_diversity(frame, 4, **ends, device="cpu")
+    pd.testing.assert_frame_equal(scores, expected, check_dtype=False)
 
 
 def test_connected_pieces(client):

@@ -51,9 +51,9 @@ def assert_same(found, expected, check_dtype=False):
     together = pd.concat(found, ignore_index=True)
     pd.testing.assert_frame_equal(together, expected, check_dtype=check_dtype)
     for part in found:
-        for fact in ("model", "k", "evaluated", "pruned"):
+        for fact in ("model", "k", "pruned"):
             assert part.attrs["glp"][fact] == expected.attrs["glp"][fact]
-    evaluated = sum(part.attrs["glp"]["evaluated_here"] for part in found)
+    evaluated = sum(part.attrs["glp"]["evaluated"] for part in found)
     assert evaluated == expected.attrs["glp"]["evaluated"]
 
 
@@ -140,6 +140,31 @@ def test_several_columns_directed_edges_and_isolated_vertices(client):
     expected = glp_rapids.structural_diversity(frame, 1, **how, device="cpu")
     found = structural_diversity(edges, 1, **how, memory_limit="1GB")
     assert_same(partitions(found), expected)
+
+
+def test_reciprocal_edges(client):
+    frame = "v" + large_frame(600).astype(str)
+    back = frame[::3].rename(columns={"src": "dst", "dst": "src"})
+    both = pd.concat([frame, back, frame[:50]], ignore_index=True)
+    how = {"k": None, "directed": True, "symmetrize": True}
+    expected = glp_rapids.structural_diversity(both, **how, device="cpu")
+    found = structural_diversity(dd.from_pandas(both, npartitions=3), **how)
+    assert_same(partitions(found), expected)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("workers", [1, 3, 5])
+def test_real_graphs_on_any_number_of_workers(data, workers):
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(processes=False, **options) as local, Client(local) as client:
+        for name in ("email-Eu-core.edges.tsv", "facebook_combined.txt.gz"):
+            names = ["src", "dst"]
+            frame = pd.read_csv(data / name, sep=r"\s+", comment="#", header=None, names=names)
+            edges = dd.from_pandas(frame, npartitions=4)
+            for model in MODELS:
+                expected = glp_rapids.structural_diversity(frame, 4, model, device="cpu")
+                found = structural_diversity(edges, 4, model, client=client)
+                assert_same(partitions(found), expected)
 
 
 def test_what_is_wrong_is_said(client):
@@ -258,7 +283,7 @@ def test_threads_at_work_see_that_another_rank_failed(monkeypatch):
     with pytest.raises(ValueError, match="the real one"):
         by_threads(large_frame(300), 2, partial(ranks.scores_of_all, **how))
     end, _ = exchanges(2)
-    end.check()
+    end.refuse_failed()
     end.abort(ValueError("why"))
     with pytest.raises(RankFailed, match="ValueError: why"):
-        end.check()
+        end.refuse_failed()

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from memory_limits import bare, large
+from programs import Counting
 
 from glp_rapids import Graph, compress
 from glp_rapids.device import LackOfMemory
@@ -79,13 +80,35 @@ def test_a_part_that_does_not_fit_is_named_with_what_lacks(two_gpus):
     worst = needed.index(most)
     for limit in (1, most - 7):
         with pytest.raises(LackOfMemory) as budget:
-            memory.budget_of(graph, Classic(), shared(memory_limit=limit))
+            memory.budget_of(graph, Classic(), shared(memory_limit=limit, way="plain"))
         lacking = most - limit
         assert budget.match(rf"memory_limit={limit:,} bytes is {lacking:,} too little on GPU")
         assert budget.match(rf"GPU {worst} for its part .*its rows: .*name more GPUs")
     two_gpus[:] = [16 * needed[0], 16]
     with pytest.raises(LackOfMemory, match=r"the 15 bytes that are free.* GPU 1 .*free some"):
-        memory.budget_of(graph, Classic(), shared())
+        memory.budget_of(graph, Classic(), shared(way="plain"))
+
+
+def test_what_they_do_not_hold_together_is_streamed_to_them(two_gpus):
+    graph = large()
+    most = part_memory.parts_of(graph, Classic(), shared()).check()
+    for limit, way in ((most, "plain"), (most - 1, "streamed plain")):
+        budget = memory.budget_of(graph, Classic(), shared(memory_limit=limit))
+        assert budget.ways == (way,)
+        assert (budget.parts is None) == (way == "streamed plain")
+    assert budget.limit == most - 1
+    two_gpus[:] = [1 << 30, 320_000]  # of which one part in 16 is left to others
+    budget = memory.budget_of(graph, Classic(), shared(way="streamed plain"))
+    assert (budget.ways, budget.limit) == (("streamed plain",), 300_000)
+    with pytest.raises(LackOfMemory, match="labels and state"):
+        memory.budget_of(graph, Classic(), shared(memory_limit=1))
+    with pytest.raises(ValueError, match=r"'auto' or 'plain' with devices=, not 'streamed plain'"):
+        Options(devices=["cpu", "cpu"], way="streamed plain")
+    for other in (Counting(), Layered(0.5)):  # whose functions are others
+        with pytest.raises(LackOfMemory, match="too little on GPU"):
+            memory.budget_of(graph, other, shared(memory_limit=1))
+        with pytest.raises(ValueError, match=f"is for label_propagation .*{type(other).__name__}"):
+            memory.budget_of(graph, other, shared(way="streamed plain"))
 
 
 def test_rows_in_another_direction_have_to_fit_host_memory(two_gpus, monkeypatch):

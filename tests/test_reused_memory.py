@@ -124,3 +124,14 @@ def test_pools_of_a_parent_are_left_alone_and_of_cupy_there_is_one_already(asked
     reused._pools.append(reused._Pool(None, 0, os.getpid() - 1))
     reused.give_back()
     assert len(reused._pools) == 1
+
+
+def test_work_within_work_has_the_same_pool(asked):
+    with reused.reused_memory("gpu"):
+        outer = asked.set_now[-1]
+        with reused.reused_memory("gpu"):
+            assert asked.set_now[-1] == outer
+        assert len(reused._pools) == 1
+    with reused.reused_memory("gpu"):
+        assert asked.set_now[-1] not in (outer, asked.set_now[0])
+    assert not reused._pools

@@ -21,7 +21,7 @@ def within(program, graph, devices):
     for direction in directions(graph):
         run = EVERY[program]
         expected = run(bare(graph), direction=direction, device="cpu")
-        limit = least(run, graph, direction=direction, devices=devices)
+        limit = least(run, graph, direction=direction, devices=devices, way="plain")
         for _ in range(2):  # again with what the first left there
             found = run(graph, direction=direction, devices=devices, memory_limit=limit)
             if program == "ordering":
@@ -52,7 +52,7 @@ def test_two_gpus(program, devices):
 @needs_two
 def test_a_graph_that_fits_no_single_gpu_runs_on_two_in_memory():
     graph = large(40_000, 2_000_000)
-    limit = least(label_propagation, graph, devices=[0, 1])
+    limit = least(label_propagation, graph, devices=[0, 1], way="plain")
     assert limit < 0.7 * gpu_bytes_of(graph)
     expected = label_propagation(graph, device="cpu")
     alone = label_propagation(graph, device="gpu", memory_limit=limit)
@@ -94,7 +94,7 @@ def test_without_devices_two_share_what_is_large(monkeypatch):
 @needs_two
 def test_a_rank_that_fails_leaves_its_gpu_usable(monkeypatch):
     graph = large(20_000, 300_000)
-    limit = least(label_propagation, graph, devices=[0, 1])
+    limit = least(label_propagation, graph, devices=[0, 1], way="plain")
 
     def failing(engine, *arguments):
         if engine._exchange.rank:

@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="such as 8GB; default: what is free; more is batched",
     )
-    scheduler.add_option(run, also=", --contexts")
+    scheduler.add_option(run)
     edge_files.add_device_and_output(run)
 
 
@@ -119,8 +119,9 @@ def _tell(options: argparse.Namespace, frames: Sequence[Any]) -> None:
     having, vertices, best = zip(*dask.compute(*parts), strict=True)
     if sum(vertices):
         _say_found(options, sum(having), sum(vertices), max(best))
+    evaluated = sum(report["evaluated"] for report in reports)
     seconds = max(report["seconds"] for report in reports)
-    _say_run(reports[0], seconds, f" on {len(reports)} workers")
+    _say_run({**reports[0], "evaluated": evaluated}, seconds, f" on {len(reports)} workers")
 
 
 def _counted(part: Any, ids: list[str]) -> tuple[int, int, int]:

@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a cpu for each rank on the host that shares the graph, or numbers of GPUs; "
         "behind EDGES",
     )  # fmt: skip
-    scheduler.add_option(run, also=", --initial")
+    scheduler.add_option(run)
     edge_files.add_device_and_output(run)
 
 

@@ -19,12 +19,12 @@ PATIENCE = 10  # seconds until a scheduler must have answered
 ELSEWHERE: dict[str, Any] = {"device": None, "devices": None, "no_header": False}
 
 
-def add_option(parser: Any, also: str = "") -> None:
-    """Add the address of the scheduler; ``also``: further options that name Parquet files."""
+def add_option(parser: Any) -> None:
+    """Add the address of the scheduler."""
     parser.add_argument(
         "--scheduler", metavar="ADDRESS",
-        help="of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers share the graph: "
-        f"EDGES{also} and --output are then Parquet files or folders that they all see",
+        help="of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers share the work: all "
+        "that is read or written is then Parquet files or folders that they all see",
     )  # fmt: skip
 
 

@@ -38,6 +38,7 @@ _changing = threading.RLock()
 def reused_memory(device: DeviceName) -> Iterator[None]:
     """Let what arrays of this thread give back serve its next ones, until the work ends.
 
+    Work within such work has the same pool.
     Arrays that outlive the work hold blocks that may be larger, until `give_back` finds them gone.
     """
     if device == "cpu":
@@ -46,7 +47,8 @@ def reused_memory(device: DeviceName) -> Iterator[None]:
     import cupy
 
     allocate = cupy.cuda.get_allocator()
-    if is_of_pool(allocate):
+    ours = (one.pool for one in list(_pools) if one.at_work)
+    if is_of_pool(allocate) or any(is_of_pool(allocate, pool) for pool in ours):
         yield
         return
 

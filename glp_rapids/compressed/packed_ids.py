@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.compressed.format.scheme import Function
-from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device
+from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device, to_host
 from glp_rapids.frames.kinds import Kind
-from glp_rapids.graph.vertex_ids import IdColumn, VertexIds, within
+from glp_rapids.graph.vertex_ids import IdColumn, VertexIds, held_between
 from glp_rapids.jit.parallel_for import each
 from glp_rapids.jit.target import Target
 
@@ -107,7 +107,10 @@ class PackedIds:
     @property
     def ends(self) -> tuple[int, int]:
         """The first and the last id."""
-        return tuple(int(self.at(np.array([place]))[0]) for place in (0, self.size - 1))
+        if "ends" not in self._derived:
+            ends = to_host(self.at(np.array([0, self.size - 1])))
+            self._derived["ends"] = int(ends[0]), int(ends[1])
+        return self._derived["ends"]
 
     @property
     def starts(self) -> Array:
@@ -192,10 +195,12 @@ class PackedColumn(IdColumn):
         """Find integers among the ids: their positions, -1 where not there."""
         asked = to_device(asked, self.device)
         xp = array_module(asked)
-        index = xp.full(asked.size, -1, dtype=np.int64)
-        inside = xp.flatnonzero(within(asked, *self.held.ends))
-        index[inside] = self.held.find(asked[inside])
-        return index
+        least, most = held_between(asked.dtype, *self.held.ends)
+        if least > most:
+            return xp.full(asked.size, -1, dtype=np.int64)
+        # all are looked up, since to pick some makes the host wait for a GPU
+        inside = (asked >= least) & (asked <= most)
+        return xp.where(inside, self.held.find(xp.where(inside, asked, least)), -1)
 
     def _all(self, kind: Kind) -> Any:
         return self._as_series(self.values, kind, copy=False)

@@ -116,3 +116,20 @@ class CompressedCSR(Keeper, Rows):
             places = xp.arange(first, last, dtype=self.index_dtype)
             decode_rows(self.lists, places, indices, indptr)
             yield Chunk(first, last, CSR(indptr, indices, part_of(self.weights, begin, end)))
+
+    def neighbours_of(self, vertices: Array, most: int) -> Array | None:
+        """Return the entries of the lists of some vertices, one list after the other.
+
+        None: they are more than ``most``. As `chunks` on both devices, by the same kernels;
+        `decode_some.read_lists` costs less of few lists in host memory.
+        """
+        from glp_rapids.compressed.decode import decode_rows
+
+        places = vertices if self.order is None else self.place[vertices]
+        starts = segment_offsets(self.lists.degrees[places])
+        entries = int(starts[-1])
+        if entries > most:
+            return None
+        found = module_on(self.device).empty(entries, self.index_dtype)
+        decode_rows(self.lists, places.astype(self.index_dtype, copy=False), found, starts)
+        return found if self.order is None else self.order[found]

@@ -54,7 +54,6 @@ class Call:
     ``warm`` one, also of the rows of ``initial`` that the rank has.
     """
 
-    task: str  # what the run does, as messages call it
     edges: EdgesAsGiven
     multigraph: str
     direction: str  # of the rows that ranks have
@@ -74,7 +73,7 @@ def refuse_options(function: str, options: dict[str, Any], refused: Mapping[str,
 
 
 def on_cluster(
-    task: str, edges: Any, how: EdgeOptions, client: Any, find: Callable[..., Sequence[Frame]], *,
+    edges: Any, how: EdgeOptions, client: Any, find: Callable[..., Sequence[Frame]], *,
     frames: int = 1, direction: str = "in", initial: Any = None,
 ) -> list[Any]:  # fmt: skip
     """Have the workers find so many ``frames`` of a graph; return a dask frame for each.
@@ -100,7 +99,7 @@ def on_cluster(
     )
     columns = column_names(list(edges.columns), as_given)
     warm = initial is not None
-    call = Call(task, as_given, multigraph, direction, find, frames, warm, kind, device)
+    call = Call(as_given, multigraph, direction, find, frames, warm, kind, device)
     return _made_by_workers(edges[columns.names], how.get("vertices"), initial, call, client)
 
 
@@ -148,10 +147,10 @@ def _made_by_workers(
                     workers=[address], allow_other_workers=False, pure=False, retries=0,
                 ))  # fmt: skip
             del given, isolated, earlier
-            _wait_for(client, ranks, workers, call.task)
+            _wait_for(client, ranks, workers)
             # data, not tasks: a rank alone cannot be run again when its worker is lost
             parts = [[one.get(timeout=GRACE) for one in places] for places in handed]
-            told = _told_by(ranks, client, workers, call.task)
+            told = _told_by(ranks, client, workers)
         except BaseException as error:
             _stop(client, ranks, run, workers, error, call.device, call.frames)
             raise
@@ -202,7 +201,7 @@ def _workers(client: Any) -> set[str]:
     return set(client.nthreads())
 
 
-def _wait_for(client: Any, ranks: list, workers: list[str], task: str) -> None:
+def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
     """Wait until all ranks are done; raise as soon as one fails, or a worker is gone."""
     from distributed import wait
 
@@ -211,7 +210,7 @@ def _wait_for(client: Any, ranks: list, workers: list[str], task: str) -> None:
     while not all(rank.done() for rank in ranks):
         if any(rank.status in ("error", "cancelled", "lost") for rank in ranks):
             break
-        _refuse_lost(client, workers, task)
+        _refuse_lost(client, workers)
         with contextlib.suppress(TimeoutError, CancelledError):
             wait(ranks, timeout=LOOK)
     errors = [rank.exception() for rank in ranks if rank.status == "error"]
@@ -220,32 +219,32 @@ def _wait_for(client: Any, ranks: list, workers: list[str], task: str) -> None:
             raise error
     if errors:  # a rank, or its GPU, may miss another one before the scheduler does
         for _ in range(round(GRACE / LOOK)):
-            _refuse_lost(client, workers, task)
+            _refuse_lost(client, workers)
             time.sleep(LOOK)
         raise errors[0]
     if not all(rank.status == "finished" for rank in ranks):
-        _refuse_lost(client, workers, task)
+        _refuse_lost(client, workers)
         ends = ", ".join(rank.status for rank in ranks)
-        raise RuntimeError(f"{task} was cancelled: its ranks ended as {ends}")
+        raise RuntimeError(f"the run was cancelled: its ranks ended as {ends}")
 
 
 def _told_by(
-    ranks: list, client: Any, workers: list[str], task: str
+    ranks: list, client: Any, workers: list[str]
 ) -> list[tuple[list[Any], dict[str, Any]]]:
     """Return what ranks that are done have returned, unless one has died since."""
     try:
         return [rank.result(timeout=GRACE) for rank in ranks]
     except TimeoutError:
-        _refuse_lost(client, workers, task)
+        _refuse_lost(client, workers)
         raise
 
 
-def _refuse_lost(client: Any, workers: list[str], task: str) -> None:
+def _refuse_lost(client: Any, workers: list[str]) -> None:
     """Raise if a worker is gone."""
     if lost := set(workers) - _workers(client):
         raise WorkerLost(
             f"{', '.join(sorted(lost))} of {len(workers)} workers died or left the cluster during "
-            f"{task}; the others have stopped: call it again, on those that are left"
+            "the run; the others have stopped: call again, on those that are left"
         )
 
 

@@ -51,7 +51,7 @@ def structural_diversity(
         `glp_rapids.structural_diversity`: a partition a worker, where it stays; vertices are sorted
         across partitions. Frames are of the kind of those of ``edges``. ``.attrs["glp"]["ranks"]``
         says of each worker, as does, in frames of pandas, ``.attrs["glp"]`` of its partition, what
-        ``attrs`` does there, and ``evaluated_here``, how many vertices it looked at.
+        ``attrs`` does there; ``evaluated`` is how many vertices this worker looked at.
 
     Raises
     ------
@@ -159,4 +159,4 @@ def _by_workers(
     check_truth(directed=how.get("directed", False))
     refuse_directed(how.get("directed", False), symmetrize)
     undirected: Any = {**how, "directed": False}
-    return on_cluster("structural diversity", edges, undirected, client, find, frames=frames)
+    return on_cluster(edges, undirected, client, find, frames=frames)

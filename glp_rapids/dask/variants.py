@@ -308,7 +308,7 @@ def _by_workers(
     refuse_options(function, options, REFUSED)
     run_options = Options(**{**settling(initial), **defaults, **options})
     (found,) = on_cluster(
-        "label propagation", edges, how, client, partial(_propagated, find, run_options),
+        edges, how, client, partial(_propagated, find, run_options),
         direction=run_options.direction, initial=initial,
     )  # fmt: skip
     return found

@@ -64,9 +64,9 @@ class RankTeam:
         (read,) = self.exchange.allgather([self._xp.ascontiguousarray(read)])
         self.graph.keep(ENTRIES_READ, lambda: read)
         # threads look after each unit whether other ranks are there; a GPU is asked once for all
-        tell = partial(_check, self.exchange) if ranks.device == "cpu" else None
+        tell = partial(_look, self.exchange) if ranks.device == "cpu" else None
         self.team = DiversityTeam(self.graph, self.csr, memory_limit=memory_limit, tell=tell)
-        self._begin, self._gathering, self._asked = begin, time.perf_counter() - begin, 0
+        self._begin, self._gathering, self._evaluated = begin, time.perf_counter() - begin, 0
 
     @property
     def everyone(self) -> Array:
@@ -111,19 +111,18 @@ class RankTeam:
         return scores
 
     def report(self, k: int | None, evaluated: int) -> dict[str, Any]:
-        """Sum up how it went, for ``attrs``."""
+        """Sum up how it went, for ``attrs``; all ranks together have ``evaluated`` so many."""
         part = self._part
         return {
             "model": self._model,
             "k": k,
-            "evaluated": evaluated,
+            "evaluated": self._evaluated,
             "pruned": self.graph.number_of_vertices - evaluated,
             **self.team.report(),
             "seconds": time.perf_counter() - self._begin,
             "seconds_gathering": self._gathering,
             "rank": self.exchange.rank,
             "vertices": part.last - part.first,
-            "evaluated_here": self._asked,
             "entries": part.rows.number_of_edges,
             "bytes_sent": self.exchange.bytes,
             "seconds_waiting": self.exchange.waiting,
@@ -140,12 +139,12 @@ class RankTeam:
         places = dealt(self.exchange, each, together)
         vertices = vertices.astype(self.csr.indices.dtype, copy=False)
         asked = self.exchange.alltoall([vertices[place] for place in places])
-        self._asked += sum(one.size for one in asked)
+        self._evaluated += sum(one.size for one in asked)
         return places, asked
 
 
-def _check(exchange: Exchange, _: int) -> None:
-    exchange.check()
+def _look(exchange: Exchange, _: int) -> None:
+    exchange.refuse_failed()
 
 
 def scores_of_all(

@@ -21,7 +21,7 @@ import numpy as np
 from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_share, is_integer, shown
 from glp_rapids.common.segments import integer_sums, segment_sums
-from glp_rapids.device import array_module
+from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.cores import connected_core, largest_core
@@ -42,6 +42,7 @@ from glp_rapids.propagation.variants.classic import Classic
 
 Array = Any
 RUNS = 9  # odd, so that a majority is one
+ON_HOST = 1 << 16  # entries: of more, a core takes longer than a GPU takes to begin so much
 ENTRIES = 1 << 21  # of all copies that one run has to do with
 GIANT_FROM = 100  # accounts: of fewer, one ring may well be half
 
@@ -177,7 +178,10 @@ class Limits:
 
 
 class Clusters(NamedTuple):
-    """Clusters, the most suspicious first, and who is in them, by ascending vertex."""
+    """Clusters, the most suspicious first, and who is in them, by ascending vertex.
+
+    Members lie where the graph does, the columns there or in host memory.
+    """
 
     member: Array
     cluster: Array
@@ -199,11 +203,16 @@ def grouped(
     inner, left = largest_core(induced(transfers, close), total, *least)
     close, total = close[left], total[left]
     worth = inner if values is None else induced(values, close)
-    if scale is not None:
-        worth = replace(worth, weights=worth.weights / np.float64(scale), _derived={})
     community = connected_core(inner, _agreed(inner), total, *least)
     score, is_seed = score[close], is_seed[close]
     suspect = xp.ones(close.size, dtype=bool) if merchants is None else ~merchants[close]
+    if inner.number_of_edges <= ON_HOST:  # what follows are dozens of operations, on little
+        inner, worth = inner.to("cpu"), worth.to("cpu")
+        close, total, community = map(to_host, (close, total, community))
+        score, is_seed, suspect = map(to_host, (score, is_seed, suspect))
+        xp = np
+    if scale is not None:
+        worth = replace(worth, weights=worth.weights / np.float64(scale), _derived={})
 
     member = xp.flatnonzero(community >= 0)
     groups = Groups(community[member], community.size)
@@ -240,7 +249,8 @@ def grouped(
     if merchants is not None:
         columns["merchants"] = (groups.size - size)[order]
     named = suspect[member]
-    return Clusters(close[member][named], place[groups.of][named], columns)
+    found = close[member][named], place[groups.of][named]
+    return Clusters(*(to_device(one, transfers.device) for one in found), columns)
 
 
 def _warn_of_giants(sizes: Array, vertices: int) -> None:

@@ -81,7 +81,9 @@ def alerts_frame(alerts: dict[str, list], kind: Kind) -> Frame:
     columns = {}
     for name, values in alerts.items():
         column = np.fromiter(values, ALERTS[name], len(values))  # lists stay lists
-        columns[name] = pd.Series(column[order], dtype=column.dtype)
+        columns[name] = column[order]
+        if column.dtype == object:
+            columns[name] = pd.Series(column[order], dtype=object)
     return kinds.to_frame(columns, kind)
 
 

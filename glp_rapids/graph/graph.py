@@ -11,7 +11,7 @@ import numpy as np
 from glp_rapids.common.checks import check_choice
 from glp_rapids.common.keeper import Keeper
 from glp_rapids.device import DeviceName, array_module, choose, refuse_elsewhere, to_device
-from glp_rapids.frames.kinds import Column, Frame, Kind, joined, to_frame, to_series
+from glp_rapids.frames.kinds import Column, Frame, Kind, for_frame, joined, to_frame
 from glp_rapids.graph import build
 from glp_rapids.graph.id_words import IdWords, id_words
 from glp_rapids.graph.rows import CSR, Rows
@@ -139,10 +139,8 @@ class BaseGraph(Keeper):
             ``columns``.
         """
         kind = kind or self.vertices.kind
-        ids = self.vertices.take(vertex, "vertex", kind)  # copies already
-        return joined(
-            ids | {name: to_series(values, kind, copy) for name, values in columns.items()}, kind
-        )
+        ids = self.vertices.bare(vertex, "vertex", kind)  # copies already
+        return joined(ids | for_frame(columns, kind, copy), kind)
 
     def vertex_index(self, ids: Any, argument: str = "vertices") -> Array:
         """Look up the indices of external ids, in their order, where the graph lives.

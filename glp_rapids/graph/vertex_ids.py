@@ -13,6 +13,7 @@ from glp_rapids.device import DeviceName, array_module, device_of, module_on, to
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column, Kind
 from glp_rapids.graph import id_types
+from glp_rapids.graph.find_gpu import find_ids
 
 Array = Any
 
@@ -43,7 +44,8 @@ class IdColumn:
     def ends(self) -> tuple[int, int]:
         """The first and the last of integers, of which there must be some."""
         if "ends" not in self._kept:  # a look at a GPU takes longer than a small search there
-            self._kept["ends"] = tuple(int(end) for end in to_host(self.values[[0, -1]]))
+            two = to_host(self.values[:: max(len(self) - 1, 1)])
+            self._kept["ends"] = int(two[0]), int(two[-1])
         return self._kept["ends"]
 
     def at(self, index: Array) -> Column:
@@ -57,6 +59,8 @@ class IdColumn:
         xp = array_module(asked)
         if not len(self):
             return xp.full(asked.size, -1, dtype=np.int64)
+        if xp is not np:
+            return find_ids(self.values, asked)
         inside = within(asked, *self.ends)
         if self.ends == (0, len(self) - 1):  # each id is its index
             return xp.where(inside, asked.astype(np.int64), -1)
@@ -71,6 +75,14 @@ class IdColumn:
             return self._all(kind)
         taken = self.at(to_device(index, self.device))
         return self._as_series(taken, kind, copy=False)  # what was taken is a copy
+
+    def bare(self, index: Array | None, kind: Kind) -> Any:
+        """Take ids as `take` does, or as an array, which a frame of cuDF takes in sooner."""
+        if kind == "pandas" or self.family != "integer" or self.dtype is not None:
+            return self.take(index, kind)
+        if index is None:
+            return kinds.for_cudf(self.values, kind)
+        return kinds.for_cudf(self.at(to_device(index, self.device)), kind, copy=False)
 
     @property
     def can_mark(self) -> bool:
@@ -129,6 +141,13 @@ class VertexIds:
         """Take the ids at ``index`` (None: all), as Series by column name."""
         return {
             column_name: column.take(index, kind or self.kind)
+            for column_name, column in zip(self.names(name), self.columns, strict=True)
+        }
+
+    def bare(self, index: Array | None, name: str, kind: Kind) -> dict:
+        """Take the ids at ``index`` (None: all) for `kinds.joined`, by column name."""
+        return {
+            column_name: column.bare(index, kind)
             for column_name, column in zip(self.names(name), self.columns, strict=True)
         }
 
@@ -216,10 +235,19 @@ def refuse_missing(index: Array, parts: list[Column], argument: str) -> None:
 
 def within(integers: Array, first: int, last: int) -> Array:
     """Tell which integers are from ``first`` to ``last``, whatever their type can hold."""
-    can = np.iinfo(integers.dtype)
+    least, most = held_between(integers.dtype, first, last)
+    return (integers >= least) & (integers <= most)
+
+
+def held_between(dtype: Any, first: int, last: int) -> tuple[Any, Any]:
+    """Return the least and the largest integers from ``first`` to ``last`` that a type can hold.
+
+    They are of the type; if it holds none of them, the least is above the largest.
+    """
+    can, to_type = np.iinfo(dtype), np.dtype(dtype).type
     if first > can.max or last < can.min:
-        return array_module(integers).zeros(integers.size, dtype=bool)
-    return (integers >= max(first, can.min)) & (integers <= min(last, can.max))
+        return to_type(1), to_type(0)
+    return to_type(max(first, can.min)), to_type(min(last, can.max))
 
 
 def device_of_column(column: Column) -> DeviceName:

@@ -164,11 +164,12 @@ class DaskExchange(exchange.ByTelling):
         )
         return self._swap(list(parts))
 
-    def check(self) -> None:
-        self._plugin.refuse_failed(self._run)
-
     def abort(self, error: BaseException) -> None:
         self._plugin.fail(self._run, f"{type(error).__name__}: {error}")
+
+    def refuse_failed(self) -> None:
+        """Raise if another rank has failed, or the run was cancelled."""
+        self._plugin.refuse_failed(self._run)
 
     def close(self) -> None:
         """Let the worker forget what is left of this run."""

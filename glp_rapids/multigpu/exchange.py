@@ -76,7 +76,7 @@ class Exchange(Protocol):
     def barrier(self) -> None:
         """Wait until all ranks are here."""
 
-    def check(self) -> None:
+    def refuse_failed(self) -> None:
         """Raise `RankFailed` if another rank failed: for who works long without waiting."""
 
     def abort(self, error: BaseException) -> None:
@@ -130,7 +130,7 @@ class Meeting:
             raise RankFailed(self._said(rank)) from self.error
         return list(slots)
 
-    def check(self, rank: int) -> None:
+    def refuse_failed(self, rank: int) -> None:
         """Raise if a rank failed."""
         if self.error is not None:
             raise RankFailed(self._said(rank)) from self.error
@@ -195,8 +195,8 @@ class ThreadExchange(ByTelling):
         self.bytes += sum(bytes_of(part) for to, part in enumerate(parts) if to != self.rank)
         return [given[self.rank] for given in told]
 
-    def check(self) -> None:
-        self._meeting.check(self.rank)
+    def refuse_failed(self) -> None:
+        self._meeting.refuse_failed(self.rank)
 
     def abort(self, error: BaseException) -> None:
         self._meeting.abort(error)

@@ -92,7 +92,7 @@ def _for_devices(
     parted = replace(options, streams_to="gpu")
     if kind == "cpu" or _is_on_gpu(graph):
         found = as_any_graph(graph, **{**edges, "device": kind}), options
-    elif options.memory_limit is not None:
+    elif options.memory_limit is not None or options.way == "streamed plain":
         options.check_limit("gpu")
         found = as_any_graph(graph, **{**edges, "device": "cpu"}), parted
     else:

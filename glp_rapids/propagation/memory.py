@@ -209,12 +209,15 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         from glp_rapids.propagation.part_memory import parts_of
 
         budget.parts = parts_of(graph, program, options)
-        budget.parts.check()
-        return budget
-    if options.streams_to == "gpu":
+        if not _are_streamed(budget, program):
+            return budget
+        limits = [room for room in budget.parts.rooms if room is not None]
+        budget.ways, budget.parts = ("streamed plain",), None
+    elif options.streams_to == "gpu":
         free = free_on_gpu()
         usable = None if free is None else free - free // OF_FREE
         limits = [limit for limit in (options.memory_limit, usable) if limit is not None]
+    if options.streams_to == "gpu":
         budget.limit = min(limits, default=None)
         _check_host(graph, program, options)
         state = graph.number_of_vertices * (
@@ -252,6 +255,30 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         takes = f"takes {budget.making:,} before the engine's own arrays"
         raise budget.lack(budget.making, takes, budget.ways[-1], parts)
     return budget
+
+
+def _are_streamed(budget: Budget, program: Program) -> bool:
+    """Tell whether GPUs that share a graph have its lists streamed; raise if they cannot hold them.
+
+    What they hold together they do not stream, unless they are to.
+    """
+    traits = traits_of(program, weighted=budget.graph.weights is not None)
+    votes = traits.bears_changes and not traits.count_volumes  # as label propagation has them
+    if budget.ways == ("streamed plain",):
+        if not votes:
+            raise ValueError(
+                "way='streamed plain' with devices= is for label_propagation so far, not for "
+                f"{type(program).__name__}; leave devices out: then a GPU has the lists streamed"
+            )
+        return True
+    try:
+        budget.parts.check()
+    except LackOfMemory:
+        options = budget.options
+        if options.streams_to is None or options.way != "auto" or not votes:
+            raise
+        return True
+    return False
 
 
 def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:

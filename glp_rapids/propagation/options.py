@@ -109,12 +109,11 @@ class Options:
                 f"memory_limit={self.memory_limit!r} is what each GPU of devices= may take, and "
                 "ranks on the host share its memory; leave it out, or devices="
             )
-        if self.way not in ("auto", "plain"):
+        ways = ("auto", "plain", "streamed plain")[: 2 + (kind_of(self.devices) == "gpu")]
+        if self.way not in ways:
             raise ValueError(
-                f"way must be 'auto' or 'plain' with devices=, which hold the lists, not "
-                f"{self.way!r}"
+                f"way must be {' or '.join(map(repr, ways))} with devices=, not {self.way!r}"
             )
-        object.__setattr__(self, "way", "plain")
 
     def check_limit(self, device: DeviceName) -> None:
         """Raise if the limit is more than the device has."""

@@ -93,8 +93,8 @@ class Parts:
             f"graph: {given} {lacking:,} too little on GPU {devices[rank]} for its part of "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries, of "
             f"which devices={list(devices)} make {len(self.parts)}: it takes up to "
-            f"{sum(part.values()):,} ({taken}); {mend}, name more GPUs, or leave devices out: then "
-            "the lists of a graph in host memory are streamed to one GPU"
+            f"{sum(part.values()):,} ({taken}); {mend}, name more GPUs, or have the lists streamed "
+            "to them (a graph in host memory, graph.to('cpu'), and way='auto')"
         )
 
 

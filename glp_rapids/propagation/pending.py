@@ -130,14 +130,13 @@ def words_of(ids: VertexIds, vertices: Any) -> np.ndarray:
 def vertices_of(ids: VertexIds, words: np.ndarray, all_words: Any) -> Any:
     """Return the vertices that have one of the words; ``all_words`` makes all of them.
 
-    Two ids may have one word: both are returned.
+    Two ids may have one word: both are returned. -1 is for a word that no vertex has.
     """
-    if len(ids.columns) == 1 and ids.columns[0].family == "integer" and len(ids):
-        asked = words.astype(ids.columns[0].id_dtype)
-        found = ids.columns[0].search(asked)
-        return found[found >= 0]
     if not words.size:
         return np.empty(0, np.int64)
+    if len(ids.columns) == 1 and ids.columns[0].family == "integer" and len(ids):
+        asked = words.astype(ids.columns[0].id_dtype)
+        return ids.columns[0].search(asked)
     made = all_words()
     xp, words = array_module(made.words), to_device(words, device_of(made.words))
     known = made.of(xp.arange(len(ids))).view(np.uint64)

@@ -15,6 +15,7 @@ ever.
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -77,9 +78,7 @@ def run(
     ``start``: where a warm run begins; None: each vertex with what the program says.
     """
     try:
-        # with a limit nothing may be held besides; lists that are streamed keep to one
-        free = options.memory_limit is None and options.streams_to is None
-        with watched(options.streams_to) as peak, reused_memory(graph.device if free else "cpu"):
+        with watched(options.streams_to) as peak, memory_of_run(graph, options):
             outcome = _run(graph, program, options, held, start)
         if options.streams_to is not None:
             outcome.report.setdefault("peak", peak.most or None)
@@ -95,6 +94,13 @@ def run(
             f"{memory_free(device) / 2**30:.1f} GiB are free there ({error}); free some, compress "
             "the graph (glp_rapids.compress), or use host memory with device='cpu'"
         ) from error
+
+
+def memory_of_run(graph: BaseGraph, options: Options) -> AbstractContextManager[None]:
+    """Return the context of a run; what is made for it may be made within, too."""
+    # with a limit nothing may be held besides; lists that are streamed keep to one
+    free = options.memory_limit is None and options.streams_to is None
+    return reused_memory(graph.device if free else "cpu")
 
 
 def _run(
@@ -138,7 +144,7 @@ def _run(
         workload = replace(workload, marks=marks, active=active)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
     if options.devices is not None:
-        engine_class = engine_on(options.devices)
+        engine_class = engine_on(options.devices, way)
     elif way != budget.ways[0]:
         engine_class, _ = engine_of(graph.device, way, options.strategy)
     schedule = Schedule(options, number_of_vertices)

@@ -21,14 +21,13 @@ from glp_rapids.common.checks import errors_named
 from glp_rapids.device import DeviceName, any_true, array_module, module_on, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.partitions import columns_of, label_codes, numbered_columns
-from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.graph.vertex_ids import within
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
 from glp_rapids.propagation.results import first_positions
+from glp_rapids.propagation.warm_start_gpu import active_of, beginning_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
-    from glp_rapids.graph.rows import Rows
     from glp_rapids.graph.vertex_ids import VertexIds
     from glp_rapids.propagation.options import Options
     from glp_rapids.propagation.workload import Workload
@@ -41,8 +40,9 @@ class Start:
     """Where a warm run begins; arrays are on the device of the graph."""
 
     labels: Any
-    new: Any  # vertices that the earlier result lacks
-    touched: Any = None  # None: nobody said whose neighbourhoods changed
+    new: Any  # vertices that the earlier result lacks, in any order
+    # -1 for who is no vertex any more; None: nobody said whose neighbourhoods changed
+    touched: Any = None
     pending: Pending | None = None
 
 
@@ -64,8 +64,10 @@ def start_of(
     pending = pending_of(initial)
     columns = _columns(initial, gamma)
     keys = keys_of(graph, columns)
-    communities = numbered_communities(graph, columns, may_be_silent, graph.device)
-    found = _of_ascending(graph, columns[keys[0]], communities)
+    found = _at_once(graph, columns, may_be_silent)
+    if found is None:
+        communities = numbered_communities(graph, columns, may_be_silent, graph.device)
+        found = _of_ascending(graph, columns[keys[0]], communities)
     if found is None:
         found = _of_any(graph, [columns[key] for key in keys], communities)
     index = None if touched is None else _touched(graph, touched)
@@ -196,6 +198,41 @@ def _refuse_doubt(graph: BaseGraph) -> None:
         )
 
 
+def _at_once(
+    graph: BaseGraph, columns: dict[str, Any], may_be_silent: bool
+) -> tuple[Any, Any] | None:
+    """Return the labels and who is new, if all is as usual and on a GPU; None: look closer."""
+    keys, ids = numbered_columns(columns, "vertex"), graph.vertices.columns[0]
+    given = [columns[name] for name in (*keys, *numbered_columns(columns, "partition"))]
+    if graph.device == "cpu" or len(given) > 2 or ids.family != "integer" or not len(ids):
+        return None
+    if not all(len(one) and _holds_integers(one) and not kinds.null_count(one) for one in given):
+        return None
+    asked, partition = (kinds.to_array(one) for one in given)
+    partition = to_device(partition, graph.device)
+    if ids.device == "gpu":  # those of a graph that was moved there may lie on the host
+        asked = _sent(asked)
+    labels = module_on(graph.device).empty(graph.number_of_vertices, graph.index_dtype)
+    few = labels.size // OF_ALL
+    index, beyond = to_device(ids.search(asked), graph.device), _beyond(asked.size)
+    found = beginning_of(index, partition, beyond, may_be_silent, labels, few)
+    if found is None:
+        return None
+    if may_be_silent and found.negative:
+        _refuse_doubt(graph)
+    return found.labels, found.new
+
+
+def _sent(ids: Any) -> Any:
+    """Bring ids to a GPU; a range is made there, since to look takes half as long as to send."""
+    if array_module(ids) is np:
+        first, last = int(ids[0]), int(ids[-1])
+        dense = last - first == ids.size - 1 and first > -(2**62) and last < 2**62
+        if dense and (ids[1:] > ids[:-1]).all():
+            return module_on("gpu").arange(first, last + 1, dtype=ids.dtype)
+    return to_device(ids, "gpu")
+
+
 def _of_ascending(
     graph: BaseGraph, ids: Any, communities: Any
 ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -264,17 +301,17 @@ def labels_of(held: Any, beyond: int, dtype: Any) -> tuple[Any, Any]:
 
 
 def _touched(graph: BaseGraph, touched: Any) -> Any:
-    """Find the vertices that somebody named; who has left the graph is not among them."""
+    """Find the vertices that somebody named; -1 for who has left the graph."""
     if hasattr(touched, "__len__") and not len(touched) and not isinstance(touched, str | dict):
         return module_on(graph.device).empty(0, np.int64)
-    found = to_device(graph.vertices.lookup(touched, "touched", absent=True), graph.device)
-    return found[found >= 0]
+    return to_device(graph.vertices.lookup(touched, "touched", absent=True), graph.device)
 
 
 def first_active(start: Start, rule: str | None, workload: Workload, options: Options) -> Any:
-    """Return the vertices that are to be evaluated at first, ascending, on the device; None: all.
+    """Return the vertices that are to be evaluated at first, on the device; None: all.
 
-    Fewer than all do only where it is certain that the others are settled.
+    Fewer than all are only where it is certain that the others are settled. In host memory they
+    ascend.
     """
     retains = options.retain and options.explore == 0
     if start.touched is None or not (retains and workload.skip):
@@ -288,26 +325,20 @@ def first_active(start: Start, rule: str | None, workload: Workload, options: Op
     number, words = graph.number_of_vertices, start.pending.words()
     if words is None or start.new.size > number // OF_ALL:
         return None
-    parts = [start.touched, vertices_of(graph.vertices, words, graph.id_words), start.new]
-    if start.new.size:
-        around = _readers_of(workload.readers, start.new)
-        if around is None:
-            return None
-        parts.append(around)
-    xp = array_module(start.labels)
-    wanted = xp.zeros(number, bool)
-    for part in parts:
-        wanted[to_device(part, graph.device)] = True
-    active = xp.flatnonzero(wanted)
-    return None if active.size * MANY > number else active
+    lists = [start.touched, vertices_of(graph.vertices, words, graph.id_words)]
+    most, readers = number // MANY, workload.readers
+    if graph.device == "gpu":
+        if readers.form == "compressed" and start.new.size:
+            around = readers.neighbours_of(start.new, most=number)
+            if around is None:
+                return None
+            lists, readers = [*lists, around], None
+        return active_of(lists, start.new, readers, number, most)
+    from glp_rapids.propagation.engines.cpu_streamed import neighbours_of
 
-
-def _readers_of(readers: Rows, vertices: Any) -> Any:
-    """Return who reads the labels of some vertices; None: it would take long to look it up."""
-    if readers.device == "cpu":
-        from glp_rapids.propagation.engines.cpu_streamed import neighbours_of
-
-        return neighbours_of(readers, vertices)
-    if readers.form != "plain":
-        return None
-    return readers.indices[rows_of_vertices(readers, vertices)[2]]
+    wanted = np.zeros(number + 1, bool)  # the last one, [-1], stands for all that are no vertices
+    lists += [start.new, neighbours_of(readers, start.new)] if start.new.size else []
+    for vertices in lists:
+        wanted[vertices] = True
+    active = np.flatnonzero(wanted[:number])
+    return None if active.size > most else active

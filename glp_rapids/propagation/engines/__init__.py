@@ -101,13 +101,23 @@ def _partitioned_gpu() -> Build:
     return PartitionedGpuEngine
 
 
-# What lets several devices of a kind share a graph.
-SHARED: dict[str, Callable[[], Build]] = {"cpu": _partitioned, "gpu": _partitioned_gpu}
+def _partitioned_streams() -> Build:
+    from glp_rapids.propagation.engines.partitioned_streams import PartitionedStreamsEngine
+
+    return PartitionedStreamsEngine
 
 
-def engine_on(devices: Devices) -> Build:
+# What lets several devices of a kind share a graph, by the way its lists are held.
+SHARED: dict[tuple[str, str], Callable[[], Build]] = {
+    ("cpu", "plain"): _partitioned,
+    ("gpu", "plain"): _partitioned_gpu,
+    ("gpu", "streamed plain"): _partitioned_streams,
+}
+
+
+def engine_on(devices: Devices, way: str) -> Build:
     """Return what makes the engine of a run on several devices."""
-    return partial(SHARED[kind_of(devices)](), devices=devices)
+    return partial(SHARED[kind_of(devices), way](), devices=devices)
 
 
 def engine_of(device: str, way: str, strategy: str = "auto") -> tuple[Build, Any]:

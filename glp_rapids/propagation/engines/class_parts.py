@@ -16,6 +16,7 @@ from glp_rapids.outofcore.both_ends import Piece, units_of
 from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.propagation.engines.strips import Layout, Strips
 from glp_rapids.propagation.kernels.gpu.plan import HUBS
+from glp_rapids.propagation.schedule import spans_of
 
 
 class Part(NamedTuple):
@@ -25,6 +26,15 @@ class Part(NamedTuple):
     end: int
     pieces: list[Piece]
     units: np.ndarray
+
+
+def most_positions(layout: Layout, classes: int) -> int:
+    """Return how many positions a class of a sweep has at the most."""
+    bounds, most = layout.bounds, 0
+    for span in spans_of(classes):
+        ends = np.append(bounds[:-1:span], bounds[-1])
+        most = max(most, int(np.diff(ends).max(initial=0)))
+    return max(most, 1)
 
 
 def parts_of(

@@ -62,6 +62,7 @@ class StreamedGpuEngine(PersistentEngine):
 
     _looks_at_names = False
     _decoding: Decoding | None = None  # lists are plain
+    _share = strips.ALONE  # of each class, that this one evaluates
     _beyond = 0  # entries behind the last ones that a kernel may look at
     _laid_out = staticmethod(strips.laid_out)
 
@@ -150,12 +151,13 @@ class StreamedGpuEngine(PersistentEngine):
         found = None
         for _ in range(2):
             sizes = self._sizes_of_strips(beside(found), an_entry)
-            cut = strips.fitted(layout, *sizes, taken_by, memory if workload.caches else None)
+            most = memory if workload.caches else None
+            cut = strips.fitted(layout, *sizes, taken_by, most, self._share)
             if found is None or memory is None or taken_by(cut) <= memory:
                 found = cut
         if memory is not None and taken_by(found) > memory:
             least = strips.sizes_by_halves(layout.largest_class, longest, classes, an_entry)
-            found = min((strips.cut(layout, 0, size) for size in least), key=taken_by)
+            found = min((strips.cut(layout, 0, size, self._share) for size in least), key=taken_by)
         self._strips, taken = found, taken_by(found)
         planning = 0
         if self._planned:
@@ -181,7 +183,9 @@ class StreamedGpuEngine(PersistentEngine):
         memory = workload.memory
         room = None if memory is None else (memory - fixed) // an_entry
         most = (size // an_entry for size in (MOST, MOST_OF_CLASS, LEAST))
-        return layout.sizes_of_strips(room, workload.caches, A_ROW // an_entry + 1, *most)
+        return layout.sizes_of_strips(
+            room, workload.caches, A_ROW // an_entry + 1, *most, self._share.ranks
+        )
 
     def _rows(self, plan: Plan) -> tuple[Any, Any, Any]:
         xp, layout, found = self._xp, self._layout, self._strips
@@ -231,7 +235,7 @@ class StreamedGpuEngine(PersistentEngine):
             pairs.append((layout.weights, weights))
         self._workspace.rows = Rows(bound(xp.zeros(1, np.int64)), bound(indices), bound(weights))
         self._transfers = DoubleBuffer(pairs, xp)
-        self._sizes = np.diff(found.entries) * (found.place < 0)
+        self._sizes = np.diff(found.entries) * ((found.place < 0) & found.own)
         self._coming = np.flatnonzero(self._sizes).tolist()  # strips that take turns in the slots
         self._loaded = False  # the front, whose place is its own
 
@@ -279,7 +283,7 @@ class StreamedGpuEngine(PersistentEngine):
         if self._workload.skip and not everybody:
             fetched = self._cheap(rule.revisit_tied)
         led_by_kernel = self._coming and len(fetched) == len(self._coming)
-        if self._loaded and (not self._coming or led_by_kernel):
+        if self._loaded and self._share.ranks == 1 and (not self._coming or led_by_kernel):
             self._sweep_at_once(schedule, min(sweeps, AT_ONCE if led_by_kernel else sweeps))
         else:
             self._sweep_in_strips(schedule, fetched)

@@ -28,7 +28,7 @@ from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.both_ends import BothEnds, Piece
 from glp_rapids.outofcore.double_buffer import SLOTS, bus_speed
 from glp_rapids.propagation.compile_program import Compiled
-from glp_rapids.propagation.engines.class_parts import Part, parts_of
+from glp_rapids.propagation.engines.class_parts import Part, most_positions, parts_of
 from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
 from glp_rapids.propagation.engines.host_share import HostShare, bytes_of_share
 from glp_rapids.propagation.engines.strips import LINE
@@ -36,7 +36,7 @@ from glp_rapids.propagation.kernels.cpu.hash_votes import threads_for
 from glp_rapids.propagation.kernels.gpu import host_rows
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.kernels.gpu.streamed import EVERYTHING, Step
-from glp_rapids.propagation.schedule import Schedule, spans_of
+from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
 TAKE = kernel(host_rows.take_rows, "rows for the host")
@@ -76,17 +76,9 @@ class HybridEngine(StreamedGpuEngine):
 
     # ------------------------------------------------------------ memory
 
-    def _most_positions(self) -> int:
-        """Return how many positions a class of a sweep has at the most."""
-        bounds, most = self._layout.bounds, 0
-        for span in spans_of(self._workload.classes):
-            ends = np.append(bounds[:-1:span], bounds[-1])
-            most = max(most, int(np.diff(ends).max(initial=0)))
-        return max(most, 1)
-
     def _bytes_beside(self) -> int:
         """Count the buffer through which the host and the GPU tell one another of a class."""
-        return self._most_positions() * self._widest()
+        return most_positions(self._layout, self._workload.classes) * self._widest()
 
     def _widest(self) -> int:
         """Return the bytes of what is told of a vertex at a time."""
@@ -98,7 +90,7 @@ class HybridEngine(StreamedGpuEngine):
         layout, xp = self._layout, self._xp
         if layout.gathered or not self._coming:
             return  # nothing lies in the order of the plan, or nothing is streamed
-        positions = self._most_positions()
+        positions = most_positions(self._layout, self._workload.classes)
         self._host = self._kept_share(positions)
         if self._host is None:
             return

@@ -105,7 +105,7 @@ class PartitionedGpuEngine(PartitionedEngine):
     def _engine(self, rank: int) -> Any:
         fields = self._fields
         if not self._works_on_given(rank):
-            fields = {name: _copied(value) for name, value in fields.items()}
+            fields = {name: copied(value) for name, value in fields.items()}
         if self._kept[rank] is None:
             self._kept[rank] = self._parts(rank)
         else:
@@ -117,10 +117,10 @@ class PartitionedGpuEngine(PartitionedEngine):
         # not kept with the parts: a run that hashes nothing has none
         id_words = self._workload.id_words
         if gpu_of(id_words.words) != self._devices[rank]:
-            id_words = IdWords(id_words.first, _copied(id_words.words))
+            id_words = IdWords(id_words.first, copied(id_words.words))
         workload = replace(
             self._workload, rows=rows, readers=readers, id_words=id_words, kept=kept,
-            active=_copied(self._workload.active),
+            active=copied(self._workload.active),
         )  # fmt: skip
         first, last = self._bounds[rank : rank + 2]
         return self._rank_engine(
@@ -147,7 +147,7 @@ class PartitionedGpuEngine(PartitionedEngine):
             settle()
         if not self._on_host and self._devices[rank] == self._home:
             return part
-        return CSR(*map(_copied, (part.indptr, part.indices, part.weights)))
+        return CSR(*map(copied, (part.indptr, part.indices, part.weights)))
 
     def _readers_inside(self, rank: int, first: int, last: int, entries: int) -> CSR:
         """Find who of a rank's range reads each vertex; a host's lists pass through its GPU."""
@@ -160,7 +160,7 @@ class PartitionedGpuEngine(PartitionedEngine):
             settle()
         if self._on_host or self._devices[rank] == self._home:
             return found
-        return CSR(_copied(found.indptr), _copied(found.indices), None)
+        return CSR(copied(found.indptr), copied(found.indices), None)
 
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says besides; of parts from a host what a GPU held."""
@@ -190,10 +190,10 @@ class PartitionedGpuEngine(PartitionedEngine):
             return
         for name, value in self._fields.items():  # the graph is on a GPU that took no part
             if getattr(value, "ndim", 0):
-                value[...] = _copied(self._engines[0].fields[name])
+                value[...] = copied(self._engines[0].fields[name])
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """Copy an array to the current GPU from any; another value is itself."""
     if not getattr(value, "ndim", 0):
         return value

@@ -117,15 +117,20 @@ class Layout:
         return self.vertices.nbytes + self.degrees.nbytes + self.starts.nbytes
 
     def sizes_of_strips(
-        self, room: int | None, caches: bool, a_row: int, most: int, most_of_class: int, least: int
-    ) -> tuple[int, int]:
+        self, room: int | None, caches: bool, a_row: int, most: int, most_of_class: int, least: int,
+        ranks: int = 1,
+    ) -> tuple[int, int]:  # fmt: skip
         """Return how many entries stay on the device, and how many a strip has at the most.
 
         ``room``: for entries on the device, with ``a_row`` of them for what is known of a strip.
-        ``caches``: what two strips leave of it is for those that stay.
+        ``caches``: what two strips leave of it is for those that stay. ``ranks``: that share each
+        class; entries are those of one.
         """
         total, longest, classes = int(self.starts[-1]), self.longest_row, self.begins.shape[0]
         largest = a_strip = self.largest_class
+        if ranks > 1:
+            total, largest = -(-total // ranks) + longest, -(-largest // ranks) + longest
+            a_strip = largest
         if classes == 1 or largest > most_of_class:
             a_strip = min(largest, most)
         a_strip = max(a_strip, longest, 1)
@@ -148,8 +153,21 @@ class Layout:
         return min(stays, max(total - 1, 0)), a_strip
 
 
+class Share(NamedTuple):
+    """Which part of every class a rank evaluates, of so many that share each."""
+
+    rank: int = 0
+    ranks: int = 1
+
+
+ALONE = Share()
+
+
 class Strips(NamedTuple):
-    """Strips of every class, as many in each; the first of a class may stay on the device."""
+    """Strips of every class, as many in each; the first of a class may stay on the device.
+
+    Where ranks share a class, others' rows before and behind those of this one are a strip each.
+    """
 
     positions: np.ndarray  # where strips begin, and the end of the last
     entries: np.ndarray  # likewise, on the host
@@ -157,6 +175,7 @@ class Strips(NamedTuple):
     a_class: int
     slots: tuple[int, int]  # where these begin
     room: int  # entries of the buffer on the device
+    own: np.ndarray  # which strips this rank evaluates
 
 
 def laid_out(
@@ -236,68 +255,84 @@ def sizes_by_halves(largest: int, longest: int, classes: int, an_entry: int) -> 
     return sizes
 
 
-def cut(layout: Layout, stays: int, longest: int) -> Strips:
+def own_bounds(layout: Layout, share: Share) -> np.ndarray:
+    """Return the positions of each class where a rank's part begins and ends: [classes, 2]."""
+    bounds, starts = layout.bounds, layout.starts
+    first, last = bounds[:-1], bounds[1:]
+    begin, size = starts[first], starts[last] - starts[first]
+    ends = []
+    for rank in (share.rank, share.rank + 1):
+        at = np.searchsorted(starts, begin + size * rank // share.ranks)
+        ends.append(np.clip(at, first, last) if rank % share.ranks else last if rank else first)
+    return np.stack(ends, axis=1)
+
+
+def cut(layout: Layout, stays: int, longest: int, share: Share = ALONE) -> Strips:
     """Cut every class: what stays on the device, ``stays`` entries of all, then strips.
 
-    ``longest``: entries of a strip at the most; no row is longer.
+    ``longest``: entries of a strip at the most; no row is longer. ``share``: of whose part.
     """
-    bounds, starts = layout.bounds, layout.starts
-    total = int(starts[-1])
+    starts, several = layout.starts, share.ranks > 1
+    ours = own_bounds(layout, share)
+    total = int(np.diff(starts[ours]).sum())
     of_classes: list[list[int]] = []
-    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+    for first, last in ours.tolist():
+        cuts, at = [first] * several, first
         if stays >= total:
-            of_classes.append([last])
+            of_classes.append([*cuts, last])
             continue
-        cuts, at = [], first
         if stays:
-            share = stays * int(starts[last] - starts[first]) // total
-            at = int(np.searchsorted(starts, starts[first] + share, side="right")) - 1
+            part = stays * int(starts[last] - starts[first]) // total
+            at = int(np.searchsorted(starts, starts[first] + part, side="right")) - 1
             cuts.append(at)
         while at < last:
             at = min(int(np.searchsorted(starts, starts[at] + longest, side="right")) - 1, last)
             cuts.append(at)
-        of_classes.append(cuts or [last])
-    a_class = max(map(len, of_classes))
-    for cuts in of_classes:
-        cuts += [cuts[-1]] * (a_class - len(cuts))
+        of_classes.append(cuts if len(cuts) > several else [*cuts, last])
+    a_class = max(map(len, of_classes)) + several
+    for cuts, end in zip(of_classes, layout.bounds[1:].tolist(), strict=True):
+        cuts += [cuts[-1]] * (a_class - several - len(cuts)) + [end] * several
     positions = np.array([0, *(at for cuts in of_classes for at in cuts)], np.int64)
     entries = starts[positions]
     place = np.full(positions.size - 1, -1, np.int64)
-    sizes = np.diff(entries)
-    fronts = sizes[::a_class] * (stays > 0)
+    own = np.ones(place.size, bool)
+    if several:
+        own[::a_class] = own[a_class - 1 :: a_class] = False
+    sizes = np.diff(entries) * own
+    fronts = sizes[several::a_class] * (stays > 0)
     after = np.cumsum(-(-fronts // LINE) * LINE)
-    place[::a_class] = np.where(fronts > 0, after - -(-fronts // LINE) * LINE, -1)
+    place[several::a_class] = np.where(fronts > 0, after - -(-fronts // LINE) * LINE, -1)
     resident = int(after[-1])
     streamed = int(sizes[place < 0].max(initial=0))
     slot = streamed + LINE if streamed else 0
     slot = -(-slot // LINE) * LINE
     slots = resident, resident + slot
-    return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, 1))
+    return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, 1), own)
 
 
 def fitted(
     layout: Layout, stays: int, longest: int, taken_by: Callable[[Strips], int],
-    memory: int | None,
+    memory: int | None, share: Share = ALONE,
 ) -> Strips:  # fmt: skip
     """Cut so that ``stays`` entries stay, or as many as fit ``memory``; None: that asks nobody.
 
     Rows are not cut: strips may be longer than they should by one each. And the more stays, the
     less room the slots take.
     """
-    found = cut(layout, stays, longest)
+    found = cut(layout, stays, longest, share)
     if memory is None:
         return found
     while stays and taken_by(found) > memory:
         stays //= 2
-        found = cut(layout, stays, longest)
+        found = cut(layout, stays, longest, share)
     an_entry = layout.bytes_an_entry
     too_much = int(layout.starts[-1])
     for _ in range(ROUNDS):
         left = (memory - taken_by(found)) // an_entry - layout.begins.shape[0] * LINE
         after = min(stays + left, (stays + too_much) // 2)
-        if (after - stays) * an_entry <= memory // LITTLE or not (found.place < 0).any():
+        if (after - stays) * an_entry <= memory // LITTLE or not (found.place[found.own] < 0).any():
             break
-        more = cut(layout, after, longest)
+        more = cut(layout, after, longest, share)
         if taken_by(more) > memory:
             too_much = after
         else:

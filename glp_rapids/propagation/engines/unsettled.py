@@ -9,6 +9,8 @@ import numpy as np
 
 from glp_rapids.device import array_module, to_host
 
+AT_ONCE = 1 << 12  # of them are read with their number; a further look takes as long as these
+
 
 class Unsettled:
     """The vertices whose slack is used up; all that is looked at of ``slack`` is at once."""
@@ -21,10 +23,11 @@ class Unsettled:
             return
         import cupy
 
-        words = cupy.zeros(1 + most, np.uint64)  # their number, then they themselves
+        words = cupy.zeros(1 + most, np.int64)  # their number, then they themselves
         _list_unsettled()(slack, most, words)
-        self._number = int(words[0])  # which waits for all of it
-        self._found = words[1:].view(np.int64)
+        read = to_host(words[: 1 + AT_ONCE])  # which waits for all of it
+        self._number = int(read[0])
+        self._found = read[1:] if self._number <= AT_ONCE else words[1:]
 
     def vertices(self) -> np.ndarray | None:
         """Return them, ascending, in host memory; None if they are more than ``most``."""
@@ -37,10 +40,10 @@ def _list_unsettled() -> Any:
 
     # Once they are too many, hardly a thread adds to the one word that all would wait for.
     return cupy.ElementwiseKernel(
-        "int32 slack, uint64 most", "raw uint64 found",
+        "int32 slack, int64 most", "raw int64 found",
         """
         if (slack < 0 && found[0] <= most) {
-            unsigned long long place = atomicAdd(&found[0], 1ULL);
+            long long place = (long long)atomicAdd((unsigned long long*)&found[0], 1ULL);
             if (place < most) found[place + 1] = i;
         }
         """,

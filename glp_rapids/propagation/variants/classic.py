@@ -11,7 +11,7 @@ from glp_rapids.device import any_true, to_device, to_host
 from glp_rapids.propagation.call import prepare, results, settling, warm
 from glp_rapids.propagation.options import SweepOptions
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.run import run
+from glp_rapids.propagation.run import memory_of_run, run
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -132,11 +132,12 @@ def label_propagation(
         exchange by NCCL where they cannot, and then hold who of their range reads each vertex, too:
         graphs from half a billion entries on gain (with NCCL, of billions). With ``memory_limit``,
         which is then what each GPU may take, or where one GPU does not hold the whole, a graph
-        stays in host memory, and each GPU gets its part from there. None: one device; of GPUs that
-        reach one another all those of the machine, if ``way`` and ``memory_limit`` leave it open,
-        where one does not hold the graph or it has 2**31 entries or more, which then pays
-        (``CUDA_VISIBLE_DEVICES`` or ``way`` forbid it). Compressed graphs and streams are for one
-        device.
+        stays in host memory, and each GPU gets its part from there; where they do not hold it
+        together, or ``way`` is "streamed plain", it is streamed to all, which pays where there are
+        few classes (``update="sync"``), and is for this function alone. None: one device; of GPUs
+        that reach one another all those of the machine, if ``way`` and ``memory_limit`` leave it
+        open, where one does not hold the graph or it has 2**31 entries or more, which then pays
+        (``CUDA_VISIBLE_DEVICES`` or ``way`` forbid it). Compressed graphs are for one device.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
@@ -198,11 +199,11 @@ def label_propagation(
     Parquet keeps, are gone, or are of another function), was run in another ``direction`` or with
     weights of another type or unit in fixed point (which follows from the largest weight and the
     largest degree); with ``explore`` above 0, ``retain=False`` or ``skip_inactive=False``; on a
-    GPU that lists are streamed to, and on several; and there, if lists are compressed, where a
-    vertex is new. Other options may differ from those of the earlier run. ``initial`` must hold the
-    partition that its ``attrs`` are of; rows may be missing. Where float weights of duplicate edges
-    are merged, the last bit of a sum may follow from the largest weight elsewhere: the claim is
-    then about the merged weights.
+    GPU that lists are streamed to, and on several; and on one, if lists are compressed, where those
+    of new vertices have more entries than there are vertices. Other options may differ from those
+    of the earlier run. ``initial`` must hold the partition that its ``attrs`` are of; rows may be
+    missing. Where float weights of duplicate edges are merged, the last bit of a sum may follow
+    from the largest weight elsewhere: the claim is then about the merged weights.
     Votes are added in 64-bit fixed point. The framework is GLP's (SIGMOD 2021), semi-synchronous
     classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
@@ -226,7 +227,8 @@ def label_propagation(
     """
     check_truth(renumber=renumber, connected=connected)
     prepared, run_options = prepare(graph, options, **settling(initial))
-    outcome = run(prepared, Classic(), run_options, start=warm(prepared, initial, touched))
+    with memory_of_run(prepared, run_options):
+        outcome = run(prepared, Classic(), run_options, start=warm(prepared, initial, touched))
     if connected:
         begin = time.perf_counter()
         outcome.labels = _pieces(prepared, outcome.labels)
@@ -317,8 +319,11 @@ def propagate(
     check_program(program)
     check_truth(renumber=renumber)
     prepared, run_options = prepare(graph, options, **settling(initial))
-    start = warm(prepared, initial, touched, may_be_silent=True)
-    outcome = run(prepared, program, run_options, start=start)
+    with memory_of_run(prepared, run_options):
+        outcome = run(
+            prepared, program, run_options,
+            start=warm(prepared, initial, touched, may_be_silent=True),
+        )  # fmt: skip
     return results().communities(outcome, renumber, program.result_columns)
 
 

@@ -1,0 +1,131 @@
+"""Several GPUs to which lists come strip by strip: what all find together is what one CPU finds."""
+
+import copy
+from functools import partial
+from itertools import product
+
+import cuda_offline
+import graphs
+import numpy as np
+import pytest
+import reference
+from cases import exhaustive
+from memory_limits import assert_same
+from streamed_model import StreamedModel
+from test_hybrid import RUNS, planted
+from test_strips import layout_of
+
+from glp_rapids import as_graph, label_propagation
+from glp_rapids.outofcore.peak import Peak
+from glp_rapids.propagation import engines
+from glp_rapids.propagation.engines import strips
+from glp_rapids.propagation.engines.partitioned import PartitionedEngine
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+
+from glp_rapids.propagation.engines import gpu_streamed, partitioned_streams, rank_streamed
+from glp_rapids.propagation.engines.partitioned_streams import PartitionedStreamsEngine
+
+
+class ThreadsAsGpus(PartitionedStreamsEngine):
+    """Ranks whose kernels are modelled on arrays of the host."""
+
+    def __init__(self, *given, devices):
+        self._home, self._peaks = None, [Peak() for _ in devices]
+        PartitionedEngine.__init__(self, *given, devices)
+
+    _connected, _scope, advance = (
+        getattr(PartitionedEngine, name) for name in ("_connected", "_scope", "advance")
+    )
+    _together = PartitionedEngine._together
+
+    def _works_on_given(self, rank):
+        return rank == 0
+
+
+@pytest.fixture
+def modelled(monkeypatch):
+    """Let runs on host arrays go to as many ranks, whose kernels are modelled in NumPy."""
+    engine_of = engines.engine_of
+    _, target = engine_of("gpu", "streamed plain")
+
+    def model(graph, ranks):
+        ids = graph.external(np.arange(graph.number_of_vertices)).tolist()
+        made = StreamedModel([reference.id_word(one) for one in ids])
+        for module in (gpu_streamed, rank_streamed):
+            monkeypatch.setattr(module, "launch", made.launch)
+        monkeypatch.setattr(gpu_streamed, "prepared_together", made.prepared_together)
+        monkeypatch.setattr(partitioned_streams, "copied", copy.copy)
+        found = partial(ThreadsAsGpus, devices=tuple(range(ranks))), target
+        monkeypatch.setattr(
+            engines, "engine_of",
+            lambda _, way, *more: found if way == "streamed plain" else engine_of("cpu", way),
+        )  # fmt: skip
+        return made
+
+    with cuda_offline.compiling(monkeypatch, (9, 0)):
+        yield model
+
+
+@pytest.mark.parametrize("ranks", [2, 3, *exhaustive(1, 5)])
+@pytest.mark.parametrize("how", RUNS, ids=str)
+def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, ranks):
+    graph = planted()
+    how = {"seed": 3, "tol": 0.0, "max_iter": 25, **how}
+    expected = label_propagation(graph, **how)
+    # from how many changes on everybody is evaluated; what stays on a GPU, and how long strips are
+    for few, stays, size in product((1, gpu_streamed.FEW), (0.0, 0.2, 1.0), (400, 1 << 20)):
+        made = modelled(graph, ranks)
+        monkeypatch.setattr(rank_streamed, "FEW", few)
+        monkeypatch.setattr(
+            gpu_streamed.StreamedGpuEngine, "_sizes_of_strips",
+            lambda self, *_, cut=(int(stays * graph.number_of_edges), size): cut,
+        )  # fmt: skip
+        found = label_propagation(graph, way="streamed plain", **how)
+        assert_same(found, expected)
+        report = found.attrs["glp"]
+        assert report["changed"] == expected.attrs["glp"]["changed"]
+        assert sum(rank["vertices"] for rank in report["ranks"]) == graph.number_of_vertices
+        moved = sum(rank["bytes_over_bus"] for rank in report["ranks"])
+        assert moved == report["bytes_over_bus"] > 0
+        if stays == 1.0:  # all came once
+            assert report["share_cached"] == pytest.approx(1.0)
+        assert made.launched
+
+
+NAMES = ["only isolated", "isolated", "hub", "star", "clique", "path", "power law"]
+
+
+@pytest.mark.parametrize("ranks", [2, *exhaustive(4)])
+@pytest.mark.parametrize("name", NAMES)
+def test_awkward_graphs(modelled, name, ranks):
+    graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
+    modelled(graph, ranks)
+    found = label_propagation(graph, way="streamed plain", seed=1)
+    assert_same(found, label_propagation(graph, seed=1, device="cpu"))
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 7])
+def test_every_position_is_some_rank_s_own(ranks):
+    for seed in range(6):
+        degrees = np.random.default_rng(seed).integers(1, 80, 11 * seed)
+        layout = layout_of(degrees, 3, seed)
+        own = np.zeros(layout.vertices.size, int)
+        entries = []
+        for rank in range(ranks):
+            share = strips.Share(rank, ranks)
+            for stays, longest in ((0, 10), (50, 1 << 20), (1 << 20, 5)):
+                found = strips.cut(layout, stays, max(longest, layout.longest_row), share)
+                bounds = strips.own_bounds(layout, share)
+                mine = np.zeros(layout.vertices.size, int)
+                for strip in np.flatnonzero(found.own):
+                    mine[slice(*found.positions[strip : strip + 2])] += 1
+                assert mine.sum() == np.diff(bounds).sum()
+                assert mine.max(initial=0) <= 1
+                assert (np.diff(found.positions) >= 0).all()
+                assert found.positions[-1] == layout.vertices.size
+            own += mine
+            entries.append(int(np.diff(layout.starts[bounds]).sum()))
+        assert (own == 1).all()
+        classes = layout.begins.shape[0]
+        assert max(entries) <= sum(entries) / ranks + classes * layout.longest_row

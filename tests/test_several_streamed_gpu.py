@@ -1,0 +1,63 @@
+"""GPUs that share a graph in host memory which they do not hold: its lists come strip by strip."""
+
+import one_gpu
+import pytest
+from memory_limits import EVERY, assert_same, bare, directions, large, least, reported
+from test_several_gpu import needs_two
+
+from glp_rapids import label_propagation
+from glp_rapids.propagation.engines import gpu_streamed
+
+pytestmark = pytest.mark.gpu
+WAY = {"way": "streamed plain"}
+VOTING = ["classic", "synchronous"]  # others are refused so far
+
+
+@pytest.fixture(autouse=True)
+def short_strips(monkeypatch):
+    monkeypatch.setattr(gpu_streamed, "MOST", 1 << 17)
+    monkeypatch.setattr(gpu_streamed, "LEAST", 1 << 15)
+
+
+def streamed(program, graph, devices, of_each=True):
+    for direction in directions(graph):
+        run, how = EVERY[program], {"direction": direction, "devices": devices, **WAY}
+        expected = run(bare(graph), direction=direction, device="cpu")
+        low = least(run, graph, **how)
+        for limit in (low, low + graph.number_of_edges, 1 << 30):
+            found = run(graph, memory_limit=limit, **how)
+            assert_same(found, expected)
+            report = reported(found)
+            assert report["way"] == "streamed plain"
+            assert report["peak"] <= limit or not of_each
+            assert report["predicted"] <= limit
+            assert sum(rank["vertices"] for rank in report["ranks"]) <= graph.number_of_vertices
+
+
+@pytest.mark.parametrize("program", VOTING)
+def test_ranks_that_share_a_gpu(program, monkeypatch):
+    one_gpu.patched(monkeypatch)
+    for graph in (large(20_000, 300_000), large(9_000, 90_000, weighted=True, directed=True)):
+        streamed(program, graph, [0, 0, 0], of_each=False)  # what stands for NCCL takes some
+
+
+@needs_two
+@pytest.mark.parametrize("devices", [[0, 1], [1, 0]])
+@pytest.mark.parametrize("program", VOTING)
+def test_two_gpus(program, devices):
+    for graph in (large(20_000, 300_000), large(9_000, 90_000, weighted=True, directed=True)):
+        streamed(program, graph, devices)
+
+
+@needs_two
+def test_what_two_do_not_hold_comes_to_both():
+    graph = large(40_000, 2_000_000)
+    low = least(label_propagation, graph, devices=[0, 1], **WAY)
+    assert low < least(label_propagation, graph, devices=[0, 1], way="plain")
+    expected = label_propagation(graph, device="cpu")
+    for _ in range(2):
+        found = label_propagation(graph, devices=[0, 1], memory_limit=low)
+        assert_same(found, expected)
+        assert found.attrs["glp"]["way"] == "streamed plain"
+    moved = [rank["bytes_over_bus"] for rank in found.attrs["glp"]["ranks"]]
+    assert min(moved) > 0.3 * sum(moved)
