@@ -130,7 +130,7 @@ class RankTeam:
 
     def _dealt(self, vertices: Array) -> tuple[list[Array], list[Array]]:
         """Deal this rank's vertices to all; return the places of each rank's, and who came here."""
-        most_alone = self.team.workers[0].engine.most_alone
+        most_alone = self.team.workers[0].engine.most_alone(self._model)
         about = costs(self.graph, self.csr, vertices, self._model, most_alone)
         together = self._xp.zeros(vertices.size, bool)
         if about.together is not None:
