@@ -132,7 +132,7 @@ def test_the_command_line(client, tmp_path, capsys, options, name):
 
 @pytest.mark.exhaustive
 def test_the_bench_compares_with_one_process(capsys):
-    variants = ["label_propagation", "seeded_label_propagation"]
+    variants = ["label_propagation", "seeded_label_propagation", "structural_diversity"]
     bench.main(["cluster", "--graphs", "kron-9-8", "--variants", *variants, "--json"])
     ((title, rows),) = json.loads(capsys.readouterr().out).items()
     assert title == "One process beside 2 workers of a Dask cluster"
