@@ -10,6 +10,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_classes, gpu_tables
+from glp_rapids.communities.kernels.gpu_tables import Weights
 from glp_rapids.jit.cuda import cuda, gpu_target
 
 Array = Any
@@ -31,7 +32,7 @@ class Rule(NamedTuple):
     seen: Any  # v, state: note that it was looked at
     entry: Any  # v, own, entry, state -> the label there, or -1
     own: Any  # v, state -> what `entry` compares with
-    apart: Any  # own -> the label that is no candidate
+    stays: bool  # whether a label may be `own`: no candidate, and weighed apart
     score: Any  # v, own, label, weight, state -> whether it may be taken, and the gain: high, low
     before: Any  # v, label, other, state -> which of two of one gain
     goal: Any  # v, own, best, high, low, weight to own, state -> where to go, or -1
@@ -45,7 +46,7 @@ class Work(NamedTuple):
     moved: Array  # of every step
     found: Array  # of each hub the number of labels in its table
     own: Array  # of each hub the weight to where it is
-    table: Array  # int64, two a slot: a label plus one, and the sum
+    table: Array  # see `gpu_global_tables`
     used: Array  # the slots in use, in any order
     labels: Array  # of each piece of a hub the best
     gains_high: Array
@@ -62,7 +63,7 @@ class Shared(NamedTuple):
     labels: Array  # of each thread the best
     gains_high: Array
     gains_low: Array
-    own: Array  # of each row: the weight to where it is
+    own: Array  # of each thread: weight to where the vertex is
     used: Array  # int16: of each row the slots in use
     counts: Array  # int32: of each row how many
     # int32: a sum, how many are listed, and how many go. Shared memory adds 64 bits by reading and
@@ -79,13 +80,14 @@ class Functions(NamedTuple):
     look: Any  # v, own, entry, state -> the label, or -1, and the weight
     clear: Any  # thread, shared
     best_of_lanes: Any
+    sum_of_lanes: Any  # amount, thread, shared -> the sum, to the first of a block's threads
 
 
 @functools.cache
-def build_shared(weighted: bool, index_type: Any) -> Callable:
+def build_shared(weights: Weights, index_type: Any) -> Callable:
     """Make the function that lays out a block's shared memory."""
     threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
-    high_slots = slots if weighted else 1
+    high_slots = slots if weights.listed and weights.wide else 1
 
     @cuda.jit(device=True)
     def lay_out():
@@ -108,10 +110,11 @@ def build_shared(weighted: bool, index_type: Any) -> Callable:
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
+def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
     """Make the functions for a rule."""
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
-    before, goes, entry_label = rule.before, rule.goes, rule.entry
+    before, goes, entry_label, stays = rule.before, rule.goes, rule.entry, rule.stays
+    weighted, halves = weights.listed, weights.listed and weights.wide
     empty = index_type(gpu_tables.EMPTY)
 
     @cuda.jit(device=True)
@@ -135,7 +138,7 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
     def look(v, own, entry, state):
         label, weight = entry_label(v, own, entry, state), np.int64(1)
         if weighted:
-            weight = state.weights[entry]
+            weight = np.int64(state.weights[entry])
         return label, weight
 
     @cuda.jit(device=True)
@@ -143,13 +146,18 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
         for place in range(thread, slots_of_all, threads):
             shared.keys[place] = empty
             shared.low[place] = 0
-            if weighted:
+            if halves:
                 shared.high[place] = 0
 
     @cuda.jit(device=True)
-    def best_of_lanes(v, best, best_high, best_low, lanes, lane, shared, state):
-        """Return the best of what some threads found, to the first of them; all threads call."""
+    def best_of_lanes(v, best, best_high, best_low, to_own, lanes, lane, shared, state):
+        """Return the best of what some threads found, and all weight to where the vertex is.
+
+        To the first of them; all threads call.
+        """
         thread = np.int64(cuda.threadIdx.x)
+        if stays:
+            shared.own[thread] = to_own
         shared.labels[thread] = best
         shared.gains_high[thread], shared.gains_low[thread] = best_high, best_low
         cuda.syncthreads()
@@ -157,6 +165,9 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
         while distance > 0:
             if lane < distance and v >= 0:
                 other = thread + distance
+                if stays:
+                    to_own += shared.own[other]
+                    shared.own[thread] = to_own
                 label = shared.labels[other]
                 high, low = shared.gains_high[other], shared.gains_low[other]
                 if better(v, label, high, low, best, best_high, best_low, state):
@@ -165,6 +176,19 @@ def build(weighted: bool, index_type: Any, rule: Rule) -> Functions:
                     shared.gains_high[thread], shared.gains_low[thread] = high, low
             cuda.syncthreads()
             distance //= 2
-        return best, best_high, best_low
+        return best, best_high, best_low, to_own
 
-    return Functions(better, settle, look, clear, best_of_lanes)
+    @cuda.jit(device=True)
+    def sum_of_lanes(amount, thread, shared):
+        shared.own[thread] = amount
+        cuda.syncthreads()
+        distance = threads // 2
+        while distance > 0:
+            if thread < distance:
+                amount += shared.own[thread + distance]
+                shared.own[thread] = amount
+            cuda.syncthreads()
+            distance //= 2
+        return amount
+
+    return Functions(better, settle, look, clear, best_of_lanes, sum_of_lanes)

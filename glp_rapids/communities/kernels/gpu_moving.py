@@ -21,6 +21,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels.gpu_tables import Weights
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
@@ -53,7 +54,7 @@ class Moving(NamedTuple):
 
 @functools.cache
 def rule(weighted: bool) -> gpu_best.Rule:
-    """Make the functions of a row."""
+    """Make the functions of a row, whose entries have weights or not."""
 
     @cuda.jit(device=True)
     def wanted(v, state):
@@ -74,10 +75,6 @@ def rule(weighted: bool) -> gpu_best.Rule:
         if u == v or (weighted and state.weights[entry] <= 0):
             return np.int64(gpu_best.NOBODY)
         return np.int64(state.labels[u])
-
-    @cuda.jit(device=True)
-    def apart(own):
-        return own
 
     @cuda.jit(device=True)
     def score(v, own, label, weight, state):
@@ -104,18 +101,18 @@ def rule(weighted: bool) -> gpu_best.Rule:
     def goes(v, goal, step, state):
         state.following[v] = goal
 
-    return gpu_best.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
+    return gpu_best.Rule(wanted, seen, entry_label, own, True, score, before, goal, goes)
 
 
 @functools.cache
-def build_move(weighted: bool, index_type: Any) -> Callable:
+def build_move(weights: Weights, index_type: Any) -> Callable:
     """Make the function that moves the vertices of a level until few move; all threads call.
 
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
     ``swept`` is a word for the number of sweeps. It returns the next barrier's turn.
     """
     threads = gpu_classes.THREADS
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
+    decide, own_hubs = gpu_rows.build(weights, index_type, rule(weights.listed))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
     @cuda.jit(device=True)
@@ -172,18 +169,18 @@ def build_move(weighted: bool, index_type: Any) -> Callable:
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any) -> Any:
+def build(weights: Weights, index_type: Any) -> Any:
     """Make the kernel that does so."""
     threads = gpu_classes.THREADS
-    lay_out = gpu_best.build_shared(weighted, index_type)
+    lay_out = gpu_best.build_shared(weights, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = build_move(weighted, index_type)
+    move = build_move(weights, index_type)
 
     def move_vertices(state, lists, work, swept):
         cuda.cg.this_grid()
         move(state, lists, work, swept, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
-        move_vertices, f"{weighted} {threads} {gpu_classes.SLOTS}",
+        move_vertices, f"{weights} {threads} {gpu_classes.SLOTS}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

@@ -20,13 +20,13 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels.gpu_tables import Weights
 from glp_rapids.communities.schedule import CLASSES
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
 Array = Any
 JOINED = 255
 LANES = 8
-NONE_APART = -2
 
 gain = gpu_target().compile(rules.gain)
 exceeds = gpu_target().compile(rules.exceeds)
@@ -60,7 +60,7 @@ class Refining(NamedTuple):
 
 @functools.cache
 def rule(weighted: bool) -> gpu_best.Rule:
-    """Make the functions of a row."""
+    """Make the functions of a row, whose entries have weights or not."""
 
     @cuda.jit(device=True)
     def wanted(v, state):
@@ -87,10 +87,6 @@ def rule(weighted: bool) -> gpu_best.Rule:
         if weighted and state.weights[entry] <= 0:
             return np.int64(gpu_best.NOBODY)
         return np.int64(state.labels[u])
-
-    @cuda.jit(device=True)
-    def apart(own):
-        return np.int64(NONE_APART)
 
     @cuda.jit(device=True)
     def score(v, own, label, weight, state):
@@ -122,17 +118,18 @@ def rule(weighted: bool) -> gpu_best.Rule:
         state.following[v] = goal
         state.joined[v] = step + 1
 
-    return gpu_best.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
+    return gpu_best.Rule(wanted, seen, entry_label, own, False, score, before, goal, goes)
 
 
 @functools.cache
-def build_refine(weighted: bool, index_type: Any) -> Callable:
+def build_refine(weights: Weights, index_type: Any) -> Callable:
     """Make the function that splits communities into well-connected parts; all threads call.
 
     ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
     ``outward`` and ``joined`` as zeros. It returns the next barrier's turn.
     """
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
+    weighted = weights.listed
+    decide, own_hubs = gpu_rows.build(weights, index_type, rule(weighted))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
     @cuda.jit(device=True)
@@ -140,9 +137,9 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
         """Return the weight of an entry inside the community, or 0."""
         weight, u = np.int64(0), state.indices[entry]
         if u != v and state.communities[u] == own:
-            weight = state.unit
+            weight = np.int64(1)
             if weighted:
-                weight = state.weights[entry]
+                weight = np.int64(state.weights[entry])
         return weight
 
     @cuda.jit(device=True)
@@ -152,7 +149,7 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
             total += inside(state, v, own, entry)
             entry += step
         if total != 0:
-            cuda.atomic.add(state.outward, v, total)
+            cuda.atomic.add(state.outward, v, total * state.unit)
 
     @cuda.jit(device=True)
     def change_by(state, v, own, goal, stamp, entry):
@@ -164,8 +161,8 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
             elif state.joined[u] != stamp:
                 sign = np.int64(-1)  # of two that join together neither was counted before
         if weighted:
-            return sign * state.weights[entry]
-        return sign * state.unit
+            sign *= np.int64(state.weights[entry])
+        return sign
 
     @cuda.jit(device=True)
     def add_change(state, v, goal, stamp, entry, past, step):
@@ -174,7 +171,7 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
             change += change_by(state, v, own, goal, stamp, entry)
             entry += step
         if change != 0:
-            cuda.atomic.add(state.outward, goal, change)
+            cuda.atomic.add(state.outward, goal, change * state.unit)
 
     @cuda.jit(device=True)
     def pass_by(state, v, goal):
@@ -230,18 +227,18 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any) -> Any:
+def build(weights: Weights, index_type: Any) -> Any:
     """Make the kernel that does so."""
     threads = gpu_classes.THREADS
-    lay_out = gpu_best.build_shared(weighted, index_type)
+    lay_out = gpu_best.build_shared(weights, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    refine = build_refine(weighted, index_type)
+    refine = build_refine(weights, index_type)
 
     def refine_parts(state, lists, work, sweeps):
         cuda.cg.this_grid()
         refine(state, lists, work, sweeps, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
-        refine_parts, f"{weighted} {threads} {gpu_classes.SLOTS}",
+        refine_parts, f"{weights} {threads} {gpu_classes.SLOTS}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

@@ -19,7 +19,9 @@ from glp_rapids.jit.cuda import cuda
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
+def build(
+    weights: gpu_tables.Weights, index_type: Any, rule: gpu_best.Rule
+) -> tuple[Callable, ...]:
     """Make the function that writes a goal, or -1, for each member of a class.
 
     It returns the next barrier's turn, after which all blocks know how many go. Also the function
@@ -30,12 +32,11 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
     slots_of_lane = slots_of_all // threads
     barrier, row_of_thread = gpu_classes.barrier, gpu_classes.row_of_thread
     rows_of = gpu_classes.rows_of
-    add, amount, include = gpu_tables.build(weighted, index_type)
-    wanted, seen, _, own_of, apart, score, _, goal_of, _ = rule
-    better, settle, look, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
-    add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(
-        weighted, index_type, rule
-    )
+    add, amount, include = gpu_tables.build(weights, index_type)
+    wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
+    better, settle, look, clear, best_of_lanes, _ = gpu_best.build(weights, index_type, rule)
+    add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(weights, index_type, rule)
+    halves = weights.listed and weights.wide
 
     @cuda.jit(device=True)
     def list_label(label, weight, count, thread, shared):
@@ -49,50 +50,45 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         if k == count:
             shared.keys[place] = label
             shared.low[place] = 0
-            if weighted:
+            if halves:
                 shared.high[place] = 0
             count += 1
         include(shared.low, shared.high, place, weight)
         return count
 
     @cuda.jit(device=True)
-    def candidate(v, own, place, shared, state):
-        """Return a label that was added up, the weight, whether it may be taken, and the gain."""
-        label = np.int64(shared.keys[place])
-        weight = amount(shared.low, shared.high, place) * state.unit
-        valid, high, low = score(v, own, label, weight, state)
-        return label, weight, valid and label != apart(own), high, low
-
-    @cuda.jit(device=True)
     def best_of_row(v, own, first, count, thread, step, listed, shared, state):
-        """Return the best of some labels of a row, its gain, and the weight to its own, or -1."""
+        """Return the best of some labels of a row, and its gain."""
         best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
-        to_own, use = np.int64(NOBODY), np.int64(first)
+        use = np.int64(first)
         while use < count:
             place = use * threads + thread
             if not listed:
                 place = thread + np.int64(shared.used[thread + use])
-            label, weight, valid, high, low = candidate(v, own, place, shared, state)
-            if label == apart(own):
-                to_own = weight
+            label = np.int64(shared.keys[place])
+            weight = amount(shared.low, shared.high, place) * state.unit
+            valid, high, low = score(v, own, label, weight, state)
             if valid and better(v, label, high, low, best, best_high, best_low, state):
                 best, best_high, best_low = label, high, low
             use = use + step
-        return best, best_high, best_low, to_own
+        return best, best_high, best_low
 
     @cuda.jit(device=True)
     def tiny_row(v, thread, shared, state):
         """Evaluate a row with one thread, in its own column of the tables."""
-        own, count = own_of(v, state), np.int64(0)
+        own, count, to_own = own_of(v, state), np.int64(0), np.int64(0)
         entry, past = state.indptr[v], state.indptr[v + 1]
         while entry < past:
             label, weight = look(v, own, entry, state)
-            count = list_label(label, weight, count, thread, shared)
+            if stays and label == own:
+                to_own += weight
+            else:
+                count = list_label(label, weight, count, thread, shared)
             entry += 1
-        best, best_high, best_low, to_own = best_of_row(
+        best, best_high, best_low = best_of_row(
             v, own, 0, count, thread, 1, True, shared, state
         )
-        return goal_of(v, own, best, best_high, best_low, max(to_own, np.int64(0)), state)
+        return goal_of(v, own, best, best_high, best_low, to_own * state.unit, state)
 
     @cuda.jit(device=True)
     def put(which, first, slots, label, weight, shared):
@@ -146,12 +142,12 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 round_first = np.int64(0)
                 while round_first < number:
                     v, own, listed = np.int64(NOBODY), np.int64(0), round_first + which
+                    to_own = np.int64(0)
                     round_first += rows  # `range` would divide
                     if listed < number:
                         v = np.int64(lists.members[shared.listed[listed]])
                     clear(thread, shared)
                     if lane == 0:
-                        shared.own[which] = 0
                         shared.counts[which] = 0
                     cuda.syncthreads()
                     if v >= 0:
@@ -159,22 +155,24 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                         entry, past = state.indptr[v] + lane, state.indptr[v + 1]
                         while entry < past:
                             label, weight = look(v, own, entry, state)
-                            put(which, first, slots, label, weight, shared)
+                            if stays and label == own:
+                                to_own += weight
+                            else:
+                                put(which, first, slots, label, weight, shared)
                             entry += lanes
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     if v >= 0:
-                        best, best_high, best_low, to_own = best_of_row(
+                        best, best_high, best_low = best_of_row(
                             v, own, lane, np.int64(shared.counts[which]), first, lanes, False,
                             shared, state,
                         )  # fmt: skip
-                        if to_own >= 0:
-                            shared.own[which] = to_own
-                    best, best_high, best_low = best_of_lanes(
-                        v, best, best_high, best_low, lanes, lane, shared, state
+                    best, best_high, best_low, to_own = best_of_lanes(
+                        v, best, best_high, best_low, to_own, lanes, lane, shared, state
                     )
                     if lane == 0 and v >= 0:
-                        goal = goal_of(v, own, best, best_high, best_low, shared.own[which], state)
+                        to_own *= state.unit
+                        goal = goal_of(v, own, best, best_high, best_low, to_own, state)
                         place = shared.listed[listed]
                         settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()
