@@ -107,8 +107,22 @@ def test_the_kernel_of_levels_together_compiles(monkeypatch, capability, index_t
     assert f".target sm_{capability[0]}{capability[1]}" in code
 
 
+@pytest.mark.parametrize(
+    ("index_type", "entries", "weight_type", "wide"),
+    [(np.int32, 2**31 - 1, None, False), (np.int32, 2**31, None, True), (np.int64, 9, None, True),
+     (np.int32, 9, np.int32, False), (np.int32, 9, np.int64, True)],
+)  # fmt: skip
+def test_sums_are_narrow_only_where_all_weights_fit(index_type, entries, weight_type, wide):
+    from glp_rapids.communities.kernels.gpu_tables import Weights, weights_of
+
+    listed = weight_type is not None
+    indices = SimpleNamespace(size=entries, dtype=np.dtype(index_type))
+    weights = SimpleNamespace(size=entries * listed, dtype=np.dtype(weight_type or np.int64))
+    assert weights_of(indices, weights) == Weights(listed, wide)
+
+
 # `simulate_multilevel.py 2` compares 28 results, and takes minutes.
-@pytest.mark.parametrize(("graphs", "compared"), [(1, 3)])
+@pytest.mark.parametrize(("graphs", "compared"), [(1, 4)])
 def test_the_simulator_gives_the_results_of_a_cpu(graphs, compared):
     script = Path(__file__).with_name("simulate_multilevel.py")
     run = subprocess.run(

@@ -10,7 +10,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_classes, gpu_tables
-from glp_rapids.communities.kernels.gpu_tables import Weights
+from glp_rapids.communities.kernels.gpu_tables import Weights, sum_type
 from glp_rapids.jit.cuda import cuda, gpu_target
 
 Array = Any
@@ -88,6 +88,7 @@ def build_shared(weights: Weights, index_type: Any) -> Callable:
     """Make the function that lays out a block's shared memory."""
     threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
     high_slots = slots if weights.listed and weights.wide else 1
+    sums = sum_type(weights)
 
     @cuda.jit(device=True)
     def lay_out():
@@ -99,7 +100,7 @@ def build_shared(weights: Weights, index_type: Any) -> Callable:
             cuda.shared.array(threads, np.int64),
             cuda.shared.array(threads, np.int64),
             cuda.shared.array(threads, np.uint64),
-            cuda.shared.array(threads, np.int64),
+            cuda.shared.array(threads, sums),
             cuda.shared.array(slots, np.int16),
             cuda.shared.array(threads, np.int32),
             cuda.shared.array(3, np.int32),
@@ -115,6 +116,7 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     before, goes, entry_label, stays = rule.before, rule.goes, rule.entry, rule.stays
     weighted, halves = weights.listed, weights.listed and weights.wide
+    sums = sum_type(weights)
     empty = index_type(gpu_tables.EMPTY)
 
     @cuda.jit(device=True)
@@ -166,7 +168,7 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
             if lane < distance and v >= 0:
                 other = thread + distance
                 if stays:
-                    to_own += shared.own[other]
+                    to_own = sums(to_own + shared.own[other])
                     shared.own[thread] = to_own
                 label = shared.labels[other]
                 high, low = shared.gains_high[other], shared.gains_low[other]
@@ -185,7 +187,7 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
         distance = threads // 2
         while distance > 0:
             if thread < distance:
-                amount += shared.own[thread + distance]
+                amount = sums(amount + shared.own[thread + distance])
                 shared.own[thread] = amount
             cuda.syncthreads()
             distance //= 2

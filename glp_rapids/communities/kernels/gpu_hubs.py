@@ -43,7 +43,7 @@ def build(
     pieces_of = gpu_classes.pieces_of
     add, amount, _ = gpu_tables.build(weights, index_type)
     add_to_table, label_at, amount_at, empty_slot = gpu_global_tables.build(weights.wide)
-    slot_of = gpu_global_tables.slot_of
+    slot_of, sums = gpu_global_tables.slot_of, gpu_tables.sum_type(weights)
     wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
     better, settle, look, clear, best_of_lanes, sum_of_lanes = gpu_best.build(
         weights, index_type, rule
@@ -112,7 +112,7 @@ def build(
                 degree = state.indptr[v + 1] - row
                 hub = offsets[begins + group] + place - begin
                 base, room = lists.bases[hub], room_for(degree)
-                piece, to_own = first_piece(place, block, blocks), np.int64(0)
+                piece, to_own = first_piece(place, block, blocks), sums(0)
                 while piece * lists.lengths.piece < degree:
                     clear(thread, shared)
                     if thread == 0:
@@ -125,7 +125,7 @@ def build(
                         label, weight = look(v, own, entry, state)
                         entry += threads
                         if stays and label == own:
-                            to_own += weight
+                            to_own = sums(to_own + weight)
                         else:
                             add_entry(label, weight, base, room, hub, shared, work)
                     cuda.syncthreads()
@@ -160,7 +160,7 @@ def build(
                 if stays:
                     to_own = sum_of_lanes(to_own, thread, shared)
                     if thread == 0 and to_own > 0:
-                        cuda.atomic.add(work.own, hub, to_own)
+                        cuda.atomic.add(work.own, hub, np.int64(to_own))
             cuda.syncthreads()
 
     @cuda.jit(device=True)
@@ -200,7 +200,7 @@ def build(
                         if valid and better(v, label, high, low, best, best_high, best_low, state):
                             best, best_high, best_low = label, high, low
                     best, best_high, best_low, _ = best_of_lanes(
-                        v, best, best_high, best_low, np.int64(0), threads, thread, shared, state
+                        v, best, best_high, best_low, sums(0), threads, thread, shared, state
                     )
                     if thread == 0:
                         at = lists.pieces[hub] + piece
@@ -238,7 +238,7 @@ def build(
                 if better(v, label, high, low, best, best_high, best_low, state):
                     best, best_high, best_low = label, high, low
             best, best_high, best_low, _ = best_of_lanes(
-                v, best, best_high, best_low, np.int64(0), threads, thread, shared, state
+                v, best, best_high, best_low, sums(0), threads, thread, shared, state
             )
             if thread == 0:
                 to_own = work.own[hub] * state.unit

@@ -36,7 +36,7 @@ def build(
     wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
     better, settle, look, clear, best_of_lanes, _ = gpu_best.build(weights, index_type, rule)
     add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(weights, index_type, rule)
-    halves = weights.listed and weights.wide
+    halves, sums = weights.listed and weights.wide, gpu_tables.sum_type(weights)
 
     @cuda.jit(device=True)
     def list_label(label, weight, count, thread, shared):
@@ -76,19 +76,20 @@ def build(
     @cuda.jit(device=True)
     def tiny_row(v, thread, shared, state):
         """Evaluate a row with one thread, in its own column of the tables."""
-        own, count, to_own = own_of(v, state), np.int64(0), np.int64(0)
+        own, count, to_own = own_of(v, state), np.int64(0), sums(0)
         entry, past = state.indptr[v], state.indptr[v + 1]
         while entry < past:
             label, weight = look(v, own, entry, state)
             if stays and label == own:
-                to_own += weight
+                to_own = sums(to_own + weight)
             else:
                 count = list_label(label, weight, count, thread, shared)
             entry += 1
         best, best_high, best_low = best_of_row(
             v, own, 0, count, thread, 1, True, shared, state
         )
-        return goal_of(v, own, best, best_high, best_low, to_own * state.unit, state)
+        weight_to_own = np.int64(to_own) * state.unit
+        return goal_of(v, own, best, best_high, best_low, weight_to_own, state)
 
     @cuda.jit(device=True)
     def put(which, first, slots, label, weight, shared):
@@ -142,7 +143,7 @@ def build(
                 round_first = np.int64(0)
                 while round_first < number:
                     v, own, listed = np.int64(NOBODY), np.int64(0), round_first + which
-                    to_own = np.int64(0)
+                    to_own = sums(0)
                     round_first += rows  # `range` would divide
                     if listed < number:
                         v = np.int64(lists.members[shared.listed[listed]])
@@ -156,7 +157,7 @@ def build(
                         while entry < past:
                             label, weight = look(v, own, entry, state)
                             if stays and label == own:
-                                to_own += weight
+                                to_own = sums(to_own + weight)
                             else:
                                 put(which, first, slots, label, weight, shared)
                             entry += lanes
@@ -171,8 +172,10 @@ def build(
                         v, best, best_high, best_low, to_own, lanes, lane, shared, state
                     )
                     if lane == 0 and v >= 0:
-                        to_own *= state.unit
-                        goal = goal_of(v, own, best, best_high, best_low, to_own, state)
+                        weight_to_own = np.int64(to_own) * state.unit
+                        goal = goal_of(
+                            v, own, best, best_high, best_low, weight_to_own, state
+                        )  # fmt: skip
                         place = shared.listed[listed]
                         settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()

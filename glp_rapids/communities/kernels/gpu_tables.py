@@ -27,6 +27,11 @@ class Weights(NamedTuple):
     wide: bool  # sums take 64 bits; else 31, and so do labels
 
 
+def sum_type(weights: Weights) -> Any:
+    """Return the type that sums have room in."""
+    return np.int64 if weights.wide else np.int32
+
+
 def weights_of(indices: Any, weights: Any) -> Weights:
     """Tell what entries weigh: int32 only where all of them together fit in there."""
     listed = weights.size > 0
