@@ -10,7 +10,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_classes, gpu_tables
-from glp_rapids.communities.kernels.gpu_tables import Weights, sum_type
+from glp_rapids.communities.kernels.gpu_tables import U64, Weights, sum_type
 from glp_rapids.jit.cuda import cuda, gpu_target
 
 Array = Any
@@ -140,12 +140,13 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
     def look(v, own, entry, state):
         label, weight = entry_label(v, own, entry, state), np.int64(1)
         if weighted:
-            weight = np.int64(state.weights[entry])
+            weight = np.int64(state.weights[U64(entry)])
         return label, weight
 
     @cuda.jit(device=True)
     def clear(thread, shared):
-        for place in range(thread, slots_of_all, threads):
+        for slot in range(thread, slots_of_all, threads):
+            place = U64(slot)
             shared.keys[place] = empty
             shared.low[place] = 0
             if halves:
@@ -157,7 +158,7 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
 
         To the first of them; all threads call.
         """
-        thread = np.int64(cuda.threadIdx.x)
+        thread = U64(cuda.threadIdx.x)
         if stays:
             shared.own[thread] = to_own
         shared.labels[thread] = best
@@ -166,7 +167,7 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
         distance = lanes // 2
         while distance > 0:
             if lane < distance and v >= 0:
-                other = thread + distance
+                other = U64(thread + U64(distance))
                 if stays:
                     to_own = sums(to_own + shared.own[other])
                     shared.own[thread] = to_own

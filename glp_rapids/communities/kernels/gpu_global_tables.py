@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.communities.kernels.gpu_tables import U64
 from glp_rapids.jit.cuda import cuda
 
 NOT_TAKEN = -1
@@ -50,7 +51,7 @@ def build(wide: bool) -> Functions:
         name, taken = np.int64(label) + 1, np.int64(NOT_TAKEN)
         while True:
             place = 2 * (base + slot)
-            found = table[place]
+            found = table[U64(place)]
             if found == 0:
                 found = cuda.atomic.cas(table, place, np.int64(0), name)
                 if found == 0:
@@ -67,7 +68,7 @@ def build(wide: bool) -> Functions:
         name = np.int64(label) + 1
         while True:
             place = base + slot
-            found = table[place]
+            found = table[U64(place)]
             if found == 0:
                 found = cuda.atomic.cas(table, place, np.int64(0), (name << HALF) | weight)
                 if found == 0:
@@ -82,21 +83,21 @@ def build(wide: bool) -> Functions:
     @cuda.jit(device=True)
     def label(table, slot):
         if wide:
-            return table[2 * slot] - 1
-        return (table[slot] >> HALF) - 1
+            return table[U64(2 * slot)] - 1
+        return (table[U64(slot)] >> HALF) - 1
 
     @cuda.jit(device=True)
     def amount(table, slot):
         if wide:
-            return table[2 * slot + 1]
-        return table[slot] & LOW
+            return table[U64(2 * slot + 1)]
+        return table[U64(slot)] & LOW
 
     @cuda.jit(device=True)
     def empty(table, slot):
         if wide:
-            table[2 * slot] = 0
-            table[2 * slot + 1] = 0
+            table[U64(2 * slot)] = 0
+            table[U64(2 * slot + 1)] = 0
         else:
-            table[slot] = 0
+            table[U64(slot)] = 0
 
     return Functions(add_wide if wide else add_narrow, label, amount, empty)

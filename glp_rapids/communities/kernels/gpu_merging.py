@@ -19,7 +19,7 @@ from glp_rapids.communities.kernels import (
     gpu_pair_cache,
     gpu_scans,
 )
-from glp_rapids.communities.kernels.gpu_tables import Weights
+from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.jit.cuda import cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import lower_bound
 
@@ -115,9 +115,9 @@ def build_add_all(
         base = merging.offsets[part]
         slots = merging.offsets[part + 1] - base
         while entry < past:
-            other = rows.parts[rows.indices[entry]]
+            other = rows.parts[U64(rows.indices[U64(entry)])]
             if weighted:
-                weight = np.int64(rows.weights[entry])
+                weight = np.int64(rows.weights[U64(entry)])
             if other == part:
                 inside += weight
                 number += 1

@@ -21,7 +21,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
-from glp_rapids.communities.kernels.gpu_tables import Weights
+from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
@@ -58,27 +58,27 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
     @cuda.jit(device=True)
     def wanted(v, state):
-        return state.active[v] != 0
+        return state.active[U64(v)] != 0
 
     @cuda.jit(device=True)
     def seen(v, state):
-        state.active[v] = 0
+        state.active[U64(v)] = 0
 
     @cuda.jit(device=True)
     def own(v, state):
-        return np.int64(state.labels[v])
+        return np.int64(state.labels[U64(v)])
 
     # what `gpu_rows` compares entries with is the row itself
     @cuda.jit(device=True)
     def entry_label(v, own, entry, state):
-        u = state.indices[entry]
-        if u == v or (weighted and state.weights[entry] <= 0):
+        u = state.indices[U64(entry)]
+        if u == v or (weighted and state.weights[U64(entry)] <= 0):
             return np.int64(gpu_best.NOBODY)
-        return np.int64(state.labels[u])
+        return np.int64(state.labels[U64(u)])
 
     @cuda.jit(device=True)
     def score(v, own, label, weight, state):
-        high, low = gain(weight, state.constant, state.volume[v], state.volumes[label])
+        high, low = gain(weight, state.constant, state.volume[U64(v)], state.volumes[U64(label)])
         return True, high, low
 
     @cuda.jit(device=True)
@@ -87,19 +87,19 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
     @cuda.jit(device=True)
     def goal(v, own, best, high, low, to_own, state):
-        mine = state.volume[v]
-        own_high, own_low = gain(to_own, state.constant, mine, state.volumes[own] - mine)
+        mine = state.volume[U64(v)]
+        own_high, own_low = gain(to_own, state.constant, mine, state.volumes[U64(own)] - mine)
         if best < 0 or not exceeds(high, low, own_high, own_low):
             best, high = own, own_high
-        if high < 0 and state.sizes[v] == 0:
+        if high < 0 and state.sizes[U64(v)] == 0:
             return np.int64(v)  # better alone, under its own name, which nobody bears
-        if best == own or waits(own, best, state.sizes[own], state.sizes[best]):
+        if best == own or waits(own, best, state.sizes[U64(own)], state.sizes[U64(best)]):
             return np.int64(gpu_best.NOBODY)
         return best
 
     @cuda.jit(device=True)
     def goes(v, goal, step, state):
-        state.following[v] = goal
+        state.following[U64(v)] = goal
 
     return gpu_best.Rule(wanted, seen, entry_label, own, True, score, before, goal, goes)
 
@@ -117,8 +117,8 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
 
     @cuda.jit(device=True)
     def go(state, v, goal):
-        own, volume = state.labels[v], state.volume[v]
-        state.labels[v] = goal
+        own, volume = state.labels[U64(v)], state.volume[U64(v)]
+        state.labels[U64(v)] = goal
         cuda.atomic.sub(state.sizes, own, np.int64(1))
         cuda.atomic.add(state.sizes, goal, np.int64(1))
         cuda.atomic.sub(state.volumes, own, volume)
@@ -127,7 +127,7 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
     @cuda.jit(device=True)
     def wake(state, v, goal, stamp, entry, past, step):
         while entry < past:
-            u = state.indices[entry]
+            u = U64(state.indices[U64(entry)])
             if state.following[u] != goal:
                 state.active[u] = 1
             entry += step

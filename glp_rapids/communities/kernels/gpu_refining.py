@@ -20,7 +20,7 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
-from glp_rapids.communities.kernels.gpu_tables import Weights
+from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.communities.schedule import CLASSES
 from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
@@ -64,11 +64,11 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
     @cuda.jit(device=True)
     def wanted(v, state):
-        if state.turns[v] == JOINED:
+        if state.turns[U64(v)] == JOINED:
             return False
-        mine = state.volume[v]
-        others = state.whole[state.communities[v]] - mine
-        high, _ = gain(state.outward[v], state.constant, mine, others)
+        mine = state.volume[U64(v)]
+        others = state.whole[U64(state.communities[U64(v)])] - mine
+        high, _ = gain(state.outward[U64(v)], state.constant, mine, others)
         return high >= 0
 
     @cuda.jit(device=True)
@@ -77,36 +77,36 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
     @cuda.jit(device=True)
     def own(v, state):
-        return np.int64(state.communities[v])
+        return np.int64(state.communities[U64(v)])
 
     @cuda.jit(device=True)
     def entry_label(v, own, entry, state):
-        u = state.indices[entry]
-        if state.communities[u] != own or state.turns[u] == state.turns[v]:
+        u = U64(state.indices[U64(entry)])
+        if state.communities[u] != own or state.turns[u] == state.turns[U64(v)]:
             return np.int64(gpu_best.NOBODY)
-        if weighted and state.weights[entry] <= 0:
+        if weighted and state.weights[U64(entry)] <= 0:
             return np.int64(gpu_best.NOBODY)
         return np.int64(state.labels[u])
 
     @cuda.jit(device=True)
     def score(v, own, label, weight, state):
-        mine, others = state.volume[v], state.volumes[label]
-        drawn = draw(state.words[v], state.words[label], state.seed)
+        mine, others = state.volume[U64(v)], state.volumes[U64(label)]
+        drawn = draw(state.words[U64(v)], state.words[U64(label)], state.seed)
         high, low = gain(weight, noisy(state.constant, drawn), mine, others)
         good = exceeds(high, low, np.int64(0), np.uint64(0))
         if not good:  # else the true gain is no less
             true_high, true_low = gain(weight, state.constant, mine, others)
             good = exceeds(true_high, true_low, np.int64(0), np.uint64(0))
         if good:
-            outward = state.outward[label]
-            outward_high, _ = gain(outward, state.constant, others, state.whole[own] - others)
+            outward, whole = state.outward[U64(label)], state.whole[U64(own)]
+            outward_high, _ = gain(outward, state.constant, others, whole - others)
             good = outward_high >= 0
         return good, high, low
 
     @cuda.jit(device=True)
     def before(v, label, other, state):
-        drawn = draw(state.words[v], state.words[label], state.seed)
-        other_drawn = draw(state.words[v], state.words[other], state.seed)
+        drawn = draw(state.words[U64(v)], state.words[U64(label)], state.seed)
+        other_drawn = draw(state.words[U64(v)], state.words[U64(other)], state.seed)
         return drawn < other_drawn or (drawn == other_drawn and label < other)
 
     @cuda.jit(device=True)
@@ -115,8 +115,8 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
     @cuda.jit(device=True)
     def goes(v, goal, step, state):
-        state.following[v] = goal
-        state.joined[v] = step + 1
+        state.following[U64(v)] = goal
+        state.joined[U64(v)] = step + 1
 
     return gpu_best.Rule(wanted, seen, entry_label, own, False, score, before, goal, goes)
 
@@ -135,11 +135,11 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
     @cuda.jit(device=True)
     def inside(state, v, own, entry):
         """Return the weight of an entry inside the community, or 0."""
-        weight, u = np.int64(0), state.indices[entry]
-        if u != v and state.communities[u] == own:
+        weight, u = np.int64(0), state.indices[U64(entry)]
+        if u != v and state.communities[U64(u)] == own:
             weight = np.int64(1)
             if weighted:
-                weight = np.int64(state.weights[entry])
+                weight = np.int64(state.weights[U64(entry)])
         return weight
 
     @cuda.jit(device=True)
@@ -154,14 +154,14 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
     @cuda.jit(device=True)
     def change_by(state, v, own, goal, stamp, entry):
         """Return by how much an entry changes the weight."""
-        sign, u = np.int64(0), state.indices[entry]
-        if u != v and state.communities[u] == own:
-            if state.following[u] != goal:
+        sign, u = np.int64(0), state.indices[U64(entry)]
+        if u != v and state.communities[U64(u)] == own:
+            if state.following[U64(u)] != goal:
                 sign = np.int64(1)
-            elif state.joined[u] != stamp:
+            elif state.joined[U64(u)] != stamp:
                 sign = np.int64(-1)  # of two that join together neither was counted before
         if weighted:
-            sign *= np.int64(state.weights[entry])
+            sign *= np.int64(state.weights[U64(entry)])
         return sign
 
     @cuda.jit(device=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
 from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
+from glp_rapids.communities.kernels.gpu_tables import U64
 from glp_rapids.jit.cuda import cuda
 
 
@@ -44,9 +45,9 @@ def build(
         if label < 0:
             return count
         k = 0
-        while k < count and shared.keys[k * threads + thread] != label:
+        while k < count and shared.keys[U64(k * threads + thread)] != label:
             k += 1
-        place = k * threads + thread
+        place = U64(k * threads + thread)
         if k == count:
             shared.keys[place] = label
             shared.low[place] = 0
@@ -64,8 +65,8 @@ def build(
         while use < count:
             place = use * threads + thread
             if not listed:
-                place = thread + np.int64(shared.used[thread + use])
-            label = np.int64(shared.keys[place])
+                place = thread + np.int64(shared.used[U64(thread + use)])
+            label = np.int64(shared.keys[U64(place)])
             weight = amount(shared.low, shared.high, place) * state.unit
             valid, high, low = score(v, own, label, weight, state)
             if valid and better(v, label, high, low, best, best_high, best_low, state):
@@ -100,7 +101,7 @@ def build(
             )
             if slot >= 0:
                 number_before = cuda.atomic.add(shared.counts, which, np.int32(1))
-                shared.used[first + number_before] = slot
+                shared.used[U64(first + number_before)] = slot
 
     @cuda.jit(device=True)
     def evaluate(state, lists, begins, group, step, shared, work):

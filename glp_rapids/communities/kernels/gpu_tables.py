@@ -18,6 +18,7 @@ EMPTY = -1
 ADDED, NO_ROOM = -1, -2
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 MOST_NARROW = (1 << 31) - 1
+U64 = np.uint64  # Numba asks of signed indices whether they count from the end
 
 
 class Weights(NamedTuple):
@@ -63,7 +64,8 @@ def build(weights: Weights, index_type: Any) -> TableFunctions:
     weighted, halves = weights.listed, weights.listed and weights.wide
 
     @cuda.jit(device=True)
-    def include(low, high, place, weight):
+    def include(low, high, at, weight):
+        place = U64(at)
         if halves:
             amount = (np.uint64(high[place]) << HALF) + np.uint64(low[place]) + np.uint64(weight)
             low[place], high[place] = np.uint32(amount & LOW), np.uint32(amount >> HALF)
@@ -92,7 +94,7 @@ def build(weights: Weights, index_type: Any) -> TableFunctions:
         slot = slot_of(label, slots)
         for _ in range(probes):
             place, taken = first + slot, np.int64(ADDED)
-            found = keys[place]
+            found = keys[U64(place)]
             if found == empty:
                 found = cuda.atomic.cas(keys, place, empty, label)
                 if found == empty:
@@ -106,7 +108,7 @@ def build(weights: Weights, index_type: Any) -> TableFunctions:
     @cuda.jit(device=True)
     def amount(low, high, place):
         if halves:
-            return np.int64((np.uint64(high[place]) << HALF) | np.uint64(low[place]))
-        return np.int64(low[place])
+            return np.int64((np.uint64(high[U64(place)]) << HALF) | np.uint64(low[U64(place)]))
+        return np.int64(low[U64(place)])
 
     return TableFunctions(add, amount, include)
