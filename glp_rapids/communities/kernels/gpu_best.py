@@ -80,7 +80,8 @@ class Functions(NamedTuple):
     look: Any  # v, own, entry, state -> the label, or -1, and the weight
     clear: Any  # thread, shared
     best_of_lanes: Any
-    sum_of_lanes: Any  # amount, thread, shared -> the sum, to the first of a block's threads
+    best_and_sum_of_lanes: Any  # the same, and of the rule's own label the weight
+    sum_own: Any  # thread, shared -> the sum of `Shared.own`, to the first thread; all call
 
 
 @functools.cache
@@ -114,9 +115,8 @@ def build_shared(weights: Weights, index_type: Any) -> Callable:
 def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
     """Make the functions for a rule."""
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
-    before, goes, entry_label, stays = rule.before, rule.goes, rule.entry, rule.stays
+    before, goes, entry_label = rule.before, rule.goes, rule.entry
     weighted, halves = weights.listed, weights.listed and weights.wide
-    sums = sum_type(weights)
     empty = index_type(gpu_tables.EMPTY)
 
     @cuda.jit(device=True)
@@ -152,46 +152,47 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
             if halves:
                 shared.high[place] = 0
 
-    @cuda.jit(device=True)
-    def best_of_lanes(v, best, best_high, best_low, to_own, lanes, lane, shared, state):
-        """Return the best of what some threads found, and all weight to where the vertex is.
+    def build_best_of_lanes(sums_own):
+        @cuda.jit(device=True)
+        def best_of_lanes(v, best, best_high, best_low, lanes, lane, shared, state):
+            """Return the best of what some threads found, to the first of them; all threads call.
 
-        To the first of them; all threads call.
-        """
-        thread = U64(cuda.threadIdx.x)
-        if stays:
-            shared.own[thread] = to_own
-        shared.labels[thread] = best
-        shared.gains_high[thread], shared.gains_low[thread] = best_high, best_low
-        cuda.syncthreads()
-        distance = lanes // 2
-        while distance > 0:
-            if lane < distance and v >= 0:
-                other = U64(thread + U64(distance))
-                if stays:
-                    to_own = sums(to_own + shared.own[other])
-                    shared.own[thread] = to_own
-                label = shared.labels[other]
-                high, low = shared.gains_high[other], shared.gains_low[other]
-                if better(v, label, high, low, best, best_high, best_low, state):
-                    best, best_high, best_low = label, high, low
-                    shared.labels[thread] = best
-                    shared.gains_high[thread], shared.gains_low[thread] = high, low
+            With ``sums_own`` its word of ``shared.own`` is then the sum of theirs.
+            """
+            thread = U64(cuda.threadIdx.x)
+            shared.labels[thread] = best
+            shared.gains_high[thread], shared.gains_low[thread] = best_high, best_low
             cuda.syncthreads()
-            distance //= 2
-        return best, best_high, best_low, to_own
+            distance = lanes // 2
+            while distance > 0:
+                if lane < distance and v >= 0:
+                    other = U64(thread + U64(distance))
+                    if sums_own:
+                        shared.own[thread] += shared.own[other]
+                    label = shared.labels[other]
+                    high, low = shared.gains_high[other], shared.gains_low[other]
+                    if better(v, label, high, low, best, best_high, best_low, state):
+                        best, best_high, best_low = label, high, low
+                        shared.labels[thread] = best
+                        shared.gains_high[thread], shared.gains_low[thread] = high, low
+                cuda.syncthreads()
+                distance //= 2
+            return best, best_high, best_low
+
+        return best_of_lanes
 
     @cuda.jit(device=True)
-    def sum_of_lanes(amount, thread, shared):
-        shared.own[thread] = amount
+    def sum_own(thread, shared):
         cuda.syncthreads()
         distance = threads // 2
         while distance > 0:
             if thread < distance:
-                amount = sums(amount + shared.own[thread + distance])
-                shared.own[thread] = amount
+                shared.own[U64(thread)] += shared.own[U64(thread + distance)]
             cuda.syncthreads()
             distance //= 2
-        return amount
+        return np.int64(shared.own[0])
 
-    return Functions(better, settle, look, clear, best_of_lanes, sum_of_lanes)
+    return Functions(
+        better, settle, look, clear, build_best_of_lanes(False), build_best_of_lanes(rule.stays),
+        sum_own,
+    )  # fmt: skip

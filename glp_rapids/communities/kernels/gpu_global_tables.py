@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities.kernels.gpu_tables import U64
-from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.cuda import ask_for, cuda
 
 NOT_TAKEN = -1
 LOW, HALF = np.int64(0xFFFFFFFF), np.int64(32)
@@ -31,6 +31,7 @@ class Functions(NamedTuple):
     # or NOT_TAKEN
     add: Any
     label: Any  # table, slot of all -> the label there, or -1
+    ask: Any  # table, base, slot: have the slot brought near, and don't wait for it
     amount: Any  # table, slot of all -> the sum there
     empty: Any  # table, slot of all
 
@@ -80,6 +81,12 @@ def build(wide: bool) -> Functions:
             if slot == slots:
                 slot = np.int64(0)
 
+    words = words_of_slot(wide)
+
+    @cuda.jit(device=True)
+    def ask(table, base, slot):
+        ask_for(table, words * (base + slot))
+
     @cuda.jit(device=True)
     def label(table, slot):
         if wide:
@@ -100,4 +107,4 @@ def build(wide: bool) -> Functions:
         else:
             table[U64(slot)] = 0
 
-    return Functions(add_wide if wide else add_narrow, label, amount, empty)
+    return Functions(add_wide if wide else add_narrow, label, ask, amount, empty)

@@ -27,6 +27,7 @@ from glp_rapids.communities.kernels.gpu_best import (
     SUM,
     WANTED,
 )
+from glp_rapids.communities.kernels.gpu_tables import U64
 from glp_rapids.jit.cuda import cuda
 
 DENSE = 4  # a table of a hub is dense if one in so many slots is in use
@@ -42,10 +43,10 @@ def build(
     room_for, first_piece = gpu_classes.room_for, gpu_classes.first_piece
     pieces_of = gpu_classes.pieces_of
     add, amount, _ = gpu_tables.build(weights, index_type)
-    add_to_table, label_at, amount_at, empty_slot = gpu_global_tables.build(weights.wide)
+    add_to_table, label_at, ask, amount_at, empty_slot = gpu_global_tables.build(weights.wide)
     slot_of, sums = gpu_global_tables.slot_of, gpu_tables.sum_type(weights)
     wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
-    better, settle, look, clear, best_of_lanes, sum_of_lanes = gpu_best.build(
+    better, settle, look, clear, best_of_lanes, _, sum_own = gpu_best.build(
         weights, index_type, rule
     )
     empty = index_type(gpu_tables.EMPTY)
@@ -64,6 +65,7 @@ def build(
             shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES, index_type(label), weight
         )
         if slot >= 0:
+            ask(work.table, base, slot_of(label, room))  # for when the piece is added up
             shared.used[cuda.atomic.add(shared.counts, 0, np.int32(1))] = slot
         elif slot == gpu_tables.NO_ROOM:
             taken = add_to_hub(base, room, label, weight, work)
@@ -112,7 +114,8 @@ def build(
                 degree = state.indptr[v + 1] - row
                 hub = offsets[begins + group] + place - begin
                 base, room = lists.bases[hub], room_for(degree)
-                piece, to_own = first_piece(place, block, blocks), sums(0)
+                piece = first_piece(place, block, blocks)
+                shared.own[U64(thread)] = 0
                 while piece * lists.lengths.piece < degree:
                     clear(thread, shared)
                     if thread == 0:
@@ -125,7 +128,7 @@ def build(
                         label, weight = look(v, own, entry, state)
                         entry += threads
                         if stays and label == own:
-                            to_own = sums(to_own + weight)
+                            shared.own[U64(thread)] += sums(weight)
                         else:
                             add_entry(label, weight, base, room, hub, shared, work)
                     cuda.syncthreads()
@@ -158,9 +161,9 @@ def build(
                     cuda.syncthreads()
                     piece += blocks
                 if stays:
-                    to_own = sum_of_lanes(to_own, thread, shared)
+                    to_own = sum_own(thread, shared)
                     if thread == 0 and to_own > 0:
-                        cuda.atomic.add(work.own, hub, np.int64(to_own))
+                        cuda.atomic.add(work.own, hub, to_own)
             cuda.syncthreads()
 
     @cuda.jit(device=True)
@@ -199,8 +202,8 @@ def build(
                         valid, high, low = score(v, own, label, weight, state)
                         if valid and better(v, label, high, low, best, best_high, best_low, state):
                             best, best_high, best_low = label, high, low
-                    best, best_high, best_low, _ = best_of_lanes(
-                        v, best, best_high, best_low, sums(0), threads, thread, shared, state
+                    best, best_high, best_low = best_of_lanes(
+                        v, best, best_high, best_low, threads, thread, shared, state
                     )
                     if thread == 0:
                         at = lists.pieces[hub] + piece
@@ -237,8 +240,8 @@ def build(
                 label, high, low = work.labels[at], work.gains_high[at], work.gains_low[at]
                 if better(v, label, high, low, best, best_high, best_low, state):
                     best, best_high, best_low = label, high, low
-            best, best_high, best_low, _ = best_of_lanes(
-                v, best, best_high, best_low, sums(0), threads, thread, shared, state
+            best, best_high, best_low = best_of_lanes(
+                v, best, best_high, best_low, threads, thread, shared, state
             )
             if thread == 0:
                 to_own = work.own[hub] * state.unit

@@ -35,7 +35,7 @@ def build(
     rows_of = gpu_classes.rows_of
     add, amount, include = gpu_tables.build(weights, index_type)
     wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
-    better, settle, look, clear, best_of_lanes, _ = gpu_best.build(weights, index_type, rule)
+    better, settle, look, clear, _, best_of_lanes, _ = gpu_best.build(weights, index_type, rule)
     add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(weights, index_type, rule)
     halves, sums = weights.listed and weights.wide, gpu_tables.sum_type(weights)
 
@@ -77,20 +77,21 @@ def build(
     @cuda.jit(device=True)
     def tiny_row(v, thread, shared, state):
         """Evaluate a row with one thread, in its own column of the tables."""
-        own, count, to_own = own_of(v, state), np.int64(0), sums(0)
+        own, count = own_of(v, state), np.int64(0)
+        shared.own[U64(thread)] = 0
         entry, past = state.indptr[v], state.indptr[v + 1]
         while entry < past:
             label, weight = look(v, own, entry, state)
             if stays and label == own:
-                to_own = sums(to_own + weight)
+                shared.own[U64(thread)] += sums(weight)
             else:
                 count = list_label(label, weight, count, thread, shared)
             entry += 1
         best, best_high, best_low = best_of_row(
             v, own, 0, count, thread, 1, True, shared, state
         )
-        weight_to_own = np.int64(to_own) * state.unit
-        return goal_of(v, own, best, best_high, best_low, weight_to_own, state)
+        to_own = np.int64(shared.own[U64(thread)]) * state.unit
+        return goal_of(v, own, best, best_high, best_low, to_own, state)
 
     @cuda.jit(device=True)
     def put(which, first, slots, label, weight, shared):
@@ -144,7 +145,7 @@ def build(
                 round_first = np.int64(0)
                 while round_first < number:
                     v, own, listed = np.int64(NOBODY), np.int64(0), round_first + which
-                    to_own = sums(0)
+                    shared.own[U64(thread)] = 0
                     round_first += rows  # `range` would divide
                     if listed < number:
                         v = np.int64(lists.members[shared.listed[listed]])
@@ -158,7 +159,7 @@ def build(
                         while entry < past:
                             label, weight = look(v, own, entry, state)
                             if stays and label == own:
-                                to_own = sums(to_own + weight)
+                                shared.own[U64(thread)] += sums(weight)
                             else:
                                 put(which, first, slots, label, weight, shared)
                             entry += lanes
@@ -169,14 +170,12 @@ def build(
                             v, own, lane, np.int64(shared.counts[which]), first, lanes, False,
                             shared, state,
                         )  # fmt: skip
-                    best, best_high, best_low, to_own = best_of_lanes(
-                        v, best, best_high, best_low, to_own, lanes, lane, shared, state
+                    best, best_high, best_low = best_of_lanes(
+                        v, best, best_high, best_low, lanes, lane, shared, state
                     )
                     if lane == 0 and v >= 0:
-                        weight_to_own = np.int64(to_own) * state.unit
-                        goal = goal_of(
-                            v, own, best, best_high, best_low, weight_to_own, state
-                        )  # fmt: skip
+                        to_own = np.int64(shared.own[U64(thread)]) * state.unit
+                        goal = goal_of(v, own, best, best_high, best_low, to_own, state)
                         place = shared.listed[listed]
                         settle(place, v, goal, step, lists, shared, state)
                     cuda.syncthreads()
