@@ -16,7 +16,7 @@ import numpy as np
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
 from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
 from glp_rapids.communities.kernels.gpu_tables import U64
-from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.cuda import ask_for, cuda
 
 
 @functools.cache
@@ -132,6 +132,8 @@ def build(
                         seen(v, state)
                         listed = cuda.atomic.add(shared.words, LISTED, np.int32(1))
                         shared.listed[listed] = start + thread
+                        if size > 0:  # rows of several rounds: those to come are on their way
+                            ask_for(state.indices, state.indptr[U64(v)])
                 cuda.syncthreads()
                 number = np.int64(shared.words[LISTED])
                 if size == 0:
