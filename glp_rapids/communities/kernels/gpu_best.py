@@ -78,7 +78,8 @@ class Functions(NamedTuple):
     better: Any  # v, a label and its gain, another, state
     settle: Any  # place, v, goal, step, lists, shared, state
     look: Any  # v, own, entry, state -> the label, or -1, and the weight
-    clear: Any  # thread, shared
+    clear: Any  # thread, shared: empty all slots
+    empty_slot: Any  # place, shared
     best_of_lanes: Any
     best_and_sum_of_lanes: Any  # the same, and of the rule's own label the weight
     sum_own: Any  # thread, shared -> the sum of `Shared.own`, to the first thread; all call
@@ -144,13 +145,16 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
         return label, weight
 
     @cuda.jit(device=True)
+    def empty_slot(place, shared):
+        shared.keys[place] = empty
+        shared.low[place] = 0
+        if halves:
+            shared.high[place] = 0
+
+    @cuda.jit(device=True)
     def clear(thread, shared):
         for slot in range(thread, slots_of_all, threads):
-            place = U64(slot)
-            shared.keys[place] = empty
-            shared.low[place] = 0
-            if halves:
-                shared.high[place] = 0
+            empty_slot(U64(slot), shared)
 
     def build_best_of_lanes(sums_own):
         @cuda.jit(device=True)
@@ -193,6 +197,6 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
         return np.int64(shared.own[0])
 
     return Functions(
-        better, settle, look, clear, build_best_of_lanes(False), build_best_of_lanes(rule.stays),
-        sum_own,
+        better, settle, look, clear, empty_slot, build_best_of_lanes(False),
+        build_best_of_lanes(rule.stays), sum_own,
     )  # fmt: skip

@@ -46,7 +46,7 @@ def build(
     add_to_table, label_at, ask, amount_at, empty_slot = gpu_global_tables.build(weights.wide)
     slot_of, sums = gpu_global_tables.slot_of, gpu_tables.sum_type(weights)
     wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
-    better, settle, look, clear, best_of_lanes, _, sum_own = gpu_best.build(
+    better, settle, look, clear, _, best_of_lanes, _, sum_own = gpu_best.build(
         weights, index_type, rule
     )
     empty = index_type(gpu_tables.EMPTY)

@@ -35,7 +35,9 @@ def build(
     rows_of = gpu_classes.rows_of
     add, amount, include = gpu_tables.build(weights, index_type)
     wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
-    better, settle, look, clear, _, best_of_lanes, _ = gpu_best.build(weights, index_type, rule)
+    better, settle, look, clear, empty_slot, _, best_of_lanes, _ = gpu_best.build(
+        weights, index_type, rule
+    )
     add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(weights, index_type, rule)
     halves, sums = weights.listed and weights.wide, gpu_tables.sum_type(weights)
 
@@ -68,6 +70,8 @@ def build(
                 place = thread + np.int64(shared.used[U64(thread + use)])
             label = np.int64(shared.keys[U64(place)])
             weight = amount(shared.low, shared.high, place) * state.unit
+            if not listed:  # nobody else reads a slot, so it is left as the next row needs it
+                empty_slot(U64(place), shared)
             valid, high, low = score(v, own, label, weight, state)
             if valid and better(v, label, high, low, best, best_high, best_low, state):
                 best, best_high, best_low = label, high, low
@@ -109,6 +113,10 @@ def build(
         thread, blocks = np.int64(cuda.threadIdx.x), np.int64(cuda.gridDim.x)
         offsets = begins.offsets
         add_pieces(state, lists, offsets, group, shared, work)
+        # Tables and counts are empty when a row begins, and whoever reads them leaves them so;
+        # lists of tiny rows, which come last, don't.
+        clear(thread, shared)
+        shared.counts[U64(thread)] = 0
         for reverse in range(hubs):
             size = hubs - 1 - reverse
             place = group * sizes + size
@@ -151,10 +159,6 @@ def build(
                     round_first += rows  # `range` would divide
                     if listed < number:
                         v = np.int64(lists.members[shared.listed[listed]])
-                    clear(thread, shared)
-                    if lane == 0:
-                        shared.counts[which] = 0
-                    cuda.syncthreads()
                     if v >= 0:
                         own = own_of(v, state)
                         entry, past = state.indptr[v] + lane, state.indptr[v + 1]
@@ -180,6 +184,7 @@ def build(
                         goal = goal_of(v, own, best, best_high, best_low, to_own, state)
                         place = shared.listed[listed]
                         settle(place, v, goal, step, lists, shared, state)
+                        shared.counts[which] = 0
                     cuda.syncthreads()
                 cuda.syncthreads()
 
