@@ -29,7 +29,7 @@ LANES = 8  # of a row of up to LONGEST entries; of a longer one blocks have piec
 LONGEST = 256
 EACH = 8  # slots that a thread looks at
 PIECE = 2048  # entries of a longer one that a block takes at a time
-BLOCKS = 5  # of a multiprocessor
+TOGETHER = 5  # blocks, on a multiprocessor
 ARRIVED, LISTED, USED, BLOCKS = range(4)  # of `Merging.done`
 
 
@@ -318,7 +318,7 @@ def build_add(
 
     Launch: cooperative, any number of blocks. LANES threads have a row; rows that are too long are
     listed, and blocks have some of their pieces. Degrees: any. Shared memory: 4 KB, with ``every``
-    16 KB, where sums take 64 bits 20. Registers: 48, as BLOCKS a multiprocessor leave, with 8 bytes
+    16 KB, where sums take 64 bits 20. Registers: 48, as TOGETHER leaves, with 8 bytes
     of a thread in memory; with ``every`` 62 to 70.
     """
     lay_out, add_all = build_add_all(threads, lanes, longest, piece_size, weights, every)
@@ -330,7 +330,7 @@ def build_add(
         count = cuda.shared.array(1, np.int32)
         add_all(rows, vertices, merging, sums, chosen, count, lay_out(), merging.done, np.int64(0))
 
-    bounds = {} if every else {"launch_bounds": (threads, BLOCKS)}
+    bounds = {} if every else {"launch_bounds": (threads, TOGETHER)}
     digest = f"{threads} {lanes} {longest} {piece_size} {weights} {every}"
     return kernel(add_rows, digest, **bounds)
 
