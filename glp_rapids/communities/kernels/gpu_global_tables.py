@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities.kernels.gpu_tables import U64
-from glp_rapids.jit.cuda import ask_for, cuda
+from glp_rapids.jit.cuda import add_only, ask_for, cuda
 
 NOT_TAKEN = -1
 LOW, HALF = np.int64(0xFFFFFFFF), np.int64(32)
@@ -58,7 +58,7 @@ def build(wide: bool) -> Functions:
                 if found == 0:
                     found, taken = name, slot
             if found == name:
-                cuda.atomic.add(table, place + 1, weight)
+                add_only(table, place + 1, weight)
                 return taken
             slot += 1
             if slot == slots:
@@ -75,7 +75,7 @@ def build(wide: bool) -> Functions:
                 if found == 0:
                     return slot
             if found >> HALF == name:
-                cuda.atomic.add(table, place, weight)
+                add_only(table, place, weight)
                 return np.int64(NOT_TAKEN)
             slot += 1
             if slot == slots:

@@ -28,7 +28,7 @@ from glp_rapids.communities.kernels.gpu_best import (
     WANTED,
 )
 from glp_rapids.communities.kernels.gpu_tables import U64
-from glp_rapids.jit.cuda import cuda
+from glp_rapids.jit.cuda import add_only, cuda
 
 DENSE = 4  # a table of a hub is dense if one in so many slots is in use
 
@@ -163,7 +163,7 @@ def build(
                 if stays:
                     to_own = sum_own(thread, shared)
                     if thread == 0 and to_own > 0:
-                        cuda.atomic.add(work.own, hub, to_own)
+                        add_only(work.own, hub, to_own)
             cuda.syncthreads()
 
     @cuda.jit(device=True)

@@ -20,7 +20,7 @@ from glp_rapids.communities.kernels import (
     gpu_scans,
 )
 from glp_rapids.communities.kernels.gpu_tables import U64, Weights
-from glp_rapids.jit.cuda import cuda, kernel, load_fresh
+from glp_rapids.jit.cuda import add_only, cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import lower_bound
 
 Array = Any
@@ -29,7 +29,7 @@ LANES = 8  # of a row of up to LONGEST entries; of a longer one blocks have piec
 LONGEST = 256
 EACH = 8  # slots that a thread looks at
 PIECE = 2048  # entries of a longer one that a block takes at a time
-TOGETHER = 5  # blocks, on a multiprocessor
+TOGETHER = {False: 5, True: 4}  # blocks on a multiprocessor, by `every`
 ARRIVED, LISTED, USED, BLOCKS = range(4)  # of `Merging.done`
 
 
@@ -169,15 +169,15 @@ def build_add_all(
                 if not every:
                     own_volume += vertices.volume[v]
             else:
-                cuda.atomic.add(merging.entries, part, degree)
+                add_only(merging.entries, np.int64(part), degree)
                 if not every:
-                    cuda.atomic.add(vertices.volumes, part, vertices.volume[v])
+                    add_only(vertices.volumes, np.int64(part), vertices.volume[v])
         _, own_entries = ranked(own_entries, sums)
         _, own_volume = ranked(own_volume, sums)
         if thread == 0 and begin < past:
-            cuda.atomic.add(merging.entries, common, own_entries)
+            add_only(merging.entries, np.int64(common), own_entries)
             if not every:
-                cuda.atomic.add(vertices.volumes, common, own_volume)
+                add_only(vertices.volumes, np.int64(common), own_volume)
 
     @cuda.jit(device=True)
     def name_vertices(vertices, parts):
@@ -318,8 +318,8 @@ def build_add(
 
     Launch: cooperative, any number of blocks. LANES threads have a row; rows that are too long are
     listed, and blocks have some of their pieces. Degrees: any. Shared memory: 4 KB, with ``every``
-    16 KB, where sums take 64 bits 20. Registers: 48, as TOGETHER leaves, with 8 bytes
-    of a thread in memory; with ``every`` 62 to 70.
+    16 KB, where sums take 64 bits 20. Registers: 48, as TOGETHER leaves, with ``every`` 64, with 16
+    to 40 bytes of a thread in memory.
     """
     lay_out, add_all = build_add_all(threads, lanes, longest, piece_size, weights, every)
 
@@ -330,9 +330,8 @@ def build_add(
         count = cuda.shared.array(1, np.int32)
         add_all(rows, vertices, merging, sums, chosen, count, lay_out(), merging.done, np.int64(0))
 
-    bounds = {} if every else {"launch_bounds": (threads, TOGETHER)}
     digest = f"{threads} {lanes} {longest} {piece_size} {weights} {every}"
-    return kernel(add_rows, digest, **bounds)
+    return kernel(add_rows, digest, launch_bounds=(threads, TOGETHER[every]))
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
 from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
-from glp_rapids.jit.cuda import cuda, gpu_target, kernel
+from glp_rapids.jit.cuda import add_only, cuda, gpu_target, kernel
 
 Array = Any
 WAKING_LANES = 8
@@ -117,12 +117,12 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
 
     @cuda.jit(device=True)
     def go(state, v, goal):
-        own, volume = state.labels[U64(v)], state.volume[U64(v)]
+        own, volume = np.int64(state.labels[U64(v)]), state.volume[U64(v)]
         state.labels[U64(v)] = goal
-        cuda.atomic.sub(state.sizes, own, np.int64(1))
-        cuda.atomic.add(state.sizes, goal, np.int64(1))
-        cuda.atomic.sub(state.volumes, own, volume)
-        cuda.atomic.add(state.volumes, goal, volume)
+        add_only(state.sizes, own, np.int64(-1))
+        add_only(state.sizes, goal, np.int64(1))
+        add_only(state.volumes, own, -volume)
+        add_only(state.volumes, goal, volume)
 
     @cuda.jit(device=True)
     def wake(state, v, goal, stamp, entry, past, step):
@@ -144,8 +144,9 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
         if thread == 0:
             shared.words[gpu_best.GOING] = 0
         for v in range(everywhere, vertices, all_threads):
-            cuda.atomic.add(state.sizes, state.labels[v], np.int64(1))
-            cuda.atomic.add(state.volumes, state.labels[v], state.volume[v])
+            label = np.int64(state.labels[v])
+            add_only(state.sizes, label, np.int64(1))
+            add_only(state.volumes, label, state.volume[v])
         turn = list_classes(
             state, no_turns, 0, state.seed, 0, lists, np.int64(0), begins, work.arrived, turn
         )

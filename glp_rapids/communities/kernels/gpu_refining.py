@@ -22,7 +22,7 @@ from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
 from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.communities.schedule import CLASSES
-from glp_rapids.jit.cuda import cuda, gpu_target, kernel
+from glp_rapids.jit.cuda import add_only, cuda, gpu_target, kernel
 
 Array = Any
 JOINED = 255
@@ -149,7 +149,7 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
             total += inside(state, v, own, entry)
             entry += step
         if total != 0:
-            cuda.atomic.add(state.outward, v, total * state.unit)
+            add_only(state.outward, v, total * state.unit)
 
     @cuda.jit(device=True)
     def change_by(state, v, own, goal, stamp, entry):
@@ -171,7 +171,7 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
             change += change_by(state, v, own, goal, stamp, entry)
             entry += step
         if change != 0:
-            cuda.atomic.add(state.outward, goal, change * state.unit)
+            add_only(state.outward, goal, change * state.unit)
 
     @cuda.jit(device=True)
     def pass_by(state, v, goal):
@@ -184,7 +184,7 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
         state.turns[goal] = JOINED
         state.volumes[v] = 0  # it was alone in its part
         state.outward[v] = 0
-        cuda.atomic.add(state.volumes, goal, state.volume[v])
+        add_only(state.volumes, goal, state.volume[v])
 
     weigh_class = gpu_visits.build(gpu_best.ALL, LANES, own_hubs, pass_by, add_inside)
     join_class = gpu_visits.build(gpu_best.MOVERS, LANES, own_hubs, join, add_change)
