@@ -7,8 +7,8 @@ copies of a level's arrays. The host reads once what came out. A block alone wai
 its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
-memory: 41 KB. Registers: 255, with 210 bytes of a thread in memory: a block a multiprocessor (128
-and 860, as two leave, take as long).
+memory: 32 KB, where sums take 64 bits 41 KB. Registers: 255, with 190 to 230 bytes of a thread in
+memory: a block a multiprocessor (128 and 860, as two leave, take as long).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ where its neighbour goes is asked of ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any; longer rows have
 more threads (`gpu_classes`), and wake their neighbours by whole blocks. Shared memory:
-32 KB, where sums take 64 bits 41 KB. Registers: 64, as four blocks a multiprocessor leave, with 112
-to 160 bytes of a thread in memory.
+32 KB, where sums take 64 bits 41 KB. Registers: 64, as four blocks a multiprocessor leave, with 110
+to 150 bytes of a thread in memory.
 """
 
 from __future__ import annotations
