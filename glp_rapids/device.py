@@ -153,7 +153,7 @@ def any_true(condition: Any) -> bool:
     import cupy
 
     found = cupy.zeros(1, dtype=np.int32)
-    _note("bool", "value")(condition, found)
+    _noted("bool", "value", "glp_any_true")(condition, found)
     return bool(found[0])
 
 
@@ -165,19 +165,16 @@ def any_nan(arrays: list[Any]) -> bool:
     for array in arrays:
         if array.dtype.kind == "f":
             found = cupy.zeros(1, dtype=np.int32) if found is None else found
-            _note("T", "isnan(value)")(array, found)
+            _noted("T", "isnan(value)", "glp_any_nan")(array, found)
     return found is not None and bool(found[0])
 
 
 @functools.cache
-def _note(dtype: str, condition: str) -> Any:
+def _noted(dtype: str, condition: str, name: str) -> Any:
     import cupy
 
-    # the name tells CuPy's cache the kernels apart
-    return cupy.ElementwiseKernel(
-        f"{dtype} value", "raw int32 found", f"if ({condition}) found[0] = 1",
-        "glp_any_true" if condition == "value" else "glp_any_nan",
-    )  # fmt: skip
+    operation = f"if ({condition}) found[0] = 1"
+    return cupy.ElementwiseKernel(f"{dtype} value", "raw int32 found", operation, name)
 
 
 def gpu_of(data: Any) -> int | None:

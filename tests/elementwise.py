@@ -5,13 +5,11 @@ threads get into each other's way is for compute-sanitizer.
 """
 
 import ctypes
+import functools
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -118,15 +116,11 @@ class ElementwiseKernel:
         )  # fmt: skip
 
 
+@functools.cache
 def built(text, name):
-    folder = Path(tempfile.gettempdir()) / "glp_rapids_elementwise"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}.so"
-    if not path.exists():
-        made = path.with_suffix(f".{os.getpid()}")  # another process may do the same
-        how = ["-w", "-shared", "-fPIC", "-x", "c++", "-"]
-        subprocess.run(["g++", "-o", made, *how], input=text.encode(), check=True)
-        made.rename(path)
+    path = Cupy.folder / f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}.so"
+    how = ["-w", "-shared", "-fPIC", "-x", "c++", "-"]
+    subprocess.run(["g++", "-o", path, *how], input=text.encode(), check=True)
     return ctypes.CDLL(str(path)).run
 
 
@@ -134,6 +128,7 @@ class Cupy(ModuleType):
     """NumPy by the name of CuPy, with its kernels; no array is one of a GPU."""
 
     ElementwiseKernel = ElementwiseKernel
+    folder = None  # of what is built
 
     def __getattr__(self, name):
         if name == "ndarray" or name.startswith("__"):
@@ -142,11 +137,13 @@ class Cupy(ModuleType):
 
 
 @pytest.fixture
-def cupy_on_host(monkeypatch):
+def cupy_on_host(monkeypatch, tmp_path_factory):
     """CuPy as it is here; tell which functions have kept kernels of it."""
     if shutil.which("g++") is None:
         pytest.skip("there is no g++")
     monkeypatch.setitem(sys.modules, "cupy", Cupy("cupy"))
+    if Cupy.folder is None:
+        Cupy.folder = tmp_path_factory.mktemp("elementwise")
     kept = []
 
     def forget(*functions):

@@ -174,3 +174,11 @@ class PersistentModel(StreamedModel):
                 self._update(of_class, plan, run, labels, rows.indices, schedule, rule)
             if self._is_over(run, schedule, rule):
                 return
+
+
+def cut_into(monkeypatch, stays, longest):
+    """Let so many entries stay on a GPU, and strips of the rest have so many at most."""
+    from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
+
+    sizes = stays, longest
+    monkeypatch.setattr(StreamedGpuEngine, "_sizes_of_strips", lambda self, *_: sizes)

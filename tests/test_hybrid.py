@@ -18,7 +18,7 @@ from cases import exhaustive
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_limits import assert_same
-from streamed_model import StreamedModel
+from streamed_model import StreamedModel, cut_into
 
 from glp_rapids import as_graph, label_propagation, speaker_listener
 from glp_rapids.outofcore import both_ends
@@ -165,10 +165,7 @@ def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
     for few, stays, size in product((1, gpu_streamed.FEW), (0.0, 0.3), (400, 1 << 20)):
         model = modelled(graph)
         monkeypatch.setattr(gpu_streamed, "FEW", few)
-        monkeypatch.setattr(
-            hybrid.StreamedGpuEngine, "_sizes_of_strips",
-            lambda self, *_, cut=(int(stays * graph.number_of_edges), size): cut,
-        )  # fmt: skip
+        cut_into(monkeypatch, int(stays * graph.number_of_edges), size)
         found = label_propagation(graph, way="streamed plain", **how)
         assert_same(found, expected)
         report = found.attrs["glp"]
@@ -218,7 +215,7 @@ def in_short_strips(modelled, monkeypatch):
     graph = planted()
     modelled(graph)
     monkeypatch.setattr(hybrid.HybridEngine, "_tell_host", giving(0.3))
-    monkeypatch.setattr(hybrid.StreamedGpuEngine, "_sizes_of_strips", lambda self, *_: (0, 400))
+    cut_into(monkeypatch, 0, 400)
     return graph
 
 

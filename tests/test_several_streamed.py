@@ -11,7 +11,7 @@ import pytest
 import reference
 from cases import exhaustive
 from memory_limits import assert_same
-from streamed_model import StreamedModel
+from streamed_model import StreamedModel, cut_into
 from test_hybrid import RUNS, planted
 from test_strips import layout_of
 
@@ -77,10 +77,7 @@ def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, ranks):
     for few, stays, size in product((1, gpu_streamed.FEW), (0.0, 0.2, 1.0), (400, 1 << 20)):
         made = modelled(graph, ranks)
         monkeypatch.setattr(rank_streamed, "FEW", few)
-        monkeypatch.setattr(
-            gpu_streamed.StreamedGpuEngine, "_sizes_of_strips",
-            lambda self, *_, cut=(int(stays * graph.number_of_edges), size): cut,
-        )  # fmt: skip
+        cut_into(monkeypatch, int(stays * graph.number_of_edges), size)
         found = label_propagation(graph, way="streamed plain", **how)
         assert_same(found, expected)
         report = found.attrs["glp"]

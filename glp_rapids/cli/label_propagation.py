@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     if options.gamma is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
     if options.scheduler is not None:
-        scheduler.run(options)
+        scheduler.run(options, scheduler.communities, scheduler.summarise_communities)
         return
     edge_files.check_outputs(options)
     if options.devices is not None:

@@ -29,14 +29,13 @@ def add_option(parser: Any) -> None:
 
 
 def run(
-    options: argparse.Namespace,
-    found_by: Callable[..., Any] | None = None,
-    summarise: Callable[[Any, argparse.Namespace], int] | None = None,
-) -> None:
+    options: argparse.Namespace, find: Callable[..., Any],
+    summarise: Callable[[Any, argparse.Namespace], int],
+) -> None:  # fmt: skip
     """Work on the cluster, print a summary, have the result written.
 
-    ``found_by``: makes a dask frame of one of edges, the options, and an earlier result by its
-    keyword; None: label propagation does. ``summarise``: says what is in it, and counts its rows.
+    ``find``: makes a dask frame of one of edges, the options, and if there is one an earlier result
+    as ``initial``. ``summarise``: says what is in it, and counts its rows.
     """
     edges, output = _checked(options)
     try:
@@ -54,15 +53,15 @@ def run(
                 with files.naming(initial):
                     earlier["initial"] = dd.read_parquet(str(initial.absolute()))
             with files.naming(edges):
-                found = (found_by or _found)(dd.read_parquet(str(edges)), options, **earlier)
+                found = find(dd.read_parquet(str(edges)), options, **earlier)
             found.to_parquet(str(output), write_index=False)
-            rows = (summarise or _summarise)(found, options)
+            rows = summarise(found, options)
         edge_files.say(f"written     {output} ({rows:,} rows: {', '.join(found.columns)})")
     except RuntimeError as error:  # a worker died, or the run was cancelled
         raise OSError(str(error)) from error
 
 
-def _summarise(found: Any, options: argparse.Namespace) -> int:
+def summarise_communities(found: Any, options: argparse.Namespace) -> int:
     """Say what was found, and count its rows; only counts come from the workers."""
     reports = found.attrs["glp"]["ranks"]
     layered = "gamma" in found.columns
@@ -101,7 +100,8 @@ def _checked(options: argparse.Namespace) -> tuple[Path, Path]:
     return edges, output
 
 
-def _found(frame: Any, options: argparse.Namespace, **earlier: Any) -> Any:
+def communities(frame: Any, options: argparse.Namespace, **earlier: Any) -> Any:
+    """Propagate labels on the workers."""
     import glp_rapids.dask as on_workers
 
     how = {

@@ -14,9 +14,6 @@ from glp_rapids.ingest.options import EdgeOptions
 if TYPE_CHECKING:
     from distributed import Client
 
-# How edges are read, and where; what runs of label propagation are told means nothing here.
-KNOWN = {"device", "source", "destination", "weight", "directed", "multigraph", "vertices"}
-
 
 def structural_diversity(
     edges: Any, k: int | None, model: str = "component", *, symmetrize: bool = False,
@@ -70,7 +67,7 @@ def structural_diversity(
         k = int(k)
     check_truth(symmetrize=symmetrize)
     for name in options:
-        if name not in KNOWN:
+        if name not in EdgeOptions.__annotations__:  # but options of label propagation's runs
             raise TypeError(f"glp_rapids.dask.structural_diversity has no option {name!r}")
     if options.get("directed", False) is True and not symmetrize:
         raise ValueError(

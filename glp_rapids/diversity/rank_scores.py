@@ -49,8 +49,9 @@ def scores_of_rank(graph: RankGraph, options: Any, run: Any, *, k: int | None, m
     xp = array_module(dealt)
     mine = xp.flatnonzero(dealt == exchange.rank).astype(graph.index_dtype)
     team = DiversityTeam(
-        whole, rows, devices=None, memory_limit=None, tell=_stopping_with(exchange)
-    )
+        whole, rows, devices=None, memory_limit=None,
+        tell=lambda vertices: exchange.refuse_failed(),  # which ends this rank, too
+    )  # fmt: skip
     if k is None:
         found = every_k(*team.every_score(mine, model), about.least_k)
         vertex, columns = _sent_home(mine[found.pop("vertex")], found, exchange, part.bounds)
@@ -114,8 +115,3 @@ def _sent_home(
     vertex, columns = sent(vertex), {name: sent(values) for name, values in columns.items()}
     order = xp.argsort(vertex, kind="stable")
     return vertex[order], {name: values[order] for name, values in columns.items()}
-
-
-def _stopping_with(exchange: Any) -> Any:
-    """Return what is called when some vertices are done, and raises if another rank has failed."""
-    return lambda vertices: exchange.refuse_failed()

@@ -139,7 +139,7 @@ class BaseGraph(Keeper):
             ``columns``.
         """
         kind = kind or self.vertices.kind
-        ids = self.vertices.bare(vertex, "vertex", kind)  # copies already
+        ids = self.vertices.for_frame(vertex, "vertex", kind)  # copies already
         return joined(ids | for_frame(columns, kind, copy), kind)
 
     def vertex_index(self, ids: Any, argument: str = "vertices") -> Array:

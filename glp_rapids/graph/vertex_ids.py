@@ -76,7 +76,7 @@ class IdColumn:
         taken = self.at(to_device(index, self.device))
         return self._as_series(taken, kind, copy=False)  # what was taken is a copy
 
-    def bare(self, index: Array | None, kind: Kind) -> Any:
+    def for_frame(self, index: Array | None, kind: Kind) -> Any:
         """Take ids as `take` does, or as an array, which a frame of cuDF takes in sooner."""
         if kind == "pandas" or self.family != "integer" or self.dtype is not None:
             return self.take(index, kind)
@@ -144,10 +144,10 @@ class VertexIds:
             for column_name, column in zip(self.names(name), self.columns, strict=True)
         }
 
-    def bare(self, index: Array | None, name: str, kind: Kind) -> dict:
+    def for_frame(self, index: Array | None, name: str, kind: Kind) -> dict:
         """Take the ids at ``index`` (None: all) for `kinds.joined`, by column name."""
         return {
-            column_name: column.bare(index, kind)
+            column_name: column.for_frame(index, kind)
             for column_name, column in zip(self.names(name), self.columns, strict=True)
         }
 

@@ -74,6 +74,11 @@ class PartitionedGpuEngine(PartitionedEngine):
         for device in devices:  # Numba lists the GPUs when the first is asked for, in one thread
             with current_gpu(device):
                 pass
+        self._find_parts(workload, devices)
+        super().__init__(workload, compiled, fields, devices)
+
+    def _find_parts(self, workload: Workload, devices: tuple[int | str, ...]) -> None:
+        """Find what an earlier run with these GPUs has kept on them, or forget that of others."""
         self._how = how_of(devices)
         key = "parts", devices, workload.skip, workload.classes, self._how
         self._kept = workload.kept.get(key)
@@ -81,7 +86,6 @@ class PartitionedGpuEngine(PartitionedEngine):
             for other in [other for other in workload.kept if other[0] not in COUNTED]:
                 workload.kept.pop(other, None)
             self._kept = workload.kept[key] = [None] * len(devices)
-        super().__init__(workload, compiled, fields, devices)
 
     def _connected(self) -> list[Exchange]:
         meeting, exchange, self._rank_engine = EXCHANGES[self._how]

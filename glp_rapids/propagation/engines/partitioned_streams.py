@@ -9,10 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from glp_rapids.device import gpu_of, settle
-from glp_rapids.jit.cuda import current_gpu
-from glp_rapids.outofcore.peak import Peak
-from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.partitioned import PartitionedEngine
 from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine, copied
 from glp_rapids.propagation.engines.rank_streamed import StreamedRankEngine
@@ -22,17 +18,8 @@ from glp_rapids.propagation.workload import Workload
 class PartitionedStreamsEngine(PartitionedGpuEngine):
     """Run one program on one graph in host memory with several GPUs of this process."""
 
-    def __init__(
-        self, workload: Workload, compiled: Compiled, fields: dict[str, Any],
-        devices: tuple[int | str, ...],
-    ):  # fmt: skip
-        self._on_host, self._home = True, gpu_of(fields["labels"])
-        self._peaks = [Peak() for _ in devices]
-        settle()  # what the caller's stream has begun is what the ranks read
-        for device in devices:  # Numba lists the GPUs when the first is asked for, in one thread
-            with current_gpu(device):
-                pass
-        PartitionedEngine.__init__(self, workload, compiled, fields, devices)
+    def _find_parts(self, workload: Workload, devices: tuple[int | str, ...]) -> None:
+        """Leave the lists where they are: none is kept on a GPU from run to run."""
 
     def _engine(self, rank: int) -> StreamedRankEngine:
         fields = self._fields
