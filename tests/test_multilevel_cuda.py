@@ -17,9 +17,10 @@ KERNELS = ["add_rows", "add_rows", "find_roots", "move_vertices", "number_labels
            "unite_inside", "write_slots"]  # fmt: skip
 
 
-def compiled(monkeypatch, capability, index_type, weighted, *, together=False):
+def compiled(monkeypatch, capability, index_type, weight_type, *, together=False):
     """Compile whatever the engine would launch; give the PTX and its name by kernel.
 
+    ``weight_type``: None, int32 of a level of few entries without weights, or int64.
     ``together``: for levels that are done in one launch, else for one at a time.
     """
     try:
@@ -60,9 +61,10 @@ def compiled(monkeypatch, capability, index_type, weighted, *, together=False):
         monkeypatch.setattr(engine, "to_host", lambda words: words)
         monkeypatch.setattr(engine, "bound", lambda arrays: arrays)
     indices = np.array([1, 0], index_type)
-    weights = np.ones(2 * weighted, np.int64)
+    weights = np.empty(0, np.int64) if weight_type is None else np.ones(2, weight_type)
     words = np.arange(3, dtype=np.uint64)  # one more, where a part had no first vertex
-    network = Network(np.arange(3), indices, weights, 1, np.ones(2, np.int64), words)
+    volume = np.ones(2, np.int64)
+    network = Network(np.arange(3), indices, weights, 1, volume, words)
     engine = gpu.GpuEngine(network, 1)
     if together:
         engine.rest(indices, 0, 0, Options(True, 9, 1, 0.0, 0))
@@ -74,18 +76,19 @@ def compiled(monkeypatch, capability, index_type, weighted, *, together=False):
     alone = Numbered(partition.labels, partition.labels)
     engine.contract(alone, alone)
     engine.connected(partition.labels)
-    rows = Rows(network.indptr, indices, weights, np.int64(1), indices)
-    nobody = Vertices(weights, words, indices, indices, indices, weights, words, indices)
+    rows = Rows(network.indptr, indices, weights, indices)
+    nobody = Vertices(volume, words, indices, indices, indices, volume, words, indices)
     gpu.merged(rows, nobody, 2, every=True)
     return ptx
 
 
 @pytest.mark.parametrize(
-    ("capability", "index_type", "weighted"),
-    [((10, 0), np.int32, False), *exhaustive(((7, 5), np.int64, True))],
-)
-def test_kernels_compile(monkeypatch, capability, index_type, weighted):
-    found = compiled(monkeypatch, capability, index_type, weighted)
+    ("capability", "index_type", "weight_type"),
+    [((10, 0), np.int32, None),
+     *exhaustive(((7, 5), np.int64, np.int64), ((9, 0), np.int32, np.int32))],
+)  # fmt: skip
+def test_kernels_compile(monkeypatch, capability, index_type, weight_type):
+    found = compiled(monkeypatch, capability, index_type, weight_type)
     names, codes = zip(*found.values(), strict=True)
     assert sorted(names) == KERNELS
     assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in codes)
@@ -94,17 +97,32 @@ def test_kernels_compile(monkeypatch, capability, index_type, weighted):
 # It is all kernels in one, and takes a minute.
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("capability", "index_type"), [((7, 5), np.int64), ((10, 0), np.int32)]
-)  # fmt: skip
-def test_the_kernel_of_levels_together_compiles(monkeypatch, capability, index_type):
-    found = compiled(monkeypatch, capability, index_type, True, together=True)
+    ("capability", "index_type", "weight_type"),
+    [((7, 5), np.int64, np.int64), ((10, 0), np.int32, np.int32)],
+)
+def test_the_kernel_of_levels_together_compiles(monkeypatch, capability, index_type, weight_type):
+    found = compiled(monkeypatch, capability, index_type, weight_type, together=True)
     [(name, code)] = found.values()
     assert name == "go_down"
     assert f".target sm_{capability[0]}{capability[1]}" in code
 
 
+@pytest.mark.parametrize(
+    ("index_type", "entries", "weight_type", "wide"),
+    [(np.int32, 2**31 - 1, None, False), (np.int32, 2**31, None, True), (np.int64, 9, None, True),
+     (np.int32, 9, np.int32, False), (np.int32, 9, np.int64, True)],
+)  # fmt: skip
+def test_sums_are_narrow_only_where_all_weights_fit(index_type, entries, weight_type, wide):
+    from glp_rapids.communities.kernels.gpu_tables import Weights, weights_of
+
+    listed = weight_type is not None
+    indices = SimpleNamespace(size=entries, dtype=np.dtype(index_type))
+    weights = SimpleNamespace(size=entries * listed, dtype=np.dtype(weight_type or np.int64))
+    assert weights_of(indices, weights) == Weights(listed, wide)
+
+
 # `simulate_multilevel.py 2` compares 28 results, and takes minutes.
-@pytest.mark.parametrize(("graphs", "compared"), [(1, 3)])
+@pytest.mark.parametrize(("graphs", "compared"), [(1, 4)])
 def test_the_simulator_gives_the_results_of_a_cpu(graphs, compared):
     script = Path(__file__).with_name("simulate_multilevel.py")
     run = subprocess.run(

@@ -40,9 +40,11 @@ class Network(NamedTuple):
     ----------
     indptr, indices : arrays
         As of a `CSR`; entries of a row come in any order, and a self-loop does not count.
-    weights : int64 array
-        Of the entries, in fixed point; empty where each weighs ``unit``.
+    weights : int64 or int32 array
+        Of the entries, in units; empty where each weighs one. Those of a CPU are in fixed point,
+        and of int32 all together fit in there.
     unit : int
+        In fixed point; 1 where weights of a graph are.
     volume : int64 array
         Of every vertex, in fixed point.
     words : uint64 array
@@ -247,5 +249,5 @@ def crossing_weight(network: Network, labels: Array) -> int:
     rows = segment_ids(network.indptr, network.indices.dtype, network.indices.size)
     crossing = labels[rows] != labels[network.indices]
     if network.weights.size:
-        return int(network.weights[crossing].sum())
+        return int(network.weights[crossing].sum(dtype=np.int64)) * network.unit
     return int(crossing.sum()) * network.unit

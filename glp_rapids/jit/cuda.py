@@ -59,6 +59,11 @@ if SIMULATED:
         """Add to an element; a simulated grid has one block, of which one thread does."""
         array[index] += amount
 
+    @cuda.jit(device=True)
+    def add_only(array, index, amount):
+        """Add to an element."""
+        cuda.atomic.add(array, index, amount)
+
     def add_in_order(array, index, amount):
         """Add to an element and return what it was."""
         return cuda.atomic.add(array, index, amount)
@@ -139,6 +144,26 @@ else:
             add = ir.InlineAsm(
                 function, "red.release.gpu.add.u64 [$0], $1;", "l,l,~{memory}", side_effect=True
             )
+            builder.call(add, [pointer, arguments[2]])
+            return context.get_dummy_value()
+
+        return cuda_types.void(array, cuda_types.int64, cuda_types.int64), generate
+
+    @intrinsic
+    def add_only(typingctx, array, index, amount):
+        """Add to an int64 in global memory, at once, and don't ask what it was.
+
+        Numba's ``atomic.add`` has that sent back even where nobody reads it.
+        """
+        if array.dtype != cuda_types.int64:
+            raise TypeError(f"add_only adds to int64, not {array.dtype}")
+
+        def generate(context, builder, signature, arguments):
+            whole = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+            pointer = builder.gep(whole.data, [arguments[1]])
+            function = ir.FunctionType(ir.VoidType(), [pointer.type, ir.IntType(64)])
+            text = "red.relaxed.gpu.global.add.u64 [$0], $1;"
+            add = ir.InlineAsm(function, text, "l,l,~{memory}", side_effect=True)
             builder.call(add, [pointer, arguments[2]])
             return context.get_dummy_value()
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.communities.kernels import gpu_classes, gpu_descent, gpu_merging, gpu_store
+from glp_rapids.communities.kernels import (
+    gpu_classes,
+    gpu_descent,
+    gpu_global_tables,
+    gpu_merging,
+    gpu_store,
+    gpu_tables,
+)
 from glp_rapids.communities.kernels.gpu_descent import A_RECORD, RECORDS
 from glp_rapids.communities.numbers import Rest
 from glp_rapids.communities.objective import Network
@@ -21,10 +28,10 @@ Array = Any
 # Vertices and entries: of the first level at the most, and of a block there. With half the blocks
 # an H200 takes 4 to 7% longer; where later levels had launches of fewer blocks it took as long.
 LARGEST, ITEMS_A_BLOCK = 1 << 20, 1 << 12
-# Fields of a store, by what they are made as: five allocations in all.
+# Fields of a store, by what they are made as: six allocations in all.
 ZEROS = ("found", "own", "hub_table", "table", "control")
 WIDE = (
-    "indptr", "weights", "volume", "sizes", "volumes", "part_volumes", "outward", "totals",
+    "indptr", "volume", "sizes", "volumes", "part_volumes", "outward", "totals",
     "offsets", "counts", "bases", "pieces", "piece_labels", "gains_high",
 )  # fmt: skip
 WORDS = ("words", "gains_low")
@@ -63,21 +70,24 @@ def sent_off(network: Network, labels: Array, parameters: gpu_store.Parameters) 
     """Do all levels from this one on, or as many as there is room for, and wait."""
     xp, index_type = array_module(labels), network.indices.dtype.type
     size, entries = network.size, network.indices.size
-    weights = network.weights
+    weights, wide = network.weights, gpu_tables.weights_of(network.indices, network.weights).wide
     if not weights.size:
-        weights = xp.full(entries, network.unit, np.int64)
+        weights = xp.ones(entries, np.int64 if wide else np.int32)
     given = gpu_store.Level(
         network.indptr, network.indices, weights, network.volume, network.words,
         labels.astype(index_type, copy=False),
     )  # fmt: skip
     blocks = -(-(size + entries) // ITEMS_A_BLOCK)
-    store = _store(xp, index_type, size, entries, blocks)
-    kernel, arguments = gpu_descent.build(index_type), bound((given, store))
+    store = _store(xp, index_type, wide, size, entries, blocks)
+    kernel, arguments = gpu_descent.build(wide, index_type), bound((given, store))
     launch_together(kernel, blocks, gpu_classes.THREADS, *arguments, parameters)
-    return _read(store, bool(parameters.refine))
+    return _read(store, network.unit, bool(parameters.refine))
 
 
-def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gpu_store.Store:
+def _store(
+    xp: Any, index_type: Any, wide: bool, size: int, entries: int, blocks: int
+) -> gpu_store.Store:
+    words = gpu_global_tables.words_of_slot(wide)
     room = room_of_hubs(entries, int(LENGTHS.block))
     hubs, pieces = hubs_and_pieces(room, LENGTHS)
     table = min(entries + (entries >> 1) + size, size * size)
@@ -87,13 +97,14 @@ def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gp
         **dict.fromkeys(("indices", "weights"), 2 * entries), "counts": blocks,
         **dict.fromkeys(("bases", "pieces", "found", "own"), hubs),
         **dict.fromkeys(("piece_labels", "gains_high", "gains_low"), pieces),
-        "hub_table": 2 * room, "used": room, "table": 2 * table, "control": control,
+        "hub_table": words * room, "used": room, "table": words * table, "control": control,
         "long": entries // (gpu_merging.LONGEST + 1) + 1, "names": 4 * stride + FEW_NAMES,
     }  # fmt: skip
     arrays = {}
     for make, dtype, fields in (
         (xp.zeros, np.int64, ZEROS), (xp.empty, np.int64, WIDE), (xp.empty, np.uint64, WORDS),
         (xp.empty, index_type, NARROW), (xp.empty, np.uint8, FLAGS),
+        (xp.empty, np.int64 if wide else np.int32, ("weights",)),
     ):  # fmt: skip
         ends = np.cumsum([0, *(sizes.get(field, stride) for field in fields)]).tolist()
         whole = make(ends[-1], dtype)
@@ -102,7 +113,7 @@ def _store(xp: Any, index_type: Any, size: int, entries: int, blocks: int) -> gp
     return gpu_store.Store(**arrays, stride=np.int64(stride), entries=np.int64(entries))
 
 
-def _read(store: gpu_store.Store, refine: bool) -> Rest:
+def _read(store: gpu_store.Store, unit: int, refine: bool) -> Rest:
     """Wait, and tell what came out; arrays stay where they are."""
     told = to_host(store.control[: gpu_descent.SCRATCH])
     depth = int(told[gpu_descent.LEVEL])
@@ -130,7 +141,7 @@ def _read(store: gpu_store.Store, refine: bool) -> Rest:
     first, entry = side * int(store.stride), side * int(store.entries)
     network = Network(
         store.indptr[first : first + size + 1], store.indices[entry : entry + filled],
-        store.weights[entry : entry + filled], 1, store.volume[first : first + size],
+        store.weights[entry : entry + filled], unit, store.volume[first : first + size],
         store.words[first : first + size],
     )  # fmt: skip
     return Rest(levels, parts, None, None, 0, network, store.labels[first : first + size])

@@ -14,11 +14,13 @@ from glp_rapids.communities.engines import descent
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
+    gpu_global_tables,
     gpu_merging,
     gpu_moving,
     gpu_numbering,
     gpu_refining,
     gpu_store,
+    gpu_tables,
     gpu_uniting,
 )
 from glp_rapids.communities.numbers import Numbered, Rest
@@ -52,26 +54,28 @@ def merged(
     """
     xp, index_type = array_module(rows.parts), rows.indices.dtype.type
     threads, size = gpu_merging.THREADS, rows.indices.size
+    weighing = gpu_tables.weights_of(rows.indices, rows.weights)
+    words = gpu_global_tables.words_of_slot(weighing.wide)
     wanted = (size + rows.parts.size) // ITEMS_A_BLOCK + 1
     long = size // (gpu_merging.LONGEST + 1) + 1
     # the tables of all parts take no more slots
     room = min(size + (size >> 1) + number, number * number)
-    zeros = xp.zeros(2 * room + number + 4, np.int64)
+    zeros = xp.zeros(words * room + number + 4, np.int64)
     counts = xp.empty(wanted + number + 1, np.int64)
-    done = zeros[2 * room + number :]
+    entries, done = zeros[words * room :][:number], zeros[words * room + number :]
     merging = gpu_merging.Merging(
-        zeros[2 * room : 2 * room + number], counts[wanted:], zeros[: 2 * room],
+        entries, counts[wanted:], zeros[: words * room],
         xp.empty(long, index_type), counts[:wanted], done,
     )  # fmt: skip
     kernel = gpu_merging.build_add(
-        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, rows.weights.size > 0,
-        every,
+        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, weighing, every
     )  # fmt: skip
     launch_together(kernel, wanted, threads, rows, vertices, merging)
     _, _, total, blocks = to_host(done).tolist()
-    indptr = xp.empty(number + 1, np.int64)
-    indices, weights = xp.empty(total, index_type), xp.empty(total, np.int64)
-    kernel = gpu_merging.build_write(threads, gpu_merging.EACH)
+    indptr, indices = xp.empty(number + 1, np.int64), xp.empty(total, index_type)
+    # a caller's have 64 bits
+    weights = xp.empty(total, np.int64 if every or weighing.wide else np.int32)
+    kernel = gpu_merging.build_write(threads, gpu_merging.EACH, weighing.wide)
     launch(kernel, blocks, threads, merging, indptr, indices, weights)
     return indptr, indices, weights
 
@@ -85,8 +89,8 @@ def quotient(rows: CSR, labels: Array, number: int, directed: bool) -> tuple[Arr
     xp = array_module(labels)
     labels = labels.astype(rows.indices.dtype, copy=False)
     none = xp.empty(0, np.int64)
-    weights = none if rows.weights is None else rows.weights
-    given = gpu_merging.Rows(rows.indptr, rows.indices, weights, np.int64(1), labels)
+    weights = none if rows.weights is None else rows.weights.astype(np.int64, copy=False)
+    given = gpu_merging.Rows(rows.indptr, rows.indices, weights, labels)
     vertices = gpu_merging.Vertices(
         none, none.view(np.uint64), labels[:0], labels, labels[:0], none, none.view(np.uint64),
         labels[:0],
@@ -124,7 +128,7 @@ class GpuEngine:
         self.network, self._constant = network, np.int64(constant)
         self.xp = array_module(network.indptr)
         self._index_type = network.indices.dtype.type
-        self._weighted = network.weights.size > 0
+        self._weights = gpu_tables.weights_of(network.indices, network.weights)
         size = network.size
         self._rows = bound((network.indptr, network.indices, network.weights))
         self._vertices = bound((network.volume, network.words))
@@ -144,7 +148,8 @@ class GpuEngine:
             degree = network.indptr[1:] - network.indptr[:-1]
             room = int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
         hubs, pieces = descent.hubs_and_pieces(room, LENGTHS)
-        numbers = xp.zeros(2 * (room + hubs), np.int64)
+        words = gpu_global_tables.words_of_slot(self._weights.wide)
+        numbers = xp.zeros(words * room + 2 * hubs, np.int64)
         return hubs, bound((
             numbers[:hubs], numbers[hubs : 2 * hubs], numbers[2 * hubs :],
             xp.empty(room, self._index_type), xp.empty(pieces, np.int64),
@@ -159,7 +164,7 @@ class GpuEngine:
         if not descent.goes_down(self.network):
             return None
         parameters = gpu_store.Parameters(
-            self._constant, np.uint64(seed), np.int64(depth),
+            np.int64(self.network.unit), self._constant, np.uint64(seed), np.int64(depth),
             np.int64(options.max_level), np.int64(options.refine), descent.LENGTHS,
         )  # fmt: skip
         return descent.sent_off(self.network, labels, parameters)
@@ -178,7 +183,7 @@ class GpuEngine:
             xp.ones(network.size, np.uint8), partition.labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, done = self._work(MOST_SWEEPS, 1)
-        kernel = gpu_moving.build(self._weighted, self._index_type)
+        kernel = gpu_moving.build(self._weights, self._index_type)
         launch_together(kernel, self._blocks, gpu_classes.THREADS, state, lists, work, done[:1])
         return done
 
@@ -198,7 +203,7 @@ class GpuEngine:
             xp.zeros(network.size, np.int16), labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, _ = self._work(sweeps, sweeps)
-        kernel = gpu_refining.build(self._weighted, self._index_type)
+        kernel = gpu_refining.build(self._weights, self._index_type)
         launch_together(
             kernel, self._blocks, gpu_classes.THREADS, state, lists, work, np.int64(sweeps)
         )
@@ -231,10 +236,11 @@ class GpuEngine:
             xp.empty(number, self._index_type),
         )  # fmt: skip
         given = gpu_merging.Rows(
-            old.indptr, old.indices, old.weights, np.int64(old.unit), parts.numbers
+            old.indptr, old.indices, old.weights, parts.numbers
         )
         rows = merged(given, vertices, number, every=False)
-        return Network(*rows, 1, vertices.volumes, vertices.words_of_parts), vertices.labels
+        network = Network(*rows, old.unit, vertices.volumes, vertices.words_of_parts)
+        return network, vertices.labels
 
     def connected(self, labels: Array) -> Array:
         """Name every vertex by the smallest it is connected to inside its community."""
@@ -242,7 +248,7 @@ class GpuEngine:
         threads, lanes = gpu_uniting.THREADS, gpu_uniting.LANES
         parent = xp.arange(network.size, dtype=self._index_type)
         roots = xp.empty_like(parent)
-        kernel = gpu_uniting.build_unite(threads, lanes, self._weighted, self._index_type)
+        kernel = gpu_uniting.build_unite(threads, lanes, self._weights.listed, self._index_type)
         launch(kernel, -(-network.size * lanes // threads), threads,
                network.indptr, network.indices, network.weights, labels, parent)  # fmt: skip
         launch(gpu_uniting.build_roots(threads), -(-network.size // threads), threads,

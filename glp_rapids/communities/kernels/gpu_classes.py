@@ -24,7 +24,7 @@ Array = Any
 
 THREADS = 256
 SLOTS = 2048  # of the tables of a block, all together
-# Rows up to so many entries have a thread, or a few.
+# Rows up to so many entries have a thread, or a few; see `longest_rows`.
 LARGEST = (8, 32)
 LANES = (1, 8, 64)
 SIZES = 5
@@ -165,14 +165,29 @@ def first_piece(place, block, blocks):
 
 
 @cuda.jit(device=True)
-def size_of(degree, lengths):
+def longest_rows(rows, blocks, lengths):
+    """Return how long rows of all sizes but hubs are at the most, for so many rows of a class.
+
+    Where blocks have few rows each, a step takes as long as a row does: so all have more threads,
+    as many as there are.
+    """
+    first, second, third = np.int64(LARGEST[0]), np.int64(LARGEST[1]), np.int64(lengths.quarter)
+    if rows <= blocks * (THREADS // LANES[1]):
+        first = np.int64(0)
+    if rows <= blocks * (THREADS // LANES[2]):
+        second = np.int64(0)
+    if rows <= blocks:
+        third = np.int64(0)
+    return first, second, third
+
+
+@cuda.jit(device=True)
+def size_of(degree, longest, lengths):
     """Return which threads serve a row."""
     size = 0
-    for largest in LARGEST:
+    for largest in longest:
         if degree > largest:
             size += 1
-    if degree > lengths.quarter:
-        size += 1
     if degree > lengths.block:
         size += 1
     return size
@@ -212,6 +227,7 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
     blocks = np.int64(cuda.gridDim.x)
     vertices = level.indptr.size - 1
     writes = turns.size > 0
+    longest = longest_rows(quotient(vertices, lists.classes), blocks, lists.lengths)
     for place in range(thread, LISTS, THREADS):
         local[place] = 0
     cuda.syncthreads()
@@ -221,7 +237,7 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
         group = class_of(level.words[v], seed, draw, lists.classes)
         if writes:
             turns[v] = group
-        size = size_of(level.indptr[v + 1] - level.indptr[v], lists.lengths)
+        size = size_of(level.indptr[v + 1] - level.indptr[v], longest, lists.lengths)
         cuda.atomic.add(local, group * SIZES + size, np.int32(1))
     cuda.syncthreads()
     for place in range(thread, LISTS, THREADS):
@@ -251,7 +267,7 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
         if v < vertices and not (writes and round_ > 0 and turns[v] == joined):
             group = class_of(level.words[v], seed, draw, lists.classes)
             degree = level.indptr[v + 1] - level.indptr[v]
-            place = group * SIZES + size_of(degree, lists.lengths)
+            place = group * SIZES + size_of(degree, longest, lists.lengths)
             rank = np.int64(cuda.atomic.add(local, place, np.int32(1)))
         cuda.syncthreads()
         for other in range(thread, LISTS, THREADS):

@@ -7,8 +7,8 @@ copies of a level's arrays. The host reads once what came out. A block alone wai
 its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
-memory: 41 KB. Registers: 255, with 210 bytes of a thread in memory: a block a multiprocessor (128
-and 860, as two leave, take as long).
+memory: 32 KB, where sums take 64 bits 41 KB. Registers: 255, with 190 to 230 bytes of a thread in
+memory: a block a multiprocessor (128 and 860, as two leave, take as long).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from glp_rapids.communities.kernels import (
     gpu_store,
     gpu_uniting,
 )
+from glp_rapids.communities.kernels.gpu_tables import Weights
 from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, REFINING_SWEEPS
 from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
 from glp_rapids.jit.primitives import find_root
@@ -55,22 +56,23 @@ def scratch_size() -> int:
 
 
 @functools.cache
-def build(index_type: Any) -> Any:
-    """Make the kernel; the ``zeros`` and ``control`` of its store begin as such."""
+def build(wide: bool, index_type: Any) -> Any:
+    """Make the kernel, for sums of 64 bits or 31; ``zeros`` and ``control`` begin as such."""
     threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
     lists_of_all, hub_lists = gpu_classes.LISTS, DRAWS * gpu_classes.LISTS
     scratch = scratch_size()
     barrier, classes_of = gpu_classes.barrier, gpu_classes.classes_of
     lanes = LANES
-    lay_out = gpu_best.build_shared(True, index_type)
+    weighted = Weights(True, wide)
+    lay_out = gpu_best.build_shared(weighted, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = gpu_moving.build_move(True, index_type)
-    refine = gpu_refining.build_refine(True, index_type)
+    move = gpu_moving.build_move(weighted, index_type)
+    refine = gpu_refining.build_refine(weighted, index_type)
     number_all = gpu_numbering.build_number(threads)
     lay_out_cache, add_all = gpu_merging.build_add_all(
-        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, True, False
+        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, weighted, False
     )
-    write_all = gpu_merging.build_write_all(threads, slots // threads, True)
+    write_all = gpu_merging.build_write_all(threads, slots // threads, wide, True)
     unite_row = gpu_uniting.build_unite_row(True, index_type)
 
     @cuda.jit(device=True)
@@ -166,7 +168,7 @@ def build(index_type: Any) -> Any:
         return turn
 
     @cuda.jit(device=True)
-    def judge(level, numbers, store):
+    def judge(level, numbers, unit, store):
         """Add up the volumes of the communities, and the weight between them."""
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         all_threads, crossing = np.int64(cuda.gridDim.x) * threads, np.int64(0)
@@ -178,13 +180,13 @@ def build(index_type: Any) -> Any:
                 if numbers[level.indices[entry]] != own:
                     crossing += level.weights[entry]
         if crossing != 0:
-            cuda.atomic.add(store.control, CROSSING, crossing)
+            cuda.atomic.add(store.control, CROSSING, crossing * unit)
 
     @cuda.jit(device=True)
     def contract(level, parts, first, number, communities, side, store, shared, arrived, turn):
         """Make the next level of the parts, on the other side; return the turn."""
         then = level_of(store, 1 - side, number, store.entries)
-        rows = gpu_merging.Rows(level.indptr, level.indices, level.weights, np.int64(1), parts)
+        rows = gpu_merging.Rows(level.indptr, level.indices, level.weights, parts)
         vertices = gpu_merging.Vertices(
             level.volume, level.words, first, communities, store.first_of_communities,
             then.volume, then.words, then.labels,
@@ -205,7 +207,7 @@ def build(index_type: Any) -> Any:
     @cuda.jit(device=True)
     def move_vertices(store, level, parameters, seed, shared, begins, arrived, turn):
         state = gpu_moving.Moving(
-            level.indptr, level.indices, level.weights, np.int64(1), level.volume, level.words,
+            level.indptr, level.indices, level.weights, parameters.unit, level.volume, level.words,
             parameters.constant, level.labels, store.sizes, store.volumes, store.active,
             store.following, seed,
         )  # fmt: skip
@@ -218,7 +220,7 @@ def build(index_type: Any) -> Any:
     @cuda.jit(device=True)
     def refine_parts(store, level, parameters, seed, shared, begins, arrived, turn):
         state = gpu_refining.Refining(
-            level.indptr, level.indices, level.weights, np.int64(1), level.volume, level.words,
+            level.indptr, level.indices, level.weights, parameters.unit, level.volume, level.words,
             parameters.constant, level.labels, store.volumes, store.parts, store.turns,
             store.part_volumes, store.outward, store.joined, store.parts_following, seed,
         )  # fmt: skip
@@ -301,7 +303,7 @@ def build(index_type: Any) -> Any:
             turn += 1
             barrier(arrived, turn * blocks)
             if last:
-                judge(level, communities, store)
+                judge(level, communities, parameters.unit, store)
             else:
                 turn = contract(
                     level, parts, first_of_parts, number, communities, side, store, shared,
@@ -320,4 +322,4 @@ def build(index_type: Any) -> Any:
             turn += 1
             barrier(arrived, turn * blocks)
 
-    return kernel(go_down, f"{threads} {slots} {lanes}", launch_bounds=(threads, BLOCKS))
+    return kernel(go_down, f"{threads} {slots} {lanes} {wide}", launch_bounds=(threads, BLOCKS))

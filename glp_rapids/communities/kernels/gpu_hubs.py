@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_tables
+from glp_rapids.communities.kernels import (
+    gpu_best,
+    gpu_classes,
+    gpu_global_tables,
+    gpu_tables,
+)
 from glp_rapids.communities.kernels.gpu_best import (
     ALL,
     LISTED,
@@ -22,42 +27,34 @@ from glp_rapids.communities.kernels.gpu_best import (
     SUM,
     WANTED,
 )
-from glp_rapids.jit.cuda import cuda
+from glp_rapids.communities.kernels.gpu_tables import U64
+from glp_rapids.jit.cuda import add_only, cuda
 
 DENSE = 4  # a table of a hub is dense if one in so many slots is in use
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
+def build(
+    weights: gpu_tables.Weights, index_type: Any, rule: gpu_best.Rule
+) -> tuple[Callable, ...]:
     """Make the functions of the three steps, and one that lists hubs."""
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, begins = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.LISTS + 1
     room_for, first_piece = gpu_classes.room_for, gpu_classes.first_piece
     pieces_of = gpu_classes.pieces_of
-    add, amount, _ = gpu_tables.build(weighted, index_type)
-    wanted, seen, _, own_of, apart, score, _, goal_of, _ = rule
-    better, settle, look, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
+    add, amount, _ = gpu_tables.build(weights, index_type)
+    add_to_table, label_at, ask, amount_at, empty_slot = gpu_global_tables.build(weights.wide)
+    slot_of, sums = gpu_global_tables.slot_of, gpu_tables.sum_type(weights)
+    wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
+    better, settle, look, clear, _, best_of_lanes, _, sum_own = gpu_best.build(
+        weights, index_type, rule
+    )
     empty = index_type(gpu_tables.EMPTY)
 
     @cuda.jit(device=True)
     def add_to_hub(base, room, label, weight, work):
         """Add to the table of a hub; return the slot if it was taken for this, else -1."""
-        mixed = np.uint32(np.uint32(label) * np.uint32(0x9E3779B1))
-        slot = np.int64((np.uint64(mixed) * np.uint64(room)) >> np.uint64(32))
-        name, taken = np.int64(label) + 1, np.int64(NOBODY)
-        while True:
-            place = 2 * (base + slot)
-            found = work.table[place]
-            if found == 0:
-                found = cuda.atomic.cas(work.table, place, np.int64(0), name)
-                if found == 0:
-                    found, taken = name, slot
-            if found == name:
-                cuda.atomic.add(work.table, place + 1, weight)
-                return taken
-            slot += 1
-            if slot == room:
-                slot = np.int64(0)
+        return add_to_table(work.table, base, room, slot_of(label, room), label, weight)
 
     @cuda.jit(device=True)
     def add_entry(label, weight, base, room, hub, shared, work):
@@ -68,6 +65,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             shared.keys, shared.low, shared.high, 0, slots_of_all, PROBES, index_type(label), weight
         )
         if slot >= 0:
+            ask(work.table, base, slot_of(label, room))  # for when the piece is added up
             shared.used[cuda.atomic.add(shared.counts, 0, np.int32(1))] = slot
         elif slot == gpu_tables.NO_ROOM:
             taken = add_to_hub(base, room, label, weight, work)
@@ -117,6 +115,7 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 hub = offsets[begins + group] + place - begin
                 base, room = lists.bases[hub], room_for(degree)
                 piece = first_piece(place, block, blocks)
+                shared.own[U64(thread)] = 0
                 while piece * lists.lengths.piece < degree:
                     clear(thread, shared)
                     if thread == 0:
@@ -128,7 +127,10 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     while entry < past:
                         label, weight = look(v, own, entry, state)
                         entry += threads
-                        add_entry(label, weight, base, room, hub, shared, work)
+                        if stays and label == own:
+                            shared.own[U64(thread)] += sums(weight)
+                        else:
+                            add_entry(label, weight, base, room, hub, shared, work)
                     cuda.syncthreads()
                     number, count = np.int32(0), np.int64(shared.counts[0])
                     for use in range(thread, count, threads):
@@ -158,6 +160,10 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                                 rank += 1
                     cuda.syncthreads()
                     piece += blocks
+                if stays:
+                    to_own = sum_own(thread, shared)
+                    if thread == 0 and to_own > 0:
+                        add_only(work.own, hub, to_own)
             cuda.syncthreads()
 
     @cuda.jit(device=True)
@@ -185,18 +191,14 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     past = min((piece + 1) * items, last)
                     for item_of_piece in range(piece * items + thread, past, threads):
-                        slot = 2 * (base + item_of_piece)
+                        slot = base + item_of_piece
                         if not dense:
-                            slot = 2 * (base + np.int64(work.used[base + item_of_piece]))
-                        label = work.table[slot] - 1
+                            slot = base + np.int64(work.used[base + item_of_piece])
+                        label = label_at(work.table, slot)
                         if label < 0:
                             continue
-                        weight = work.table[slot + 1] * state.unit
-                        work.table[slot] = 0
-                        work.table[slot + 1] = 0
-                        if label == apart(own):
-                            work.own[hub] = weight
-                            continue
+                        weight = amount_at(work.table, slot) * state.unit
+                        empty_slot(work.table, slot)
                         valid, high, low = score(v, own, label, weight, state)
                         if valid and better(v, label, high, low, best, best_high, best_low, state):
                             best, best_high, best_low = label, high, low
@@ -242,7 +244,8 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 v, best, best_high, best_low, threads, thread, shared, state
             )
             if thread == 0:
-                goal = goal_of(v, own, best, best_high, best_low, work.own[hub], state)
+                to_own = work.own[hub] * state.unit
+                goal = goal_of(v, own, best, best_high, best_low, to_own, state)
                 settle(place, v, goal, step, lists, shared, state)
                 work.found[hub] = 0
                 work.own[hub] = 0

@@ -13,8 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glp_rapids.communities.kernels import gpu_classes, gpu_pair_cache, gpu_scans
-from glp_rapids.jit.cuda import cuda, kernel, load_fresh
+from glp_rapids.communities.kernels import (
+    gpu_classes,
+    gpu_global_tables,
+    gpu_pair_cache,
+    gpu_scans,
+)
+from glp_rapids.communities.kernels.gpu_tables import U64, Weights
+from glp_rapids.jit.cuda import add_only, cuda, kernel, load_fresh
 from glp_rapids.jit.primitives import lower_bound
 
 Array = Any
@@ -23,6 +29,7 @@ LANES = 8  # of a row of up to LONGEST entries; of a longer one blocks have piec
 LONGEST = 256
 EACH = 8  # slots that a thread looks at
 PIECE = 2048  # entries of a longer one that a block takes at a time
+TOGETHER = {False: 5, True: 4}  # blocks on a multiprocessor, by `every`
 ARRIVED, LISTED, USED, BLOCKS = range(4)  # of `Merging.done`
 
 
@@ -31,8 +38,7 @@ class Rows(NamedTuple):
 
     indptr: Array
     indices: Array
-    weights: Array
-    unit: Any
+    weights: Array  # in any unit; empty where each weighs one
     parts: Array
 
 
@@ -41,7 +47,7 @@ class Merging(NamedTuple):
 
     entries: Array  # int64: of each part
     offsets: Array  # int64: where its table begins, and the end
-    table: Array  # int64, two a slot, side by side in memory: a part plus one, and the sum
+    table: Array  # int64, see `gpu_global_tables`
     listed: Array  # rows of more than LONGEST entries
     counts: Array  # int64, one a block
     done: Array  # int64: for the barrier, long rows, slots in use, blocks
@@ -72,7 +78,7 @@ class Adding(NamedTuple):
 
 @functools.cache
 def build_add_all(
-    threads: int, lanes: int, longest: int, piece_size: int, weighted: bool, every: bool
+    threads: int, lanes: int, longest: int, piece_size: int, weights: Weights, every: bool
 ) -> Adding:  # fmt: skip
     """Make the function that adds the entries of all rows to the tables of their parts.
 
@@ -82,60 +88,67 @@ def build_add_all(
     """
     barrier, first_piece = gpu_classes.barrier, gpu_classes.first_piece
     announce, base_of, ranked, own_range = gpu_scans.build(threads)
+    weighted, wide = weights
+    add_to_table, label_at, _, _, _ = gpu_global_tables.build(wide)
+    slot_of = gpu_global_tables.slot_of
+
+    @cuda.jit(device=True)
+    def add_between(base, slots, other, weight, merging):
+        """Add to the table of a part, which begins at ``base``."""
+        slot = np.int64(other)
+        if slots < merging.offsets.size - 1:
+            slot = slot_of(other, slots)
+        add_to_table(merging.table, base, slots, slot, other, weight)
 
     @cuda.jit(device=True)
     def add(part, other, weight, merging):
         base = merging.offsets[part]
-        slots = merging.offsets[part + 1] - base
-        slot, name = np.int64(other), np.int64(other) + 1
-        if slots < merging.offsets.size - 1:
-            mixed = np.uint32(np.uint32(other) * np.uint32(0x9E3779B1))
-            slot = np.int64((np.uint64(mixed) * np.uint64(slots)) >> np.uint64(32))
-        while True:
-            place = 2 * (base + slot)
-            found = merging.table[place]
-            if found == 0:
-                found = cuda.atomic.cas(merging.table, place, np.int64(0), name)
-                if found == 0:
-                    found = name
-            if found == name:
-                cuda.atomic.add(merging.table, place + 1, weight)
-                return
-            slot += 1
-            if slot == slots:
-                slot = np.int64(0)
+        add_between(base, merging.offsets[part + 1] - base, other, weight, merging)
 
     lay_out, add_to_cache, flush = gpu_pair_cache.build(
-        threads, gpu_pair_cache.SLOTS if every else 1, add
+        threads, gpu_pair_cache.SLOTS if every else 1, wide, add
     )
 
     @cuda.jit(device=True)
     def add_row(rows, part, entry, past, step, merging, cache):
         """Add entries; return the weight inside the part, and the number of such entries."""
-        weight, inside, number = rows.unit, np.int64(0), np.int64(0)
+        weight, inside, number = np.int64(1), np.int64(0), np.int64(0)
+        base = merging.offsets[part]
+        slots = merging.offsets[part + 1] - base
+        following = part
+        if entry < past:
+            following = rows.parts[U64(rows.indices[U64(entry)])]
         while entry < past:
-            other = rows.parts[rows.indices[entry]]
+            other, after = following, entry + step
+            if after < past:  # on its way while this one is added
+                following = rows.parts[U64(rows.indices[U64(after)])]
             if weighted:
-                weight = rows.weights[entry]
+                weight = np.int64(rows.weights[U64(entry)])
             if other == part:
                 inside += weight
                 number += 1
             elif every:
                 if not add_to_cache(part, other, weight, merging.entries.size, cache):
-                    add(part, other, weight, merging)
+                    add_between(base, slots, other, weight, merging)
             elif weight > 0:
-                add(part, other, weight, merging)
-            entry += step
+                add_between(base, slots, other, weight, merging)
+            entry = after
         return inside, number
 
     @cuda.jit(device=True)
-    def add_own(part, inside, number, merging, sums):
+    def add_inside(part, inside, merging, cache):
+        """Add what was found inside of a part; of few parts many threads find some."""
+        if not add_to_cache(part, part, inside, merging.entries.size, cache):
+            add(part, part, inside, merging)
+
+    @cuda.jit(device=True)
+    def add_own(part, inside, number, merging, sums, cache):
         """Add what all threads of a block found inside of a part, in so many entries."""
         _, number = ranked(number, sums)
         if number > 0:
             _, inside = ranked(inside, sums)
             if cuda.threadIdx.x == 0:
-                add(part, part, inside, merging)
+                add_inside(part, inside, merging, cache)
 
     @cuda.jit(device=True)
     def count_entries(rows, vertices, merging, sums):
@@ -156,15 +169,15 @@ def build_add_all(
                 if not every:
                     own_volume += vertices.volume[v]
             else:
-                cuda.atomic.add(merging.entries, part, degree)
+                add_only(merging.entries, np.int64(part), degree)
                 if not every:
-                    cuda.atomic.add(vertices.volumes, part, vertices.volume[v])
+                    add_only(vertices.volumes, np.int64(part), vertices.volume[v])
         _, own_entries = ranked(own_entries, sums)
         _, own_volume = ranked(own_volume, sums)
         if thread == 0 and begin < past:
-            cuda.atomic.add(merging.entries, common, own_entries)
+            add_only(merging.entries, np.int64(common), own_entries)
             if not every:
-                cuda.atomic.add(vertices.volumes, common, own_volume)
+                add_only(vertices.volumes, np.int64(common), own_volume)
 
     @cuda.jit(device=True)
     def name_vertices(vertices, parts):
@@ -227,9 +240,9 @@ def build_add_all(
                         own += inside
                         number += entries
                     elif every and entries > 0:
-                        add(part, part, inside, merging)
+                        add_inside(part, inside, merging, cache)
             if every:
-                add_own(common, own, number, merging, sums)
+                add_own(common, own, number, merging, sums, cache)
 
     @cuda.jit(device=True)
     def add_long_rows(rows, merging, sums, chosen, count, cache):
@@ -260,7 +273,7 @@ def build_add_all(
                     inside_all += entries
                     entry += piece_size * blocks
                 if every:
-                    add_own(part, own, inside_all, merging, sums)
+                    add_own(part, own, inside_all, merging, sums, cache)
             cuda.syncthreads()
 
     @cuda.jit(device=True)
@@ -284,7 +297,7 @@ def build_add_all(
         begin, past = own_range(room, block, blocks, np.int64(1))
         own = np.int64(0)
         for slot in range(begin + thread, past, threads):
-            if merging.table[2 * slot] != 0:
+            if label_at(merging.table, slot) >= 0:
                 own += 1
         _, whole = ranked(own, sums)
         if thread == 0:
@@ -299,15 +312,16 @@ def build_add_all(
 
 @functools.cache
 def build_add(
-    threads: int, lanes: int, longest: int, piece_size: int, weighted: bool, every: bool
+    threads: int, lanes: int, longest: int, piece_size: int, weights: Weights, every: bool
 ) -> Any:  # fmt: skip
     """Make the kernel that does so.
 
     Launch: cooperative, any number of blocks. LANES threads have a row; rows that are too long are
     listed, and blocks have some of their pieces. Degrees: any. Shared memory: 4 KB, with ``every``
-    20 KB. Registers: 48, with weights 52; none spilled here.
+    16 KB, where sums take 64 bits 20. Registers: 48, as TOGETHER leaves, with ``every`` 64, with 16
+    to 40 bytes of a thread in memory.
     """
-    lay_out, add_all = build_add_all(threads, lanes, longest, piece_size, weighted, every)
+    lay_out, add_all = build_add_all(threads, lanes, longest, piece_size, weights, every)
 
     def add_rows(rows, vertices, merging):
         cuda.cg.this_grid()
@@ -316,11 +330,12 @@ def build_add(
         count = cuda.shared.array(1, np.int32)
         add_all(rows, vertices, merging, sums, chosen, count, lay_out(), merging.done, np.int64(0))
 
-    return kernel(add_rows, f"{threads} {lanes} {longest} {piece_size} {weighted} {every}")
+    digest = f"{threads} {lanes} {longest} {piece_size} {weights} {every}"
+    return kernel(add_rows, digest, launch_bounds=(threads, TOGETHER[every]))
 
 
 @functools.cache
-def build_write_all(threads: int, each: int, empties: bool) -> Callable:
+def build_write_all(threads: int, each: int, wide: bool, empties: bool) -> Callable:
     """Make the function that writes the slots in use one after the other, and where rows begin.
 
     All threads call it, of as many blocks as added, each for the slots that it counted there.
@@ -328,6 +343,7 @@ def build_write_all(threads: int, each: int, empties: bool) -> Callable:
     are in shared memory.
     """
     slots = threads * each
+    _, label_at, _, amount_at, empty_slot = gpu_global_tables.build(wide)
     _, base_of, ranked, own_range = gpu_scans.build(threads)
 
     @cuda.jit(device=True)
@@ -341,19 +357,18 @@ def build_write_all(threads: int, each: int, empties: bool) -> Callable:
             past = min(first + slots, end)
             own, number = first + thread * each, np.int64(0)
             for slot in range(own, min(own + each, past)):
-                if merging.table[2 * slot] != 0:
+                if label_at(merging.table, slot) >= 0:
                     number += 1
             rank, whole = ranked(number, sums)
             entry = base + rank - number
             for slot in range(own, min(own + each, past)):
                 ranks[slot - first] = entry - base
-                name = merging.table[2 * slot]
-                if name != 0:
-                    indices[entry] = name - 1
-                    weights[entry] = merging.table[2 * slot + 1]
+                other = label_at(merging.table, slot)
+                if other >= 0:
+                    indices[entry] = other
+                    weights[entry] = amount_at(merging.table, slot)
                     if empties:
-                        merging.table[2 * slot] = 0
-                        merging.table[2 * slot + 1] = 0
+                        empty_slot(merging.table, slot)
                     entry += 1
             cuda.syncthreads()
             part = lower_bound(merging.offsets, 0, parts, first) + thread
@@ -369,16 +384,16 @@ def build_write_all(threads: int, each: int, empties: bool) -> Callable:
 
 
 @functools.cache
-def build_write(threads: int, each: int) -> Any:
+def build_write(threads: int, each: int, wide: bool) -> Any:
     """Make the kernel that does so.
 
     Launch: as many blocks as `build_add` had. Shared memory: 10 KB. Registers: 39.
     """
-    write_all, slots = build_write_all(threads, each, False), threads * each
+    write_all, slots = build_write_all(threads, each, wide, False), threads * each
 
     def write_slots(merging, indptr, indices, weights):
         sums = cuda.shared.array(threads, np.int64)
         ranks = cuda.shared.array(slots, np.int32)
         write_all(merging, indptr, indices, weights, sums, ranks)
 
-    return kernel(write_slots, f"{threads} {each}")
+    return kernel(write_slots, f"{threads} {each} {wide}")

@@ -7,8 +7,8 @@ where its neighbour goes is asked of ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any; longer rows have
 more threads (`gpu_classes`), and wake their neighbours by whole blocks. Shared memory:
-33 KB, with weights 41 KB. Registers: 64, as four blocks a multiprocessor leave, with 130 bytes of a
-thread in memory.
+32 KB, where sums take 64 bits 41 KB. Registers: 64, as four blocks a multiprocessor leave, with 110
+to 150 bytes of a thread in memory.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
-from glp_rapids.jit.cuda import cuda, gpu_target, kernel
+from glp_rapids.jit.cuda import add_only, cuda, gpu_target, kernel
 
 Array = Any
 WAKING_LANES = 8
@@ -53,35 +54,31 @@ class Moving(NamedTuple):
 
 @functools.cache
 def rule(weighted: bool) -> gpu_best.Rule:
-    """Make the functions of a row."""
+    """Make the functions of a row, whose entries have weights or not."""
 
     @cuda.jit(device=True)
     def wanted(v, state):
-        return state.active[v] != 0
+        return state.active[U64(v)] != 0
 
     @cuda.jit(device=True)
     def seen(v, state):
-        state.active[v] = 0
+        state.active[U64(v)] = 0
 
     @cuda.jit(device=True)
     def own(v, state):
-        return np.int64(state.labels[v])
+        return np.int64(state.labels[U64(v)])
 
     # what `gpu_rows` compares entries with is the row itself
     @cuda.jit(device=True)
     def entry_label(v, own, entry, state):
-        u = state.indices[entry]
-        if u == v or (weighted and state.weights[entry] <= 0):
+        u = state.indices[U64(entry)]
+        if u == v or (weighted and state.weights[U64(entry)] <= 0):
             return np.int64(gpu_best.NOBODY)
-        return np.int64(state.labels[u])
-
-    @cuda.jit(device=True)
-    def apart(own):
-        return own
+        return np.int64(state.labels[U64(u)])
 
     @cuda.jit(device=True)
     def score(v, own, label, weight, state):
-        high, low = gain(weight, state.constant, state.volume[v], state.volumes[label])
+        high, low = gain(weight, state.constant, state.volume[U64(v)], state.volumes[U64(label)])
         return True, high, low
 
     @cuda.jit(device=True)
@@ -90,47 +87,47 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
     @cuda.jit(device=True)
     def goal(v, own, best, high, low, to_own, state):
-        mine = state.volume[v]
-        own_high, own_low = gain(to_own, state.constant, mine, state.volumes[own] - mine)
+        mine = state.volume[U64(v)]
+        own_high, own_low = gain(to_own, state.constant, mine, state.volumes[U64(own)] - mine)
         if best < 0 or not exceeds(high, low, own_high, own_low):
             best, high = own, own_high
-        if high < 0 and state.sizes[v] == 0:
+        if high < 0 and state.sizes[U64(v)] == 0:
             return np.int64(v)  # better alone, under its own name, which nobody bears
-        if best == own or waits(own, best, state.sizes[own], state.sizes[best]):
+        if best == own or waits(own, best, state.sizes[U64(own)], state.sizes[U64(best)]):
             return np.int64(gpu_best.NOBODY)
         return best
 
     @cuda.jit(device=True)
     def goes(v, goal, step, state):
-        state.following[v] = goal
+        state.following[U64(v)] = goal
 
-    return gpu_best.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
+    return gpu_best.Rule(wanted, seen, entry_label, own, True, score, before, goal, goes)
 
 
 @functools.cache
-def build_move(weighted: bool, index_type: Any) -> Callable:
+def build_move(weights: Weights, index_type: Any) -> Callable:
     """Make the function that moves the vertices of a level until few move; all threads call.
 
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
     ``swept`` is a word for the number of sweeps. It returns the next barrier's turn.
     """
     threads = gpu_classes.THREADS
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
+    decide, own_hubs = gpu_rows.build(weights, index_type, rule(weights.listed))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
     @cuda.jit(device=True)
     def go(state, v, goal):
-        own, volume = state.labels[v], state.volume[v]
-        state.labels[v] = goal
-        cuda.atomic.sub(state.sizes, own, np.int64(1))
-        cuda.atomic.add(state.sizes, goal, np.int64(1))
-        cuda.atomic.sub(state.volumes, own, volume)
-        cuda.atomic.add(state.volumes, goal, volume)
+        own, volume = np.int64(state.labels[U64(v)]), state.volume[U64(v)]
+        state.labels[U64(v)] = goal
+        add_only(state.sizes, own, np.int64(-1))
+        add_only(state.sizes, goal, np.int64(1))
+        add_only(state.volumes, own, -volume)
+        add_only(state.volumes, goal, volume)
 
     @cuda.jit(device=True)
     def wake(state, v, goal, stamp, entry, past, step):
         while entry < past:
-            u = state.indices[entry]
+            u = U64(state.indices[U64(entry)])
             if state.following[u] != goal:
                 state.active[u] = 1
             entry += step
@@ -147,8 +144,9 @@ def build_move(weighted: bool, index_type: Any) -> Callable:
         if thread == 0:
             shared.words[gpu_best.GOING] = 0
         for v in range(everywhere, vertices, all_threads):
-            cuda.atomic.add(state.sizes, state.labels[v], np.int64(1))
-            cuda.atomic.add(state.volumes, state.labels[v], state.volume[v])
+            label = np.int64(state.labels[v])
+            add_only(state.sizes, label, np.int64(1))
+            add_only(state.volumes, label, state.volume[v])
         turn = list_classes(
             state, no_turns, 0, state.seed, 0, lists, np.int64(0), begins, work.arrived, turn
         )
@@ -172,18 +170,18 @@ def build_move(weighted: bool, index_type: Any) -> Callable:
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any) -> Any:
+def build(weights: Weights, index_type: Any) -> Any:
     """Make the kernel that does so."""
     threads = gpu_classes.THREADS
-    lay_out = gpu_best.build_shared(weighted, index_type)
+    lay_out = gpu_best.build_shared(weights, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = build_move(weighted, index_type)
+    move = build_move(weights, index_type)
 
     def move_vertices(state, lists, work, swept):
         cuda.cg.this_grid()
         move(state, lists, work, swept, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
-        move_vertices, f"{weighted} {threads} {gpu_classes.SLOTS}",
+        move_vertices, f"{weights} {threads} {gpu_classes.SLOTS}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

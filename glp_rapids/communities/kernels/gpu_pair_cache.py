@@ -25,7 +25,7 @@ class Cache(NamedTuple):
 
     pairs: Array
     low: Array
-    high: Array
+    high: Array  # where sums take 64 bits
 
 
 class Functions(NamedTuple):
@@ -37,20 +37,24 @@ class Functions(NamedTuple):
 
 
 @functools.cache
-def build(threads: int, slots: int, add_to_table: Callable) -> Functions:
-    """Make the functions for blocks of so many threads."""
+def build(threads: int, slots: int, wide: bool, add_to_table: Callable) -> Functions:
+    """Make the functions for blocks of so many threads, and sums of 64 bits or 32."""
     low_half, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    high_slots = slots if wide else 1
 
     @cuda.jit(device=True)
     def lay_out():
+        # a line each: Numba's simulator knows shared arrays by their lines
         cache = Cache(
-            cuda.shared.array(slots, np.int64), cuda.shared.array(slots, np.uint32),
+            cuda.shared.array(slots, np.int64),
             cuda.shared.array(slots, np.uint32),
-        )  # fmt: skip
+            cuda.shared.array(high_slots, np.uint32),
+        )
         for slot in range(np.int64(cuda.threadIdx.x), slots, threads):
             cache.pairs[slot] = NONE
             cache.low[slot] = 0
-            cache.high[slot] = 0
+            if wide:
+                cache.high[slot] = 0
         return cache
 
     @cuda.jit(device=True)
@@ -69,10 +73,11 @@ def build(threads: int, slots: int, add_to_table: Callable) -> Functions:
             if found == pair:
                 lower = np.uint32(np.uint64(weight) & low_half)
                 before = cuda.atomic.add(cache.low, slot, lower)
-                carry = (np.uint64(before) + np.uint64(lower)) >> half
-                upper = np.uint32((np.uint64(weight) >> half) + carry)
-                if upper != np.uint32(0):
-                    cuda.atomic.add(cache.high, slot, upper)
+                if wide:
+                    carry = (np.uint64(before) + np.uint64(lower)) >> half
+                    upper = np.uint32((np.uint64(weight) >> half) + carry)
+                    if upper != np.uint32(0):
+                        cuda.atomic.add(cache.high, slot, upper)
                 return True
             slot = (slot + 1) & (slots - 1)
         return False
@@ -83,7 +88,9 @@ def build(threads: int, slots: int, add_to_table: Callable) -> Functions:
         for slot in range(np.int64(cuda.threadIdx.x), slots, threads):
             pair = cache.pairs[slot]
             if pair != NONE:
-                weight = (np.uint64(cache.high[slot]) << half) | np.uint64(cache.low[slot])
+                weight = np.uint64(cache.low[slot])
+                if wide:
+                    weight |= np.uint64(cache.high[slot]) << half
                 add_to_table(pair // parts, pair % parts, np.int64(weight), merging)
 
     return Functions(lay_out, add, flush)

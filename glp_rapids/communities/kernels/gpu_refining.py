@@ -6,8 +6,8 @@ from it to the rest of its community is brought up to date. Where its neighbours
 ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
-`gpu_moving`. Shared memory: 33 KB, with weights 41 KB. Registers: 64, with 500 bytes of a thread
-in memory.
+`gpu_moving`. Shared memory: 32 KB, where sums take 64 bits 41 KB. Registers: 64, with 400 to 430
+bytes of a thread in memory.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 
 from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.communities.schedule import CLASSES
-from glp_rapids.jit.cuda import cuda, gpu_target, kernel
+from glp_rapids.jit.cuda import add_only, cuda, gpu_target, kernel
 
 Array = Any
 JOINED = 255
 LANES = 8
-NONE_APART = -2
 
 gain = gpu_target().compile(rules.gain)
 exceeds = gpu_target().compile(rules.exceeds)
@@ -60,15 +60,15 @@ class Refining(NamedTuple):
 
 @functools.cache
 def rule(weighted: bool) -> gpu_best.Rule:
-    """Make the functions of a row."""
+    """Make the functions of a row, whose entries have weights or not."""
 
     @cuda.jit(device=True)
     def wanted(v, state):
-        if state.turns[v] == JOINED:
+        if state.turns[U64(v)] == JOINED:
             return False
-        mine = state.volume[v]
-        others = state.whole[state.communities[v]] - mine
-        high, _ = gain(state.outward[v], state.constant, mine, others)
+        mine = state.volume[U64(v)]
+        others = state.whole[U64(state.communities[U64(v)])] - mine
+        high, _ = gain(state.outward[U64(v)], state.constant, mine, others)
         return high >= 0
 
     @cuda.jit(device=True)
@@ -77,40 +77,36 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
     @cuda.jit(device=True)
     def own(v, state):
-        return np.int64(state.communities[v])
+        return np.int64(state.communities[U64(v)])
 
     @cuda.jit(device=True)
     def entry_label(v, own, entry, state):
-        u = state.indices[entry]
-        if state.communities[u] != own or state.turns[u] == state.turns[v]:
+        u = U64(state.indices[U64(entry)])
+        if state.communities[u] != own or state.turns[u] == state.turns[U64(v)]:
             return np.int64(gpu_best.NOBODY)
-        if weighted and state.weights[entry] <= 0:
+        if weighted and state.weights[U64(entry)] <= 0:
             return np.int64(gpu_best.NOBODY)
         return np.int64(state.labels[u])
 
     @cuda.jit(device=True)
-    def apart(own):
-        return np.int64(NONE_APART)
-
-    @cuda.jit(device=True)
     def score(v, own, label, weight, state):
-        mine, others = state.volume[v], state.volumes[label]
-        drawn = draw(state.words[v], state.words[label], state.seed)
+        mine, others = state.volume[U64(v)], state.volumes[U64(label)]
+        drawn = draw(state.words[U64(v)], state.words[U64(label)], state.seed)
         high, low = gain(weight, noisy(state.constant, drawn), mine, others)
         good = exceeds(high, low, np.int64(0), np.uint64(0))
         if not good:  # else the true gain is no less
             true_high, true_low = gain(weight, state.constant, mine, others)
             good = exceeds(true_high, true_low, np.int64(0), np.uint64(0))
         if good:
-            outward = state.outward[label]
-            outward_high, _ = gain(outward, state.constant, others, state.whole[own] - others)
+            outward, whole = state.outward[U64(label)], state.whole[U64(own)]
+            outward_high, _ = gain(outward, state.constant, others, whole - others)
             good = outward_high >= 0
         return good, high, low
 
     @cuda.jit(device=True)
     def before(v, label, other, state):
-        drawn = draw(state.words[v], state.words[label], state.seed)
-        other_drawn = draw(state.words[v], state.words[other], state.seed)
+        drawn = draw(state.words[U64(v)], state.words[U64(label)], state.seed)
+        other_drawn = draw(state.words[U64(v)], state.words[U64(other)], state.seed)
         return drawn < other_drawn or (drawn == other_drawn and label < other)
 
     @cuda.jit(device=True)
@@ -119,30 +115,31 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
     @cuda.jit(device=True)
     def goes(v, goal, step, state):
-        state.following[v] = goal
-        state.joined[v] = step + 1
+        state.following[U64(v)] = goal
+        state.joined[U64(v)] = step + 1
 
-    return gpu_best.Rule(wanted, seen, entry_label, own, apart, score, before, goal, goes)
+    return gpu_best.Rule(wanted, seen, entry_label, own, False, score, before, goal, goes)
 
 
 @functools.cache
-def build_refine(weighted: bool, index_type: Any) -> Callable:
+def build_refine(weights: Weights, index_type: Any) -> Callable:
     """Make the function that splits communities into well-connected parts; all threads call.
 
     ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
     ``outward`` and ``joined`` as zeros. It returns the next barrier's turn.
     """
-    decide, own_hubs = gpu_rows.build(weighted, index_type, rule(weighted))
+    weighted = weights.listed
+    decide, own_hubs = gpu_rows.build(weights, index_type, rule(weighted))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
     @cuda.jit(device=True)
     def inside(state, v, own, entry):
         """Return the weight of an entry inside the community, or 0."""
-        weight, u = np.int64(0), state.indices[entry]
-        if u != v and state.communities[u] == own:
-            weight = state.unit
+        weight, u = np.int64(0), state.indices[U64(entry)]
+        if u != v and state.communities[U64(u)] == own:
+            weight = np.int64(1)
             if weighted:
-                weight = state.weights[entry]
+                weight = np.int64(state.weights[U64(entry)])
         return weight
 
     @cuda.jit(device=True)
@@ -152,20 +149,20 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
             total += inside(state, v, own, entry)
             entry += step
         if total != 0:
-            cuda.atomic.add(state.outward, v, total)
+            add_only(state.outward, v, total * state.unit)
 
     @cuda.jit(device=True)
     def change_by(state, v, own, goal, stamp, entry):
         """Return by how much an entry changes the weight."""
-        sign, u = np.int64(0), state.indices[entry]
-        if u != v and state.communities[u] == own:
-            if state.following[u] != goal:
+        sign, u = np.int64(0), state.indices[U64(entry)]
+        if u != v and state.communities[U64(u)] == own:
+            if state.following[U64(u)] != goal:
                 sign = np.int64(1)
-            elif state.joined[u] != stamp:
+            elif state.joined[U64(u)] != stamp:
                 sign = np.int64(-1)  # of two that join together neither was counted before
         if weighted:
-            return sign * state.weights[entry]
-        return sign * state.unit
+            sign *= np.int64(state.weights[U64(entry)])
+        return sign
 
     @cuda.jit(device=True)
     def add_change(state, v, goal, stamp, entry, past, step):
@@ -174,7 +171,7 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
             change += change_by(state, v, own, goal, stamp, entry)
             entry += step
         if change != 0:
-            cuda.atomic.add(state.outward, goal, change)
+            add_only(state.outward, goal, change * state.unit)
 
     @cuda.jit(device=True)
     def pass_by(state, v, goal):
@@ -187,7 +184,7 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
         state.turns[goal] = JOINED
         state.volumes[v] = 0  # it was alone in its part
         state.outward[v] = 0
-        cuda.atomic.add(state.volumes, goal, state.volume[v])
+        add_only(state.volumes, goal, state.volume[v])
 
     weigh_class = gpu_visits.build(gpu_best.ALL, LANES, own_hubs, pass_by, add_inside)
     join_class = gpu_visits.build(gpu_best.MOVERS, LANES, own_hubs, join, add_change)
@@ -230,18 +227,18 @@ def build_refine(weighted: bool, index_type: Any) -> Callable:
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any) -> Any:
+def build(weights: Weights, index_type: Any) -> Any:
     """Make the kernel that does so."""
     threads = gpu_classes.THREADS
-    lay_out = gpu_best.build_shared(weighted, index_type)
+    lay_out = gpu_best.build_shared(weights, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    refine = build_refine(weighted, index_type)
+    refine = build_refine(weights, index_type)
 
     def refine_parts(state, lists, work, sweeps):
         cuda.cg.this_grid()
         refine(state, lists, work, sweeps, lay_out(), lay_out_begins(), np.int64(0))
 
     return kernel(
-        refine_parts, f"{weighted} {threads} {gpu_classes.SLOTS}",
+        refine_parts, f"{weights} {threads} {gpu_classes.SLOTS}",
         launch_bounds=(threads, gpu_best.BLOCKS),
     )  # fmt: skip

@@ -15,11 +15,14 @@ import numpy as np
 
 from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_hubs, gpu_tables
 from glp_rapids.communities.kernels.gpu_best import GOING, LISTED, NOBODY
-from glp_rapids.jit.cuda import cuda
+from glp_rapids.communities.kernels.gpu_tables import U64
+from glp_rapids.jit.cuda import ask_for, cuda
 
 
 @functools.cache
-def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callable, ...]:
+def build(
+    weights: gpu_tables.Weights, index_type: Any, rule: gpu_best.Rule
+) -> tuple[Callable, ...]:
     """Make the function that writes a goal, or -1, for each member of a class.
 
     It returns the next barrier's turn, after which all blocks know how many go. Also the function
@@ -30,12 +33,13 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
     slots_of_lane = slots_of_all // threads
     barrier, row_of_thread = gpu_classes.barrier, gpu_classes.row_of_thread
     rows_of = gpu_classes.rows_of
-    add, amount, include = gpu_tables.build(weighted, index_type)
-    wanted, seen, _, own_of, apart, score, _, goal_of, _ = rule
-    better, settle, look, clear, best_of_lanes = gpu_best.build(weighted, index_type, rule)
-    add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(
-        weighted, index_type, rule
+    add, amount, include = gpu_tables.build(weights, index_type)
+    wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
+    better, settle, look, clear, empty_slot, _, best_of_lanes, _ = gpu_best.build(
+        weights, index_type, rule
     )
+    add_pieces, evaluate_pieces, evaluate_hubs, own_hubs = gpu_hubs.build(weights, index_type, rule)
+    halves, sums = weights.listed and weights.wide, gpu_tables.sum_type(weights)
 
     @cuda.jit(device=True)
     def list_label(label, weight, count, thread, shared):
@@ -43,56 +47,55 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
         if label < 0:
             return count
         k = 0
-        while k < count and shared.keys[k * threads + thread] != label:
+        while k < count and shared.keys[U64(k * threads + thread)] != label:
             k += 1
-        place = k * threads + thread
+        place = U64(k * threads + thread)
         if k == count:
             shared.keys[place] = label
             shared.low[place] = 0
-            if weighted:
+            if halves:
                 shared.high[place] = 0
             count += 1
         include(shared.low, shared.high, place, weight)
         return count
 
     @cuda.jit(device=True)
-    def candidate(v, own, place, shared, state):
-        """Return a label that was added up, the weight, whether it may be taken, and the gain."""
-        label = np.int64(shared.keys[place])
-        weight = amount(shared.low, shared.high, place) * state.unit
-        valid, high, low = score(v, own, label, weight, state)
-        return label, weight, valid and label != apart(own), high, low
-
-    @cuda.jit(device=True)
     def best_of_row(v, own, first, count, thread, step, listed, shared, state):
-        """Return the best of some labels of a row, its gain, and the weight to its own, or -1."""
+        """Return the best of some labels of a row, and its gain."""
         best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
-        to_own, use = np.int64(NOBODY), np.int64(first)
+        use = np.int64(first)
         while use < count:
             place = use * threads + thread
             if not listed:
-                place = thread + np.int64(shared.used[thread + use])
-            label, weight, valid, high, low = candidate(v, own, place, shared, state)
-            if label == apart(own):
-                to_own = weight
+                place = thread + np.int64(shared.used[U64(thread + use)])
+            label = np.int64(shared.keys[U64(place)])
+            weight = amount(shared.low, shared.high, place) * state.unit
+            if not listed:  # nobody else reads a slot, so it is left as the next row needs it
+                empty_slot(U64(place), shared)
+            valid, high, low = score(v, own, label, weight, state)
             if valid and better(v, label, high, low, best, best_high, best_low, state):
                 best, best_high, best_low = label, high, low
             use = use + step
-        return best, best_high, best_low, to_own
+        return best, best_high, best_low
 
     @cuda.jit(device=True)
     def tiny_row(v, thread, shared, state):
         """Evaluate a row with one thread, in its own column of the tables."""
         own, count = own_of(v, state), np.int64(0)
+        shared.own[U64(thread)] = 0
         entry, past = state.indptr[v], state.indptr[v + 1]
         while entry < past:
             label, weight = look(v, own, entry, state)
-            count = list_label(label, weight, count, thread, shared)
+            if stays and label == own:
+                shared.own[U64(thread)] += sums(weight)
+            else:
+                count = list_label(label, weight, count, thread, shared)
             entry += 1
-        best, best_high, best_low, to_own = best_of_row(
+        best, best_high, best_low = best_of_row(
             v, own, 0, count, thread, 1, True, shared, state
         )
-        return goal_of(v, own, best, best_high, best_low, max(to_own, np.int64(0)), state)
+        to_own = np.int64(shared.own[U64(thread)]) * state.unit
+        return goal_of(v, own, best, best_high, best_low, to_own, state)
 
     @cuda.jit(device=True)
     def put(which, first, slots, label, weight, shared):
@@ -103,13 +106,17 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
             )
             if slot >= 0:
                 number_before = cuda.atomic.add(shared.counts, which, np.int32(1))
-                shared.used[first + number_before] = slot
+                shared.used[U64(first + number_before)] = slot
 
     @cuda.jit(device=True)
     def evaluate(state, lists, begins, group, step, shared, work):
         thread, blocks = np.int64(cuda.threadIdx.x), np.int64(cuda.gridDim.x)
         offsets = begins.offsets
         add_pieces(state, lists, offsets, group, shared, work)
+        # Tables and counts are empty when a row begins, and whoever reads them leaves them so;
+        # lists of tiny rows, which come last, don't.
+        clear(thread, shared)
+        shared.counts[U64(thread)] = 0
         for reverse in range(hubs):
             size = hubs - 1 - reverse
             place = group * sizes + size
@@ -133,6 +140,8 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                         seen(v, state)
                         listed = cuda.atomic.add(shared.words, LISTED, np.int32(1))
                         shared.listed[listed] = start + thread
+                        if size > 0:  # rows of several rounds: those to come are on their way
+                            ask_for(state.indices, state.indptr[U64(v)])
                 cuda.syncthreads()
                 number = np.int64(shared.words[LISTED])
                 if size == 0:
@@ -146,37 +155,36 @@ def build(weighted: bool, index_type: Any, rule: gpu_best.Rule) -> tuple[Callabl
                 round_first = np.int64(0)
                 while round_first < number:
                     v, own, listed = np.int64(NOBODY), np.int64(0), round_first + which
+                    shared.own[U64(thread)] = 0
                     round_first += rows  # `range` would divide
                     if listed < number:
                         v = np.int64(lists.members[shared.listed[listed]])
-                    clear(thread, shared)
-                    if lane == 0:
-                        shared.own[which] = 0
-                        shared.counts[which] = 0
-                    cuda.syncthreads()
                     if v >= 0:
                         own = own_of(v, state)
                         entry, past = state.indptr[v] + lane, state.indptr[v + 1]
                         while entry < past:
                             label, weight = look(v, own, entry, state)
-                            put(which, first, slots, label, weight, shared)
+                            if stays and label == own:
+                                shared.own[U64(thread)] += sums(weight)
+                            else:
+                                put(which, first, slots, label, weight, shared)
                             entry += lanes
                     cuda.syncthreads()
                     best, best_high, best_low = np.int64(NOBODY), np.int64(0), np.uint64(0)
                     if v >= 0:
-                        best, best_high, best_low, to_own = best_of_row(
+                        best, best_high, best_low = best_of_row(
                             v, own, lane, np.int64(shared.counts[which]), first, lanes, False,
                             shared, state,
                         )  # fmt: skip
-                        if to_own >= 0:
-                            shared.own[which] = to_own
                     best, best_high, best_low = best_of_lanes(
                         v, best, best_high, best_low, lanes, lane, shared, state
                     )
                     if lane == 0 and v >= 0:
-                        goal = goal_of(v, own, best, best_high, best_low, shared.own[which], state)
+                        to_own = np.int64(shared.own[U64(thread)]) * state.unit
+                        goal = goal_of(v, own, best, best_high, best_low, to_own, state)
                         place = shared.listed[listed]
                         settle(place, v, goal, step, lists, shared, state)
+                        shared.counts[which] = 0
                     cuda.syncthreads()
                 cuda.syncthreads()
 

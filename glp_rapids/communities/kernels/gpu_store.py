@@ -75,6 +75,7 @@ class Store(NamedTuple):
 class Parameters(NamedTuple):
     """How to go down."""
 
+    unit: Any  # of weights, on all levels
     constant: Any
     seed: Any  # uint64: of the first level
     first: Any  # the number of the first level

@@ -5,6 +5,8 @@ entries, and evaluates them; then they tell one another what wins, slack and tie
 and each updates the class as a whole. So the launches are those of `gpu_streamed`, of which each
 leaves out what others evaluate, as it does beside a host's cores (`hybrid`).
 
+It is for votes that write a winner into the labels and do nothing else (`Traits.plain`).
+
 Readers of changed vertices are read over the bus unless they are in the strip that came last, by
 every GPU for itself: from few changes on it costs less to evaluate everybody in the next sweep.
 """
@@ -88,9 +90,8 @@ class StreamedRankEngine(StreamedGpuEngine):
 
     def _bytes_of_message(self) -> int:
         """Bound the bytes that all ranks tell one another of a class."""
-        index_type, _, score_type = self._functions.types
-        scores = [] if self._compiled.traits.default_update else [score_type]
-        of_each = [np.dtype(one).itemsize for one in (index_type, np.int32, np.uint8, *scores)]
+        index_type = self._functions.types[0]
+        of_each = [np.dtype(one).itemsize for one in (index_type, np.int32, np.uint8)]
         positions = most_positions(self._layout, self._workload.classes)
         return positions * sum(of_each) + self._share.ranks * len(of_each) * ALIGNED
 
@@ -104,9 +105,7 @@ class StreamedRankEngine(StreamedGpuEngine):
     # ------------------------------------------------------------ sweeps
 
     def _many(self, schedule: Schedule) -> int:
-        if self._compiled.traits.plain:
-            return schedule.number_of_vertices // FEW
-        return schedule.number_of_vertices
+        return schedule.number_of_vertices // FEW
 
     def _sweep(self, schedule: Schedule, sweeps: int) -> None:
         super()._sweep(schedule, sweeps)
@@ -185,8 +184,6 @@ class StreamedRankEngine(StreamedGpuEngine):
         """Do something with each array of a rank's part of a message; return where it ends."""
         run, slack = self._workspace.run, self._workspace.slack
         told = [array_of(run.winner), *[slack] * bool(self._now[1]), array_of(run.tied)]
-        if not self._compiled.traits.default_update:
-            told.append(array_of(run.winner_score))
         for values in told:
             at = begin
             for first, last in part:
