@@ -11,9 +11,7 @@ GPUs that can store into one another's memory have a row for that and one for NC
 and 184 (198) beside 278 for 3 synchronous sweeps; kron-24-16, 29 (61) beside 31, and 23 (26)
 beside 31; kron-22-16, 18 (57) beside 10. Of each run some 5 ms are of the host, which makes two
 engines and launches both. Within 1.9 GB each (one takes 3.1 for the whole) kron-24-16 took 29 ms,
-and 24 for the synchronous sweeps, where one GPU within that limit streams it in 74 and 81. Within
-1.2 GB each it is streamed to both: 274 ms (one: 88), which is 80 steps of 3.4, and 65 for the
-synchronous sweeps (105), which are 3 steps.
+and 24 for the synchronous sweeps, where one GPU within that limit streams it in 74 and 81.
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,

@@ -194,6 +194,11 @@ class Budget:
         )
 
 
+# Several GPUs have lists streamed to them in tests alone so far: on two H200 a run of update="sync"
+# ended in an illegal address, of which the cause is not known.
+SEVERAL_STREAM = False
+
+
 def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 0) -> Budget:
     """Say how much memory a run may take; raise if it is clear that it is too little.
 
@@ -264,11 +269,12 @@ def _are_streamed(budget: Budget, program: Program) -> bool:
     """
     traits = traits_of(program, weighted=budget.graph.weights is not None)
     votes = traits.bears_changes and not traits.count_volumes  # as label propagation has them
+    votes = votes and SEVERAL_STREAM
     if budget.ways == ("streamed plain",):
         if not votes:
             raise ValueError(
-                "way='streamed plain' with devices= is for label_propagation so far, not for "
-                f"{type(program).__name__}; leave devices out: then a GPU has the lists streamed"
+                "way='streamed plain' is for one GPU so far; leave devices out: then it has the "
+                "lists streamed"
             )
         return True
     try:

@@ -93,8 +93,9 @@ class Parts:
             f"graph: {given} {lacking:,} too little on GPU {devices[rank]} for its part of "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries, of "
             f"which devices={list(devices)} make {len(self.parts)}: it takes up to "
-            f"{sum(part.values()):,} ({taken}); {mend}, name more GPUs, or have the lists streamed "
-            "to them (a graph in host memory, graph.to('cpu'), and way='auto')"
+            f"{sum(part.values()):,} ({taken}); {mend}, name more GPUs, or leave "
+            "devices out and have the lists streamed to one (a graph in host memory, "
+            "graph.to('cpu'))"
         )
 
 
