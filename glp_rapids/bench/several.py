@@ -58,7 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="a cpu for each rank (default: two), or numbers of GPUs")  # fmt: skip
     parser.add_argument("--memory-limit", metavar="SIZE",
                         help="what each GPU may take, as 2GB; the graph lies in host memory, and "
-                             "what one or all cannot hold is streamed")  # fmt: skip
+                             "one GPU streams what it cannot hold")  # fmt: skip
     parser.add_argument("--sweeps", type=int, default=3, help="synchronous ones (default 3)")
 
 
