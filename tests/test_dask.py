@@ -132,7 +132,7 @@ def test_the_command_line(client, tmp_path, capsys, options, name):
 
 @pytest.mark.exhaustive
 def test_the_bench_compares_with_one_process(capsys):
-    variants = ["label_propagation", "seeded_label_propagation"]
+    variants = ["label_propagation", "seeded_label_propagation", "structural_diversity"]
     bench.main(["cluster", "--graphs", "kron-9-8", "--variants", *variants, "--json"])
     ((title, rows),) = json.loads(capsys.readouterr().out).items()
     assert title == "One process beside 2 workers of a Dask cluster"
@@ -218,6 +218,9 @@ def test_the_block_of_the_readme_runs(tmp_path):
     ends = {"source": "payer", "destination": "payee"}
     expected = glp_rapids.label_propagation(frame, **ends, device="cpu")
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    scores = pd.read_parquet(tmp_path / "scores").reset_index(drop=True)
+    expected = glp_rapids.structural_diversity(frame, 4, **ends, device="cpu")
+    pd.testing.assert_frame_equal(scores, expected, check_dtype=False)
 
 
 def test_connected_pieces(client):

@@ -120,6 +120,35 @@ def test_structural_diversity(client, model, k):
     assert all(report["device"] == "gpu" for report in found.attrs["glp"]["ranks"])
 
 
+@pytest.mark.parametrize("name", ["strings", "several columns", "empty", "star", "isolated"])
+@pytest.mark.parametrize("k", [1, None])
+def test_structural_diversity_with_ids_of_any_kind(client, name, k):
+    given = graphs.GRAPHS[name]()
+    frame = given.pop("graph")
+    expected = glp_rapids.structural_diversity(frame, k, "core", device="cpu", **given)
+    found = glp_rapids.dask.structural_diversity(
+        on_gpus(frame, 2), k, "core", client=client, **given
+    )
+    together = pd.concat(
+        [part.compute().to_pandas() for part in found.to_delayed()], ignore_index=True
+    )
+    pd.testing.assert_frame_equal(together, expected, check_dtype=False)
+
+
+@pytest.mark.parametrize(("t", "k"), [(1, 2), (90, 2), (90, 100)])  # none has one of 100
+@pytest.mark.parametrize("model", ["component", "core", "truss"])
+def test_the_best_of_structural_diversity(client, model, t, k):
+    frame = "v" + large_frame(8_000).astype(str)
+    expected = glp_rapids.top_structural_diversity(frame, t, k, model, device="cpu")
+    found = glp_rapids.dask.top_structural_diversity(on_gpus(frame), t, k, model, client=client)
+    for one, other in zip(found, expected, strict=True):
+        parts = [part.compute() for part in one.to_delayed()]
+        assert all(isinstance(part, cudf.DataFrame) for part in parts)
+        together = pd.concat([part.to_pandas() for part in parts], ignore_index=True)
+        pd.testing.assert_frame_equal(together, other, check_dtype=False)
+        assert all(report["device"] == "gpu" for report in one.attrs["glp"]["ranks"])
+
+
 def test_a_rank_that_fails_leaves_the_gpus_usable(client):
     frame = large_frame(2_000)
     wrong = frame.astype({"src": "Int64"})

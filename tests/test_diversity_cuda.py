@@ -119,3 +119,17 @@ def test_the_simulator_gives_the_results_of_a_cpu(part, compared):
         [sys.executable, script, part], env=environment, capture_output=True, text=True
     )
     assert run.stdout == f"0 of {compared} differ\n", run.stdout + run.stderr[-2000:]
+
+
+def test_what_is_worked_on_with_others_depends_on_hubs():
+    from glp_rapids.diversity.engines.gpu import MOST_WITHOUT_HUBS, GpuEgoEngine
+    from glp_rapids.diversity.kernels.gpu_bitmap import SIZES
+
+    few = (MOST_WITHOUT_HUBS, MOST_WITHOUT_HUBS, SIZES[-1][1])  # trusses ask no hubs
+    every = (SIZES[-1][1],) * 3
+    star, path = [(0, i) for i in range(1, 600)], [(i, i + 1) for i in range(600)]
+    # hubs that nobody knows are none, and so are those there is no memory for
+    for pairs, limit, expected in ((star, 1 << 20, few), (path, 1 << 20, every), (star, 99, every)):
+        rows = as_graph(tuple(np.array(pairs).T), device="cpu")
+        engine = GpuEgoEngine(rows.indptr, rows.indices, memory_limit=limit)
+        assert tuple(map(engine.most_alone, ("component", "core", "truss"))) == expected

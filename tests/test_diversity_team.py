@@ -22,11 +22,13 @@ class Counting:
     """An engine whose answers show which vertex they are for."""
 
     xp = np
-    most_alone = None
 
     def __init__(self, indptr, indices, limit):
         self.indptr, self.indices, self.limit = indptr, indices, limit
         self.batches, self.asked = 0, []
+
+    def most_alone(self, model):
+        return None
 
     def _ask(self, vertices):
         self.batches += 1
@@ -74,7 +76,7 @@ def made(monkeypatch):
 def test_every_vertex_is_asked_for_once_and_answers_are_in_order(
     made, devices, tell, model, most_alone, monkeypatch
 ):
-    monkeypatch.setattr(Counting, "most_alone", most_alone)
+    monkeypatch.setattr(Counting, "most_alone", lambda engine, model: most_alone)
     make, engines = made
     one, graph = make(devices=devices, tell=tell)
     n = graph.number_of_vertices
@@ -138,7 +140,7 @@ def several(made, monkeypatch):
                     return array
 
             engine = Counting(csr.indptr, csr.indices, memory_limit)
-            engine.xp, engine.most_alone, ask = Module, 20, engine._ask
+            engine.xp, engine.most_alone, ask = Module, lambda model: 20, engine._ask
 
             def asked(vertices, name=name, ask=ask):
                 where = getattr(vertices, "where", None)

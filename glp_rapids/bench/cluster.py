@@ -1,4 +1,4 @@
-"""Variants of label propagation on the workers of a Dask cluster, one process beside them.
+"""Label propagation and diversity on the workers of a Dask cluster, one process beside them.
 
 A graph's edges are written to a folder of Parquet files. One process reads them with pandas and
 calls the function of `glp_rapids`; the workers of a cluster on this machine, a thread each, read
@@ -41,6 +41,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "layered_label_propagation": {"gammas": [1.0]},
     "speaker_listener": {},
     "seeded_label_propagation": {},  # and seeds that both folders have
+    "structural_diversity": {"k": 4, "model": "truss"},
 }
 
 

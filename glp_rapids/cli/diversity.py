@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ examples:
   glp-rapids diversity com-dblp.edges.tsv.gz --no-header --k 4 --model truss --top 100 \\
       --output best.csv --contexts circles.csv                 # and who is in which circle
   glp-rapids diversity friends.parquet --k 3 --model core --top 10
-  glp-rapids diversity friends/ --k 4 --scheduler tcp://10.0.0.1:8786 --output scores.parquet
+  glp-rapids diversity friends/ --k 4 --scheduler tcp://10.0.0.1:8786 --output found.parquet
 
 The circles of a vertex are groups of its neighbours:
   component  at least k of them, connected with one another
@@ -60,7 +62,8 @@ def run(options: argparse.Namespace) -> None:
     if options.top is not None and options.k is None:
         raise ValueError("--top ranks by the number of circles for one k: say which with --k")
     if options.scheduler is not None:
-        scheduler.run(options, _found_by_workers, _summarise_of_workers)
+        outputs = {"--contexts": options.contexts}
+        scheduler.run(options, partial(_on_cluster, options), partial(_tell, options), **outputs)
         return
     edge_files.check_outputs(options, **{"--contexts": options.contexts})
     graph = edge_files.read_graph(options)
@@ -72,49 +75,29 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _search(graph: Any, options: argparse.Namespace) -> tuple[Any, Any]:
-    from glp_rapids import structural_diversity, top_structural_diversity
+    import glp_rapids
 
-    how = {"memory_limit": options.memory_limit, "devices": options.devices,
-           "device": graph.device, "progress": sys.stderr.isatty()}  # fmt: skip
+    how = {"devices": options.devices, "device": graph.device, "progress": sys.stderr.isatty()}
+    found = _asked(glp_rapids, graph, options, **how)
+    return found if isinstance(found, tuple) else (found, None)
+
+
+def _on_cluster(options: argparse.Namespace, frame: Any) -> Sequence[Any]:
+    import glp_rapids.dask
+
+    ends = {"source": options.source, "destination": options.destination}
+    found = _asked(glp_rapids.dask, frame, options, **ends)
+    return found if isinstance(found, tuple) else [found]
+
+
+def _asked(where: Any, graph: Any, options: argparse.Namespace, **how: Any) -> Any:
+    """Ask the functions of one process, or those of the workers of a cluster."""
+    how["memory_limit"] = options.memory_limit
     if options.top is None:
-        return structural_diversity(graph, options.k, options.model, **how), None
+        return where.structural_diversity(graph, options.k, options.model, **how)
     wanted = options.contexts is not None
-    found = top_structural_diversity(
+    return where.top_structural_diversity(
         graph, options.top, options.k, options.model, contexts=wanted, **how
-    )
-    return found if wanted else (found, None)
-
-
-def _found_by_workers(frame: Any, options: argparse.Namespace) -> Any:
-    import glp_rapids.dask as on_workers
-
-    return on_workers.structural_diversity(
-        frame, options.k, options.model, source=options.source, destination=options.destination
-    )
-
-
-def _summarise_of_workers(found: Any, options: argparse.Namespace) -> int:
-    """Say what was found, and count its rows; only counts come from the workers."""
-    import dask
-
-    vertex, score = found["vertex"], found["score"]
-    rows, vertices, having, most = dask.compute(
-        score.size, vertex.nunique(), vertex[score > 0].nunique(), score.max()
-    )
-    _say(having, vertices, most, options)
-    reports = found.attrs["glp"]["ranks"]
-    seconds = max(report["seconds"] for report in reports)
-    edge_files.say(
-        f"run         {vertices:,} vertices evaluated in {seconds:.3f} s on {len(reports)} workers"
-    )
-    return int(rows)
-
-
-def _say(having: int, vertices: int, most: int, options: argparse.Namespace) -> None:
-    circle = options.model if options.k is None else f"{options.k}-{options.model}"
-    edge_files.say(
-        f"found       {having:,} of {vertices:,} vertices have friends in a {circle}, one in "
-        f"{most:,}"
     )
 
 
@@ -122,8 +105,41 @@ def _summarise(found: Any, options: argparse.Namespace) -> None:
     report = found.attrs["glp"]
     if len(found):
         having = found.loc[found["score"] > 0, "vertex"].nunique()
-        _say(having, found["vertex"].nunique(), found["score"].max(), options)
+        _say_found(options, having, found["vertex"].nunique(), found["score"].max())
+    _say_run(report, report["seconds"])
+
+
+def _tell(options: argparse.Namespace, frames: Sequence[Any]) -> None:
+    """Say what was found on a cluster; only counts come from the workers."""
+    import dask
+
+    found, reports = frames[0], frames[0].attrs["glp"]["ranks"]
+    ids = found.columns[:-1].drop("k", errors="ignore").tolist()  # of one column or several
+    parts = [dask.delayed(_counted)(part, ids) for part in found.to_delayed()]
+    having, vertices, best = zip(*dask.compute(*parts), strict=True)
+    if sum(vertices):
+        _say_found(options, sum(having), sum(vertices), max(best))
+    evaluated = sum(report["evaluated"] for report in reports)
+    seconds = max(report["seconds"] for report in reports)
+    _say_run({**reports[0], "evaluated": evaluated}, seconds, f" on {len(reports)} workers")
+
+
+def _counted(part: Any, ids: list[str]) -> tuple[int, int, int]:
+    """Count vertices with a circle, and all; and the most circles that one has."""
+    best = part.groupby(ids)["score"].max()
+    return int((best > 0).sum()), len(best), int(best.max()) if len(best) else 0
+
+
+def _say_found(options: argparse.Namespace, having: int, vertices: int, best: int) -> None:
+    circle = options.model if options.k is None else f"{options.k}-{options.model}"
+    edge_files.say(
+        f"found       {having:,} of {vertices:,} vertices have friends in a {circle}, one in "
+        f"{best:,}"
+    )
+
+
+def _say_run(report: dict[str, Any], seconds: float, where: str = "") -> None:
     edge_files.say(
         f"run         {report['evaluated']:,} vertices evaluated, {report['pruned']:,} pruned, "
-        f"in {report['seconds']:.3f} s"
+        f"in {seconds:.3f} s{where}"
     )

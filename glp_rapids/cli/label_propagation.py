@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from glp_rapids.frames import files
 from glp_rapids.multigpu.devices import devices_of, kind_of
 from glp_rapids.propagation.ways import WAYS
 
+# What means nothing on a cluster.
+ELSEWHERE = {**scheduler.ELSEWHERE, "memory_limit": None, "way": "auto"}
 EPILOG = """\
 examples:
   glp-rapids label-propagation edges.csv                       # columns src and dst
@@ -71,7 +75,10 @@ def run(options: argparse.Namespace) -> None:
     if options.gamma is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
     if options.scheduler is not None:
-        scheduler.run(options, scheduler.communities, scheduler.summarise_communities)
+        scheduler.run(
+            options, partial(_found_on_cluster, options), _summarise_cluster,
+            elsewhere=ELSEWHERE, initial=options.initial,
+        )  # fmt: skip
         return
     edge_files.check_outputs(options)
     if options.devices is not None:
@@ -137,3 +144,35 @@ def _summarise(graph: Any, found: Any, variant: str) -> None:
             f"run         {layer['sweeps']} sweeps in {layer['seconds']:.3f} s, lists "
             f"{layer['way']}, {bytes_in_words(layer['predicted'])}"
         )
+
+
+def _found_on_cluster(options: argparse.Namespace, frame: Any, **earlier: Any) -> Sequence[Any]:
+    import glp_rapids.dask as on_workers
+
+    how = {
+        "source": options.source, "destination": options.destination, "weight": options.weight,
+        "directed": options.directed, "seed": options.seed,
+    }  # fmt: skip
+    if options.variant == "layered":
+        gammas = options.gamma or [1.0]
+        return [on_workers.layered_label_propagation(frame, gammas=gammas, **how, **earlier)]
+    if options.variant == "speaker-listener":
+        return [on_workers.speaker_listener(frame, **how, **earlier)]  # which has no warm start
+    return [on_workers.label_propagation(frame, **how, **earlier)]
+
+
+def _summarise_cluster(frames: Sequence[Any]) -> None:
+    """Say what was found on a cluster; only counts come from the workers."""
+    (found,) = frames
+    reports = found.attrs["glp"]["ranks"]
+    layered = "gamma" in found.columns
+    counts = found.groupby(["gamma", "partition"] if layered else "partition").size().compute()
+    layers = {"": counts}
+    if layered:
+        layers = {f"gamma {gamma:g}: ": part for gamma, part in counts.groupby(level=0)}
+    for name, sizes in layers.items():
+        sizes = sizes.sort_values(ascending=False)
+        largest = ", ".join(f"{size:,}" for size in sizes.head(5)) or "none"
+        edge_files.say(f"found       {name}{len(sizes):,} communities, the largest of {largest}")
+    sweeps, seconds = reports[0]["sweeps"], max(report["seconds"] for report in reports)
+    edge_files.say(f"run         {sweeps} sweeps in {seconds:.3f} s on {len(reports)} workers")

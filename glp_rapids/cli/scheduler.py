@@ -7,7 +7,7 @@ all must lie where all see them.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from glp_rapids.cli import edge_files
 from glp_rapids.frames import files
 
 PATIENCE = 10  # seconds until a scheduler must have answered
-# Mean nothing there.
-ELSEWHERE = ("device", "devices", "memory_limit", "no_header", "top", "contexts")
+# What means nothing there, with what it is if nobody gives it.
+ELSEWHERE: dict[str, Any] = {"device": None, "devices": None, "no_header": False}
 
 
 def add_option(parser: Any) -> None:
@@ -29,15 +29,18 @@ def add_option(parser: Any) -> None:
 
 
 def run(
-    options: argparse.Namespace, find: Callable[..., Any],
-    summarise: Callable[[Any, argparse.Namespace], int],
+    options: argparse.Namespace, find: Callable[..., Sequence[Any]],
+    summarise: Callable[[Sequence[Any]], None], *, elsewhere: Mapping[str, Any] = ELSEWHERE,
+    initial: Path | None = None, **more: Path | None,
 ) -> None:  # fmt: skip
-    """Work on the cluster, print a summary, have the result written.
+    """Find something on the cluster, print a summary, have the results written.
 
-    ``find``: makes a dask frame of one of edges, the options, and if there is one an earlier result
-    as ``initial``. ``summarise``: says what is in it, and counts its rows.
+    ``find`` returns dask frames for ``--output`` and the further outputs, of one of the edges and,
+    as ``initial``, of an earlier result. ``elsewhere``: options that mean nothing on a cluster.
     """
-    edges, output = _checked(options)
+    outputs = {name: path for name, path in {"--output": options.output, **more}.items()
+               if path is not None or name == "--output"}  # fmt: skip
+    edges = _checked(options, outputs, initial, elsewhere)
     try:
         import dask.dataframe as dd
         from distributed import Client
@@ -48,69 +51,41 @@ def run(
     try:
         with Client(options.scheduler, timeout=PATIENCE):
             earlier = {}
-            initial = getattr(options, "initial", None)
             if initial is not None:
                 with files.naming(initial):
                     earlier["initial"] = dd.read_parquet(str(initial.absolute()))
             with files.naming(edges):
-                found = find(dd.read_parquet(str(edges)), options, **earlier)
-            found.to_parquet(str(output), write_index=False)
-            rows = summarise(found, options)
-        edge_files.say(f"written     {output} ({rows:,} rows: {', '.join(found.columns)})")
+                found = find(dd.read_parquet(str(edges)), **earlier)
+            for frame, output in zip(found, outputs.values(), strict=True):
+                frame.to_parquet(str(output.absolute()), write_index=False)
+            summarise(found)
+            for frame, output in zip(found, outputs.values(), strict=True):
+                rows = int(frame.map_partitions(len).compute().sum())
+                columns = ", ".join(frame.columns)
+                edge_files.say(f"written     {output.absolute()} ({rows:,} rows: {columns})")
     except RuntimeError as error:  # a worker died, or the run was cancelled
         raise OSError(str(error)) from error
 
 
-def summarise_communities(found: Any, options: argparse.Namespace) -> int:
-    """Say what was found, and count its rows; only counts come from the workers."""
-    reports = found.attrs["glp"]["ranks"]
-    layered = "gamma" in found.columns
-    counts = found.groupby(["gamma", "partition"] if layered else "partition").size().compute()
-    layers = {"": counts}
-    if layered:
-        layers = {f"gamma {gamma:g}: ": part for gamma, part in counts.groupby(level=0)}
-    for name, sizes in layers.items():
-        sizes = sizes.sort_values(ascending=False)
-        largest = ", ".join(f"{size:,}" for size in sizes.head(5)) or "none"
-        edge_files.say(f"found       {name}{len(sizes):,} communities, the largest of {largest}")
-    sweeps, seconds = reports[0]["sweeps"], max(report["seconds"] for report in reports)
-    edge_files.say(f"run         {sweeps} sweeps in {seconds:.3f} s on {len(reports)} workers")
-    return int(counts.sum())
-
-
-def _checked(options: argparse.Namespace) -> tuple[Path, Path]:
-    """Return what is read and written; raise if an option means nothing on a cluster."""
-    for name in ELSEWHERE:
-        if getattr(options, name, None):
+def _checked(
+    options: argparse.Namespace, outputs: Mapping[str, Path | None], initial: Path | None,
+    elsewhere: Mapping[str, Any],
+) -> Path:  # fmt: skip
+    """Return what is read; raise if an option means nothing on a cluster, or a file will not do."""
+    for name, default in elsewhere.items():
+        if getattr(options, name) not in (default, None):
             raise ValueError(
                 f"--{name.replace('_', '-')} is for a run in this process; leave it out, or "
                 "--scheduler"
             )
-    if getattr(options, "way", "auto") != "auto":
-        raise ValueError("--way is for a run in this process; leave it out, or --scheduler")
-    edges = options.edges.absolute()
-    for read in filter(None, (options.edges, getattr(options, "initial", None))):
+    for read in filter(None, (options.edges, initial)):
         if not read.is_dir() and read.suffix not in files.PARQUET:
             raise ValueError(f"{read}: workers read Parquet files and folders of them")
-    if options.output is None or options.output.suffix not in files.PARQUET:
-        raise ValueError("--output must name a folder *.parquet, which the workers write to")
-    output = options.output.absolute()
-    if output.exists():
-        raise ValueError(f"{options.output} exists; name a folder that does not")
-    return edges, output
-
-
-def communities(frame: Any, options: argparse.Namespace, **earlier: Any) -> Any:
-    """Propagate labels on the workers."""
-    import glp_rapids.dask as on_workers
-
-    how = {
-        "source": options.source, "destination": options.destination, "weight": options.weight,
-        "directed": options.directed, "seed": options.seed,
-    }  # fmt: skip
-    if options.variant == "layered":
-        gammas = options.gamma or [1.0]
-        return on_workers.layered_label_propagation(frame, gammas=gammas, **how, **earlier)
-    if options.variant == "speaker-listener":
-        return on_workers.speaker_listener(frame, **how, **earlier)  # which has no warm start
-    return on_workers.label_propagation(frame, **how, **earlier)
+    for name, output in outputs.items():
+        if output is None or output.suffix not in files.PARQUET:
+            raise ValueError(f"{name} must name a folder *.parquet, which the workers write to")
+        if output.exists():
+            raise ValueError(f"{output} exists; name a folder that does not")
+    if len({output.absolute() for output in outputs.values() if output}) < len(outputs):
+        raise ValueError(f"{' and '.join(outputs)} must name different folders")
+    return options.edges.absolute()

@@ -1,9 +1,9 @@
-"""Label propagation and structural diversity on a Dask cluster: dask frames in and out."""
+"""Communities and scores on a Dask cluster: dask frames of edges in, dask frames out."""
 
 from __future__ import annotations
 
 from glp_rapids.dask.cluster import WorkerLost
-from glp_rapids.dask.diversity import structural_diversity
+from glp_rapids.dask.diversity import structural_diversity, top_structural_diversity
 from glp_rapids.dask.variants import (
     label_propagation,
     layered_label_propagation,
@@ -20,4 +20,5 @@ __all__ = [
     "seeded_label_propagation",
     "speaker_listener",
     "structural_diversity",
+    "top_structural_diversity",
 ]

@@ -1,9 +1,8 @@
 """A run on the workers of a Dask cluster: a rank each, watched until all are done or one has died.
 
 Each worker reads its partitions, and the workers rank the ids, send each edge to the worker that
-owns its row (`ingest.shuffle`) and propagate labels together (`propagation.rank_run`): no worker
-ever has all edges. Frames of cuDF are worked on by the workers' GPUs, where each has one of its
-own; all others by their CPUs.
+owns its row (`ingest.shuffle`) and find something of the graph together. Frames of cuDF are worked
+on by the workers' GPUs, where each has one of its own; all others by their CPUs.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -26,16 +26,10 @@ from glp_rapids.dask.rank import kept, rank_of_run
 from glp_rapids.device import DeviceName
 from glp_rapids.frames.foreign import instance_of
 from glp_rapids.frames.kinds import Frame, Kind, is_cudf
-from glp_rapids.frames.partitions import is_frame
 from glp_rapids.ingest.columns import column_names
 from glp_rapids.ingest.edges import Options as EdgesAsGiven
-from glp_rapids.propagation.call import refuse_unknown, settling
-from glp_rapids.propagation.options import Options, SweepOptions
+from glp_rapids.ingest.options import EdgeOptions
 
-# What a run of one process takes that one of several workers does not, so far; by default:
-REFUSED: dict[str, Any] = {
-    "devices": None, "memory_limit": None, "way": "auto", "strategy": "auto", "progress": False,
-}  # fmt: skip
 LOOK = 0.2  # seconds after which the driver looks whether all workers are there
 GRACE_OF_GPUS = 8.0  # seconds that ranks on GPUs may take to end
 GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
@@ -54,28 +48,38 @@ class WorkerLost(RuntimeError):
 
 @dataclass(frozen=True)
 class Call:
-    """What every rank is told: how edges are read, how the run goes, and what it is.
+    """What every rank is told: how edges are read, and what is to be found.
 
-    ``find``: returns a frame of the rank's vertices, of its `RankGraph`, the options and what runs
-    a program; if the run is a ``warm`` one, also of the rows of ``initial`` that the rank has.
+    ``find``: returns the frames of the rank's vertices, of its `RankGraph`; if the run is a
+    ``warm`` one, also of the rows of ``initial`` that the rank has.
     """
 
     edges: EdgesAsGiven
     multigraph: str
-    options: Options
-    find: Callable[..., Frame]
+    direction: str  # of the rows that ranks have
+    find: Callable[..., Sequence[Frame]]
+    frames: int  # that it returns
     warm: bool
     kind: Kind  # of the frames that come and go
     device: DeviceName | None  # where ranks run; None, before the workers are asked: where they can
 
 
-def on_cluster(
-    function: str, edges: Any, given: SweepOptions, client: Any, find: Callable[..., Frame],
-    initial: Any = None, **defaults: Any,
-) -> Any:  # fmt: skip
-    """Check a call of a public function, and make it on the workers; return a dask frame.
+def refuse_options(function: str, options: dict[str, Any], refused: Mapping[str, Any]) -> None:
+    """Take out what only a run of one process has, which may be given as it is by default."""
+    for name, default in refused.items():
+        given = options.pop(name, None)
+        if given is not None and not (isinstance(given, str | bool) and given == default):
+            raise TypeError(f"glp_rapids.dask.{function} has no option {name!r}")
 
-    ``initial``: a frame of dask or pandas, for runs that go on from an earlier result.
+
+def on_cluster(
+    edges: Any, how: EdgeOptions, client: Any, find: Callable[..., Sequence[Frame]], *,
+    frames: int = 1, direction: str = "in", initial: Any = None,
+) -> list[Any]:  # fmt: skip
+    """Have the workers find so many ``frames`` of a graph; return a dask frame for each.
+
+    ``how``: as edges are read, checked here. ``initial``: a frame of dask or pandas, for runs that
+    go on from an earlier result.
     """
     if not instance_of("dask.dataframe", "DataFrame")(edges):
         what = type(edges).__name__ if hasattr(edges, "columns") else shown(edges)
@@ -86,26 +90,17 @@ def on_cluster(
             "edges must be a dask frame of pandas or cuDF, not of "
             f"{type(edges._meta).__module__}; convert it with edges.to_backend('pandas')"
         )
-    options: dict[str, Any] = dict(given)
-    device = _device_wanted(options.pop("device", None), kind)
-    names = [options.pop(*default) for default in
-             (("source", None), ("destination", None), ("weight", None))]  # fmt: skip
-    directed, multigraph = options.pop("directed", False), options.pop("multigraph", "merge")
-    vertices = options.pop("vertices", None)
+    device = _device_wanted(how.get("device"), kind)
+    directed, multigraph = how.get("directed", False), how.get("multigraph", "merge")
     check_truth(directed=directed)
     check_choice("multigraph", multigraph, ("merge", "keep", "min"))
-    how = EdgesAsGiven(*names, directed, None)
-    columns = column_names(list(edges.columns), how)
-    if initial is not None and not is_frame(initial):
-        raise TypeError(
-            "initial must be a frame of dask or pandas with the columns 'vertex' and 'partition', "
-            f"not {shown(initial)}"
-        )
-    defaults = {**settling(initial), **defaults}
+    as_given = EdgesAsGiven(
+        how.get("source"), how.get("destination"), how.get("weight"), directed, None
+    )
+    columns = column_names(list(edges.columns), as_given)
     warm = initial is not None
-    run_options = _run_options(function, options, defaults)
-    call = Call(how, multigraph, run_options, find, warm, kind, device)
-    return _made_by_workers(edges[columns.names], vertices, initial, call, client)
+    call = Call(as_given, multigraph, direction, find, frames, warm, kind, device)
+    return _made_by_workers(edges[columns.names], how.get("vertices"), initial, call, client)
 
 
 def _device_wanted(device: Any, kind: Kind) -> DeviceName | None:
@@ -122,17 +117,9 @@ def _device_wanted(device: Any, kind: Kind) -> DeviceName | None:
     return "cpu"
 
 
-def _run_options(function: str, options: dict[str, Any], defaults: dict[str, Any]) -> Options:
-    """Check the options of a run; those of other runs may be given as they are by default."""
-    refuse_unknown(options)
-    for name, default in REFUSED.items():
-        given = options.pop(name, None)
-        if given is not None and not (isinstance(given, str | bool) and given == default):
-            raise TypeError(f"glp_rapids.dask.{function} has no option {name!r}")
-    return Options(**{**defaults, **options})
-
-
-def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client: Any) -> Any:
+def _made_by_workers(
+    edges: Any, vertices: Any, initial: Any, call: Call, client: Any
+) -> list[Any]:
     import dask.dataframe as dd
     from distributed import Lock, default_client
 
@@ -150,6 +137,7 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
         given = dealt(edges, workers, client)
         isolated = dealt_if_dask(vertices, workers, client)
         earlier = dealt_if_dask(initial, workers, client)
+        handed = [kept(run, rank, call.frames, client) for rank in range(len(workers))]
         ranks: list[Any] = []
         try:
             for rank, address in enumerate(workers):
@@ -161,15 +149,17 @@ def _made_by_workers(edges: Any, vertices: Any, initial: Any, call: Call, client
             del given, isolated, earlier
             _wait_for(client, ranks, workers)
             # data, not tasks: a rank alone cannot be run again when its worker is lost
-            frames = [kept(run, rank, client).get(timeout=GRACE) for rank in range(len(ranks))]
+            parts = [[one.get(timeout=GRACE) for one in places] for places in handed]
             told = _told_by(ranks, client, workers)
         except BaseException as error:
-            _stop(client, ranks, run, workers, error, call.device)
+            _stop(client, ranks, run, workers, error, call.device, call.frames)
             raise
-        for rank in range(len(ranks)):
-            kept(run, rank, client).delete()
-    found = dd.from_delayed(frames, meta=told[0][0], verify_meta=False)
-    found.attrs = {"glp": {"ranks": [report for _, report in told]}}
+        for place in chain(*handed):
+            place.delete()
+    found = []
+    for of_ranks, meta in zip(zip(*parts, strict=True), told[0][0], strict=True):
+        found.append(dd.from_delayed(list(of_ranks), meta=meta, verify_meta=False))
+        found[-1].attrs = {"glp": {"ranks": [report for _, report in told]}}
     return found
 
 
@@ -238,7 +228,9 @@ def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
         raise RuntimeError(f"the run was cancelled: its ranks ended as {ends}")
 
 
-def _told_by(ranks: list, client: Any, workers: list[str]) -> list[tuple[Any, dict[str, Any]]]:
+def _told_by(
+    ranks: list, client: Any, workers: list[str]
+) -> list[tuple[list[Any], dict[str, Any]]]:
     """Return what ranks that are done have returned, unless one has died since."""
     try:
         return [rank.result(timeout=GRACE) for rank in ranks]
@@ -258,7 +250,7 @@ def _refuse_lost(client: Any, workers: list[str]) -> None:
 
 def _stop(
     client: Any, ranks: list, run: str, workers: list[str], error: BaseException,
-    device: DeviceName | None = "cpu",
+    device: DeviceName | None = "cpu", frames: int = 1,
 ) -> None:  # fmt: skip
     """Let the ranks that are left fail, and drop what was asked for."""
     why, stuck = f"{type(error).__name__}: {error}", []
@@ -272,7 +264,8 @@ def _stop(
         finally:
             client.cancel(ranks, force=True)
             for rank in range(len(workers)):
-                kept(run, rank, client).delete()
+                for place in kept(run, rank, frames, client):
+                    place.delete()
         if stuck:
             told = client.restart_workers(stuck, timeout=GRACE_OF_GPUS, raise_for_error=False)
             said = ", ".join(f"{worker}: {what}" for worker, what in told.items())

@@ -14,18 +14,20 @@ if TYPE_CHECKING:
     from glp_rapids.dask.cluster import Call
 
 
-def kept(run: str, rank: int, client: Any) -> Any:
-    """Return where a rank hands over what it has found, which stays on its worker."""
+def kept(run: str, rank: int, frames: int, client: Any) -> list[Any]:
+    """Return where a rank hands over the frames that it has found, which stay on its worker."""
     from distributed import Variable
 
-    return Variable(f"glp-rapids-{run}-{rank}", client=client)
+    return [
+        Variable(f"glp-rapids-{run}-{rank}-{number}", client=client) for number in range(frames)
+    ]
 
 
 def rank_of_run(
     parts: list[Frame], meta: Frame, vertices: list, initial: list[Frame],
     run: str, rank: int, workers: list[str], call: Call,
-) -> tuple[Frame, dict[str, Any]]:  # fmt: skip
-    """Do the part of one rank, hand over what it finds; return a frame like that, and its report.
+) -> tuple[list[Frame], dict[str, Any]]:  # fmt: skip
+    """Do the part of one rank, hand over what it finds; return frames like those, and its report.
 
     Frames of cuDF lose their attributes on the way to another process.
     """
@@ -47,13 +49,12 @@ def rank_of_run(
 def _found_by_rank(
     parts: list[Frame], meta: Frame, vertices: list, initial: list[Frame],
     run: str, rank: int, workers: list[str], call: Call,
-) -> tuple[Frame, dict[str, Any]]:  # fmt: skip
+) -> tuple[list[Frame], dict[str, Any]]:  # fmt: skip
     from distributed import get_client
 
     from glp_rapids.ingest import shuffle
     from glp_rapids.jit.parallel import threads_available
     from glp_rapids.propagation.rank_graph import RankGraph
-    from glp_rapids.propagation.rank_run import run_on_rank
 
     begin, exchange = time.perf_counter(), _exchange_on(call.device)(run, rank, workers)
     if arrow := sys.modules.get("pyarrow"):  # it keeps what files were read by: a good part of them
@@ -64,22 +65,24 @@ def _found_by_rank(
         frames = [_of_pandas(frame) for frame in frames]
         vertices = [_of_pandas(table) for table in vertices]
     initial = [_of_pandas(part) for part in initial]
-    directed, direction = call.edges.directed, call.options.direction
-    how = call.edges, call.multigraph, direction
-    part = shuffle.part_of(exchange, frames, *how, vertices)
-    graph = RankGraph(exchange, part, directed, direction, threads_available())
+    part = shuffle.part_of(exchange, frames, call.edges, call.multigraph, call.direction, vertices)
+    graph = RankGraph(exchange, part, call.edges.directed, call.direction, threads_available())
+    del part
     making = time.perf_counter() - begin
     find = partial(call.find, initial=initial) if call.warm else call.find
-    found = find(graph, call.options, run_on_rank)
+    found = list(find(graph))
     if call.kind == "cudf" and call.device == "cpu":
-        found = set_attributes(to_frame(dict(found.items()), "cudf"), found.attrs["glp"])
-    found.attrs["glp"]["seconds_of_graph"] = making
+        found = [
+            set_attributes(to_frame(dict(one.items()), "cudf"), one.attrs["glp"]) for one in found
+        ]
+    for one in found:
+        one.attrs["glp"]["seconds_of_graph"] = making
     client = get_client()
-    there = client.scatter(found, hash=False)
-    kept(run, rank, client).set(there)
+    for place, one in zip(kept(run, rank, call.frames, client), found, strict=True):
+        place.set(client.scatter(one, hash=False))
     exchange.barrier()  # nobody forgets what another one still waits for
     exchange.close()
-    return found.iloc[:0], found.attrs["glp"]
+    return [one.iloc[:0] for one in found], found[0].attrs["glp"]
 
 
 def _exchange_on(device: DeviceName | None) -> Any:

@@ -6,19 +6,30 @@ bit; of these they are the bodies, called with a rank's part of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from glp_rapids.common.checks import check_truth
-from glp_rapids.dask.cluster import on_cluster
-from glp_rapids.propagation.options import SweepOptions
+from glp_rapids.common.checks import check_truth, shown
+from glp_rapids.dask.cluster import on_cluster, refuse_options
+from glp_rapids.frames.kinds import Frame
+from glp_rapids.frames.partitions import is_frame
+from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.propagation.call import refuse_unknown, settling
+from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.variants import classic, layered, seeded
 from glp_rapids.propagation.variants import speaker_listener as speakers
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from glp_rapids.propagation.rank_graph import RankGraph
+
+# What a run of one process takes that one of several workers does not, so far; by default:
+REFUSED: dict[str, Any] = {
+    "devices": None, "memory_limit": None, "way": "auto", "strategy": "auto", "progress": False,
+}  # fmt: skip
 
 
 def label_propagation(
@@ -90,7 +101,7 @@ def label_propagation(
     find = partial(
         classic.of_program, program=classic.Classic(), renumber=renumber, connected=connected
     )
-    return on_cluster("label_propagation", edges, options, client, find, initial)
+    return _by_workers("label_propagation", edges, options, client, find, initial)
 
 
 def propagate(
@@ -141,7 +152,7 @@ def propagate(
     classic.check_program(program)
     check_truth(renumber=renumber)
     find = partial(classic.of_program, program=program, renumber=renumber)
-    return on_cluster("propagate", edges, options, client, find, initial)
+    return _by_workers("propagate", edges, options, client, find, initial)
 
 
 def layered_label_propagation(
@@ -186,7 +197,7 @@ def layered_label_propagation(
     ValueError: gammas must be finite and at least 0, not -1
     """
     find = partial(layered.layers, gammas=layered.checked_gammas(gammas))
-    return on_cluster("layered_label_propagation", edges, options, client, find, initial)
+    return _by_workers("layered_label_propagation", edges, options, client, find, initial)
 
 
 def speaker_listener(
@@ -231,7 +242,7 @@ def speaker_listener(
     """
     speakers.check(options, max_labels, threshold, max_iter)
     find = partial(speakers.cover, max_labels=max_labels, threshold=threshold)
-    return on_cluster("speaker_listener", edges, options, client, find, **speakers.DEFAULTS)
+    return _by_workers("speaker_listener", edges, options, client, find, **speakers.DEFAULTS)
 
 
 def seeded_label_propagation(
@@ -278,4 +289,35 @@ def seeded_label_propagation(
     """
     seeded.check(options, max_hops, damping, max_iter)
     find = partial(seeded.spread, seeds=seeds, max_hops=max_hops, damping=damping)
-    return on_cluster("seeded_label_propagation", edges, options, client, find, **seeded.DEFAULTS)
+    return _by_workers("seeded_label_propagation", edges, options, client, find, **seeded.DEFAULTS)
+
+
+def _by_workers(
+    function: str, edges: Any, given: SweepOptions, client: Any, find: Callable[..., Frame],
+    initial: Any = None, **defaults: Any,
+) -> Any:  # fmt: skip
+    """Check a call of a public function, and make it on the workers; return a dask frame."""
+    options: dict[str, Any] = dict(given)
+    how: Any = {name: options.pop(name) for name in EdgeOptions.__annotations__ if name in options}
+    if initial is not None and not is_frame(initial):
+        raise TypeError(
+            "initial must be a frame of dask or pandas with the columns 'vertex' and 'partition', "
+            f"not {shown(initial)}"
+        )
+    refuse_unknown(options)
+    refuse_options(function, options, REFUSED)
+    run_options = Options(**{**settling(initial), **defaults, **options})
+    (found,) = on_cluster(
+        edges, how, client, partial(_propagated, find, run_options),
+        direction=run_options.direction, initial=initial,
+    )  # fmt: skip
+    return found
+
+
+def _propagated(
+    find: Callable[..., Frame], options: Options, graph: RankGraph, **more: Any
+) -> list[Frame]:
+    """Find what a variant does, on a rank."""
+    from glp_rapids.propagation.rank_run import run_on_rank
+
+    return [find(graph, options, run_on_rank, **more)]

@@ -15,6 +15,7 @@ from glp_rapids.multigpu.workers import Costs
 
 Array = Any
 
+ENTRIES_READ = "entries read"  # kept under this name
 # What a unit should cost at the least, for a call not to be what costs most.
 LEAST_COST = {"cpu": 1 << 16, "gpu": 1 << 22}
 # What edges ** 1.5 make up of the cost of all trusses, for every part of the linear terms.
@@ -54,12 +55,13 @@ def costs(
 
 def entries_read(graph: Graph, csr: CSR) -> Array:
     """Count for every vertex the entries read to find its ego-network; kept on the graph."""
-    return graph.keep("entries read", partial(_entries_read, csr))
+    return graph.keep(ENTRIES_READ, partial(entries_read_of_rows, csr, csr.degree))
 
 
-def _entries_read(csr: CSR) -> Array:
-    xp = array_module(csr.indptr)
-    degree = csr.degree.astype(csr.indices.dtype)
-    shorter = degree[csr.row_indices()]
-    xp.minimum(shorter, degree[csr.indices], out=shorter)
-    return integer_sums(shorter, csr.indptr)
+def entries_read_of_rows(rows: CSR, degree: Array) -> Array:
+    """Count them for those vertices whose rows are there; ``degree``: of all vertices."""
+    xp = array_module(rows.indptr)
+    degree = degree.astype(rows.indices.dtype)
+    shorter = degree[rows.row_indices()]
+    xp.minimum(shorter, degree[rows.indices], out=shorter)
+    return integer_sums(shorter, rows.indptr)

@@ -63,7 +63,7 @@ class DiversityTeam(Team):
         return self.map(call, vertices, self._costs_by(model), model)
 
     def _costs_by(self, model: str) -> Callable[[Array], Costs]:
-        most_alone = self.workers[0].engine.most_alone
+        most_alone = self.workers[0].engine.most_alone(model)
         return lambda vertices: costs(self._graph, self._csr, vertices, model, most_alone)
 
     def _rows(self, vertices: Array, order: Array | None, found: Array) -> Array:

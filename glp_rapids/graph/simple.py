@@ -21,13 +21,18 @@ def simple(graph: Graph, symmetrize: bool) -> CSR:
     ``symmetrize``: take the edges of a directed graph as undirected ones. Asked of nobody, since
     what an ego-network of a directed graph is, the caller has to say.
     """
+    refuse_directed(graph.directed, symmetrize)
+    return graph.keep("simple", partial(_without_loops, graph, False))
+
+
+def refuse_directed(directed: bool, symmetrize: bool) -> None:
+    """Raise if a graph is directed, and nobody has said that its edges are to be undirected."""
     check_truth(symmetrize=symmetrize)
-    if graph.directed and not symmetrize:
+    if directed and not symmetrize:
         raise ValueError(
             "graph is directed, and this is defined for undirected graphs; pass symmetrize=True "
             "to take every edge as undirected, or read the graph with directed=False"
         )
-    return graph.keep("simple", partial(_without_loops, graph, False))
 
 
 def weights(graph: Graph) -> Array | None:

@@ -76,6 +76,9 @@ class Exchange(Protocol):
     def barrier(self) -> None:
         """Wait until all ranks are here."""
 
+    def refuse_failed(self) -> None:
+        """Raise `RankFailed` if another rank failed: for who works long without waiting."""
+
     def abort(self, error: BaseException) -> None:
         """Let all ranks fail, for the sake of an error of this one."""
 
@@ -126,6 +129,11 @@ class Meeting:
         except threading.BrokenBarrierError:
             raise RankFailed(self._said(rank)) from self.error
         return list(slots)
+
+    def refuse_failed(self, rank: int) -> None:
+        """Raise if a rank failed."""
+        if self.error is not None:
+            raise RankFailed(self._said(rank)) from self.error
 
     def _said(self, rank: int) -> str:
         if self.error is None:
@@ -186,6 +194,9 @@ class ThreadExchange(ByTelling):
         told = self.tell(list(parts))
         self.bytes += sum(bytes_of(part) for to, part in enumerate(parts) if to != self.rank)
         return [given[self.rank] for given in told]
+
+    def refuse_failed(self) -> None:
+        self._meeting.refuse_failed(self.rank)
 
     def abort(self, error: BaseException) -> None:
         self._meeting.abort(error)

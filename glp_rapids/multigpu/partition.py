@@ -6,13 +6,16 @@ whatever works on the rows of a graph works on those of a rank. Ranges are balan
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
+from glp_rapids.multigpu.exchange import Exchange
 
 AT_ONCE = 1 << 27  # entries that are looked at together: a GPU takes some milliseconds for so many
 A_VERTEX = 4  # entries that a vertex costs besides its own, about
@@ -72,3 +75,25 @@ def readers_in_range(
         indices[filled : filled + found.size] = found
         filled += found.size
     return CSR(xp.cumsum(indptr), indices, None)
+
+
+def rows_of_all(
+    exchange: Exchange, rows: CSR, bounds: np.ndarray, at_once: int = AT_ONCE // 8
+) -> CSR:
+    """Return the rows of all ranks, on each of them: those of their ranges, without weights.
+
+    Entries come so many of a rank at once, beside which nothing is held but the result.
+    """
+    xp, rank = array_module(rows.indptr), exchange.rank
+    own = rows.degree[int(bounds[rank]) : int(bounds[rank + 1])]
+    (degree,) = exchange.allgather([xp.ascontiguousarray(own)])
+    indptr = segment_offsets(degree)
+    begins = to_host(indptr[xp.asarray(bounds)])
+    indices = xp.empty(int(begins[-1]), rows.indices.dtype)
+    sizes = np.diff(begins)
+    for done in range(0, int(sizes.max()), at_once):
+        (come,) = exchange.allgather([rows.indices[done : done + at_once]])
+        ends = segment_offsets(np.clip(sizes - done, 0, at_once)).tolist()
+        for begin, (first, last) in zip(begins.tolist(), pairwise(ends), strict=False):
+            indices[begin + done : begin + done + last - first] = come[first:last]
+    return CSR(indptr, indices, None)

@@ -63,7 +63,9 @@ class SharedIds:
     def take_any(self, index: Array, name: str) -> dict:
         """Return ids of any vertices, by column; each rank asks for some of its own choice."""
         exchange, xp = self._exchange, array_module(index)
-        distinct, place = xp.unique(index, return_inverse=True)
+        distinct, place = index, index  # where there are none
+        if index.size:
+            distinct, place = xp.unique(index, return_inverse=True)
         owner = xp.searchsorted(xp.asarray(self._bounds[1:]), distinct, side="right")
         asked = exchange.alltoall([distinct[owner == rank] for rank in range(exchange.ranks)])
         told = exchange.alltoall(

@@ -16,8 +16,6 @@ _MODELS = {"component": cpu_ego.COMPONENT, "core": cpu_ego.CORE, "truss": cpu_eg
 class CpuEgoEngine(CpuEngine):
     """Ego-networks of one simple undirected graph; and its own cores, trusses and triangles."""
 
-    most_alone = None  # members of the largest ego-network not worked on with others: there is none
-
     def __init__(
         self,
         indptr: np.ndarray,
@@ -29,6 +27,9 @@ class CpuEgoEngine(CpuEngine):
     ) -> None:
         super().__init__(indptr, indices, number=number, oriented=oriented)
         self._memory_limit = memory_limit
+
+    def most_alone(self, model: str) -> None:
+        """Return the members of the largest ego-network that is not worked on with others: none."""
 
     @interruptible
     def scores(self, vertices: np.ndarray, k: int, model: str) -> np.ndarray:

@@ -47,13 +47,10 @@ MODELS = {"component": gpu_bitmap.COMPONENT, "core": gpu_bitmap.CORE, "truss": g
 class GpuEgoEngine(BatchingEngine):
     """Ego-networks of one simple undirected graph on one GPU; and its own cores and trusses."""
 
-    @property
-    def most_alone(self) -> int:
-        """The members of the largest ego-network that is not worked on with others.
-
-        Where hubs are known to many, component and core take only smaller ones by themselves.
-        """
-        return max((largest for _, largest, _ in gpu_bitmap.SIZES), default=0)
+    @on_its_gpu
+    def most_alone(self, model: str) -> int:
+        """Return the members of the largest ego-network that is not worked on with others."""
+        return _alone(bool(self.hubs(model).size))[1][-1]
 
     @on_its_gpu
     def scores(self, vertices: Array, k: int, model: str) -> Array:
@@ -142,10 +139,7 @@ class GpuEgoEngine(BatchingEngine):
         scores = unused(xp) if scores is None else scores
         members = unused(xp) if members is None else members
         offsets = xp.zeros(1, np.int64) if offsets is None else offsets
-        sizes = gpu_bitmap.SIZES
-        above = (0, *(largest for _, largest, _ in sizes))
-        if hubs.vertices.size:
-            sizes, above = sizes[:1], (0, MOST_WITHOUT_HUBS)[: len(sizes[:1]) + 1]
+        sizes, above = _alone(bool(hubs.vertices.size))
         lists = xp.empty((len(above), vertices.size), index_type_for(vertices.size))
         numbers = xp.zeros(len(above), np.int64)
         list_by_degree = gpu_bitmap.build_list_by_degree(gpu_bitmap.THREADS, above)
@@ -283,3 +277,14 @@ class GpuEgoEngine(BatchingEngine):
         place = xp.arange(row.size) + (first - ends[:-1])[row]
         running = segment_offsets(scores[place])
         scores[place] = (running[ends[1:]][row] - running[:-1]).astype(np.int32)
+
+
+def _alone(hubs: bool) -> tuple[tuple, tuple[int, ...]]:
+    """Return the sizes of blocks that work on an ego-network each, and above what sizes these are.
+
+    Where hubs are known to many, component and core take only smaller ones by themselves.
+    """
+    sizes = gpu_bitmap.SIZES
+    if hubs:
+        return sizes[:1], (0, MOST_WITHOUT_HUBS)[: len(sizes[:1]) + 1]
+    return sizes, (0, *(largest for _, largest, _ in sizes))

@@ -65,28 +65,34 @@ class BatchingEngine(GpuEngine):
         noting takes as long, where there is no memory for it, and where edges are listed.
         """
         xp, everybody = self.xp, self.indptr.size - 1
-        number = gpu_hubs.WORDS * everybody
-        noted = xp.empty(0, self.indices.dtype), xp.empty((gpu_hubs.WORDS, 0), np.uint64)
-        nobody = gpu_hubs.Hubs(*noted)
-        if BYTES_AN_ENTRY[model][every] or number * nobody.known.itemsize > self._limit() // 4:
-            return nobody
-        if self._highest is None:
-            degree = xp.diff(self.indptr)
-            highest = xp.argsort(-degree)[: gpu_hubs.NUMBER]
-            known = int(degree[highest].sum()) / max(everybody, 1)
-            self._highest = highest[: highest.size if known >= gpu_hubs.LEAST_KNOWN else 0].copy()
-            self._least_of_hubs = int(degree[highest[-1:]].sum())
-        if not self._highest.size:
+        highest = self.hubs(model, every=every)
+        nobody = gpu_hubs.Hubs(highest[:0], xp.empty((gpu_hubs.WORDS, 0), np.uint64))
+        if not highest.size:
             return nobody
         if int((self.indptr[vertices + 1] - self.indptr[vertices]).sum()) < everybody:
             return nobody
         known = xp.zeros((gpu_hubs.WORDS, everybody), np.uint64)
-        hubs = gpu_hubs.Hubs(self._highest.astype(self.indices.dtype), known)
+        hubs = gpu_hubs.Hubs(highest, known)
         threads, parts = gpu_hubs.THREADS, gpu_hubs.PARTS
         mark = gpu_hubs.build_mark(threads, parts)
         blocks = hubs.vertices.size * parts
         launch(mark, blocks, threads, self.indptr, self.indices, hubs)
         return hubs
+
+    def hubs(self, model: str, *, every: bool = False) -> Array:
+        """Return the hubs that are noted if many vertices are asked for; see `hubs_for`."""
+        everybody = self.indptr.size - 1
+        bytes_noted = gpu_hubs.WORDS * everybody * np.dtype(np.uint64).itemsize
+        if BYTES_AN_ENTRY[model][every] or bytes_noted > self._limit() // 4:
+            return self.xp.empty(0, self.indices.dtype)
+        if self._highest is None:
+            degree = self.xp.diff(self.indptr)
+            highest = self.xp.argsort(-degree)[: gpu_hubs.NUMBER]
+            known = int(degree[highest].sum()) / max(everybody, 1)
+            number = highest.size if known >= gpu_hubs.LEAST_KNOWN else 0
+            self._highest = highest[:number].astype(self.indices.dtype)
+            self._least_of_hubs = int(degree[highest[-1:]].sum())
+        return self._highest
 
     def _limit(self) -> int:
         return self._memory_limit or memory_free("gpu") // 2
