@@ -113,6 +113,9 @@ class Meeting:
         self._lock = threading.Lock()
         self.error: BaseException | None = None
 
+    def connect(self) -> None:
+        """Get ready for a run, when nobody else of the process exchanges arrays of GPUs."""
+
     def abort(self, error: BaseException) -> None:
         """Let all that wait fail, and all that come; the first error is the one that counts."""
         with self._lock:

@@ -56,9 +56,6 @@ class PeerMeeting(Meeting):
         self._word = np.frombuffer(self._pinned, np.int64, 1)
         self._word[0] = 0
 
-    def connect(self) -> None:
-        """Do nothing: there is nothing that another run could have taken."""
-
     def word(self) -> Array:
         """Return the word as an array of the current GPU."""
         import cupy

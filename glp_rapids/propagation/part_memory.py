@@ -113,8 +113,8 @@ def parts_of(graph: BaseGraph, program: Program, options: Options) -> Parts:
     skips = traits.skip_inactive and options.skip_inactive
     rows, devices = graph.rows(options.direction), options.devices or ()
     readers = graph.readers(options.direction, make=not traits.plain) if skips else None
-    skips, by_nccl = readers is not None, how_of(devices) == "nccl"
-    apart = skips and (by_nccl or readers is not rows)
+    skips, by_class = readers is not None, how_of(devices) != "peer stores"
+    apart = skips and (by_class or readers is not rows)
     vertices, item = graph.number_of_vertices, graph.index_dtype.itemsize
     state = item + program._bytes_a_vertex(graph.index_dtype) + 8 * program.count_volumes
     classes = options.classes if options.update == "semi" else 1
@@ -133,7 +133,7 @@ def parts_of(graph: BaseGraph, program: Program, options: Options) -> Parts:
         made_before = max((last - first) * A_PLANNED, AN_INSPECTED * LEAST_AT_ONCE)
         parts.append({
             "its rows": entries * bytes_an_entry(graph) + offsets,
-            "who reads its vertices": apart * (item * (entries if by_nccl else heard) + offsets),
+            "who reads its vertices": apart * (item * (entries if by_class else heard) + offsets),
             STATE: vertices * (state + 4 * skips),
             "their order, and winners": max(own, made_before) + winners + SMALL,
         })  # fmt: skip

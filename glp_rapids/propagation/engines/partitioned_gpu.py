@@ -21,6 +21,7 @@ from glp_rapids.device import gpu_of, settle
 from glp_rapids.graph.id_words import IdWords
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import current_gpu
+from glp_rapids.multigpu.copies import CopyExchange, CopyMeeting
 from glp_rapids.multigpu.exchange import Exchange
 from glp_rapids.multigpu.nccl import NcclExchange, NcclMeeting, in_turn
 from glp_rapids.multigpu.partition import (
@@ -43,6 +44,7 @@ from glp_rapids.propagation.workload import Workload
 EXCHANGES: dict[str, tuple[Any, Any, Any]] = {
     "peer stores": (PeerMeeting, PeerExchange, PeerRankEngine),
     "nccl": (NcclMeeting, NcclExchange, GpuRankEngine),
+    "copies": (CopyMeeting, CopyExchange, GpuRankEngine),
 }
 COUNTED = "ranges", "arrays of ranges"  # what is kept of them takes no memory
 chosen: str | None = None  # of these, for `glp-rapids bench several`; None: what the GPUs can do
@@ -137,7 +139,7 @@ class PartitionedGpuEngine(PartitionedEngine):
         rows = self._brought(rank, workload.rows)
         if not workload.skip:
             return rows, rows, {}
-        if self._how == "nccl":
+        if self._how != "peer stores":
             return rows, self._readers_inside(rank, first, last, rows.number_of_edges), {}
         if workload.readers is workload.rows:
             return rows, CSR(rows.indptr, rows.indices, None), {}

@@ -18,6 +18,8 @@ from glp_rapids.propagation.workload import Workload
 class PartitionedStreamsEngine(PartitionedGpuEngine):
     """Run one program on one graph in host memory with several GPUs of this process."""
 
+    _how = "copies"  # outcomes of classes get to the others
+
     def _find_parts(self, workload: Workload, devices: tuple[int | str, ...]) -> None:
         """Leave the lists where they are: none is kept on a GPU from run to run."""
 
