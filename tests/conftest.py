@@ -118,3 +118,21 @@ def data():
         pytest.skip(f"no real graphs in {folder}; set GLP_RAPIDS_DATA to their folder")
     os.environ["GLP_RAPIDS_DATA"] = str(folder)  # for glp_rapids.datasets, wherever it is installed
     return folder
+
+
+@pytest.fixture
+def full_of_old():
+    """Let new memory of a GPU hold what names no vertex: who reads that before writing fails."""
+    import cupy
+
+    before = cupy.cuda.get_allocator()
+
+    def allocated(size):
+        memory = before(size)
+        if size:
+            cupy.cuda.runtime.memsetAsync(memory.ptr, 0x7F, size, 0)
+        return memory
+
+    cupy.cuda.set_allocator(allocated)
+    yield
+    cupy.cuda.set_allocator(before)

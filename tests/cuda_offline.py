@@ -64,12 +64,13 @@ def compiling(monkeypatch, capability):
     )
     for engine in ENGINES:
         monkeypatch.setattr(engine, "bound", lambda array: array)
-    for engine in (gpu, gpu_streamed, hybrid, rank_streamed, baselines):
+    for engine in (gpu, gpu_streamed, hybrid, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
         monkeypatch.setattr(engine, "launch", instead.launch)
         monkeypatch.setattr(engine, "_built", {}, raising=False)
     monkeypatch.setattr(gpu, "launch_together", instead.launch_together)
-    monkeypatch.setattr(gpu_streamed, "prepared_together", instead.prepared_together)
+    for engine in (gpu_streamed, rank_streamed):
+        monkeypatch.setattr(engine, "prepared_together", instead.prepared_together)
     monkeypatch.setattr(baselines, "_kernels", {})
     yield instead.ptx
 

@@ -5,6 +5,7 @@ and those that were said to be elsewhere are left out. It takes the decisions of
 rules of `propagation.schedule`, as the kernel does.
 """
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,7 +44,7 @@ class StreamedModel:
 
     def prepared_together(self, kernel, wanted, threads, arguments, last):
         """Return what does a step."""
-        return lambda step: self._step(*arguments, step)
+        return partial(getattr(self, "_" + kernel.py_func.__name__), *arguments)
 
     def _census(self, groups, vertices, degrees, slack, tied, costs, revisit_tied):
         costs[:] = 1 << 40  # all is copied
@@ -54,8 +55,34 @@ class StreamedModel:
     def _put_rows(self, vertices, first, last, given, values):
         values[vertices[first:last]] = given
 
-    def _step(self, plan, tables, hubs, pieces, run, rows, readers, lists, fields, schedule,
-              numbers, step):  # fmt: skip
+    def _pack_outcome(self, vertices, bounds, found, message, rank, told):
+        self._told(vertices, bounds[rank], found, message, 0, told, packs=True)
+
+    def _unpack_outcomes(self, vertices, bounds, found, message, rank, told):
+        at = 0
+        for other, whose in enumerate(bounds):
+            into = found if other != rank else None
+            at = self._told(vertices, whose, into, message, at, told, packs=False)
+
+    def _told(self, vertices, bounds, found, message, at, told, packs):
+        """Copy the outcome of some classes to a message from ``at`` on, or back; where it ends."""
+        of_part = bounds[int(told.first) : int(told.end)]
+        positions = np.concatenate([np.arange(*ends) for ends in of_part])
+        kinds = [("score", positions)] * bool(told.scores) + [("winner", positions)]
+        kinds += [("slack", vertices[positions])] * bool(told.slack) + [("tied", positions)]
+        for name, where in kinds:
+            there = getattr(message, name)
+            assert at % there.itemsize == 0
+            there = there[at // there.itemsize :][: positions.size]
+            if found is not None and packs:
+                there[:] = getattr(found, name)[where]
+            elif found is not None:
+                getattr(found, name)[where] = there
+            at += there.nbytes
+        return -(-at // 8) * 8
+
+    def _propagate_strips(self, plan, tables, hubs, pieces, run, rows, readers, lists, fields,
+                          schedule, numbers, step):  # fmt: skip
         self.launched.append(step)
         labels = fields[0]
         for _ in range(int(schedule.sweeps)):

@@ -64,6 +64,7 @@ def shared(monkeypatch):
     return give
 
 
+@pytest.mark.usefixtures("full_of_old")
 @pytest.mark.parametrize(("program", "kernel"), of_kernel(CASES))
 def test_any_program_in_strips_of_a_row(shared, program, kernel):
     run = EVERY[program]

@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pytest
 from memory_limits import bare, large
-from programs import Counting
 
 from glp_rapids import Graph, compress
 from glp_rapids.device import LackOfMemory
@@ -89,17 +88,7 @@ def test_a_part_that_does_not_fit_is_named_with_what_lacks(two_gpus):
         memory.budget_of(graph, Classic(), shared(way="plain"))
 
 
-@pytest.mark.parametrize("way", ["auto", "streamed plain"])
-def test_lists_are_streamed_to_one_gpu_alone(two_gpus, way):
-    refused = (LackOfMemory, "too little on GPU .*leave devices out")
-    if way == "streamed plain":
-        refused = ValueError, "'streamed plain' is for one GPU so far; leave devices out"
-    with pytest.raises(refused[0], match=refused[1]):
-        memory.budget_of(large(), Classic(), shared(memory_limit=300_000, way=way))
-
-
-def test_what_they_do_not_hold_together_could_be_streamed_to_them(two_gpus, monkeypatch):
-    monkeypatch.setattr(memory, "SEVERAL_STREAM", True)
+def test_what_they_do_not_hold_together_is_streamed_to_them(two_gpus):
     graph = large()
     most = part_memory.parts_of(graph, Classic(), shared()).check()
     for limit, way in ((most, "plain"), (most - 1, "streamed plain")):
@@ -114,11 +103,6 @@ def test_what_they_do_not_hold_together_could_be_streamed_to_them(two_gpus, monk
         memory.budget_of(graph, Classic(), shared(memory_limit=1))
     with pytest.raises(ValueError, match=r"'auto' or 'plain' with devices=, not 'streamed plain'"):
         Options(devices=["cpu", "cpu"], way="streamed plain")
-    for other in (Counting(), Layered(0.5)):  # whose functions are others
-        with pytest.raises(LackOfMemory, match="too little on GPU"):
-            memory.budget_of(graph, other, shared(memory_limit=1))
-        with pytest.raises(ValueError, match="is for one GPU so far"):
-            memory.budget_of(graph, other, shared(way="streamed plain"))
 
 
 def test_rows_in_another_direction_have_to_fit_host_memory(two_gpus, monkeypatch):

@@ -52,9 +52,9 @@ def modelled(monkeypatch):
     def model(graph, ranks):
         ids = graph.external(np.arange(graph.number_of_vertices)).tolist()
         made = StreamedModel([reference.id_word(one) for one in ids])
+        monkeypatch.setattr(gpu_streamed, "launch", made.launch)
         for module in (gpu_streamed, rank_streamed):
-            monkeypatch.setattr(module, "launch", made.launch)
-        monkeypatch.setattr(gpu_streamed, "prepared_together", made.prepared_together)
+            monkeypatch.setattr(module, "prepared_together", made.prepared_together)
         monkeypatch.setattr(partitioned_streams, "copied", copy.copy)
         found = partial(ThreadsAsGpus, devices=tuple(range(ranks))), target
         monkeypatch.setattr(

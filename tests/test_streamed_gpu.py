@@ -44,6 +44,7 @@ def assert_streamed_alike(program, name, directions, packed=False):
                 assert (report["way"], report["device"]) == (way, "gpu")
 
 
+@pytest.mark.usefixtures("full_of_old")
 @by_kernel("program, kernel", ["classic", "layered", "speakers", "seeded", "counting", "wavering"])
 def test_any_program_on_any_graph_in_strips_of_a_row(program, kernel):
     names, both = BY_KERNEL[kernel], slice(None)
@@ -56,6 +57,7 @@ def test_any_program_on_any_graph_in_strips_of_a_row(program, kernel):
 
 @pytest.mark.gpu
 @pytest.mark.xdist_group("packed")
+@pytest.mark.usefixtures("full_of_old")
 def test_packed_lists_in_strips_of_a_row():
     for name in UNIT:
         for same in OF_KERNEL["classic"]:

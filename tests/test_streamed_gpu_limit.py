@@ -25,6 +25,7 @@ from glp_rapids.propagation.gpu_memory import bytes_on_gpu, gpu_bytes_of
 from glp_rapids.propagation.making_memory import bytes_of_csr
 
 
+@pytest.mark.usefixtures("full_of_old")
 @by_kernel("program, kernel", PROGRAMS)
 def test_a_limit_holds(program, kernel, monkeypatch):
     monkeypatch.setattr(gpu_streamed, "MOST", 1 << 17)

@@ -6,12 +6,14 @@ it spent until others came. "same": labels and changes of every sweep. "peak" is
 took most. The parts are made, and kernels compiled, by a run before. With ``--memory-limit`` the
 graph lies in host memory, and GPUs get their parts from there.
 
-GPUs that can store into one another's memory have a row for that and one for NCCL. Two H100 took
-361 ms (NCCL 409) beside 657 of one with the defaults on large-28 (4.5 G entries, ``--repeats 1``),
-and 184 (198) beside 278 for 3 synchronous sweeps; kron-24-16, 29 (61) beside 31, and 23 (26)
-beside 31; kron-22-16, 18 (57) beside 10. Of each run some 5 ms are of the host, which makes two
-engines and launches both. Within 1.9 GB each (one takes 3.1 for the whole) kron-24-16 took 29 ms,
-and 24 for the synchronous sweeps, where one GPU within that limit streams it in 74 and 81.
+GPUs that can store into one another's memory have a row for that, one for NCCL, and one for copies
+by the driver. Two H100 took 361 ms (NCCL 409) beside 657 of one with the defaults on large-28 (4.5
+G entries, ``--repeats 1``), and 184 (198) beside 278 for 3 synchronous sweeps; kron-24-16, 31 (NCCL
+71, copies 97) beside 31, and 26 (32, 34) beside 31; kron-22-16, 22 (60, 79) beside 11. Of each run
+some 5 ms are of the host, which makes two engines and launches both. Within 1.9 GB each (one takes
+3.1 for the whole) kron-24-16 took 29 ms, and 24 for the synchronous sweeps, where one GPU within
+that limit streams it in 74 and 81. Within 1.2 GB each it is streamed to both: 240 ms (one: 94),
+which is 100 steps of 2.4, and 66 for the synchronous sweeps (110), which are 3 steps.
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,
@@ -58,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="a cpu for each rank (default: two), or numbers of GPUs")  # fmt: skip
     parser.add_argument("--memory-limit", metavar="SIZE",
                         help="what each GPU may take, as 2GB; the graph lies in host memory, and "
-                             "one GPU streams what it cannot hold")  # fmt: skip
+                             "what one or all cannot hold is streamed")  # fmt: skip
     parser.add_argument("--sweeps", type=int, default=3, help="synchronous ones (default 3)")
 
 

@@ -194,11 +194,6 @@ class Budget:
         )
 
 
-# Several GPUs have lists streamed to them in tests alone so far: on two H200 a run of update="sync"
-# ended in an illegal address, of which the cause is not known.
-SEVERAL_STREAM = False
-
-
 def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 0) -> Budget:
     """Say how much memory a run may take; raise if it is clear that it is too little.
 
@@ -214,7 +209,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         from glp_rapids.propagation.part_memory import parts_of
 
         budget.parts = parts_of(graph, program, options)
-        if not _are_streamed(budget, program):
+        if not _are_streamed(budget):
             return budget
         limits = [room for room in budget.parts.rooms if room is not None]
         budget.ways, budget.parts = ("streamed plain",), None
@@ -262,26 +257,17 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     return budget
 
 
-def _are_streamed(budget: Budget, program: Program) -> bool:
+def _are_streamed(budget: Budget) -> bool:
     """Tell whether GPUs that share a graph have its lists streamed; raise if they cannot hold them.
 
     What they hold together they do not stream, unless they are to.
     """
-    traits = traits_of(program, weighted=budget.graph.weights is not None)
-    votes = traits.bears_changes and not traits.count_volumes  # as label propagation has them
-    votes = votes and SEVERAL_STREAM
     if budget.ways == ("streamed plain",):
-        if not votes:
-            raise ValueError(
-                "way='streamed plain' is for one GPU so far; leave devices out: then it has the "
-                "lists streamed"
-            )
         return True
     try:
         budget.parts.check()
     except LackOfMemory:
-        options = budget.options
-        if options.streams_to is None or options.way != "auto" or not votes:
+        if budget.options.streams_to is None or budget.options.way != "auto":
             raise
         return True
     return False

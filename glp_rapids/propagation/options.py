@@ -110,8 +110,10 @@ class Options:
                 "ranks on the host share its memory; leave it out, or devices="
             )
         ways = ("auto", "plain", "streamed plain")[: 2 + (kind_of(self.devices) == "gpu")]
-        if self.way not in ways:  # of the last one `memory.budget_of` says more
-            raise ValueError(f"way must be 'auto' or 'plain' with devices=, not {self.way!r}")
+        if self.way not in ways:
+            raise ValueError(
+                f"way must be {' or '.join(map(repr, ways))} with devices=, not {self.way!r}"
+            )
 
     def check_limit(self, device: DeviceName) -> None:
         """Raise if the limit is more than the device has."""

@@ -1,9 +1,9 @@
 """How much memory each of several GPUs takes that share a graph.
 
 Each holds the rows of its range, labels and state of all, the plan and the winners of its range,
-and an inbox for the winners of all; who reads its vertices if the graph is directed, or, where NCCL
-carries winners, who of its range reads each vertex. What a part takes is bounded from above, but
-for the lists, which are counted.
+and an inbox for the winners of all; who reads its vertices if the graph is directed, or, where
+winners are carried (by NCCL or copies), who of its range reads each vertex. What a part takes is
+bounded from above, but for the lists, which are counted.
 """
 
 from __future__ import annotations
@@ -93,9 +93,8 @@ class Parts:
             f"graph: {given} {lacking:,} too little on GPU {devices[rank]} for its part of "
             f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries, of "
             f"which devices={list(devices)} make {len(self.parts)}: it takes up to "
-            f"{sum(part.values()):,} ({taken}); {mend}, name more GPUs, or leave "
-            "devices out and have the lists streamed to one (a graph in host memory, "
-            "graph.to('cpu'))"
+            f"{sum(part.values()):,} ({taken}); {mend}, name more GPUs, or have the lists streamed "
+            "to them (a graph in host memory, graph.to('cpu'), and way='auto')"
         )
 
 

@@ -229,6 +229,7 @@ class StreamedGpuEngine(PersistentEngine):
         """Make the buffer: of what stays on the device, and two slots."""
         xp, layout, found = self._xp, self._layout, self._strips
         indices = xp.empty(found.room + self._beyond, layout.entries.array.dtype)
+        indices[:1] = 0  # read, with the label of whom it names, by lanes that have no row
         pairs, weights = [(layout.entries, indices)], xp.zeros(1, np.int64)
         if layout.weights is not None:
             weights = xp.empty(found.room, layout.weights.array.dtype)
@@ -319,9 +320,8 @@ class StreamedGpuEngine(PersistentEngine):
                 self._ask(coming[asked], coming[asked] in fetched)
                 asked += 1
             slot = transfers.take()
-            end = self._end(strip, number)
             last = turn == len(coming) - 1
-            end = number if last else end
+            end = number if last else self._end(strip, number)
             self._reset()
             self._launch(Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last))
             if slot is not None:

@@ -1,11 +1,12 @@
 """One run on several GPUs of this process: a thread a GPU, and how they exchange winners.
 
 Where each can write into the memory of all others, kernels do so themselves (`rank_peers`);
-elsewhere NCCL carries winners from class to class (`rank_gpu`). The report of a run says which.
+elsewhere NCCL carries winners from class to class (`rank_gpu`), or the driver copies them where
+there is no NCCL. The report of a run says which.
 
 Each GPU gets its rows once a graph, which are kept there for the next run: those of the graph's own
 GPU are the graph's; of a graph in host memory each gets its own from there, so no GPU has to hold
-the whole. Where NCCL carries winners, each keeps besides who of its vertices reads each vertex: 4
+the whole. Where winners are carried, each keeps besides who of its vertices reads each vertex: 4
 bytes for every entry of its rows, and 8 a vertex. Where kernels write to one another's memory, each
 knows who reads its own vertices: of an undirected graph its rows.
 """
@@ -23,7 +24,7 @@ from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import current_gpu
 from glp_rapids.multigpu.copies import CopyExchange, CopyMeeting
 from glp_rapids.multigpu.exchange import Exchange
-from glp_rapids.multigpu.nccl import NcclExchange, NcclMeeting, in_turn
+from glp_rapids.multigpu.nccl import NcclExchange, NcclMeeting, in_turn, nccl_problem
 from glp_rapids.multigpu.partition import (
     AT_ONCE,
     ranges_kept,
@@ -52,12 +53,13 @@ chosen: str | None = None  # of these, for `glp-rapids bench several`; None: wha
 
 def how_of(devices: tuple[int | str, ...]) -> str:
     """Return how winners get to the others, see `EXCHANGES`."""
-    how = chosen or "peer stores"
-    if how == "peer stores" and not reach_one_another(devices):
-        if chosen is not None:
-            raise RuntimeError(f"the GPUs {devices} cannot write to one another's memory")
-        return "nccl"
-    return how
+    if chosen not in (None, "peer stores"):
+        return chosen
+    if reach_one_another(devices):
+        return "peer stores"
+    if chosen is not None:
+        raise RuntimeError(f"the GPUs {devices} cannot write to one another's memory")
+    return "copies" if nccl_problem() else "nccl"
 
 
 class PartitionedGpuEngine(PartitionedEngine):

@@ -5,8 +5,6 @@ entries, and evaluates them; then they tell one another what wins, slack and tie
 and each updates the class as a whole. So the launches are those of `gpu_streamed`, of which each
 leaves out what others evaluate, as it does beside a host's cores (`hybrid`).
 
-It is for votes that write a winner into the labels and do nothing else (`Traits.plain`).
-
 Readers of changed vertices are read over the bus unless they are in the strip that came last, by
 every GPU for itself: from few changes on it costs less to evaluate everybody in the next sweep.
 """
@@ -18,19 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.device import to_device
 from glp_rapids.jit import forks
-from glp_rapids.jit.cuda import bound, multiprocessors
-from glp_rapids.jit.launch import launch
+from glp_rapids.jit.cuda import bound, kernel
+from glp_rapids.jit.launch import prepared_together
 from glp_rapids.multigpu.exchange import Exchange
-from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips
 from glp_rapids.propagation.engines.class_parts import most_positions
 from glp_rapids.propagation.engines.gpu_streamed import FEW, StreamedGpuEngine
-from glp_rapids.propagation.engines.hybrid import PUT, TAKE, array_of
 from glp_rapids.propagation.engines.rank_cpu import agree
 from glp_rapids.propagation.engines.strips import Share
+from glp_rapids.propagation.kernels.gpu import outcomes
+from glp_rapids.propagation.kernels.gpu.outcomes import Outcome, Told
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.kernels.gpu.streamed import Step
@@ -39,7 +38,8 @@ from glp_rapids.propagation.workload import Workload
 
 Array = Any
 _building = forks.Lock()
-ALIGNED = 8  # bytes: what arrays of one message begin at
+PACK = kernel(outcomes.pack_outcome, "outcomes for other ranks")
+UNPACK = kernel(outcomes.unpack_outcomes, "outcomes of other ranks")
 
 
 class StreamedRankEngine(StreamedGpuEngine):
@@ -86,26 +86,58 @@ class StreamedRankEngine(StreamedGpuEngine):
         super()._cut(limits)
 
     def _bytes_beside(self) -> int:
-        return 3 * self._bytes_of_message()
+        return 3 * self._bytes_of_message() + sum(bounds.nbytes for bounds in self._bounds)
 
     def _bytes_of_message(self) -> int:
         """Bound the bytes that all ranks tell one another of a class."""
-        index_type = self._functions.types[0]
-        of_each = [np.dtype(one).itemsize for one in (index_type, np.int32, np.uint8)]
         positions = most_positions(self._layout, self._workload.classes)
-        return positions * sum(of_each) + self._share.ranks * len(of_each) * ALIGNED
+        told = outcomes.bytes_told(positions, *self._kinds_told(self._workload.skip))
+        return told + self._share.ranks * outcomes.ALIGNED
+
+    def _kinds_told(self, slack: bool) -> tuple[int, bool, bool]:
+        """Return what is told of a position: of how many bytes an index is, scores, and slack."""
+        scores = not self._compiled.traits.default_update
+        return np.dtype(self._functions.types[0]).itemsize, scores, slack
 
     def _make_buffer(self) -> None:
         super()._make_buffer()
-        size = max(self._bytes_of_message(), 1)
+        run, slack = self._workspace.run, self._workspace.slack
+        size = -(-self._bytes_of_message() // outcomes.ALIGNED) * outcomes.ALIGNED
         # What goes out may be read until all have come to the next exchange.
         self._going = [self._xp.empty(size, np.uint8) for _ in range(2)]
         self._come = self._xp.empty(size, np.uint8)
+        bounds = np.stack(self._bounds)
+        self._ends = np.cumsum(np.diff(bounds)[..., 0], axis=1)  # of positions, by rank and class
+        self._bounds_there = to_device(bounds, self._device)  # launches do not keep it
+        given = (
+            self._workspace.plan_arrays.vertices, bound(self._bounds_there),
+            Outcome(run.winner_score, run.winner, bound(slack), run.tied),
+        )  # fmt: skip
+        told, rank = Told(np.int64(0), np.int64(0), False, False), np.int64(self._share.rank)
+        *self._pack, self._unpack = (
+            prepared_together(
+                one, self._blocks(), THREADS, (*given, self._as_outcome(message), rank), told
+            )
+            for one, message in ((PACK, self._going[0]), (PACK, self._going[1]),
+                                 (UNPACK, self._come))
+        )  # fmt: skip
+
+    def _as_outcome(self, message: Array) -> Outcome:
+        """See the bytes of messages as what they may tell."""
+        index_type, _, score_type = self._functions.types
+        return Outcome(
+            *(bound(message.view(kind)) for kind in (score_type, index_type, np.int32, np.uint8))
+        )
+
+    def _blocks(self) -> int:
+        return max(1, -(-most_positions(self._layout, self._workload.classes) // THREADS))
 
     # ------------------------------------------------------------ sweeps
 
     def _many(self, schedule: Schedule) -> int:
-        return schedule.number_of_vertices // FEW
+        if self._compiled.traits.plain:
+            return schedule.number_of_vertices // FEW
+        return schedule.number_of_vertices
 
     def _sweep(self, schedule: Schedule, sweeps: int) -> None:
         super()._sweep(schedule, sweeps)
@@ -168,52 +200,16 @@ class StreamedRankEngine(StreamedGpuEngine):
     def _exchange_outcome(self, first: int, end: int) -> None:
         """Tell the others what came of this rank's part of a class; take in what they tell."""
         a_class = self._strips.a_class
-        classes = slice(first // a_class, -(-end // a_class))
-        parts = [bounds[classes].tolist() for bounds in self._bounds]
-        if self._share.ranks == 1 or not any(end > begin for part in parts for begin, end in part):
+        first, end = first // a_class, -(-end // a_class)
+        kinds = self._kinds_told(bool(self._now[1]))
+        before = self._ends[:, first - 1] if first else 0
+        sizes = outcomes.bytes_told(self._ends[:, end - 1] - before, *kinds)
+        if self._share.ranks == 1 or not sizes.any():
             return
-        going, self._turn = self._going[self._turn], 1 - self._turn
-        size = self._each(parts[self._share.rank], going, 0, self._take)
-        self._exchange.allgather([going[:size]], lambda total: [self._come])
-        begin = 0
-        for rank, part in enumerate(parts):
-            do = self._leave if rank == self._share.rank else self._put
-            begin = self._each(part, self._come, begin, do)
-
-    def _each(self, part: list[list[int]], message: Array, begin: int, do: Any) -> int:
-        """Do something with each array of a rank's part of a message; return where it ends."""
-        run, slack = self._workspace.run, self._workspace.slack
-        told = [array_of(run.winner), *[slack] * bool(self._now[1]), array_of(run.tied)]
-        for values in told:
-            at = begin
-            for first, last in part:
-                past = at + (last - first) * values.itemsize
-                if last > first:
-                    do(values, values is slack, first, last, message[at:past].view(values.dtype))
-                at = past
-            begin = -(-at // ALIGNED) * ALIGNED
-        return begin
-
-    def _take(self, values: Array, by_vertex: bool, first: int, last: int, there: Array) -> None:
-        if not by_vertex:
-            pinned.copy(there, values[first:last], self._xp)
-            return
-        launch(
-            TAKE, self._blocks(last - first), THREADS, self._workspace.plan_arrays.vertices,
-            np.int64(first), np.int64(last), np.int64(1), bound(values), bound(there),
-        )  # fmt: skip
-
-    def _put(self, values: Array, by_vertex: bool, first: int, last: int, come: Array) -> None:
-        if not by_vertex:
-            pinned.copy(values[first:last], come, self._xp)
-            return
-        launch(
-            PUT, self._blocks(last - first), THREADS, self._workspace.plan_arrays.vertices,
-            np.int64(first), np.int64(last), bound(come), bound(values),
-        )  # fmt: skip
-
-    def _leave(self, *_: Any) -> None:
-        """Leave this rank's own outcome as it is."""
-
-    def _blocks(self, items: int) -> int:
-        return max(1, min(-(-items // THREADS), 8 * multiprocessors()))
+        told = Told(np.int64(first), np.int64(end), *kinds[1:])
+        self._turn = 1 - self._turn
+        going = self._going[self._turn][: int(sizes[self._share.rank])]
+        if going.size:
+            self._pack[self._turn](told)
+        self._exchange.allgather([going], lambda total: [self._come])
+        self._unpack(told)

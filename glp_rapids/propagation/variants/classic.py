@@ -132,11 +132,12 @@ def label_propagation(
         exchange by NCCL where they cannot, and then hold who of their range reads each vertex, too:
         graphs from half a billion entries on gain (with NCCL, of billions). With ``memory_limit``,
         which is then what each GPU may take, or where one GPU does not hold the whole, a graph
-        stays in host memory, and each GPU gets its part from there; they have to hold it together,
-        since lists are streamed to one GPU alone so far (leave ``devices`` out). None: one device;
-        of GPUs that reach one another all those of the machine, if ``way`` and ``memory_limit``
-        leave it open, where one does not hold the graph or it has 2**31 entries or more, which then
-        pays (``CUDA_VISIBLE_DEVICES`` or ``way`` forbid it). Compressed graphs are for one device.
+        stays in host memory, and each GPU gets its part from there; where they do not hold it
+        together, or ``way`` is "streamed plain", it is streamed to all, which pays where there are
+        few classes (``update="sync"``). None: one device; of GPUs that reach one another all those
+        of the machine, if ``way`` and ``memory_limit`` leave it open, where one does not hold the
+        graph or it has 2**31 entries or more, which then pays (``CUDA_VISIBLE_DEVICES`` or ``way``
+        forbid it). Compressed graphs are for one device.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
