@@ -1,10 +1,6 @@
 """Scores are the fixed point of their rule, within ``tol``, from wherever they start."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numba
@@ -17,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, identity
 from scipy.sparse.linalg import spsolve
+from simulator import simulated
 from test_scores import decades
 
 from glp_rapids.datasets import blacklist, transactions
@@ -122,13 +119,7 @@ def test_loops_and_whole_arrays_do_the_same(pairs, seeds):
 
 def test_the_simulator_gives_the_residuals_of_a_cpu():
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-    script = Path(__file__).with_name("simulate_residuals.py")
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
-    )
-    run = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
-    assert run.stdout == "0 of 14 differ\n", run.stdout + run.stderr[-2000:]
+    assert simulated("simulate_residuals.py") == "0 of 14 differ"
 
 
 @pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((10, 0),))])

@@ -1,9 +1,5 @@
 """The kernels of compressed rows: they compile everywhere, run in the simulator, and on a GPU."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numba
@@ -11,6 +7,7 @@ import numpy as np
 import pytest
 from cases import exhaustive, some
 from compressed_rows import LAYOUTS, graphs
+from simulator import simulated
 
 from glp_rapids.compressed import decode, encode, packed_ids, symmetry
 from glp_rapids.compressed.format.layout import Layout, settings
@@ -82,15 +79,7 @@ def test_kernels_of_ids_and_of_symmetry_compile(monkeypatch, index_type):
 
 
 def test_the_simulator_gives_the_bytes_of_the_twin():
-    script = Path(__file__).with_name("simulate_compressed.py")
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
-    )
-    run = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
-    )
-    assert run.stdout == "0 of 16 differ\n", run.stdout + run.stderr[-2000:]
+    assert simulated("simulate_compressed.py") == "0 of 16 differ"
 
 
 @pytest.mark.gpu

@@ -1,16 +1,13 @@
 """The CUDA kernels without a GPU: they compile for every generation, and run in the simulator."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import cuda_offline
 import numpy as np
 import pytest
 from cases import exhaustive, some
+from simulator import simulated
 
 import glp_rapids
 from glp_rapids.compressed.rows import CompressedCSR
@@ -154,13 +151,7 @@ def test_the_persistent_kernel_compiles_for_one_weight_of_all_entries(monkeypatc
 
 @pytest.mark.parametrize("strategy", some(["shared", "hubs", "global", "sort"], "global"))
 def test_kernels_without_warp_intrinsics_agree_in_the_simulator(strategy):
-    run = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("simulate.py")), strategy],
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert run.stdout.strip() == "0 differ", run.stdout + run.stderr[-2000:]
+    assert simulated("simulate.py", strategy) == "0 differ"
 
 
 # As most runs are, and with all that makes them differ: weights, a program, readers apart.

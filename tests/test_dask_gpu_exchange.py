@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from as_on_gpu import OnGpu, empty, on_gpu
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
@@ -17,21 +18,6 @@ from glp_rapids.multigpu.dask_gpu_exchange import DaskGpuExchange
 from glp_rapids.multigpu.exchange import RankFailed
 
 ADDRESSES = ("tcp://here", "tcp://there")
-
-
-class OnGpu(np.ndarray):
-    """An array of the host that looks like one of CuPy."""
-
-    @property
-    def data(self):
-        return SimpleNamespace(ptr=self.ctypes.data)
-
-    def get(self):
-        return np.array(self)
-
-
-def on_gpu(values, dtype=np.int64):
-    return np.array(values, dtype).view(OnGpu)
 
 
 class NcclError(RuntimeError):
@@ -80,8 +66,7 @@ def rank(monkeypatch):
     cupy, cuda = ModuleType("cupy"), ModuleType("cupy.cuda")
     cuda.nccl, cuda.runtime = nccl, runtime
     cuda.get_current_stream = lambda: SimpleNamespace(ptr=0)
-    cupy.cuda, cupy.asarray = cuda, on_gpu
-    cupy.empty = lambda size, dtype: np.empty(size, dtype).view(OnGpu)
+    cupy.cuda, cupy.asarray, cupy.empty = cuda, on_gpu, empty
     for name, module in (("cupy", cupy), ("cupy.cuda", cuda)):
         monkeypatch.setitem(sys.modules, name, module)
     where = lambda array: "gpu" if isinstance(array, OnGpu) else "cpu"  # noqa: E731

@@ -1,14 +1,11 @@
 """The kernels of ego-networks without a GPU: they compile everywhere, and run in the simulator."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cases import exhaustive
+from simulator import simulated
 
 from glp_rapids import as_graph
 
@@ -110,15 +107,7 @@ def test_kernels_compile(compiled, capability, index_type):
 
 @pytest.mark.parametrize(("part", "compared"), [("core", 3), *exhaustive(("all", 27))])
 def test_the_simulator_gives_the_results_of_a_cpu(part, compared):
-    script = Path(__file__).with_name("simulate_diversity.py")
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
-    )
-    run = subprocess.run(
-        [sys.executable, script, part], env=environment, capture_output=True, text=True
-    )
-    assert run.stdout == f"0 of {compared} differ\n", run.stdout + run.stderr[-2000:]
+    assert simulated("simulate_diversity.py", part) == f"0 of {compared} differ"
 
 
 def test_what_is_worked_on_with_others_depends_on_hubs():

@@ -2,13 +2,9 @@
 
 import dataclasses
 import gc
-import os
-import subprocess
-import sys
 import threading
 import weakref
 from itertools import pairwise, product
-from pathlib import Path
 
 import cuda_offline
 import numpy as np
@@ -18,6 +14,7 @@ from cases import exhaustive
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_limits import assert_same
+from simulator import simulated
 from streamed_model import StreamedModel, cut_into
 
 from glp_rapids import as_graph, label_propagation, speaker_listener
@@ -178,13 +175,7 @@ def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
 
 
 def test_kernels_between_host_and_gpu_in_the_simulator():
-    script = Path(__file__).with_name("simulate_host_rows.py")
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "0"
+    assert simulated("simulate_host_rows.py") == "0"
 
 
 @pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((8, 6),), ((10, 0),))])

@@ -1,14 +1,11 @@
 """The kernels by which GPUs tell one another what came of a class: they compile, and are right."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import cuda_offline
 import numpy as np
 import pytest
 from cases import exhaustive
+from simulator import simulated
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
@@ -17,13 +14,7 @@ from glp_rapids.propagation.kernels.gpu.outcomes import Outcome, Told
 
 
 def test_the_kernels_in_the_simulator():
-    script = Path(__file__).with_name("simulate_outcomes.py")
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "0"
+    assert simulated("simulate_outcomes.py") == "0"
 
 
 @pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((8, 6),), ((10, 0),))])

@@ -1,14 +1,11 @@
 """The kernels of searches without a GPU: they compile everywhere, and run in the simulator."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cases import exhaustive
+from simulator import simulated
 
 from glp_rapids import as_graph
 
@@ -117,12 +114,4 @@ def test_kernels_compile(compiled, capability, weights):
 
 @pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 27))])
 def test_the_simulator_gives_the_results_of_a_cpu(ways, compared):
-    script = Path(__file__).with_name("simulate_traversal.py")
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
-    )
-    run = subprocess.run(
-        [sys.executable, script, "1", ways], env=environment, capture_output=True, text=True
-    )
-    assert run.stdout == f"0 of {compared} differ\n", run.stdout + run.stderr[-2000:]
+    assert simulated("simulate_traversal.py", 1, ways) == f"0 of {compared} differ"
