@@ -27,7 +27,7 @@ PARTS = {
     "strategies": ["strategies", "real_graphs"],
     "streamed": ["streamed_gpu", "streamed_gpu_limit"],
     "hybrid": ["hybrid_gpu"],
-    "several": ["several_gpu", "several_limit_gpu", "several_streamed_gpu"],
+    "several": ["several_gpu", "several_limit_gpu", "several_real_gpu", "several_streamed_gpu"],
     "dask": ["dask_gpu"],
     "compressed": [
         "compressed_audit", "compressed_cuda", "compressed_entropy", "compressed_file",

@@ -4,12 +4,10 @@ import functools
 
 import pandas as pd
 import pytest
-from test_several_gpu import needs_peer_access, needs_two
 
 from glp_rapids import as_graph, datasets
 from glp_rapids.bench.agreement import RUNS
 from glp_rapids.bench.gpu import weighted
-from glp_rapids.propagation.engines import partitioned_gpu
 
 
 @functools.cache
@@ -29,20 +27,6 @@ def weighted_graph_of(name, device):
 @pytest.mark.parametrize("name", datasets.NAMES)
 def test_a_gpu_gives_the_labels_of_a_cpu(name, run, data):
     compared(name, run, [{"device": "gpu"}])
-
-
-@needs_two
-@pytest.mark.gpu
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("name", datasets.NAMES)
-def test_two_gpus_give_the_labels_of_a_cpu(name, run, data, monkeypatch):
-    def every_exchange():
-        for exchange in partitioned_gpu.EXCHANGES:
-            monkeypatch.setattr(partitioned_gpu, "chosen", exchange)
-            yield {"devices": [0, 1]}
-
-    needs_peer_access()
-    compared(name, run, every_exchange())
 
 
 def compared(name, run, places):
