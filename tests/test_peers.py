@@ -112,3 +112,25 @@ def test_what_failed_ranks_held_goes_with_their_error():
         assert [one() for one in watched] == [None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("reach", "problem", "how"),
+    [(True, "no NCCL", "peer stores"), (False, None, "nccl"), (False, "no NCCL", "copies")],
+)
+def test_what_carries_winners(reach, problem, how, monkeypatch):
+    partitioned_gpu = pytest.importorskip(
+        "glp_rapids.propagation.engines.partitioned_gpu", reason="numba-cuda is not installed"
+    )
+    monkeypatch.setattr(partitioned_gpu, "reach_one_another", lambda devices: reach)
+    monkeypatch.setattr(partitioned_gpu, "nccl_problem", lambda: problem)
+    assert partitioned_gpu.how_of((0, 1)) == how
+    for chosen in ("nccl", "copies"):
+        monkeypatch.setattr(partitioned_gpu, "chosen", chosen)
+        assert partitioned_gpu.how_of((0, 1)) == chosen
+    monkeypatch.setattr(partitioned_gpu, "chosen", "peer stores")
+    if reach:
+        assert partitioned_gpu.how_of((0, 1)) == "peer stores"
+    else:
+        with pytest.raises(RuntimeError, match="cannot write to one another's memory"):
+            partitioned_gpu.how_of((0, 1))
