@@ -16,6 +16,7 @@ from test_hybrid import RUNS, planted
 from test_strips import layout_of
 
 from glp_rapids import as_graph, label_propagation
+from glp_rapids.device import LackOfMemory
 from glp_rapids.outofcore.peak import Peak
 from glp_rapids.propagation import engines
 from glp_rapids.propagation.engines import strips
@@ -25,6 +26,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 from glp_rapids.propagation.engines import gpu_streamed, partitioned_streams, rank_streamed
 from glp_rapids.propagation.engines.partitioned_streams import PartitionedStreamsEngine
+from glp_rapids.propagation.workload import TooLittleMemory
 
 
 class ThreadsAsGpus(PartitionedStreamsEngine):
@@ -100,6 +102,21 @@ def test_awkward_graphs(modelled, name, ranks):
     modelled(graph, ranks)
     found = label_propagation(graph, way="streamed plain", seed=1)
     assert_same(found, label_propagation(graph, seed=1, device="cpu"))
+
+
+def test_what_is_lacking_is_that_of_the_rank_that_lacks_most(modelled, monkeypatch):
+    modelled(planted(), 3)
+    cut = gpu_streamed.StreamedGpuEngine._cut
+
+    def lacking(engine, limits):
+        cut(engine, limits)
+        bytes_lacking = (5, 70, 0)[engine._share.rank]
+        if bytes_lacking:
+            raise TooLittleMemory(bytes_lacking, {"lists": bytes_lacking})
+
+    monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "_cut", lacking)
+    with pytest.raises(LackOfMemory, match=r"memory_limit=9,000,000 bytes is 70 too little"):
+        label_propagation(planted(), way="streamed plain", memory_limit=9_000_000)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 7])

@@ -34,7 +34,7 @@ from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.kernels.gpu.streamed import Step
 from glp_rapids.propagation.schedule import Schedule
-from glp_rapids.propagation.workload import Workload
+from glp_rapids.propagation.workload import TooLittleMemory, Workload
 
 Array = Any
 _building = forks.Lock()
@@ -70,12 +70,22 @@ class StreamedRankEngine(StreamedGpuEngine):
             return super()._kernels()
 
     def _plan(self, limits: Limits) -> Plan:
-        """Let the first rank lay the rows out, and the others find what it has left."""
+        """Let the first rank lay the rows out, and the others find what it has left.
+
+        If memory is too little, all say what the one lacks that lacks most.
+        """
         if self._share.rank:
             self._exchange.barrier()
-        plan = super()._plan(limits)
+        plan, lack = None, None
+        try:
+            plan = super()._plan(limits)
+        except TooLittleMemory as error:
+            lack = error.lacking, error.parts
         if not self._share.rank:
             self._exchange.barrier()
+        lacks = [one for one in self._exchange.tell(lack) if one is not None]
+        if plan is None or lacks:
+            raise TooLittleMemory(*max(lacks, key=lambda one: one[0]))
         return plan
 
     def _cut(self, limits: Limits) -> None:
