@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from memory_limits import bare, large
+from programs import Counting
 
 from glp_rapids import Graph, compress
 from glp_rapids.device import LackOfMemory
@@ -16,6 +17,7 @@ from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.variants.classic import Classic
 from glp_rapids.propagation.variants.layered import Layered
+from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
 
 
 @pytest.fixture
@@ -103,6 +105,17 @@ def test_what_they_do_not_hold_together_is_streamed_to_them(two_gpus):
         memory.budget_of(graph, Classic(), shared(memory_limit=1))
     with pytest.raises(ValueError, match=r"'auto' or 'plain' with devices=, not 'streamed plain'"):
         Options(devices=["cpu", "cpu"], way="streamed plain")
+
+
+def test_scores_of_four_bytes_are_not_told_to_other_gpus(two_gpus):
+    """Of an update that sees unit votes; wider ones are told."""
+    with pytest.raises(ValueError, match="an update of unweighted votes, as SpeakerListener has"):
+        memory.budget_of(large(), SpeakerListener(3), shared(way="streamed plain"))
+    with pytest.raises(LackOfMemory, match="too little on GPU"):
+        memory.budget_of(large(), SpeakerListener(3), shared(memory_limit=100_000))
+    for weighted, program in ((True, SpeakerListener(3)), (False, Counting()), (False, Layered(1))):
+        budget = memory.budget_of(large(weighted=weighted), program, shared(way="streamed plain"))
+        assert budget.ways == ("streamed plain",)
 
 
 def test_rows_in_another_direction_have_to_fit_host_memory(two_gpus, monkeypatch):

@@ -130,7 +130,7 @@ def label_propagation(
         as ``["cpu"] * 3``, stands for threads of the host: that shows what is exchanged, and gains
         nothing. Numbers of GPUs of this machine, as ``[0, 1]``, store into one another's memory, or
         exchange by NCCL where they cannot, and then hold who of their range reads each vertex, too:
-        graphs from half a billion entries on gain (with NCCL, of billions). With ``memory_limit``,
+        graphs of billions of entries gain, those of half a billion hardly. With ``memory_limit``,
         which is then what each GPU may take, or where one GPU does not hold the whole, a graph
         stays in host memory, and each GPU gets its part from there; where they do not hold it
         together, or ``way`` is "streamed plain", it is streamed to all, which pays where there are

@@ -21,7 +21,7 @@ ALIGNED = 8  # bytes: what the outcome of a rank begins at
 class Outcome(NamedTuple):
     """Of vertices, or the bytes of messages as each of these types."""
 
-    score: Any  # by position, as `tied` and `winner` are
+    score: Any  # of eight bytes, by position, as `tied` and `winner` are
     winner: Any
     slack: Any  # int32, by vertex
     tied: Any  # uint8
