@@ -12,17 +12,18 @@ from glp_rapids.propagation.kernels.gpu import outcomes
 from glp_rapids.propagation.kernels.gpu.outcomes import Outcome, Told
 
 
-def drawn(rng, vertices, index_type):
+def drawn(rng, vertices, index_type, score_type):
     """What one rank has found of everybody, as far as it knows."""
     return Outcome(
-        rng.random(vertices), rng.integers(-1, 99, vertices).astype(index_type),
+        (99 * rng.random(vertices)).astype(score_type),
+        rng.integers(-1, 99, vertices).astype(index_type),
         rng.integers(-9, 9, vertices).astype(np.int32),
         rng.integers(0, 2, vertices).astype(np.uint8),
     )  # fmt: skip
 
 
-def seen_as(message, index_type):
-    return Outcome(*(message.view(one) for one in (np.float64, index_type, np.int32, np.uint8)))
+def seen_as(message, *types):
+    return Outcome(*(message.view(one) for one in (*types, np.int32, np.uint8)))
 
 
 def main():
@@ -33,11 +34,13 @@ def main():
     cuts = np.array([[0, 5, 5, 12], [12, 15, 20, 20], [20, 20, 20, 20], [20, 27, 30, 33]])
     bounds = np.stack([cuts[:, rank : rank + 2] for rank in range(3)])
     vertices = rng.permutation(33).astype(np.int32)
-    for index_type, scores, slack, classes in product(
-        (np.int32, np.int64), (False, True), (False, True), ((0, 1), (1, 3), (2, 3), (0, 4))
-    ):
+    for index_type, score_type, scores, slack, classes in product(
+        (np.int32, np.int64), (np.int32, np.float64), (False, True), (False, True),
+        ((0, 1), (1, 3), (2, 3), (0, 4)),
+    ):  # fmt: skip
         told = Told(*map(np.int64, classes), scores, slack)
-        found = [drawn(rng, 33, index_type) for _ in bounds]
+        types = score_type, index_type
+        found = [drawn(rng, 33, index_type, score_type) for _ in bounds]
         kept = [Outcome(*(array.copy() for array in one)) for one in found]
         parts = []
         for rank, one in enumerate(found):
@@ -46,10 +49,10 @@ def main():
                 int((ends[:, 1] - ends[:, 0]).sum()), np.dtype(index_type).itemsize, scores, slack
             )
             message = np.zeros(size + 8, np.uint8)  # a view is of one element at least
-            pack[2, 4](vertices, bounds, one, seen_as(message, index_type), rank, told)
+            pack[2, 4](vertices, bounds, one, seen_as(message, *types), rank, told)
             wrong += message[size:].any()
             parts.append(message[:size])
-        come = seen_as(np.concatenate([*parts, np.zeros(8, np.uint8)]), index_type)
+        come = seen_as(np.concatenate([*parts, np.zeros(8, np.uint8)]), *types)
         for rank, one in enumerate(found):
             unpack[2, 4](vertices, bounds, one, come, rank, told)
             expected = Outcome(*(array.copy() for array in kept[rank]))

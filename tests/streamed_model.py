@@ -78,7 +78,7 @@ class StreamedModel:
                 there[:] = getattr(found, name)[where]
             elif found is not None:
                 getattr(found, name)[where] = there
-            at += there.nbytes
+            at += 8 * there.size if name == "score" else there.nbytes
         return -(-at // 8) * 8
 
     def _propagate_strips(self, plan, tables, hubs, pieces, run, rows, readers, lists, fields,

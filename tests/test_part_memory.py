@@ -107,15 +107,11 @@ def test_what_they_do_not_hold_together_is_streamed_to_them(two_gpus):
         Options(devices=["cpu", "cpu"], way="streamed plain")
 
 
-def test_scores_of_four_bytes_are_not_told_to_other_gpus(two_gpus):
-    """Of an update that sees unit votes; wider ones are told."""
-    with pytest.raises(ValueError, match="an update of unweighted votes, as SpeakerListener has"):
-        memory.budget_of(large(), SpeakerListener(3), shared(way="streamed plain"))
-    with pytest.raises(LackOfMemory, match="too little on GPU"):
-        memory.budget_of(large(), SpeakerListener(3), shared(memory_limit=100_000))
-    for weighted, program in ((True, SpeakerListener(3)), (False, Counting()), (False, Layered(1))):
-        budget = memory.budget_of(large(weighted=weighted), program, shared(way="streamed plain"))
-        assert budget.ways == ("streamed plain",)
+def test_all_programs_are_streamed_to_several_gpus(two_gpus):
+    for weighted, program in ((False, SpeakerListener(3)), (False, Counting()), (True, Layered(1))):
+        for how in ({"way": "streamed plain"}, {"memory_limit": 300_000}):
+            budget = memory.budget_of(large(weighted=weighted), program, shared(**how))
+            assert budget.ways == ("streamed plain",)
 
 
 def test_rows_in_another_direction_have_to_fit_host_memory(two_gpus, monkeypatch):

@@ -1,5 +1,7 @@
 """GPUs that share a graph in host memory which they do not hold: its lists come strip by strip."""
 
+from functools import partial
+
 import numpy as np
 import one_gpu
 import pytest
@@ -7,12 +9,29 @@ from cases import some
 from memory_limits import EVERY, assert_same, bare, directions, large, least, reported
 from test_several_gpu import needs_two
 
-from glp_rapids import label_propagation
+from glp_rapids import Program, label_propagation, propagate
 from glp_rapids.propagation.engines import gpu_streamed
 
 pytestmark = pytest.mark.gpu
 WAY = {"way": "streamed plain"}
-STREAMED = {name: run for name, run in EVERY.items() if name != "speakers"}  # that is refused
+
+
+class Patient(Program):
+    """Its update looks at scores, which without weights are of four bytes."""
+
+    result_columns = ("heard",)
+
+    def initial_state(self, graph):
+        return {"heard": 0 * graph.degree}
+
+    @staticmethod
+    def update_vertex(v, label, score, state):
+        state.heard[v] += score
+        if score != 3:
+            state.labels[v] = label
+
+
+RUNS = {**EVERY, "patient": partial(propagate, program=Patient(), max_iter=6)}
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +42,7 @@ def short_strips(monkeypatch):
 
 def streamed(program, graph, devices, of_each=True):
     for direction in directions(graph):
-        run, how = EVERY[program], {"direction": direction, "devices": devices, **WAY}
+        run, how = RUNS[program], {"direction": direction, "devices": devices, **WAY}
         expected = run(bare(graph), direction=direction, device="cpu")
         low = least(run, graph, **how)
         for limit in (low, low + graph.number_of_edges, 1 << 30):
@@ -41,7 +60,7 @@ def streamed(program, graph, devices, of_each=True):
 
 
 @pytest.mark.usefixtures("full_of_old")
-@pytest.mark.parametrize("program", some(STREAMED, "classic", "synchronous", "seeded", "wavering"))
+@pytest.mark.parametrize("program", some(RUNS, "classic", "synchronous", "seeded", "patient"))
 def test_ranks_that_share_a_gpu(program, monkeypatch):
     one_gpu.patched(monkeypatch)
     for graph in (large(20_000, 300_000), large(9_000, 90_000, weighted=True, directed=True)):
@@ -50,7 +69,7 @@ def test_ranks_that_share_a_gpu(program, monkeypatch):
 
 @needs_two
 @pytest.mark.parametrize("devices", [[0, 1], [1, 0]])
-@pytest.mark.parametrize("program", some(STREAMED, "classic", "synchronous", "counting"))
+@pytest.mark.parametrize("program", some(RUNS, "classic", "synchronous", "speakers", "patient"))
 def test_two_gpus(program, devices):
     for graph in (large(20_000, 300_000), large(9_000, 90_000, weighted=True, directed=True)):
         streamed(program, graph, devices)

@@ -209,7 +209,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         from glp_rapids.propagation.part_memory import parts_of
 
         budget.parts = parts_of(graph, program, options)
-        if not _are_streamed(budget, program):
+        if not _are_streamed(budget):
             return budget
         limits = [room for room in budget.parts.rooms if room is not None]
         budget.ways, budget.parts = ("streamed plain",), None
@@ -257,27 +257,18 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     return budget
 
 
-def _are_streamed(budget: Budget, program: Program) -> bool:
+def _are_streamed(budget: Budget) -> bool:
     """Tell whether GPUs that share a graph have its lists streamed; raise if they cannot hold them.
 
     What they hold together they do not stream, unless they are to.
     """
-    traits = traits_of(program, weighted=budget.graph.weights is not None)
-    # Scores are told only to an update of its own, in eight bytes; those of unit votes have four.
-    told = traits.default_update or not (traits.unit_votes and traits.default_score)
     if budget.ways == ("streamed plain",):
-        if not told:
-            raise ValueError(
-                "way='streamed plain' with devices= is not for an update of unweighted votes, as "
-                f"{type(program).__name__} has it, so far; leave devices out: then one GPU has the "
-                "lists streamed"
-            )
         return True
     try:
         budget.parts.check()
     except LackOfMemory:
         options = budget.options
-        if options.streams_to is None or options.way != "auto" or not told:
+        if options.streams_to is None or options.way != "auto":
             raise
         return True
     return False

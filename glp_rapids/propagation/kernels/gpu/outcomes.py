@@ -21,7 +21,7 @@ ALIGNED = 8  # bytes: what the outcome of a rank begins at
 class Outcome(NamedTuple):
     """Of vertices, or the bytes of messages as each of these types."""
 
-    score: Any  # of eight bytes, by position, as `tied` and `winner` are
+    score: Any  # of four or eight bytes, by position, as `tied` and `winner` are
     winner: Any
     slack: Any  # int32, by vertex
     tied: Any  # uint8
@@ -55,9 +55,9 @@ def _positions(bounds, rank, told):
 def _places(begin, number, message, told):
     """Say where each array of a message begins, in its elements, and where the next one does."""
     index_size = np.int64(message.winner.itemsize)
-    of_scores, at = begin // 8, begin
+    of_scores, at = begin // np.int64(message.score.itemsize), begin
     if told.scores:
-        at += 8 * number
+        at += 8 * number  # as much room for those of four bytes: what follows is aligned
     of_winners = at // index_size
     at += index_size * number
     of_slack = at // 4
