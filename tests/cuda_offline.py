@@ -14,10 +14,13 @@ from glp_rapids.propagation.engines import (
     gpu_streamed,
     gpu_streamed_packed,
     hybrid,
+    packed_strips,
     rank_streamed,
+    strips,
 )
 from glp_rapids.propagation.kernels.gpu import shared_memory
 
+LAYOUTS = strips, packed_strips
 ENGINES = (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, hybrid, rank_streamed, baselines)
 
 
@@ -62,7 +65,7 @@ def compiling(monkeypatch, capability):
     monkeypatch.setattr(
         dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)
     )
-    for engine in ENGINES:
+    for engine in (*ENGINES, *LAYOUTS):
         monkeypatch.setattr(engine, "bound", lambda array: array)
     for engine in (gpu, gpu_streamed, hybrid, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)

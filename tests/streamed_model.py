@@ -29,6 +29,20 @@ LAST_END = ENDS + RANGES - 1
 NAMES = {number: name for name, number in TIE_BREAKS.items()}
 
 
+def unpacked(entries, first, last):
+    """Read bit-packed entries one by one; those of an array as they are."""
+    if isinstance(entries, np.ndarray):
+        return entries[first:last]
+    words, bits = entries.words, int(entries.bits)
+    width = 8 * words.itemsize
+    found = []
+    for i in range(int(first), int(last)):
+        place, offset = divmod(i * bits, width)
+        both = int(words[place]) | int(words[place + 1]) << width
+        found.append(both >> offset & (1 << bits) - 1)
+    return np.array(found, np.int64)
+
+
 class StreamedModel:
     """Stands for the streamed kernel and the small ones around it; ``words``: of the vertices.
 
@@ -147,9 +161,9 @@ class StreamedModel:
             assert step.filled
             begin = int(lists.first[strip])
             shift = int(lists.slots[step.slot]) - begin // strips.LINE * strips.LINE
-        entries = rows.indices[start + shift : stop + shift].copy()
+        entries = unpacked(rows.indices, start + shift, stop + shift)
         # it has come, and nobody has written there since
-        assert np.array_equal(entries, lists.entries[start:stop])
+        assert np.array_equal(entries, unpacked(lists.entries, start, stop))
         return entries
 
     def _evaluate(self, position, plan, heard, labels, run, schedule, rule, numbers):
@@ -176,7 +190,7 @@ class StreamedModel:
         if rule.activates:
             for position in changed:
                 start = plan.starts[position]
-                readers = entries[start : start + plan.degrees[position]]
+                readers = unpacked(entries, start, start + plan.degrees[position])
                 np.subtract.at(run.slack, readers, 1)
 
 

@@ -76,3 +76,9 @@ class Planned(NamedTuple):
 def planned_bytes(arrays: Iterable[Planned]) -> int:
     """Add up the bytes of planned arrays."""
     return sum(array.nbytes for array in arrays)
+
+
+def bits_of_vertex(number_of_vertices: int, index_dtype: Any) -> int:
+    """Return how many bits a vertex takes; an even number where an index has 64."""
+    bits = max(int(number_of_vertices - 1).bit_length(), 1)
+    return bits + bits % 2 if np.dtype(index_dtype).itemsize == 8 else bits

@@ -111,8 +111,7 @@ class DoubleBuffer:
 
     def _copy(self, place: int, first: int, last: int) -> None:
         for host, device in self._pairs:
-            for begin, source in host.pieces(first, last):
-                there = place + begin - first
+            for there, source in host.copies(place - first, first, last):
                 target = device[there : there + source.size]
                 self.moved += source.nbytes
                 for _ in range(TIMES):

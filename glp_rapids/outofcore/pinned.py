@@ -23,6 +23,11 @@ class HostArray:
     array: np.ndarray
     pinned: bool
 
+    @property
+    def bits_an_entry(self) -> int:
+        """How many bits an entry takes."""
+        return 8 * self.array.itemsize
+
     def of_a_run(self) -> HostArray:
         """Return what one run copies from, which may need buffers of its own."""
         return self
@@ -33,6 +38,14 @@ class HostArray:
     def pieces(self, first: int, last: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the entries from ``first`` to ``last`` as they lie side by side, and where."""
         yield first, self.array[first:last]
+
+    def copies(self, shift: int, first: int, last: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield what holds the entries from ``first`` to ``last``, and where it goes.
+
+        That is ``shift`` elements further on than on the host.
+        """
+        for begin, values in self.pieces(first, last):
+            yield begin + shift, values
 
     def on_device(self, xp: Any) -> Any:
         """Return it as kernels take arrays; nothing is copied."""

@@ -309,7 +309,8 @@ def _on_gpu(
         size, fits = gpu_memory.gpu_streamed_bytes(
             subject, state, traits, classes, readers, apart, both, packed, limit
         )
-        lists = subject.number_of_edges * gpu_memory.bytes_an_entry(subject) * (2 if both else 1)
+        entries = subject.number_of_edges * (2 if both else 1)
+        lists = int(entries * gpu_memory.bytes_streamed(subject))
         host = 0 if mapped else bytes_of_csr(subject)
         if packed:
             lists = subject.packed_bytes + 2 * subject.listed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.hashing import CLASS_SEED, mix_array
+from glp_rapids.common.sizes import bits_of_vertex
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -84,7 +85,7 @@ def gpu_streamed_bytes(
     """
     vertices, entries = subject.number_of_vertices, subject.number_of_edges * (2 if both else 1)
     lists, longest = (
-        number * bytes_an_entry(subject) for number in (entries, subject.longest_row)
+        int(number * bytes_streamed(subject)) for number in (entries, subject.longest_row)
     )
     if packed:  # each list from a word on
         longest = subject.longest_row * subject.packed_bytes // max(entries, 1) + 4
@@ -148,6 +149,12 @@ def arrays_beside_lists(
         subject.number_of_vertices if skip else 1, 0, 0,
     )  # fmt: skip
     return fixed + pieces.nbytes + SMALL + listed * (2 * index.itemsize + 8)
+
+
+def bytes_streamed(graph: BaseGraph) -> float:
+    """Return the bytes of a neighbour and its weight in lists that are streamed to a GPU."""
+    bits = bits_of_vertex(graph.number_of_vertices, graph.index_dtype)
+    return bytes_an_entry(graph) - graph.index_dtype.itemsize + bits / 8
 
 
 def bytes_an_entry(graph: BaseGraph) -> int:

@@ -18,7 +18,12 @@ import numpy as np
 from glp_rapids.common.sizes import UNITS
 from glp_rapids.device import LITTLE, LackOfMemory, free_on_gpu, memory_free, memory_taken
 from glp_rapids.multigpu.devices import kind_of
-from glp_rapids.propagation.gpu_memory import GPU_PLANNING, bytes_an_entry, gpu_bytes_of
+from glp_rapids.propagation.gpu_memory import (
+    GPU_PLANNING,
+    bytes_an_entry,
+    bytes_streamed,
+    gpu_bytes_of,
+)
 from glp_rapids.propagation.making_memory import bytes_to_make
 from glp_rapids.propagation.program import traits_of
 from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
@@ -279,7 +284,8 @@ def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
     both = graph.directed and options.direction == "both"
     form = "compressed" if graph.scheme and not both else "plain"
     readers = wants_readers(graph, program, options, form)
-    lists = graph.number_of_edges * bytes_an_entry(graph) * (2 if both else 1)
+    an_entry = bytes_an_entry(graph) if options.way == "hybrid" else bytes_streamed(graph)
+    lists = int(graph.number_of_edges * an_entry * (2 if both else 1))
     if form == "compressed":  # each at a word of its own
         lists = graph.nbytes + 2 * graph.number_of_vertices
     elif graph.directed and readers and not both:

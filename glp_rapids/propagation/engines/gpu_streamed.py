@@ -14,7 +14,7 @@ vertex, before there is a buffer. After a run nothing stays there; lists stay pi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,8 +63,9 @@ class StreamedGpuEngine(PersistentEngine):
     _looks_at_names = False
     _decoding: Decoding | None = None  # lists are plain
     _share = strips.ALONE  # of each class, that this one evaluates
-    _beyond = 0  # entries behind the last ones that a kernel may look at
+    _beyond = 1  # words behind the last ones that a kernel may look at
     _laid_out = staticmethod(strips.laid_out)
+    _how_laid_out: ClassVar[dict[str, bool]] = {}
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._device = device_of(fields["labels"])
@@ -102,14 +103,15 @@ class StreamedGpuEngine(PersistentEngine):
         rows, classes = workload.rows, workload.classes
         binned = bins(-(-rows.number_of_edges // classes), limits)
         words = workload.id_words
-        key = classes, int(words.first), words.words.size > 1, binned
+        key = classes, int(words.first), words.words.size > 1, binned, self._how_laid_out
         kept = workload.kept.get("strips")
         self._planned = kept is None or kept[0] != key
         if self._planned:
             kept = None  # pinned memory is scarce: first let go, then make
             for name in ("strips", "hybrid"):  # what is named hybrid holds the layout, too
                 workload.kept.pop(name, None)
-            kept = key, self._laid_out(rows, classes, workload.id_words, binned, xp)
+            given = rows, classes, workload.id_words, binned, xp
+            kept = key, self._laid_out(*given, **self._how_laid_out)
             if not kept[1].gathered:  # next time there may be room
                 workload.kept["strips"] = kept
         self._layout: Layout = kept[1]
@@ -145,7 +147,7 @@ class StreamedGpuEngine(PersistentEngine):
             return others + layout.bytes_of_arrays(*arrays)
 
         def taken_by(found: strips.Strips) -> int:
-            return beside(found) + found.room * an_entry
+            return beside(found) + int(found.room * an_entry)
 
         # Hubs of a class take the larger tables: what strips are then may be larger for that.
         found = None
@@ -166,10 +168,10 @@ class StreamedGpuEngine(PersistentEngine):
         self._predicted = max(taken, planning)
         if memory is None or self._predicted <= memory:
             return
+        lists, row = int(found.room * an_entry), int(longest * an_entry)
         parts = {
-            "the order of the rows, hashed ids, tables": taken - found.room * an_entry,
-            f"two strips, of at least the longest row, {longest * an_entry:,} bytes":
-                found.room * an_entry,
+            "the order of the rows, hashed ids, tables": taken - lists,
+            f"two strips, of at least the longest row, {row:,} bytes": lists,
         }
         raise TooLittleMemory(self._predicted - memory, parts)
 
@@ -177,24 +179,23 @@ class StreamedGpuEngine(PersistentEngine):
         """Count the bytes of arrays beside lists that other engines have not."""
         return 0
 
-    def _sizes_of_strips(self, fixed: int, an_entry: int) -> tuple[int, int]:
+    def _sizes_of_strips(self, fixed: int, an_entry: float) -> tuple[int, int]:
         """Return how many entries stay on the device, and how many a strip has."""
         layout, workload = self._layout, self._workload
         memory = workload.memory
-        room = None if memory is None else (memory - fixed) // an_entry
-        most = (size // an_entry for size in (MOST, MOST_OF_CLASS, LEAST))
+        room = None if memory is None else int((memory - fixed) / an_entry)
+        most = (int(size / an_entry) for size in (MOST, MOST_OF_CLASS, LEAST))
         return layout.sizes_of_strips(
-            room, workload.caches, A_ROW // an_entry + 1, *most, self._share.ranks
+            room, workload.caches, int(A_ROW / an_entry) + 1, *most, self._share.ranks
         )
 
     def _rows(self, plan: Plan) -> tuple[Any, Any, Any]:
         xp, layout, found = self._xp, self._layout, self._strips
-        none = xp.zeros(1, np.int64)
-        weights = none
+        weights = none = xp.zeros(1, np.int64)
         if layout.weights is not None:
             weights = self._on_device(layout.weights)
         self._moved = xp.zeros(1, np.int64)
-        entries = bound(self._on_device(layout.entries))
+        entries = layout.shown(self._on_device(layout.entries))
         lists = StreamedLists(
             entries=entries,
             weights=bound(weights),
@@ -205,7 +206,7 @@ class StreamedGpuEngine(PersistentEngine):
             packed=self._how_read(),
         )
         if self._apart:
-            indptr, indices = none, xp.zeros(1, layout.entries.array.dtype)
+            indptr, indices = none, xp.zeros(1, self._workload.rows.index_dtype)
             if self._workload.skip:
                 indptr = to_device(np.asarray(self._workload.readers.indptr), self._device)
                 indices = self._reader_lists.on_device(xp)
@@ -228,13 +229,14 @@ class StreamedGpuEngine(PersistentEngine):
     def _make_buffer(self) -> None:
         """Make the buffer: of what stays on the device, and two slots."""
         xp, layout, found = self._xp, self._layout, self._strips
-        indices = xp.empty(found.room + self._beyond, layout.entries.array.dtype)
+        words, none = layout.words_of(found.room) + self._beyond, bound(xp.zeros(1, np.int64))
+        indices = xp.empty(words, layout.entries.array.dtype)
         indices[:1] = 0  # read, with the label of whom it names, by lanes that have no row
         pairs, weights = [(layout.entries, indices)], xp.zeros(1, np.int64)
         if layout.weights is not None:
             weights = xp.empty(found.room, layout.weights.array.dtype)
             pairs.append((layout.weights, weights))
-        self._workspace.rows = Rows(bound(xp.zeros(1, np.int64)), bound(indices), bound(weights))
+        self._workspace.rows = Rows(none, layout.shown(indices), bound(weights))
         self._transfers = DoubleBuffer(pairs, xp)
         self._sizes = np.diff(found.entries) * ((found.place < 0) & found.own)
         self._coming = np.flatnonzero(self._sizes).tolist()  # strips that take turns in the slots
@@ -390,7 +392,7 @@ class StreamedGpuEngine(PersistentEngine):
         resident = int(np.diff(self._strips.entries)[self._strips.place >= 0].sum())
         return {
             "predicted": self._predicted,
-            "bytes_over_bus": moved + int(to_host(self._moved)[0]) * an_entry,
+            "bytes_over_bus": moved + int(int(to_host(self._moved)[0]) * an_entry),
             "share_cached": resident / max(int(self._layout.starts[-1]), 1),
             "pinned": self._layout.pinned,
         }

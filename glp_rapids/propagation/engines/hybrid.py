@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,8 @@ class Class(NamedTuple):
 
 class HybridEngine(StreamedGpuEngine):
     """Run one program on one graph in host memory with a GPU and the host's cores."""
+
+    _how_laid_out: ClassVar[dict[str, bool]] = {"packs": False}  # the host reads the same lists
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._on_host = workload
@@ -180,10 +182,10 @@ class HybridEngine(StreamedGpuEngine):
             comes = np.diff(self._strips.entries) > 0  # at first also what stays
             if self._loaded:
                 comes &= self._sizes > 0
-            buffer = array_of(self._workspace.rows.indices)
+            buffer = array_of(self._workspace.rows.indices.words)
             begin, end = self._strips.slots  # where nothing is awaited before a sweep
             speed = bus_speed(self._layout.entries, buffer[begin:end], self._xp)
-            least = int(COPY * speed) // self._layout.bytes_an_entry
+            least = int(COPY * speed / self._layout.bytes_an_entry)
             size = max(self._layout.largest_class // PIECES, least, 1)
             self._parted[key] = list(parts_of(self._layout, self._strips, comes, span, size))
         for first, end, pieces, units in self._parted[key]:

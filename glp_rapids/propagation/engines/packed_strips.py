@@ -15,6 +15,7 @@ from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.device import to_device
 from glp_rapids.graph.id_words import IdWords
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
+from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
 from glp_rapids.outofcore import pinned
 from glp_rapids.propagation.engines.strips import Layout, copied, pinned_copy
@@ -32,6 +33,10 @@ class PackedLayout(Layout):
     def number_of_entries(self) -> int:
         """Of all lists."""
         return int(self.degrees.sum(dtype=np.int64))
+
+    def shown(self, array: Any) -> Any:
+        """Show words, where they lie on the device or the host, to a kernel."""
+        return bound(array)
 
     def plan_starts(self, degrees: Any, xp: Any) -> Any:
         """Say at which bit each list begins, and where the last one ends."""

@@ -14,17 +14,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.sizes import bits_of_vertex
 from glp_rapids.device import to_device, to_host
 from glp_rapids.graph.id_words import IdWords
 from glp_rapids.graph.rows import CSR
+from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.outofcore import pinned
+from glp_rapids.outofcore.bit_packed import LINE, packed_rows, word_of, words_of
 from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.outofcore.gathered import GatheredRows
 from glp_rapids.outofcore.pinned import HostArray
 from glp_rapids.propagation.engines.workspace import PlanSizes, bytes_of
 from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
+from glp_rapids.propagation.kernels.gpu.entries import PackedEntries
 from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, Limits, Listed, Plan
 from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
 from glp_rapids.propagation.program import Traits
@@ -33,7 +37,6 @@ from glp_rapids.propagation.workload import Workload
 
 ROUNDS, LITTLE = 6, 256  # what is left of the memory is filled in so many, to such a share of it
 A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
-LINE = 32  # entries: a strip begins in its slot where it does in such a line on the host
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,20 @@ class Layout:
         return int(np.diff(self.starts[self.bounds]).max(initial=0))
 
     @property
-    def bytes_an_entry(self) -> int:
-        """Of what is copied of an entry."""
-        hosts = (self.entries, self.weights)
-        return sum(host.array.itemsize for host in hosts if host is not None)
+    def bytes_an_entry(self) -> float:
+        """Of what is copied of an entry: whole ones, in lines, are that many bytes exactly."""
+        weight = 0 if self.weights is None else self.weights.array.itemsize
+        return self.entries.bits_an_entry / 8 + weight
+
+    def words_of(self, entries: int) -> int:
+        """Count the words in which so many entries lie on the device, in whole lines."""
+        word = word_of(self.entries.array.dtype)
+        return words_of(entries, self.entries.bits_an_entry, word)
+
+    def shown(self, array: Any) -> Any:
+        """Show entries, where they lie on the device or the host, to a kernel."""
+        words = array.view(word_of(array.dtype))
+        return PackedEntries(bound(words), np.int64(self.entries.bits_an_entry))
 
     def plan_starts(self, degrees: Any, xp: Any) -> Any:
         """Say where each row begins, on the device."""
@@ -136,7 +149,7 @@ class Layout:
         a_strip = max(a_strip, longest, 1)
         if room is None:
             return 0, a_strip
-        room -= classes * (a_row + LINE)
+        room -= classes * (a_row + 2 * LINE)
         if caches and room >= total:
             return total, a_strip
         room -= 2 * SLOTS * LINE
@@ -171,7 +184,7 @@ class Strips(NamedTuple):
 
     positions: np.ndarray  # where strips begin, and the end of the last
     entries: np.ndarray  # likewise, on the host
-    place: np.ndarray  # where a strip begins on the device; -1: in a slot
+    place: np.ndarray  # where a strip begins on the device, as in a line there; -1: in a slot
     a_class: int
     slots: tuple[int, int]  # where these begin
     room: int  # entries of the buffer on the device
@@ -179,11 +192,13 @@ class Strips(NamedTuple):
 
 
 def laid_out(
-    rows: CSR, classes: int, id_words: IdWords, bins: tuple[list[int], list[int]], xp: Any
-) -> Layout:
+    rows: CSR, classes: int, id_words: IdWords, bins: tuple[list[int], list[int]], xp: Any,
+    packs: bool = True,
+) -> Layout:  # fmt: skip
     """Sort the vertices on the device and copy their rows in that order, on the host.
 
-    If there is no room for a copy rows stay where they are, and are gathered strip by strip.
+    ``packs``: in as few bits as an entry takes. If there is no room for a copy rows stay where they
+    are, and are gathered strip by strip.
     """
     indptr, device = np.asarray(rows.indptr), "cpu" if xp is np else "gpu"
     dtype = rows.index_dtype
@@ -197,11 +212,16 @@ def laid_out(
     np.cumsum(degrees, out=starts[1:])
     parts = [values for values in (rows.indices, rows.weights) if values is not None]
     copies: list[HostArray | None] = []
-    copied_whole = pinned.room_for(sum(values.nbytes for values in parts))
+    bits = bits_of_vertex(indptr.size - 1, dtype) if packs else 8 * dtype.itemsize
+    size = sum(values.nbytes for values in parts[1:])
+    copied_whole = pinned.room_for(size + int(starts[-1]) * bits // 8)
     for values in parts:
         gather = partial(_gather, vertices, indptr, starts, np.asarray(values))
-        if copied_whole:
-            copies.append(pinned.empty(starts[-1], values.dtype, device))
+        if copied_whole and packs and not copies:
+            copies.append(packed_rows(vertices, indptr, starts, values, bits, device))
+        elif copied_whole:
+            # a kernel reads one entry more than it needs
+            copies.append(pinned.empty(starts[-1] + 1, values.dtype, device))
             gather(0, vertices.size, copies[-1].array[: starts[-1]])
         else:
             copies.append(GatheredRows(values, False, gather, starts, xp))
@@ -241,7 +261,7 @@ def pinned_readers(workload: Workload, device: Any) -> HostArray | None:
     return host
 
 
-def sizes_by_halves(largest: int, longest: int, classes: int, an_entry: int) -> list[int]:
+def sizes_by_halves(largest: int, longest: int, classes: int, an_entry: float) -> list[int]:
     """List how many entries strips may have that take the least: whole classes, halves and so on.
 
     The shorter they are, the more there are of whom something is known.
@@ -300,14 +320,19 @@ def cut(layout: Layout, stays: int, longest: int, share: Share = ALONE) -> Strip
         own[::a_class] = own[a_class - 1 :: a_class] = False
     sizes = np.diff(entries) * own
     fronts = sizes[several::a_class] * (stays > 0)
-    after = np.cumsum(-(-fronts // LINE) * LINE)
-    place[several::a_class] = np.where(fronts > 0, after - -(-fronts // LINE) * LINE, -1)
-    resident = int(after[-1])
+    begins = entries[several:-1:a_class] % LINE
+    taken = _in_lines(begins + fronts) * (fronts > 0)
+    place[several::a_class] = np.where(fronts > 0, np.cumsum(taken) - taken + begins, -1)
+    resident = int(taken.sum())
     streamed = int(sizes[place < 0].max(initial=0))
-    slot = streamed + LINE if streamed else 0
-    slot = -(-slot // LINE) * LINE
+    slot = _in_lines(streamed + LINE) if streamed else 0
     slots = resident, resident + slot
-    return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, 1), own)
+    return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, LINE), own)
+
+
+def _in_lines(entries: Any) -> Any:
+    """Round up to whole lines."""
+    return -(-entries // LINE) * LINE
 
 
 def fitted(
@@ -328,7 +353,7 @@ def fitted(
     an_entry = layout.bytes_an_entry
     too_much = int(layout.starts[-1])
     for _ in range(ROUNDS):
-        left = (memory - taken_by(found)) // an_entry - layout.begins.shape[0] * LINE
+        left = int((memory - taken_by(found)) / an_entry) - 2 * layout.begins.shape[0] * LINE
         after = min(stays + left, (stays + too_much) // 2)
         if (after - stays) * an_entry <= memory // LITTLE or not (found.place[found.own] < 0).any():
             break

@@ -1,11 +1,11 @@
 """Rows that are needed come from pinned host memory into a slot of the buffer, read over the bus.
 
-The lists of a strip lie side by side on the host, in the order of the plan. A warp takes a piece of
-1024 entries, finds whose rows they are, and reads those of active vertices, each to where the whole
-strip would have it: so nothing is said to the evaluation. If four rows or more of a piece are
-wanted, all that lies between is read with them: short scattered reads reach 43 M rows a second,
-sequential ones 49 GB/s (EMOGI, VLDB 2020, section 4: merged and aligned reads). Each lane has four
-loads on the way, of neighbouring lines.
+The lists of a strip lie side by side on the host, bit-packed, in the order of the plan. A warp
+takes a piece of 1024 entries, finds whose rows they are, and reads the words of active vertices,
+each to where the whole strip would have it: so nothing is said to the evaluation. If four rows or
+more of a piece are wanted, all that lies between is read with them: short scattered reads reach 43
+M rows a second, sequential ones 49 GB/s (EMOGI, VLDB 2020, section 4: merged and aligned reads).
+Each lane has four loads on the way, of neighbouring lines.
 
 Launch shape: the grid of the kernel that calls it. Any degree: a piece may be part of a row. No
 shared memory but the rule of the sweep.
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
+from glp_rapids.outofcore.bit_packed import LINE, word_of
 from glp_rapids.propagation.kernels.gpu.active_set import needed
 from glp_rapids.propagation.kernels.gpu.plan import HUBS, LAST_END
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, WARPS
@@ -29,6 +30,27 @@ A_READ = 320
 AHEAD = 4  # loads of a lane
 
 
+def _build_read(element_type: Any) -> Any:
+    """Make what reads a stretch of an array in host memory."""
+
+    @cuda.jit(device=True)
+    def read(first, last, shift, lane, source, there):
+        """Read elements, in lines of 128 bytes, to where they are ``shift`` further on."""
+        elements = cuda.local.array(AHEAD, element_type)
+        j = first // LANES * LANES + lane
+        while j - lane < last:
+            for k in range(AHEAD):
+                place = min(max(j + LANES * k, first), last - 1)
+                elements[k] = source[np.uint64(place)]
+            for k in range(AHEAD):
+                place = j + LANES * k
+                if place >= first and place < last:
+                    there[np.uint64(place + shift)] = elements[k]
+            j += LANES * AHEAD
+
+    return read
+
+
 def build(index_type: Any, weight_type: Any, packed: bool = False) -> Any:
     """Make the function that all threads of the grid call; ``weight_type`` None: no weights.
 
@@ -36,6 +58,11 @@ def build(index_type: Any, weight_type: Any, packed: bool = False) -> Any:
     after the last one where that ends.
     """
     weighted = weight_type is not None
+    read_words, read_weights = _build_read(word_of(index_type).type), None
+    if weighted:
+        read_weights = _build_read(weight_type)
+    width = np.int64(8 * np.dtype(index_type).itemsize)
+    log_width, log_line = np.int64(width.item().bit_length() - 1), np.int64(LINE.bit_length() - 1)
 
     @cuda.jit(device=True)
     def begin_of(plan, position):
@@ -52,20 +79,16 @@ def build(index_type: Any, weight_type: Any, packed: bool = False) -> Any:
 
     @cuda.jit(device=True)
     def read(first, last, shift, lane, lists, rows):
-        """Read entries, in lines of 128 bytes, to where they are ``shift`` further on."""
-        entries = cuda.local.array(AHEAD, index_type)
-        j = first // LANES * LANES + lane
-        while j - lane < last:
-            for k in range(AHEAD):
-                place = min(max(j + LANES * k, first), last - 1)
-                entries[k] = lists.entries[np.uint64(place)]
-            for k in range(AHEAD):
-                place = j + LANES * k
-                if place >= first and place < last:
-                    rows.indices[np.uint64(place + shift)] = entries[k]
-                    if weighted:
-                        rows.weights[np.uint64(place + shift)] = lists.weights[np.uint64(place)]
-            j += LANES * AHEAD
+        """Read entries to where they are ``shift``, whole lines, further on."""
+        if packed:
+            read_words(first, last, shift, lane, lists.entries, rows.indices)
+        else:  # the words at either end may hold entries of others, which are the same there
+            bits = lists.entries.bits
+            begin, end = first * bits >> log_width, (last * bits + width - 1) >> log_width
+            further = (shift >> log_line) * (bits << log_line >> log_width)
+            read_words(begin, end, further, lane, lists.entries.words, rows.indices.words)
+        if weighted:
+            read_weights(first, last, shift, lane, lists.weights, rows.weights)
 
     @cuda.jit(device=True)
     def fetch(group, shift, shared, plan, lists, rows, run):

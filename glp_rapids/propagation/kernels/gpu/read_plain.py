@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
+from glp_rapids.propagation.kernels.gpu.entries import entry_at
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES
 from glp_rapids.propagation.kernels.gpu.votes import STEP
 
@@ -16,7 +17,7 @@ def read_entries(entries, v, start, degree, offset, stride, begin, rows, lists, 
     Returns which these are: the first, and the step to the next.
     """
     for k in range(STEP):
-        entries[k] = rows.indices[np.uint64(start + min(offset + stride * k, degree - 1))]
+        entries[k] = entry_at(rows.indices, start + min(offset + stride * k, degree - 1))
     return offset, stride
 
 
@@ -25,4 +26,4 @@ def read_row(entries, v, start, degree, first_bits, rows, lists, shared):
     """Read every 32nd entry of a row, from the lane's own on."""
     lane = np.int64(cuda.laneid)
     for k in range(STEP):
-        entries[k] = rows.indices[np.uint64(start + min(lane + LANES * k, degree - 1))]
+        entries[k] = entry_at(rows.indices, start + min(lane + LANES * k, degree - 1))

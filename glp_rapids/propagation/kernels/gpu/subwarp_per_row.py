@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
+from glp_rapids.propagation.kernels.gpu.entries import entry_at
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP
 from glp_rapids.propagation.kernels.gpu.votes import ALL, STEP, VoteFunctions
 
@@ -85,7 +86,7 @@ def build(functions: VoteFunctions) -> Any:
                     j = cuda.shfl_sync(ALL, start, source)
                     if rank < cuda.shfl_sync(ALL, degree, source):
                         j += rank
-                    labels[k] = rows.indices[np.uint64(j)]
+                    labels[k] = entry_at(rows.indices, j)
                 for k in range(STEP):
                     source = np.int32(base + k * together + mine)
                     j = cuda.shfl_sync(ALL, start, source) + rank

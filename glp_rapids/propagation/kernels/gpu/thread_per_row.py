@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
+from glp_rapids.propagation.kernels.gpu.entries import entry_at
 from glp_rapids.propagation.kernels.gpu.shared_memory import SWEEP
 from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
 
@@ -30,7 +31,7 @@ def build(functions: VoteFunctions, size: int) -> Any:
         all_distinct = sweep[SWEEP.all_distinct] != 0
         last = max(degree - 1, 0)
         for i in range(size):
-            labels[i] = rows.indices[np.uint64(start + min(i, last))]
+            labels[i] = entry_at(rows.indices, start + min(i, last))
         for i in range(size):
             # What is read once too often is dropped below; a user's function sees real entries.
             if harmless or i < degree:

@@ -12,6 +12,7 @@ import numpy as np
 
 from glp_rapids.jit.cuda import cuda, load_fresh
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.kernels.gpu.entries import entry_at
 from glp_rapids.propagation.kernels.gpu.failures import build_say
 from glp_rapids.propagation.kernels.gpu.plan import (
     ENDS,
@@ -43,13 +44,13 @@ def _build_walk(take: Any) -> Any:
         """Take one from the slack of every step-th reader of a list."""
         j = first
         while j + step < last:  # two are looked up before the first is told
-            u = readers.indices[np.uint64(j)]
-            other = readers.indices[np.uint64(j + step)]
+            u = entry_at(readers.indices, j)
+            other = entry_at(readers.indices, j + step)
             take(run, readers, u)
             take(run, readers, other)
             j += 2 * step
         if j < last:
-            take(run, readers, readers.indices[np.uint64(j)])
+            take(run, readers, entry_at(readers.indices, j))
 
     return walk
 

@@ -20,6 +20,7 @@ from glp_rapids.propagation import ties
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.failures import AMOUNT, HEARD
 from glp_rapids.propagation.kernels.gpu import warp_reductions
+from glp_rapids.propagation.kernels.gpu.entries import entry_at
 from glp_rapids.propagation.kernels.gpu.failures import build_fail
 from glp_rapids.propagation.kernels.gpu.shared_memory import (
     ALL,
@@ -114,11 +115,11 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
         low, high = start, start + length
         while low < high:
             middle = (low + high) >> 1
-            if rows.indices[np.uint64(middle)] < label:
+            if entry_at(rows.indices, middle) < label:
                 low = middle + 1
             else:
                 high = middle
-        if low < start + length and rows.indices[np.uint64(low)] == label:
+        if low < start + length and entry_at(rows.indices, low) == label:
             return heard_from(v, label, low, rows, state, False, numbers)[1]
         return vote_type(0)
 
