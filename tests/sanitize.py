@@ -21,7 +21,13 @@ from glp_rapids import as_graph, compress
 from glp_rapids.bench.programs import Reworded
 from glp_rapids.outofcore import both_ends
 from glp_rapids.propagation import pending, warm_start
-from glp_rapids.propagation.engines import gpu, gpu_compressed, gpu_streamed, hybrid
+from glp_rapids.propagation.engines import (
+    fetched_rows,
+    gpu,
+    gpu_compressed,
+    gpu_streamed,
+    hybrid,
+)
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan, update
 
 FEW = {"max_iter": 3, "classes": 2, "explore": 1}
@@ -55,7 +61,9 @@ def on_streams(graph, way="streamed plain", **options):
         given = compress(host, "packed", segment=128, device="cpu")
     for most in (1, gpu_streamed.MOST_OF_CLASS):
         gpu_streamed.MOST = gpu_streamed.MOST_OF_CLASS = most
-        for gpu_streamed.SPARSE in (0.0, np.inf):
+        for fetched_rows.SPARSE in (0.0, np.inf):
+            # all in one launch, if nothing is copied in any case
+            gpu_streamed.StreamedGpuEngine._a_launch = fetched_rows.SPARSE
             for direction in ("in", "both") if graph.directed else ("in",):
                 how = {**FEW, "direction": direction}
                 found = glp_rapids.label_propagation(given, device="gpu", way=way, **how, **options)

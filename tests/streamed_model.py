@@ -60,7 +60,7 @@ class StreamedModel:
         """Return what does a step."""
         return partial(getattr(self, "_" + kernel.py_func.__name__), *arguments)
 
-    def _census(self, groups, vertices, degrees, slack, tied, costs, revisit_tied):
+    def _census(self, groups, vertices, degrees, slack, tied, costs, revisit_tied, a_read):
         costs[:] = 1 << 40  # all is copied
 
     def _take_rows(self, vertices, first, last, width, values, taken):

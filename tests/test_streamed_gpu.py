@@ -10,10 +10,14 @@ from memory_limits import EVERY, SELECTED, assert_same, directions, large, repor
 from streamed_cases import BY_KERNEL, OF_KERNEL, STREAMED, UNIT, by_kernel, needs_gpu
 
 from glp_rapids import as_graph, compress, label_propagation
-from glp_rapids.propagation.engines import gpu_streamed
+from glp_rapids.propagation.engines import fetched_rows, gpu_streamed
 
-# Every strip is copied as a whole, or fetched row by row, or what the census says; or classes are.
-CHOICES = {"copied": 0.0, "fetched": np.inf, "chosen": gpu_streamed.SPARSE, "classes": np.inf}
+# Every strip is copied as a whole, or fetched row by row, or what the census says; or classes are;
+# and what a launch is said to take: if any time at all, all is fetched in one.
+CHOICES = {
+    "copied": (0.0, 0.0), "fetched": (np.inf, 0.0), "chosen": (fetched_rows.SPARSE, 0.0),
+    "at once": (fetched_rows.SPARSE, 1.0), "classes": (np.inf, 0.0),
+}  # fmt: skip
 
 
 def in_strips_of_a_row(choice, patch):
@@ -22,7 +26,9 @@ def in_strips_of_a_row(choice, patch):
     patch.setattr(gpu_streamed, "LEAST", 1)
     if choice != "classes":
         patch.setattr(gpu_streamed, "MOST_OF_CLASS", 1)
-    patch.setattr(gpu_streamed, "SPARSE", CHOICES[choice])
+    sparse, a_launch = CHOICES[choice]
+    patch.setattr(fetched_rows, "SPARSE", sparse)
+    patch.setattr(gpu_streamed.StreamedGpuEngine, "_a_launch", a_launch)
 
 
 def assert_streamed_alike(program, name, directions, packed=False):
@@ -86,7 +92,9 @@ def test_drawn_graphs(weighted, edges, seed, update, draw):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("MOST", "MOST_OF_CLASS", "LEAST"):
             patch.setattr(gpu_streamed, name, draw.draw(st.sampled_from([1, 40, 400])))
-        patch.setattr(gpu_streamed, "SPARSE", draw.draw(st.sampled_from([0.0, 0.5, np.inf])))
+        patch.setattr(fetched_rows, "SPARSE", draw.draw(st.sampled_from([0.0, 0.5, np.inf])))
+        a_launch = draw.draw(st.sampled_from([0.0, 1.0]))
+        patch.setattr(gpu_streamed.StreamedGpuEngine, "_a_launch", a_launch)
         found = label_propagation(graph, **options, **STREAMED)
     assert_same(found, label_propagation(graph, **options, device="cpu"))
 

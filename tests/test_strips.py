@@ -5,7 +5,7 @@ done here when they are asked for, the earliest that could be.
 """
 
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 
 import cuda_offline
 import graphs
@@ -26,7 +26,7 @@ from glp_rapids.propagation.kernels.gpu.plan import ENDS, HUBS, RANGES
 from glp_rapids.propagation.workload import TooLittleMemory
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-from glp_rapids.propagation.engines import gpu_streamed
+from glp_rapids.propagation.engines import fetched_rows, gpu_streamed
 
 
 def layout_of(degrees, classes, seed):
@@ -157,7 +157,8 @@ def streaming(monkeypatch):
     engine_of = engines.engine_of
     monkeypatch.setattr(engines, "engine_of", lambda _, *choice: engine_of("gpu", *choice))
 
-    def stand_in(seed=0):
+    def stand_in(seed=0, a_launch=0.0):
+        monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "_a_launch", a_launch)
         check = Checking(np.random.default_rng(seed), 300)
         monkeypatch.setattr(gpu_streamed, "launch", check.launch)
         monkeypatch.setattr(gpu_streamed, "prepared_together", check.prepared_together)
@@ -208,6 +209,15 @@ def test_of_what_is_not_pinned_nobody_is_skipped(streaming, monkeypatch, directe
             glp_rapids.propagate(power_law(directed=directed), Counting(), way="streamed plain")
 
 
+def test_strips_are_copied_unless_rows_or_launches_cost_less():
+    sizes, costs = np.array([100, 100, 0, 100]), np.array([10, 300, 0, 49])
+    chosen = partial(fetched_rows.chosen, [0, 1, 3], costs, sizes, 11.0)
+    seconds = 300 * 11 / fetched_rows.BUS  # of the dense one
+    assert chosen(0.0) == chosen(0.99 * seconds / 3) == {0, 3}
+    assert chosen(1.01 * seconds / 3) == {0, 1, 3}
+    assert fetched_rows.chosen([1], sizes, sizes, 1.0, 0.0) == set()
+
+
 def test_what_is_kept_stays_if_a_run_does_not_begin(streaming, monkeypatch):
     def lacks(self, limits):
         raise TooLittleMemory(5, {})
@@ -232,14 +242,17 @@ def test_what_is_kept_stays_if_a_run_does_not_begin(streaming, monkeypatch):
 def test_every_strip_comes_in_time(streaming, monkeypatch, share, size, update):
     graph = power_law()
 
-    def sizes_of_strips(self, fixed, an_entry):
+    def sizes_of_strips(self, fixed):
         total, longest = graph.number_of_edges, self._layout.longest_row
         return int(share * total), max(longest, size or total)
 
     monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "_sizes_of_strips", sizes_of_strips)
-    for seed in range(3):
-        check = streaming(seed)
+    # 1e-8 seconds: of five strips, in which a bus brings 300 entries
+    for seed, a_launch in product(range(3), (0.0, 1e-8, 1.0)):
+        check = streaming(seed, a_launch)
         report = streamed(graph, update=update, max_iter=12, seed=seed).attrs["glp"]
         assert report["sweeps"] == 12
         assert check.evaluated[-1] == 0
+        if a_launch == 1.0:
+            assert check.launches == 12 // gpu_streamed.AT_ONCE if share < 1 else 1
         assert (report["share_cached"] == share) == (share in (0, 1))

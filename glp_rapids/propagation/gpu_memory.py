@@ -105,10 +105,10 @@ def _two_strips(lists: int, longest: int, classes: int) -> tuple[int, int]:
 
     Also what is known if all of every class stays on the device.
     """
-    from glp_rapids.propagation.engines import strips
+    from glp_rapids.propagation.engines import strips, strips_within
 
     largest = lists // classes + longest
-    sizes = strips.sizes_by_halves(largest, longest, classes, 1)
+    sizes = strips_within.sizes_by_halves(largest, longest, classes, 1)
     a_class = classes * strips.A_ROW  # with a strip each
     a_line = strips.LINE * WIDEST  # that a slot has more than its strip
     taken = (strips.SLOTS * (size + a_line) + a_class * (2 + largest // size) for size in sizes)

@@ -25,7 +25,7 @@ from glp_rapids.jit.launch import launch, prepared_together
 from glp_rapids.outofcore import pinned
 from glp_rapids.outofcore.double_buffer import SLOTS, DoubleBuffer
 from glp_rapids.propagation.compile_program import Compiled
-from glp_rapids.propagation.engines import strips, workspace
+from glp_rapids.propagation.engines import fetched_rows, strips, strips_within, workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
 from glp_rapids.propagation.engines.strips import A_ROW, LINE, Layout
 from glp_rapids.propagation.gpu_memory import SMALL
@@ -46,9 +46,6 @@ from glp_rapids.propagation.workload import TooLittleMemory, Workload
 # Bytes of a strip: of a part of a class; of a whole class, so that who changed is found in it when
 # the class is updated; and what neither need be smaller than for copies at full speed.
 MOST, MOST_OF_CLASS, LEAST = 64 << 20, 4 << 30, 16 << 20
-# A strip is fetched row by row if that takes less than this share of a whole copy by the census
-# before the sweep: more become active during it.
-SPARSE = 0.5
 AT_ONCE = 4  # sweeps of one launch, before another census
 # Of several strips a class, all but the last are read over the bus for rows of changed vertices.
 # From one in so many changes on it takes longer than to read everything in the next sweep.
@@ -63,6 +60,7 @@ class StreamedGpuEngine(PersistentEngine):
     _looks_at_names = False
     _decoding: Decoding | None = None  # lists are plain
     _share = strips.ALONE  # of each class, that this one evaluates
+    _a_launch = fetched_rows.A_LAUNCH  # 0: what launches cost is no reason to fetch
     _beyond = 1  # words behind the last ones that a kernel may look at
     _laid_out = staticmethod(strips.laid_out)
     _how_laid_out: ClassVar[dict[str, bool]] = {}
@@ -134,9 +132,7 @@ class StreamedGpuEngine(PersistentEngine):
     def _cut(self, limits: Limits) -> None:
         """Cut the lists into strips, by what is left of the memory."""
         layout, workload, traits = self._layout, self._workload, self._compiled.traits
-        classes = workload.classes
         number, memory = workload.graph.number_of_vertices, workload.memory
-        an_entry, longest = layout.bytes_an_entry, layout.longest_row
         words = SMALL + _bytes_of_words(workload.id_words.words)
         others = words + self._bytes_beside()
         others += 8 * (number + 1) if self._apart and workload.skip else 0
@@ -146,21 +142,10 @@ class StreamedGpuEngine(PersistentEngine):
             arrays = limits, found, self._functions, traits, slack
             return others + layout.bytes_of_arrays(*arrays)
 
-        def taken_by(found: strips.Strips) -> int:
-            return beside(found) + int(found.room * an_entry)
-
-        # Hubs of a class take the larger tables: what strips are then may be larger for that.
-        found = None
-        for _ in range(2):
-            sizes = self._sizes_of_strips(beside(found), an_entry)
-            most = memory if workload.caches else None
-            cut = strips.fitted(layout, *sizes, taken_by, most, self._share)
-            if found is None or memory is None or taken_by(cut) <= memory:
-                found = cut
-        if memory is not None and taken_by(found) > memory:
-            least = strips.sizes_by_halves(layout.largest_class, longest, classes, an_entry)
-            found = min((strips.cut(layout, 0, size, self._share) for size in least), key=taken_by)
-        self._strips, taken = found, taken_by(found)
+        self._strips, taken = strips_within.cut_within(
+            layout, memory, workload.caches, self._share, self._sizes_of_strips, beside,
+            (others, slack, limits, traits, self._functions.types),
+        )  # fmt: skip
         planning = 0
         if self._planned:
             # offsets and words; then as much as words to sort them, or the lists
@@ -168,7 +153,8 @@ class StreamedGpuEngine(PersistentEngine):
         self._predicted = max(taken, planning)
         if memory is None or self._predicted <= memory:
             return
-        lists, row = int(found.room * an_entry), int(longest * an_entry)
+        lists = strips_within.bytes_of(layout, self._strips.room)
+        row = int(layout.longest_row * layout.bytes_an_entry)
         parts = {
             "the order of the rows, hashed ids, tables": taken - lists,
             f"two strips, of at least the longest row, {row:,} bytes": lists,
@@ -179,10 +165,10 @@ class StreamedGpuEngine(PersistentEngine):
         """Count the bytes of arrays beside lists that other engines have not."""
         return 0
 
-    def _sizes_of_strips(self, fixed: int, an_entry: float) -> tuple[int, int]:
+    def _sizes_of_strips(self, fixed: int) -> tuple[int, int]:
         """Return how many entries stay on the device, and how many a strip has."""
         layout, workload = self._layout, self._workload
-        memory = workload.memory
+        memory, an_entry = workload.memory, layout.bytes_an_entry
         room = None if memory is None else int((memory - fixed) / an_entry)
         most = (int(size / an_entry) for size in (MOST, MOST_OF_CLASS, LEAST))
         return layout.sizes_of_strips(
@@ -282,17 +268,19 @@ class StreamedGpuEngine(PersistentEngine):
         everybody = wakes_all or not self._activated
         self._activated = skips
         self._now = rule, skips, everybody
-        fetched = set()
-        if self._workload.skip and not everybody:
-            fetched = self._cheap(rule.revisit_tied)
-        led_by_kernel = self._coming and len(fetched) == len(self._coming)
-        if self._loaded and self._share.ranks == 1 and (not self._coming or led_by_kernel):
-            self._sweep_at_once(schedule, min(sweeps, AT_ONCE if led_by_kernel else sweeps))
-        else:
-            self._sweep_in_strips(schedule, fetched)
-            # In the next sweep everything is read again.
-            if not schedule.over and not (self._workload.skip and skips):
-                self._ask_before()
+        fetched = self._fetched(everybody, rule.revisit_tied)
+        led_by_kernel = len(fetched) == len(self._coming)
+        at_once = self._loaded or fetched_rows.loads_at_once(
+            self._strips, self._layout.bytes_an_entry, self._a_launch
+        )
+        if led_by_kernel and self._share.ranks == 1 and at_once:
+            self._sweep_at_once(schedule, min(sweeps, AT_ONCE if self._coming else sweeps))
+            return
+        self._sweep_in_strips(schedule, fetched)
+        # In the next sweep everything is read again.
+        all_again = not schedule.over and not (self._workload.skip and skips)
+        if all_again and not self._fetched(True, revisit_tied=False):
+            self._ask_before()
 
     def _ask_before(self) -> None:
         """Ask for the first strips of a sweep before it begins."""
@@ -303,6 +291,13 @@ class StreamedGpuEngine(PersistentEngine):
         """Let the kernel lead some sweeps, and fetch what it needs."""
         how, before = self._begin(schedule, sweeps)
         self._prepare(how)
+        if not self._loaded:
+            fronts = np.flatnonzero(self._strips.place >= 0).tolist()
+            for one in fronts:
+                self._ask(one)
+            for _ in fronts:
+                self._transfers.take()
+            self._loaded = True
         self._launch(Step(*map(np.int64, (-1, -1, 0)), False, True))
         self._record(schedule, before)
         self._activated = self._workload.skip and int(self._kept_words[2]) == 0
@@ -369,19 +364,22 @@ class StreamedGpuEngine(PersistentEngine):
         )
         self._counters = made.words[: workspace.CONTROL]
 
-    def _cheap(self, revisit_tied: bool) -> set[int]:
-        """Return the strips of which it is cheaper to read single rows, by a census."""
-        if not self._coming:
+    def _fetched(self, everybody: bool, revisit_tied: bool) -> set[int]:
+        """Return the strips of which the kernel reads rows where they lie; none are copied."""
+        everybody = everybody or not self._workload.skip
+        if not self._coming or not self._layout.pinned or (everybody and not self._a_launch):
             return set()
-        made, number = self._workspace, self._strips.place.size
-        costs = self._xp.zeros(number, np.int64)
-        arrays = made.plan_arrays
-        launch(
-            self._census, number * BLOCKS_A_STRIP, THREADS, arrays.groups, arrays.vertices,
-            arrays.degrees, bound(made.slack), made.run.tied, bound(costs), bool(revisit_tied),
-        )  # fmt: skip
-        costs = to_host(costs)
-        return {strip for strip in self._coming if costs[strip] < SPARSE * self._sizes[strip]}
+        made, costs, entries = self._workspace, self._sizes, self._layout.entries
+        if not everybody:
+            counted, arrays = self._xp.zeros(costs.size, np.int64), made.plan_arrays
+            launch(
+                self._census, costs.size * BLOCKS_A_STRIP, THREADS, arrays.groups, arrays.vertices,
+                arrays.degrees, bound(made.slack), made.run.tied, bound(counted),
+                bool(revisit_tied), fetched_rows.a_read(entries.bits_an_entry),
+            )  # fmt: skip
+            costs = to_host(counted)
+        given = self._coming, costs, self._sizes, self._layout.bytes_an_entry, self._a_launch
+        return fetched_rows.chosen(*given)
 
     # ------------------------------------------------------------ what it says of itself
 

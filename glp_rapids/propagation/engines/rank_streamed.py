@@ -45,6 +45,8 @@ UNPACK = kernel(outcomes.unpack_outcomes, "outcomes of other ranks")
 class StreamedRankEngine(StreamedGpuEngine):
     """The engine of one rank; ``workload`` is that of the whole graph, whose lists all share."""
 
+    _a_launch = 0.0  # no rank leads a sweep alone
+
     def __init__(
         self, workload: Workload, compiled: Compiled, fields: dict[str, Any], exchange: Exchange
     ):

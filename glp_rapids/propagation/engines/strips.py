@@ -7,8 +7,7 @@ are, follows from its limit of memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,7 +34,6 @@ from glp_rapids.propagation.program import Traits
 from glp_rapids.propagation.schedule import spans_of
 from glp_rapids.propagation.workload import Workload
 
-ROUNDS, LITTLE = 6, 256  # what is left of the memory is filled in so many, to such a share of it
 A_ROW = 8 * (COLUMNS + 4)  # bytes of what the device has about a strip
 
 
@@ -51,6 +49,7 @@ class Layout:
     ends: np.ndarray
     entries: HostArray
     weights: HostArray | None
+    cuts: dict[Any, Strips] = field(default_factory=dict)  # by what they follow from
 
     @property
     def pinned(self) -> bool:
@@ -261,20 +260,6 @@ def pinned_readers(workload: Workload, device: Any) -> HostArray | None:
     return host
 
 
-def sizes_by_halves(largest: int, longest: int, classes: int, an_entry: float) -> list[int]:
-    """List how many entries strips may have that take the least: whole classes, halves and so on.
-
-    The shorter they are, the more there are of whom something is known.
-    """
-    sizes = [max(largest, longest, 1)]
-    while sizes[-1] > max(longest, 1):
-        size = max(-(-sizes[-1] // 2), longest, 1)
-        sizes.append(size)
-        if classes * A_ROW * (largest // size) > SLOTS * size * an_entry:
-            break
-    return sizes
-
-
 def own_bounds(layout: Layout, share: Share) -> np.ndarray:
     """Return the positions of each class where a rank's part begins and ends: [classes, 2]."""
     bounds, starts = layout.bounds, layout.starts
@@ -333,36 +318,6 @@ def cut(layout: Layout, stays: int, longest: int, share: Share = ALONE) -> Strip
 def _in_lines(entries: Any) -> Any:
     """Round up to whole lines."""
     return -(-entries // LINE) * LINE
-
-
-def fitted(
-    layout: Layout, stays: int, longest: int, taken_by: Callable[[Strips], int],
-    memory: int | None, share: Share = ALONE,
-) -> Strips:  # fmt: skip
-    """Cut so that ``stays`` entries stay, or as many as fit ``memory``; None: that asks nobody.
-
-    Rows are not cut: strips may be longer than they should by one each. And the more stays, the
-    less room the slots take.
-    """
-    found = cut(layout, stays, longest, share)
-    if memory is None:
-        return found
-    while stays and taken_by(found) > memory:
-        stays //= 2
-        found = cut(layout, stays, longest, share)
-    an_entry = layout.bytes_an_entry
-    too_much = int(layout.starts[-1])
-    for _ in range(ROUNDS):
-        left = int((memory - taken_by(found)) / an_entry) - 2 * layout.begins.shape[0] * LINE
-        after = min(stays + left, (stays + too_much) // 2)
-        if (after - stays) * an_entry <= memory // LITTLE or not (found.place[found.own] < 0).any():
-            break
-        more = cut(layout, after, longest, share)
-        if taken_by(more) > memory:
-            too_much = after
-        else:
-            stays, found = after, more
-    return found
 
 
 def copied(array: np.ndarray, xp: Any) -> Any:

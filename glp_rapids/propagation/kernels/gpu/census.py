@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from glp_rapids.jit.cuda import cuda
-from glp_rapids.propagation.kernels.gpu.fetch import A_READ
 from glp_rapids.propagation.kernels.gpu.plan import HUBS, LAST_END
 from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, THREADS
 from glp_rapids.propagation.kernels.gpu.votes import ALL
@@ -16,8 +15,8 @@ from glp_rapids.propagation.kernels.gpu.votes import ALL
 BLOCKS_A_STRIP = 8
 
 
-def census(groups, vertices, degrees, slack, tied, costs, revisit_tied):
-    """Add to each strip's cost, in entries, that of its active rows."""
+def census(groups, vertices, degrees, slack, tied, costs, revisit_tied, a_read):
+    """Add to each strip's cost, in entries, that of its active rows, ``a_read`` more of each."""
     group = np.int64(cuda.blockIdx.x) // BLOCKS_A_STRIP
     part = np.int64(cuda.blockIdx.x) % BLOCKS_A_STRIP
     last = groups[group, LAST_END]
@@ -26,7 +25,7 @@ def census(groups, vertices, degrees, slack, tied, costs, revisit_tied):
     while position < last:
         v = vertices[np.uint64(position)]
         if slack[np.uint64(v)] < 0 or (revisit_tied and tied[np.uint64(position)] != 0):
-            cost += A_READ + np.int64(degrees[np.uint64(position)])
+            cost += a_read + np.int64(degrees[np.uint64(position)])
         position += BLOCKS_A_STRIP * THREADS
     cuda.syncwarp()
     distance = np.int32(LANES // 2)
