@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from glp_rapids import as_graph, label_propagation
+from glp_rapids.ingest import read
 from glp_rapids.metrics import ari, cover_f1, coverage, cpm, modularity, nmi
 
 LABELLINGS = {
@@ -143,6 +144,17 @@ def test_ids_of_several_columns():
     ids = dict(source=["s", "sk"], destination=["d", "dk"])
     labels = pd.DataFrame({"0_vertex": [1, 0, 0], "1_vertex": list("aab"), "partition": [1, 0, 0]})
     assert coverage(edges, labels, **ids) == 0.5
+
+
+@pytest.mark.parametrize("measure", [modularity, cpm, coverage])
+def test_a_graph_is_judged_where_it_lies(monkeypatch, measure):
+    """A GPU that is there may not hold it."""
+    graph = as_graph(EDGES, device="cpu")
+    found = frame([0, 0, 1], [10, 20, 30])
+    expected = measure(graph, found, device="cpu")
+    monkeypatch.setattr(read, "choose", lambda device: device or "gpu")
+    monkeypatch.setattr(type(graph), "_copied", None)
+    assert measure(graph, found) == expected
 
 
 def test_nothing_to_measure_is_nan():

@@ -46,7 +46,8 @@ def modularity(
     resolution : float, default 1.0
         Above 1 favours smaller communities, below 1 larger ones.
     **edges
-        How to read ``graph``; see `as_graph`.
+        How to read ``graph``; see `as_graph`. A graph of this library is judged where it lies,
+        unless ``device`` says where.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def modularity(
     0.3571
     """
     _check_resolution(resolution)
-    graph = as_any_graph(graph, **edges)
+    graph = _read(graph, edges)
     inside, outgoing, incoming = _community_weights(graph, labels_of(graph, partition))
     total = int(outgoing.sum())
     if total == 0:
@@ -136,7 +137,7 @@ def cpm(
     3.0
     """
     _check_resolution(resolution)
-    graph = as_any_graph(graph, **edges)
+    graph = _read(graph, edges)
     labels = labels_of(graph, partition)
     inside, _, _ = _community_weights(graph, labels)
     weight = math.ldexp(inside, -(_exponent(graph.rows("out")) or 0))
@@ -183,7 +184,7 @@ def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
     >>> round(coverage(edges, found), 4)
     0.6667
     """
-    graph = as_any_graph(graph, **edges)
+    graph = _read(graph, edges)
     inside, outgoing, _ = _community_weights(graph, labels_of(graph, partition))
     total = int(outgoing.sum())
     return inside / total if total else math.nan
@@ -230,6 +231,13 @@ def _exponent(rows: Rows) -> int | None:
     if rows.weights.dtype.kind in "iu" and 2 * largest * entries <= 2**62:
         return None
     return fixed_point_exponent(largest, 2 * entries)
+
+
+def _read(graph: Any, edges: EdgeOptions) -> BaseGraph:
+    """Read a graph. One that is made already stays where it is: a GPU may not hold it."""
+    if isinstance(graph, BaseGraph) and edges.get("device") is None:
+        edges = {**edges, "device": graph.device}
+    return as_any_graph(graph, **edges)
 
 
 def labels_of(graph: BaseGraph, partition: Any) -> Any:

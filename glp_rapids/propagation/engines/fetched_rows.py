@@ -16,7 +16,7 @@ from glp_rapids.propagation.kernels.gpu.fetch import A_READ
 # A strip is fetched row by row if that takes less than this share of a whole copy by the census
 # before the sweep: more become active during it.
 SPARSE = 0.5
-A_LAUNCH = 8e-5  # seconds, of a strip that is copied: launches, and what waits at their ends
+A_LAUNCH = 4e-5  # seconds, of a strip that is copied: launches, and what waits at their ends
 
 
 def a_read(bits: int) -> np.int64:
