@@ -1,7 +1,8 @@
 """Lists streamed from host memory to a GPU: limits side by side, and what a sweep costs.
 
-A limit is the least that a run can do with, what two strips take, and a share of the lists: so
-many may stay on the device. Packed lists are those of the graph compressed for speed. Seconds are
+A limit is the least that a run can do with, what two strips take, and a share of the lists as they
+are in memory: as many bytes may stay on the device, in which more lists are, as entries take fewer
+bits there. Packed lists are those of the graph compressed for speed. Seconds are
 those of the report, medians after a run that pins the lists; the peak is what CuPy's pool says, so
 no other allocator may be set. A row is told (on stderr) as soon as it is there. The first call of
 each way waits for its kernel to be compiled, some 20 seconds.
@@ -23,7 +24,7 @@ from glp_rapids.bench.table import Tables
 from glp_rapids.device import LackOfMemory
 from glp_rapids.graph.graph import Graph
 from glp_rapids.outofcore.double_buffer import BUS
-from glp_rapids.propagation.gpu_memory import gpu_bytes_of
+from glp_rapids.propagation.gpu_memory import bytes_streamed, gpu_bytes_of
 from glp_rapids.propagation.ways import STREAMED_TO_GPU, WAYS
 
 SWEEPS = 6  # one less is timed
@@ -55,7 +56,7 @@ def tables(name: str, graph: Graph, options: argparse.Namespace) -> Tables:
             rows.append(_told(_row(name, given, *measured)))
         streamed = _sweep(given, options.repeats, way=way)
         of_sweeps[f"{way}, ms"] = 1e3 * streamed
-        of_sweeps[f"the bus alone, {WAYS[way].form}, ms"] = 1e3 * _list_bytes(given) / BUS
+        of_sweeps[f"the bus alone, {WAYS[way].form}, ms"] = 1e3 * _bus_bytes(given) / BUS
     _told(of_sweeps)
     return {
         "Lists streamed to a GPU under a limit": rows,
@@ -111,6 +112,13 @@ def _list_bytes(graph: Any) -> int:
         return graph.nbytes
     weights = 0 if graph.weights is None else graph.weights.nbytes
     return graph.indices.nbytes + weights
+
+
+def _bus_bytes(graph: Any) -> int:
+    """Return what the lists take on the bus: plain ones, too, come in fewer bits."""
+    if graph.scheme:
+        return graph.nbytes
+    return int(graph.number_of_edges * bytes_streamed(graph))
 
 
 def _limit(host: Any, way: str, share: int) -> int:

@@ -144,11 +144,12 @@ def estimate_memory(
     of them, 8 bytes each. For a GPU it is the formula of which a failing run speaks, an upper
     figure measured on graphs of 0.3 to 17 M vertices. What a user's program holds is known only for
     a graph, whose ``initial_state`` is called. "streamed plain" to a GPU counts the pinned copy of
-    the lists as if host memory had room for it: a run that finds none gathers the rows of a strip
-    when it is their turn, unless its kernels read them, into two buffers for neighbours and two for
-    weights, each of 32 MiB or the longest row. "hybrid" has no row: it takes as much, and on the
-    GPU room for the labels and the state of one class, on the host for those of all. O(n + sample);
-    O(m) if directed. Neo4j's users know this as ``.estimate``.
+    the lists, in as few bits a neighbour as the largest vertex takes, as if host memory had room
+    for it: a run that finds none gathers the rows of a strip when it is their turn, unless its
+    kernels read them, into two buffers for neighbours and two for weights, each of 32 MiB or the
+    longest row. "hybrid" has no row: its lists have 32 bits a neighbour, and it takes room for the
+    labels and the state of one class on the GPU, on the host for those of all. O(n + sample); O(m)
+    if directed. Neo4j's users know this as ``.estimate``.
 
     Examples
     --------
@@ -159,7 +160,7 @@ def estimate_memory(
                    way  device_bytes   fits
     0            plain  152390000000  False
     1           packed   83800000000   True
-    2   streamed plain  122090103296   True
+    2   streamed plain  116290103296   True
     3  streamed packed   54510103296   True
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
