@@ -48,6 +48,31 @@ class PackedLayout(Layout):
 
 
 @compiled_for_cpu(error_model="numpy", _nrt=False)
+def _find_some(thread, threads, places, offsets, bits, degrees, least, widths, begins, starts):
+    first = places.size * thread // threads
+    last = places.size * (thread + 1) // threads
+    for position in range(first, last):
+        place, degree = np.int64(places[position]), degrees[position]
+        which = least.size - 1
+        while which > 0 and least[which] > degree:
+            which -= 1
+        begin = offsets[place] + widths[which]
+        # a list ends where the next one begins, or a few bits before, where a block does
+        end = bits
+        if place + 1 < offsets.size:
+            end = offsets[place + 1]
+        begins[position] = begin
+        starts[position + 1] = (end - begin + 31) >> 5
+
+
+@ParallelKernel
+def find_lists(team, places, offsets, bits, degrees, least, widths, begins, starts):
+    """Say at which bit of a stream each list begins, and after one element how many words it is."""
+    given = team.threads, places, offsets, bits, degrees, least, widths, begins, starts
+    together(team, _find_some, given)
+
+
+@compiled_for_cpu(error_model="numpy", _nrt=False)
 def _move_some(thread, threads, begins, words, starts, copy):
     first = begins.size * thread // threads
     last = begins.size * (thread + 1) // threads
@@ -84,17 +109,18 @@ def laid_out(
     (begins,), (ends,) = plan.range_ends(ends, [1], classes)
     vertices, degrees = (pinned_copy(array, device) for array in (vertices, degrees))
     places = vertices if rows.order is None else rows.place[vertices]
-    first = lists.offsets[places]
-    # a list ends where the next one begins, or a few bits before, where a block does
-    behind = np.append(lists.offsets, lists.stream_bits)[places.astype(np.int64) + 1]
-    first += packed_numbers.behind_degrees(lists.tables, degrees, np)
-    words = -(-(behind - first) // BITS)
+    first = np.empty(vertices.size, np.int64)
     starts = pinned.empty(vertices.size + 1, np.int64, device).array
-    starts[0] = 0
-    np.cumsum(words, out=starts[1:])
+    starts[0] = longest = 0
+    if first.size:
+        find_lists(
+            threads_available(), places, np.asarray(lists.offsets), np.int64(lists.stream_bits),
+            degrees, *packed_numbers.classes_of_degrees(lists.tables, np), first, starts,
+        )  # fmt: skip
+        longest = int(starts[1:].max())
+        np.cumsum(starts, out=starts)
     copy = pinned.empty(starts[-1] + BEYOND, np.uint32, device)
     copy.array[starts[-1] :] = 0
     if first.size:
         move_lists(threads_available(), first, np.asarray(lists.words), starts, copy.array)
-    longest = int(words.max(initial=0))
     return PackedLayout(vertices, degrees, starts, longest, begins, ends, copy, None)

@@ -109,8 +109,13 @@ def fits(tables: Any, index_dtype: np.dtype) -> bool:
 
 def behind_degrees(tables: Any, degrees: Any, xp: Any) -> Any:
     """Count the bits that the degrees of lists take."""
+    least, bits = classes_of_degrees(tables, xp)
+    return bits[xp.searchsorted(least, degrees, side="right") - 1]
+
+
+def classes_of_degrees(tables: Any, xp: Any) -> tuple[Any, Any]:
+    """Return the least degree of each class, ascending, and the bits that its degrees take."""
     own = tables[2 * CLASSES * int(DEGREE) : 2 * CLASSES * (int(DEGREE) + 1)].astype(xp.int64)
     low, high = own[::2], own[1::2]
     widths = high & ((1 << WIDTH_BITS) - 1)
-    bases = low | (high >> WIDTH_BITS) << 32
-    return CLASS_BITS + widths[xp.searchsorted(bases, degrees, side="right") - 1]
+    return low | (high >> WIDTH_BITS) << 32, CLASS_BITS + widths
