@@ -27,6 +27,12 @@ def _classic(graph: Any) -> None:
     label_propagation(graph, max_iter=1)
 
 
+def _streamed(graph: Any) -> None:
+    from glp_rapids import label_propagation
+
+    label_propagation(graph, max_iter=1, way="streamed plain")
+
+
 def _seeded(graph: Any) -> None:
     from glp_rapids import seeded_label_propagation
 
@@ -58,6 +64,8 @@ KERNELS: dict[str, Shipped] = {
     "classic, float64": Shipped(_classic, np.float64, MACHINES),
     "classic, int64": Shipped(_classic, np.int64),
     "classic, float32": Shipped(_classic, np.float32),
+    "streamed": Shipped(_streamed, None),
+    "streamed, float64": Shipped(_streamed, np.float64),
     "seeded": Shipped(_seeded, None),
     "seeded, float64": Shipped(_seeded, np.float64),
     "layered": Shipped(_layered, None),
@@ -82,7 +90,7 @@ def launches(shipped: Shipped) -> list[Launched]:
     from glp_rapids.jit import parallel_for
     from glp_rapids.jit.ship import oldest_gpu
     from glp_rapids.propagation import engines
-    from glp_rapids.propagation.engines import gpu
+    from glp_rapids.propagation.engines import gpu, gpu_streamed, strips
     from glp_rapids.propagation.kernels.gpu import plan
 
     found: list[Launched] = []
@@ -97,6 +105,11 @@ def launches(shipped: Shipped) -> list[Launched]:
         note(kernel, *arguments)
         raise _Enough
 
+    def prepared_together(
+        kernel: Any, wanted: int, threads: int, arguments: tuple, last: Any
+    ) -> None:
+        launch_together(kernel, wanted, threads, *arguments, last)
+
     def each(functions: Any, scheme: str, name: str, items: int, work: Any, device: str) -> None:
         note(parallel_for._kernel(functions, scheme, name), np.int64(items), work)
         parallel_for.each(functions, scheme, name, items, work, device)
@@ -108,10 +121,11 @@ def launches(shipped: Shipped) -> list[Launched]:
     with ExitStack() as stack:
         for module, name, instead in (
             (engines, "engine_of", lambda device, *choice: engine_of("gpu", *choice)),
-            (gpu, "bound", lambda value: value),
-            (gpu, "multiprocessors", lambda: 1),
+            *((module, "bound", lambda value: value) for module in (gpu, gpu_streamed, strips)),
+            *((module, "multiprocessors", lambda: 1) for module in (gpu, gpu_streamed)),
             (gpu, "launch", launch),
             (gpu, "launch_together", launch_together),
+            (gpu_streamed, "prepared_together", prepared_together),
             (plan, "each", each),
         ):
             stack.enter_context(mock.patch.object(module, name, instead))
