@@ -230,6 +230,13 @@ def test_lists_that_are_read_have_to_fit_host_memory_once_more(monkeypatch, dire
         budget_of(graph, Counting(), options)
     monkeypatch.setattr(memory, "memory_free", lambda device: made)
     budget_of(graph, Classic(), options)  # whose lists are gathered
+    # Lists of an earlier run are there, unless that was a hybrid one, whose lists are not packed.
+    kept = graph.keep(("kept", options.direction if directed else None), dict)
+    kept["strips"] = ({},), None
+    budget_of(graph, Counting(), options)
+    kept["strips"] = ({"packs": False},), None
+    with pytest.raises(MemoryError, match="host memory"):
+        budget_of(graph, Counting(), options)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -209,6 +209,22 @@ def test_of_what_is_not_pinned_nobody_is_skipped(streaming, monkeypatch, directe
             glp_rapids.propagate(power_law(directed=directed), Counting(), way="streamed plain")
 
 
+def test_no_more_sweeps_than_asked_for(streaming, monkeypatch):
+    advance, done = gpu_streamed.StreamedGpuEngine.advance, []
+
+    def by_threes(engine, schedule, sweeps):
+        while not schedule.over:
+            advance(engine, schedule, 3)
+            done.append(len(schedule.changed))
+
+    monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "advance", by_threes)
+    for a_launch in (0.0, 1.0):
+        streaming(a_launch=a_launch)
+        done.clear()
+        streamed(power_law(), max_iter=10)
+        assert done == [3, 6, 9, 10]
+
+
 def test_strips_are_copied_unless_rows_or_launches_cost_less():
     sizes, costs = np.array([100, 100, 0, 100]), np.array([10, 300, 0, 49])
     chosen = partial(fetched_rows.chosen, [0, 1, 3], costs, sizes, 11.0)

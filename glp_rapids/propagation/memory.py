@@ -294,7 +294,10 @@ def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
     traits = traits_of(program, weighted=graph.weights is not None)
     skips = traits.skip_inactive and options.skip_inactive
     read = form == "compressed" or (skips and not traits.plain)
-    if not read or "strips" in graph._derived.get(("kept", which), {}):
+    kept = graph._derived.get(("kept", which), {}).get("strips")
+    # the same lists: those of a hybrid run are not packed
+    there = kept is not None and kept[0][-1].get("packs", True) == (options.way != "hybrid")
+    if not read or there:
         lists = 0  # gathered if need be; or there already, unless it was of other classes
     needed = lists + bytes_to_make(graph, options, form, readers)
     if needed >= LITTLE and needed > (free := memory_free("cpu")):

@@ -180,7 +180,7 @@ class StreamedGpuEngine(PersistentEngine):
         weights = none = xp.zeros(1, np.int64)
         if layout.weights is not None:
             weights = self._on_device(layout.weights)
-        self._moved = xp.zeros(1, np.int64)
+        self._moved, self._readers_moved = xp.zeros(1, np.int64), xp.zeros(1, np.int64)
         entries = layout.shown(self._on_device(layout.entries))
         lists = StreamedLists(
             entries=entries,
@@ -196,7 +196,7 @@ class StreamedGpuEngine(PersistentEngine):
             if self._workload.skip:
                 indptr = to_device(np.asarray(self._workload.readers.indptr), self._device)
                 indices = self._reader_lists.on_device(xp)
-            readers = ReadersApart(bound(indptr), bound(indices), lists.moved)
+            readers = ReadersApart(bound(indptr), bound(indices), bound(self._readers_moved))
         else:
             readers = StripReaders(
                 bound(plan.starts), bound(plan.degrees), entries, np.int64(0), lists.moved, False
@@ -232,13 +232,12 @@ class StreamedGpuEngine(PersistentEngine):
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps, led from here or by the kernel."""
+        end = len(schedule.changed) + sweeps
         if self._transfers is None:
             self._make_buffer()
         try:
-            for _ in range(sweeps):
-                if schedule.over or self._failure:
-                    break
-                self._sweep(schedule, sweeps)
+            while len(schedule.changed) < end and not (schedule.over or self._failure):
+                self._sweep(schedule, end - len(schedule.changed))
         finally:
             if schedule.over or self._failure:
                 self._transfers.settle()
@@ -385,12 +384,13 @@ class StreamedGpuEngine(PersistentEngine):
 
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says besides: bytes over the bus, and what stayed."""
-        an_entry = self._layout.bytes_an_entry
+        an_entry, a_reader = self._layout.bytes_an_entry, self._workload.rows.index_dtype.itemsize
+        read, read_apart = (int(to_host(one)[0]) for one in (self._moved, self._readers_moved))
         moved = 0 if self._transfers is None else self._transfers.moved
         resident = int(np.diff(self._strips.entries)[self._strips.place >= 0].sum())
         return {
             "predicted": self._predicted,
-            "bytes_over_bus": moved + int(int(to_host(self._moved)[0]) * an_entry),
+            "bytes_over_bus": moved + int(read * an_entry) + read_apart * a_reader,
             "share_cached": resident / max(int(self._layout.starts[-1]), 1),
             "pinned": self._layout.pinned,
         }

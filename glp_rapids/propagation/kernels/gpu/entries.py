@@ -43,6 +43,8 @@ else:
     def entry_at(typingctx, indices, i):
         """Read an entry of an array or of `PackedEntries`."""
         if not isinstance(indices, types.NamedTuple):
+            if indices.layout != "C":
+                raise TypeError(f"entry_at reads neighbouring entries, not those of {indices}")
 
             def read(context, builder, signature, arguments):
                 array = context.make_array(signature.args[0])(context, builder, arguments[0])
