@@ -215,13 +215,18 @@ def _fill_shares(thread, threads, cuts, base, entries, names, same, all_stay, ou
     to_union, to_old = names
     out_indices, out_transfers, out_units, out_starts, to_new, old_to_new = out
     for share in range(thread, cuts.size - 1, threads):
-        for row in range(cuts[share], cuts[share + 1]):
-            to = out_starts[row]
-            if to == out_starts[row + 1]:
-                continue
-            old = to_old[row]
-            i, end_i = (indptr[old], indptr[old + 1]) if old >= 0 else (np.int64(0), np.int64(0))
+        row, last = cuts[share], cuts[share + 1]
+        while row < last:
+            to, old = out_starts[row], to_old[row]
             j, end_j = starts[row], starts[row + 1]
+            i, end_i = (indptr[old], indptr[old + 1]) if old >= 0 else (np.int64(0), np.int64(0))
+            row += 1
+            if j == end_j and old >= 0:
+                # so are rows behind it that nothing touched either
+                while row < last and starts[row + 1] == end_j and to_old[row] == old + 1:
+                    old += 1
+                    row += 1
+                end_i = indptr[old + 1]
             while j < end_j:
                 column, transfers, units = columns[u64(j)], np.int64(0), np.int64(0)
                 while j < end_j and columns[u64(j)] == column:
@@ -252,8 +257,14 @@ def _fill_shares(thread, threads, cuts, base, entries, names, same, all_stay, ou
                     out_transfers[u64(to)] = transfers
                     out_units[u64(to)] = units
                     to += 1
-            for k in range(i, end_i):
-                mine = indices[u64(k)]
-                out_indices[u64(to + k - i)] = mine if all_stay else old_to_new[u64(mine)]
-                out_transfers[u64(to + k - i)] = transfers_of[u64(k)]
-                out_units[u64(to + k - i)] = units_of[u64(k)]
+            left = end_i - i
+            if all_stay:
+                for k in range(left):
+                    out_indices[u64(to + k)] = indices[u64(i + k)]
+            else:
+                for k in range(left):
+                    out_indices[u64(to + k)] = old_to_new[u64(indices[u64(i + k)])]
+            for k in range(left):
+                out_transfers[u64(to + k)] = transfers_of[u64(i + k)]
+            for k in range(left):
+                out_units[u64(to + k)] = units_of[u64(i + k)]
