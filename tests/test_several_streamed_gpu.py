@@ -60,7 +60,9 @@ def streamed(program, graph, devices, of_each=True):
 
 
 @pytest.mark.usefixtures("full_of_old")
-@pytest.mark.parametrize("program", some(RUNS, "classic", "synchronous", "seeded", "patient"))
+@pytest.mark.parametrize(
+    "program", some(RUNS, "classic", "synchronous", "seeded", "wavering", "patient")
+)
 def test_ranks_that_share_a_gpu(program, monkeypatch):
     one_gpu.patched(monkeypatch)
     for graph in (large(20_000, 300_000), large(9_000, 90_000, weighted=True, directed=True)):
@@ -69,7 +71,9 @@ def test_ranks_that_share_a_gpu(program, monkeypatch):
 
 @needs_two
 @pytest.mark.parametrize("devices", [[0, 1], [1, 0]])
-@pytest.mark.parametrize("program", some(RUNS, "classic", "synchronous", "speakers", "patient"))
+@pytest.mark.parametrize(
+    "program", some(RUNS, "classic", "synchronous", "counting", "speakers", "patient")
+)
 def test_two_gpus(program, devices):
     for graph in (large(20_000, 300_000), large(9_000, 90_000, weighted=True, directed=True)):
         streamed(program, graph, devices)

@@ -232,9 +232,9 @@ def test_lists_that_are_read_have_to_fit_host_memory_once_more(monkeypatch, dire
     budget_of(graph, Classic(), options)  # whose lists are gathered
     # Lists of an earlier run are there, unless that was a hybrid one, whose lists are not packed.
     kept = graph.keep(("kept", options.direction if directed else None), dict)
-    kept["strips"] = ({},), None
+    kept["strips"] = None, SimpleNamespace(bytes_an_entry=12 / 8)
     budget_of(graph, Counting(), options)
-    kept["strips"] = ({"packs": False},), None
+    kept["strips"] = None, SimpleNamespace(bytes_an_entry=4.0)
     with pytest.raises(MemoryError, match="host memory"):
         budget_of(graph, Counting(), options)
 
@@ -256,7 +256,7 @@ def test_rows_that_are_gathered_are_those_that_are_laid_out(monkeypatch, weighte
             continue
         for begin, end in ((0, total), (first, total), (first, first), (0, layout.starts[1])):
             found, run = np.zeros(total, host.array.dtype), host.of_a_run()
-            pieces = [(at, values.copy()) for at, values in run.pieces(begin, end)]
+            pieces = [(at, values.copy()) for at, values in run.copies(0, begin, end)]
             for at, values in pieces:
                 found[at : at + values.size] = values
             assert np.array_equal(found[begin:end], expected.array[begin:end])

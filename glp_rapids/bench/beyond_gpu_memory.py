@@ -2,10 +2,10 @@
 
 A limit is the least that a run can do with, what two strips take, and a share of the lists as they
 are in memory: as many bytes may stay on the device, in which more lists are, as entries take fewer
-bits there. Packed lists are those of the graph compressed for speed. Seconds are
-those of the report, medians after a run that pins the lists; the peak is what CuPy's pool says, so
-no other allocator may be set. A row is told (on stderr) as soon as it is there. The first call of
-each way waits for its kernel to be compiled, some 20 seconds.
+bits there. Packed lists are those of the graph compressed for speed. Seconds are those of the
+report, medians after a run that pins the lists; the peak is what CuPy's pool says, so no other
+allocator may be set. A row is told (on stderr) as soon as it is there. The first call of each way
+waits for its kernel to be compiled, some 20 seconds.
 """
 
 from __future__ import annotations

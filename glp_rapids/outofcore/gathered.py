@@ -38,7 +38,7 @@ class GatheredRows(HostArray):
         """Return the same with buffers of its own: runs may share a graph."""
         return replace(self, _turn=0, _buffers=[])
 
-    def pieces(self, first: int, last: int) -> Iterator[tuple[int, np.ndarray]]:
+    def copies(self, shift: int, first: int, last: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield whole rows, gathered; what is yielded is good until two more were asked for."""
         starts, most = self.starts, max(PIECE // self.array.itemsize, 1)
         row, end = np.searchsorted(starts, (first, last)).tolist()
@@ -48,7 +48,7 @@ class GatheredRows(HostArray):
             begin, size = int(starts[row]), int(starts[behind] - starts[row])
             there, done = self._buffer(size, most)
             self.gather(row, behind, there[:size])
-            yield begin, there[:size]
+            yield begin + shift, there[:size]
             if done is not None:
                 done.record()  # on the stream of the copy
             row = behind

@@ -35,17 +35,12 @@ class HostArray:
     def let_go(self) -> None:
         """Give back what a run needed besides, once all is copied: nothing."""
 
-    def pieces(self, first: int, last: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the entries from ``first`` to ``last`` as they lie side by side, and where."""
-        yield first, self.array[first:last]
-
     def copies(self, shift: int, first: int, last: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield what holds the entries from ``first`` to ``last``, and where it goes.
 
         That is ``shift`` elements further on than on the host.
         """
-        for begin, values in self.pieces(first, last):
-            yield begin + shift, values
+        yield first + shift, self.array[first:last]
 
     def on_device(self, xp: Any) -> Any:
         """Return it as kernels take arrays; nothing is copied."""

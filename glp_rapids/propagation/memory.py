@@ -272,8 +272,7 @@ def _are_streamed(budget: Budget) -> bool:
     try:
         budget.parts.check()
     except LackOfMemory:
-        options = budget.options
-        if options.streams_to is None or options.way != "auto":
+        if budget.options.streams_to is None or budget.options.way != "auto":
             raise
         return True
     return False
@@ -295,8 +294,7 @@ def _check_host(graph: BaseGraph, program: Program, options: Options) -> None:
     skips = traits.skip_inactive and options.skip_inactive
     read = form == "compressed" or (skips and not traits.plain)
     kept = graph._derived.get(("kept", which), {}).get("strips")
-    # the same lists: those of a hybrid run are not packed
-    there = kept is not None and kept[0][-1].get("packs", True) == (options.way != "hybrid")
+    there = kept is not None and (form == "compressed" or kept[1].bytes_an_entry == an_entry)
     if not read or there:
         lists = 0  # gathered if need be; or there already, unless it was of other classes
     needed = lists + bytes_to_make(graph, options, form, readers)

@@ -63,7 +63,7 @@ class HybridEngine(StreamedGpuEngine):
     """Run one program on one graph in host memory with a GPU and the host's cores."""
 
     _how_laid_out: ClassVar[dict[str, bool]] = {"packs": False}  # the host reads the same lists
-    _a_launch = 0.0
+    _a_launch = 0.0  # sweeps of the GPU alone, in one launch, would leave the host out
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
         self._on_host = workload

@@ -62,7 +62,7 @@ def _find_some(thread, threads, places, offsets, bits, degrees, least, widths, b
         if place + 1 < offsets.size:
             end = offsets[place + 1]
         begins[position] = begin
-        starts[position + 1] = (end - begin + 31) >> 5
+        starts[position + 1] = (end - begin + BITS - 1) // BITS
 
 
 @ParallelKernel

@@ -134,8 +134,8 @@ def build(
     how packed lists are read, whose parts a warp reads at once; None: lists are plain.
 
     Launch of ``propagate_strips``: blocks of 256, as many as the device holds at once (three a
-    multiprocessor), together. Shared memory: 43 KB, 48 for packed lists. Registers: 80, and 512
-    bytes of local memory a thread, 584 for packed lists (classic, for 9.0). Any degree; see
+    multiprocessor), together. Shared memory: 43 KB, 48 for packed lists. Registers: 80, and 552
+    bytes of local memory a thread, 592 for packed lists (classic, for 9.0). Any degree; see
     `dispatch` for who serves it.
     """
     packed = decoding is not None
