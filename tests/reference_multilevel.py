@@ -8,7 +8,8 @@ from reference import CLASS_SEED, MASK, mix
 
 CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
 SMALL, FEWER_CLASSES = 2048, 4
-ITERATIONS, MOST_ITERATIONS, MORE = 3, 6, 1 << 20
+ITERATIONS, MOST_ITERATIONS, MORE = 2, 6, 1 << 20
+DOWN = 1 << 36
 
 
 def bits(value):
@@ -226,55 +227,87 @@ def pieces(neighbours, labels):
     return found
 
 
+def named(above, parts):
+    """Communities of parts, as vertices of the level whose parts these are."""
+    return [parts.index(above[part]) for part in parts]
+
+
+def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed):
+    """Communities after a way up, by moving or by refining, and one down, by moving."""
+    labels, below, level = list(labels), [], 0
+    while True:
+        refines, seed_here = refining and level + 1 < max_level, seed + (level << 40)
+        here = neighbours, volume, constant, words
+        if refines:
+            parts = renumbered(refine(*here, labels, seed_here))
+        else:
+            move(*here, labels, seed_here)
+            parts = renumbered(labels)
+        if level + 1 == max_level or len(set(parts)) == len(parts):
+            break
+        below.append((here, parts))
+        of = [labels.index(label) for label in labels]  # communities by their first vertices
+        labels = [parts[of[parts.index(part)]] for part in range(max(parts) + 1)]
+        neighbours, volume, words = contract(neighbours, volume, words, parts)
+        level += 1
+    if refines:
+        below.append((here, None))
+    for level, (here, parts) in reversed(list(enumerate(below))):
+        if parts is not None:
+            labels = named(labels, parts)
+        move(*here, labels, seed + (level << 40) + DOWN)
+    return labels
+
+
+def parts_of_parts(neighbours, volume, constant, words, communities, max_level, seed):
+    """Parts of the communities, and parts of these, the finest first; then the communities."""
+    labels, down, found = named_by_first(communities), list(range(len(words))), []
+    for level in range(max_level - 1):
+        parts = renumbered(refine(neighbours, volume, constant, words, labels, seed + (level << 40)))
+        if len(set(parts)) == len(parts):
+            break
+        down = [parts[v] for v in down]
+        found.append(down)
+        labels = [parts[labels[parts.index(part)]] for part in range(max(parts) + 1)]
+        neighbours, volume, words = contract(neighbours, volume, words, parts)
+        labels = named_by_first(labels)
+    return [*found, renumbered(communities)]
+
+
 def multilevel(
     edges, n, *, words, objective="modularity", resolution=1.0, refined=True, max_level=100,
     iterations=None, tol=1e-4, seed=0,
 ):  # fmt: skip
-    """The communities of each level of the last iteration, and the quality of the last of them.
+    """Communities, their parts and parts of these, from the finest, and the communities' quality.
 
     Vertices without an edge are left out, and are communities of their own in the end.
     """
     first = Objective(edges, n, objective, resolution)
-    constant, found = first.constant, [list(range(n))]
-    value, unit, exact = first.quality(found[-1])
+    found = list(range(n))
+    value, unit, exact = first.quality(found)
     kept = sorted({end for u, v, _ in edges for end in (u, v)})
     if not kept:
-        return found, value
+        return [found], value
     place = {v: i for i, v in enumerate(kept)}
     of_kept = [{place[u]: weight for u, weight in first.neighbours[v].items()} for v in kept]
+    network = of_kept, [first.volume[v] for v in kept], first.constant, [words[v] for v in kept]
     items = len(kept) + sum(1 if u == v else 2 for u, v, _ in edges)
-    most = min(ITERATIONS + MORE // items, MOST_ITERATIONS)
+    most = min(ITERATIONS + MORE // items, MOST_ITERATIONS) if refined else 1
+    labels = list(range(len(kept)))
     for iteration in range(1, (iterations or most) + 1):
-        neighbours, volume = of_kept, [first.volume[v] for v in kept]
-        labels, names = named_by_first([found[-1][v] for v in kept]), [words[v] for v in kept]
-        down = list(range(len(kept)))
-        hierarchy = []
-        for level in range(max_level):
-            seed_here = seed + (iteration << 48) + (level << 40)
-            move(neighbours, volume, constant, names, labels, seed_here)
-            communities = renumbered(labels)
-            last, parts = level + 1 == max_level, communities
-            if refined and not last:
-                parts = refine(neighbours, volume, constant, names, labels, seed_here)
-                parts = renumbered(parts)
-            if last or len(set(parts)) == len(parts):
-                break
-            down = [parts[v] for v in down]
-            hierarchy.append(down)
-            of = dict(zip(parts, communities, strict=True))
-            neighbours, volume, names = contract(neighbours, volume, names, parts)
-            labels = named_by_first([of[part] for part in range(len(volume))])
-        if refined:
-            communities = renumbered(pieces(neighbours, labels))
-        hierarchy.append([communities[v] for v in down])
-        hierarchy = [among_all(labels, kept, n) for labels in hierarchy]
-        new, _, new_exact = first.quality(hierarchy[-1])
+        refining = refined and iteration > 1
+        again = cycle(*network, labels, refining, max_level, seed + (iteration << 48))
+        new, _, new_exact = first.quality(among_all(again, kept, n))
         gained, better = new - value, new_exact > exact
         if better:
-            found, value, exact = hierarchy, new, new_exact
+            labels, value, exact = again, new, new_exact
         if not (better and gained > tol * unit):
             break
-    return found, value
+    if refined:
+        labels = pieces(of_kept, labels)
+        value, _, _ = first.quality(among_all(labels, kept, n))
+    hierarchy = parts_of_parts(*network, labels, max_level, seed)
+    return [among_all(step, kept, n) for step in hierarchy], value
 
 
 def edges_of(indptr, indices, weights):

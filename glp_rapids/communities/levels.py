@@ -1,8 +1,12 @@
-"""The loop: move vertices, refine, contract, and again with the parts as vertices.
+"""The loop: move vertices, contract their communities, and again with these as vertices; then back.
 
-Louvain (Blondel et al. 2008) is the loop without refinement; with it, it is Leiden (Traag, Waltman,
-van Eck 2019). Both take vertices one by one in a random order; here classes of them take turns, as
-in `label_propagation`, and chance is a hash of ids, so that a result is the same everywhere.
+Louvain (Blondel et al. 2008) goes up level by level. Here every iteration goes down again, too,
+and moves the vertices of each level once more, with the communities of all levels above
+(multilevel refinement: Rotta and Noack 2011). Iterations after the first begin with communities:
+these are refined, as Leiden does (Traag, Waltman, van Eck 2019), and parts are contracted instead,
+so that on the way down a part may leave. Others take vertices one by one in a random order; here
+classes of them take turns, as in `label_propagation`, and chance is a hash of ids, so that a result
+is the same everywhere.
 """
 
 from __future__ import annotations
@@ -12,15 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.isolated import among_all, without_isolated
-from glp_rapids.communities.numbers import Rest
-from glp_rapids.communities.objective import MANY, Objective, crossing_weight, on_host
-from glp_rapids.communities.schedule import REFINING_SWEEPS, iterations_for
+from glp_rapids.communities.numbers import Numbered, facts_of
+from glp_rapids.communities.objective import MANY, Objective
+from glp_rapids.communities.schedule import DOWN, REFINING_SWEEPS, UP, iterations_for, seed_of
 from glp_rapids.device import array_module, to_host
 
 Array = Any
+Tell = Callable[[dict], None]
 
 
 @dataclass(frozen=True)
@@ -32,66 +36,62 @@ class Options:
     iterations: int | None  # as many as its size allows
     tol: float
     seed: int
+    hierarchy: bool = False  # of the communities, too
 
 
 @dataclass
 class Found:
-    """What a run found: a community a vertex, its quality, and the parts of each level.
+    """What a run found: a community a vertex, its quality, and what they are made of.
 
     ``value`` is the quality in the integers of the objective, which tells partitions apart that
-    have one quality in float64. ``steps`` holds the parts of the vertices of each level, which are
-    the vertices of the next, and at last the communities; ``levels`` tells how it went. Vertices
-    without an entry are in ``labels``, not in ``steps``; ``whole`` brings them in.
+    have one quality in float64. ``crossing`` is the weight from one community to another, from both
+    ends. ``hierarchy``: of every vertex the part that it is in, from the finest to the communities,
+    where that was asked for; ``levels`` tells how it went.
     """
 
     labels: Array
     quality: float
     value: int
-    steps: list[Array]
+    crossing: int
     levels: list[dict] = field(default_factory=list)
     converged: bool = False
-    whole: Callable[[Array], Array] | None = None
-
-    @property
-    def hierarchy(self) -> list[Array]:
-        """The part of every vertex on each level, from the finest to the communities."""
-        found, down = [], None
-        for parts in self.steps:
-            down = parts if down is None else parts[down]
-            found.append(down)
-        return found if self.whole is None else [self.whole(labels) for labels in found]
+    hierarchy: list[Array] = field(default_factory=list)
 
 
-def run(
-    objective: Objective, device: str, options: Options, tell: Callable[[dict], None] | None
-) -> Found:
-    """Find the communities of all vertices; those without an entry are one each."""
+def run(objective: Objective, device: str, options: Options, tell: Tell | None) -> Found:
+    """Find the communities of all vertices, by number; those without an entry are one each."""
     size, (network, kept) = objective.network.size, without_isolated(objective.network)
     if not network.size:
         labels = array_module(network.indptr).arange(size)
-        return replace(_alone(objective, labels, []), converged=True)
+        found = replace(_alone(objective, labels, []), converged=True)
+        return replace(found, hierarchy=[labels] if options.hierarchy else [])
     engine = engine_of(device)(network, objective.constant)
-    found = _iterations(replace(objective, network=network), engine, options, tell)
-    if kept is None:
-        return found
-
-    def whole(labels: Array) -> Array:
-        first = engine.counted(engine.numbered(labels)).first
-        return among_all(labels, first, kept, size)
-
-    return replace(found, labels=whole(found.labels), whole=whole)
+    objective = replace(objective, network=network)
+    found = _iterations(objective, engine, options, tell)
+    if options.refine:
+        found = _in_pieces(objective, engine, found)
+    steps = [engine.counted(engine.numbered(found.labels))]
+    if options.hierarchy:
+        steps = _hierarchy(engine, steps[0], options)
+    if kept is not None:
+        steps = [Numbered(among_all(*step, kept, size), step.first) for step in steps]
+    found.labels = steps[-1].numbers
+    if options.hierarchy:
+        found.hierarchy = [step.numbers for step in steps]
+    return found
 
 
 def _iterations(
-    objective: Objective, engine: Any, options: Options, tell: Callable[[dict], None] | None
+    objective: Objective, engine: Any, options: Options, tell: Tell | None
 ) -> Found:
     """Iterate until an iteration gains little, each from the communities of the one before."""
     network, found = objective.network, None
-    labels = array_module(network.indptr).arange(network.size)
+    labels = array_module(network.indptr).arange(network.size, dtype=network.indices.dtype)
     done: list[dict] = []
-    most = options.iterations or iterations_for(network.size + network.indices.size)
+    items = network.size + network.indices.size
+    most = options.iterations or iterations_for(items, options.refine)
     for iteration in range(1, most + 1):
-        again = _iterate(objective, engine, options, iteration, labels, done, tell)
+        again = _Iteration(objective, options, iteration, done, tell).found(engine, labels)
         better = enough = found is None and _beats_all_alone(objective, again.quality, options.tol)
         if not better:
             found = found or _alone(objective, labels, done)
@@ -107,8 +107,8 @@ def _iterations(
 
 def _alone(objective: Objective, labels: Array, levels: list[dict]) -> Found:
     """Return what every vertex is for itself."""
-    volumes = objective.network.volume
-    return _found(objective, objective.in_loops, volumes, labels, [labels], levels)
+    crossing = objective.total - objective.in_loops
+    return _found(objective, crossing, objective.network.volume, labels, levels)
 
 
 def _beats_all_alone(objective: Objective, quality: float, tolerance: float) -> bool:
@@ -122,75 +122,119 @@ def _beats_all_alone(objective: Objective, quality: float, tolerance: float) -> 
     return exact and quality - most > max(tolerance, 1e-6) * objective.unit
 
 
-def _iterate(
-    objective: Objective, engine: Any, options: Options, iteration: int, before: Array,
-    told: list[dict], tell: Callable[[dict], None] | None,
-) -> Found:  # fmt: skip
-    numbers, first = engine.counted(engine.numbered(before))
-    labels = first[numbers]
-    parts_of: list[Array] = []
-    done = 0
-    while True:
-        begin = time.perf_counter()
-        # other classes on every level: two of one class that hinder each other do so only there
-        seed = options.seed + (iteration << 48) + (done << 40)
-        rest = engine.rest(labels, seed, done, options)
-        if rest is None:
-            rest = _level(engine, labels, seed, done, options)
-        seconds = time.perf_counter() - begin - sum(level["seconds"] for level in rest.levels)
-        rest.levels[0]["seconds"] += seconds
-        for facts in rest.levels:
-            told.append({"iteration": iteration, "level": done, **facts})
-            if tell is not None:
-                tell(told[-1])
-            done += 1
-        parts_of += rest.parts
-        if rest.network is None:
+@dataclass
+class _Iteration:
+    """Up from the communities that there are, as high as anything is gained, and down again."""
+
+    objective: Objective
+    options: Options
+    number: int
+    told: list[dict]
+    tell: Tell | None
+
+    def found(self, engine: Any, labels: Array) -> Found:
+        """Iterate once on an engine of all vertices."""
+        below, labels, partition = self._up(engine, labels)
+        for depth in reversed(range(len(below))):
+            begin, (there, parts) = time.perf_counter(), below[depth]
+            if parts is not None:
+                labels = parts.first[labels[parts.numbers]]
+            partition = there.partition(labels)
+            moved = there.swept(there.move(partition, self._seed(depth, DOWN)))
+            self._report(begin, facts_of(depth, DOWN, there.network.size, moved))
+            labels = partition.labels
+        volumes = engine.volumes(labels) if partition is None else partition.volumes
+        return _found(self.objective, engine.crossing(labels), volumes, labels, self.told)
+
+    def _up(
+        self, engine: Any, labels: Array
+    ) -> tuple[list[tuple[Any, Numbered | None]], Array, Any]:
+        """Move or refine, and contract, level by level.
+
+        Returns the levels to go down through, each with the parts that are the vertices of the one
+        above; communities by name, of the level above these; and the partition that was moved last.
+        A level without parts is to be moved once more.
+        """
+        below: list[tuple[Any, Numbered | None]] = []
+        refining = self.options.refine and self.number > 1
+        while True:
+            begin, depth = time.perf_counter(), len(below)
+            seed, most = self._seed(depth, UP), self.options.max_level
+            rest = engine.rest(labels, seed, depth, most, refining)
+            if rest is not None:
+                self._report(begin, *rest.levels)
+                return below, rest.labels, None
+            size, last = engine.network.size, depth + 1 == most
+            partition, refines = engine.partition(labels), refining and not last
+            # a GPU is waited for only when all is on its way
+            if refines:
+                moved, communities = [], engine.numbered(labels)
+                parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
+                communities = engine.counted(communities)
+            else:
+                done = engine.move(partition, seed)
+                labels = partition.labels
+                parts = engine.numbered(labels)
+                moved = engine.swept(done)
+            parts = engine.counted(parts)
+            if not refines:
+                communities = parts
+            top = last or parts.first.size == size
+            network = None if top else engine.contract(parts, communities)
+            self._report(begin, facts_of(depth, UP, size, moved, parts.first.size))
+            if top:
+                again = [(engine, None)] if refines else []
+                return below + again, labels, None if refines else partition
+            below.append((engine, parts))
+            network, labels = network
+            engine = type(engine)(network, self.objective.constant)
+
+    def _seed(self, depth: int, way: str) -> int:
+        return seed_of(self.options.seed, self.number, depth, way)
+
+    def _report(self, begin: float, *levels: dict) -> None:
+        """Tell of levels whose time was not taken before."""
+        seconds = time.perf_counter() - begin - sum(level["seconds"] for level in levels)
+        levels[0]["seconds"] += seconds
+        for facts in levels:
+            self.told.append({"iteration": self.number, **facts})
+            if self.tell is not None:
+                self.tell(self.told[-1])
+
+
+def _in_pieces(objective: Objective, engine: Any, found: Found) -> Found:
+    """Cut communities into what is connected: one that a vertex left gains by every cut."""
+    labels = engine.connected(found.labels)
+    volumes = engine.volumes(labels)
+    again = _found(objective, found.crossing, volumes, labels, found.levels)
+    return replace(again, converged=found.converged)
+
+
+def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Numbered]:
+    """Refine communities, and their parts, as long as they join: the finest parts first."""
+    found, depth = [], 0
+    labels, numbers, first = communities.first[communities.numbers], None, None
+    while depth + 1 < options.max_level:
+        seed = seed_of(options.seed, 0, depth, UP)
+        parts = engine.refine(engine.partition(labels), seed, REFINING_SWEEPS)
+        parts, there = engine.counted(engine.numbered(parts)), engine.counted(engine.numbered(labels))
+        if parts.first.size == engine.network.size:
             break
-        engine, labels = type(engine)(rest.network, objective.constant), rest.labels
-    inside = objective.total - rest.crossing
-    labels = rest.communities
-    for parts in reversed(parts_of):  # up: only the last step goes through all vertices
-        labels = labels[parts]
-    return _found(objective, inside, rest.volumes, labels, [*parts_of, rest.communities], told)
-
-
-def _level(engine: Any, labels: Array, seed: int, depth: int, options: Options) -> Rest:
-    """Do one level, all but its time."""
-    network, partition = engine.network, engine.partition(labels)
-    done = engine.move(partition, seed)
-    parts = communities = engine.numbered(partition.labels)
-    last = depth + 1 == options.max_level
-    if options.refine and not last:
-        parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
-    # a GPU is waited for only now that all is on its way
-    moved, communities = engine.swept(done), engine.counted(communities)
-    parts = engine.counted(parts)
-    last = last or parts.first.size == network.size
-    if last and options.refine:
-        # a community that moves left in pieces gains by every cut
-        communities = engine.counted(engine.numbered(engine.connected(partition.labels)))
-    facts = [
-        {"vertices": network.size, "communities": communities.first.size, "moved": moved,
-         "seconds": 0.0}
-    ]  # fmt: skip
-    if not last:
-        return Rest(facts, [parts.numbers], None, None, 0, *engine.contract(parts, communities))
-    numbers, first = communities
-    if network.size + network.indices.size < MANY:
-        network, numbers = on_host(network), to_host(numbers)
-    volumes = sums_by_group(numbers, network.volume, first.size)
-    crossing = crossing_weight(network, numbers)
-    return Rest(facts, [], communities.numbers, volumes, crossing, None, None)
+        numbers = parts.numbers if numbers is None else parts.numbers[numbers]
+        first = parts.first if first is None else first[parts.first]
+        found.append(Numbered(numbers, first))
+        network, labels = engine.contract(parts, there)
+        engine, depth = type(engine)(network, engine.constant), depth + 1
+    return [*found, communities]
 
 
 def _found(
-    objective: Objective, inside: int, volumes: Array, labels: Array, steps: list[Array],
-    levels: list[dict],
-) -> Found:  # fmt: skip
+    objective: Objective, crossing: int, volumes: Array, labels: Array, levels: list[dict]
+) -> Found:
     if volumes.size >= MANY:
         volumes = volumes[volumes != 0]  # of a GPU, and a host adds up few sooner
     if volumes.size < MANY:
         volumes = to_host(volumes)
+    inside = objective.total - crossing
     quality, value = objective.quality(inside, volumes), objective.value(inside, volumes)
-    return Found(labels, quality, value, steps, levels)
+    return Found(labels, quality, value, crossing, levels)

@@ -155,7 +155,7 @@ def multilevel_label_propagation(
     given = as_any_graph(graph, **edges)
     found, report = _run(
         given, objective, float(resolution), progress,
-        refine=bool(refine), max_level=int(max_level),
+        refine=bool(refine), max_level=int(max_level), hierarchy=bool(levels),
         iterations=None if iterations is None else int(iterations),
         tol=float(tol), seed=int(seed),
     )  # fmt: skip
@@ -219,7 +219,7 @@ def _run(
 
 
 def _show(bar: Any, facts: dict) -> None:
-    bar.set_postfix(vertices=facts["vertices"], communities=facts["communities"])
+    bar.set_postfix(vertices=facts["vertices"], way=facts["way"])
     bar.update()
 
 

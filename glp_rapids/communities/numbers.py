@@ -20,19 +20,19 @@ class Numbered(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What came of a level and those after it, done together.
-
-    Either ``communities`` of the vertices of the last level, with ``volumes`` and the weight that
-    is ``crossing`` from one to another, from both ends; or the next level, and its communities.
-    """
+    """What came of a level and all above it, done together: their facts, its communities."""
 
     levels: list[dict]
-    parts: list[Array]  # numbers, of every level but the last
-    communities: Array | None
-    volumes: Array | None
-    crossing: int
-    network: Any
-    labels: Array | None
+    labels: Array
+
+
+def facts_of(
+    level: int, way: str, vertices: int, moved: list[int], parts: int | None = None,
+    seconds: float = 0.0,
+) -> dict:  # fmt: skip
+    """Return what is told of a level; ``parts`` there are on the way up."""
+    facts = {"level": level, "way": way, "vertices": vertices, "moved": moved, "seconds": seconds}
+    return facts if parts is None else {**facts, "communities": parts}
 
 
 def numbered(labels: np.ndarray) -> Numbered:

@@ -7,10 +7,7 @@ levels of up to 2,048 vertices there are four classes, so that a GPU waits half 
 changed by -.0002 to +.0009 (medians on 14 graphs). Up to 8,192 wiki-Vote ended .006 lower with one
 seed of three.
 
-Three iterations leave graphalytics-p2p-31 .0035 of modularity below igraph's Leiden, and five .0009
-(medians of 15 seeds). More of them are cheap on small graphs, so these may have up to six: those
-after the third go through 2^20 vertices and entries at the most, less than one iteration does on
-com-dblp, which is left at three.
+TABLE
 """
 
 from __future__ import annotations
@@ -20,8 +17,9 @@ SMALL, FEWER_CLASSES = 2048, 4  # up to so many vertices, so many
 MOST_SWEEPS = 5
 FEW = 100  # a sweep ends a level if it moves at most one vertex in so many
 REFINING_SWEEPS = 2
-ITERATIONS, MOST_ITERATIONS = 3, 6
-MORE = 1 << 20  # vertices and entries that all iterations after the third go through
+ITERATIONS, MOST_ITERATIONS = 2, 6
+MORE = 1 << 20  # vertices and entries that all iterations after the second go through
+UP, DOWN = "up", "down"
 
 
 def classes_for(vertices: int) -> int:
@@ -29,9 +27,14 @@ def classes_for(vertices: int) -> int:
     return FEWER_CLASSES if vertices <= SMALL else CLASSES
 
 
-def iterations_for(items: int) -> int:
+def iterations_for(items: int, refine: bool) -> int:
     """Return how many iterations so many vertices and entries may have."""
-    return min(ITERATIONS + MORE // items, MOST_ITERATIONS)
+    return min(ITERATIONS + MORE // items, MOST_ITERATIONS) if refine else 1
+
+
+def seed_of(seed: int, iteration: int, level: int, way: str) -> int:
+    """Return the seed of a level: two that hinder each other do so only once."""
+    return seed + (iteration << 48) + (level << 40) + ((way == DOWN) << 36)
 
 
 def settles(moved: list[int], vertices: int) -> bool:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.communities.kernels import merging, moving, refining
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.tally import tables_for
 from glp_rapids.communities.numbers import Numbered, numbered
-from glp_rapids.communities.objective import Network
+from glp_rapids.communities.objective import Network, crossing_weight
 from glp_rapids.communities.schedule import settles
 from glp_rapids.graph.connected import connected_parts
 from glp_rapids.jit.interrupts import A_CALL, interruptible
@@ -38,7 +39,7 @@ class CpuEngine:
     """
 
     def __init__(self, network: Network, constant: int) -> None:
-        self.network = network
+        self.network, self.constant = network, constant
         self._level = moving.Level(
             network.indptr, network.indices, network.weights, np.int64(network.unit),
             network.volume, network.words, np.int64(constant),
@@ -99,7 +100,9 @@ class CpuEngine:
                 break
         return parts.labels
 
-    def rest(self, labels: np.ndarray, seed: int, depth: int, options: Any) -> None:
+    def rest(
+        self, labels: np.ndarray, seed: int, depth: int, max_level: int, refining: bool
+    ) -> None:
         """Do no more than a level at a time; a GPU does several."""
 
     def swept(self, moved: list[int]) -> list[int]:
@@ -144,6 +147,14 @@ class CpuEngine:
     def connected(self, labels: np.ndarray) -> np.ndarray:
         """Name every vertex by the smallest it is connected to inside its community."""
         return connected_parts(self.network.rows, labels)
+
+    def crossing(self, labels: np.ndarray) -> int:
+        """Add up the weight from one community to another, from both ends."""
+        return crossing_weight(self.network, labels)
+
+    def volumes(self, labels: np.ndarray) -> np.ndarray:
+        """Add up the volumes of communities, by name."""
+        return sums_by_group(labels, self.network.volume, self.network.size)
 
     def _calls(
         self, draws: tuple[np.ndarray, ...], call: Callable[[np.ndarray, np.ndarray], int]
