@@ -263,7 +263,8 @@ def parts_of_parts(neighbours, volume, constant, words, communities, max_level, 
     """Parts of the communities, and parts of these, the finest first; then the communities."""
     labels, down, found = named_by_first(communities), list(range(len(words))), []
     for level in range(max_level - 1):
-        parts = renumbered(refine(neighbours, volume, constant, words, labels, seed + (level << 40)))
+        seed_here = seed + (level << 40)
+        parts = renumbered(refine(neighbours, volume, constant, words, labels, seed_here))
         if len(set(parts)) == len(parts):
             break
         down = [parts[v] for v in down]

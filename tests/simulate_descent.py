@@ -18,19 +18,19 @@ from glp_rapids.communities import levels, objective
 from glp_rapids.communities.engines import descent, gpu
 from glp_rapids.communities.kernels import gpu_descent
 
-# Which levels go down, of at most so many vertices and entries; how many do at once; and what names
-# have room.
+# Which levels are done together, of at most so many vertices and entries; how many in a launch;
+# and how many times the room of the first there is.
 WAYS = {
-    "together": (1 << 20, 32, 1 << 15),
-    "one at a time": (1 << 20, 1, 1 << 15),
-    "small ones": (50, 32, 1 << 15),
-    "small ones, two at a time": (90, 2, 1 << 15),
-    "little room": (1 << 20, 32, -1),
-    "none": (0, 32, 1 << 15),
+    "together": (1 << 20, 32, 3),
+    "one at a time": (1 << 20, 2, 3),
+    "small ones": (50, 32, 3),
+    "small ones, two at a time": (90, 3, 3),
+    "little room": (1 << 20, 32, 2),
+    "none": (0, 32, 3),
 }
 RUNS = (
     ("modularity", 1.0, True, 100, 2), ("modularity", 3.0, False, 100, 2),
-    ("cpm", 0.3, True, 2, 1), ("modularity", 1.0, True, 1, 1), ("modularity", 0.4, False, 2, 2),
+    ("cpm", 0.3, True, 2, 2), ("modularity", 1.0, True, 1, 1), ("modularity", 0.4, False, 2, 2),
 )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def graphs(number):
 def result(graph, device, name, resolution, refine, most, iterations):
     words = graph.id_words().of(np.arange(graph.number_of_vertices)).view(np.uint64)
     aim = objective.OBJECTIVES[name](graph, words, resolution)
-    options = levels.Options(refine, most, iterations, 0.0, 3)
+    options = levels.Options(refine, most, iterations, 0.0, 3, hierarchy=True)
     found = levels.run(aim, device, options, None)
     told = [{key: value for key, value in level.items() if key != "seconds"}
             for level in found.levels]  # fmt: skip
@@ -80,7 +80,7 @@ def main():
         for run in RUNS:
             expected = result(graph, "cpu", *run)
             for way, choice in WAYS.items():
-                descent.LARGEST, gpu_descent.MOST_LEVELS, descent.FEW_NAMES = choice
+                descent.LARGEST, gpu_descent.MOST_LEVELS, descent.ROOM = choice
                 gpu_descent.SCRATCH = gpu_descent.RECORDS + choice[1] * gpu_descent.A_RECORD
                 compared += 1
                 if result(graph, "gpu", *run) != expected:

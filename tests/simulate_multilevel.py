@@ -17,7 +17,6 @@ from glp_rapids.communities.engines.gpu import quotient
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
-    gpu_descent,
     gpu_merging,
     gpu_moving,
     gpu_numbering,
@@ -29,13 +28,13 @@ from glp_rapids.graph.build import csr_of_pairs
 
 # Every simulated thread is a thread of the host.
 gpu_classes.THREADS, gpu_classes.SLOTS, gpu_best.PROBES = 2, 8, 2
-gpu_classes.LARGEST, gpu_classes.LANES, gpu_descent.LANES = (1, 2), (1, 1, 2), 2
+gpu_classes.LARGEST, gpu_classes.LANES = (1, 2), (1, 1, 2)
 gpu.LENGTHS = descent.LENGTHS = gpu_classes.Lengths(np.int64(3), np.int64(4), np.int64(3))
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
 gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
 gpu_merging.PIECE, gpu_merging.EACH = 4, 2
 gpu_pair_cache.SLOTS = 4
-gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.LANES = 4, 4, 2
+gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.EACH = 4, 4, 2
 
 WAYS = 1 << 20, 0  # which levels are done together: all, or none
 RUNS = (
@@ -57,7 +56,7 @@ def results(graph, device, runs):
     words = graph.id_words().of(np.arange(graph.number_of_vertices)).view(np.uint64)
     for name, resolution, refine, most in runs:
         aim = objective.OBJECTIVES[name](graph, words, resolution)
-        options = levels.Options(refine, 2, most, 1e-4, 3)
+        options = levels.Options(refine, 3, most, 1e-4, 3, hierarchy=True)
         found = levels.run(aim, device, options, None)
         yield found.value, found.quality, *(part.tolist() for part in found.hierarchy)
 

@@ -10,8 +10,8 @@ from simulator import simulated
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 # rows are added for a level and for a caller
-KERNELS = ["add_rows", "add_rows", "find_roots", "move_vertices", "number_labels", "refine_parts",
-           "unite_inside", "write_slots"]  # fmt: skip
+KERNELS = ["add_crossing", "add_rows", "add_rows", "find_roots", "move_vertices", "number_labels",
+           "refine_parts", "unite_inside", "write_slots"]  # fmt: skip
 
 
 def compiled(monkeypatch, capability, index_type, weight_type, *, together=False):
@@ -29,7 +29,6 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
 
     from glp_rapids.communities.engines import descent, gpu
     from glp_rapids.communities.kernels.gpu_merging import Rows, Vertices
-    from glp_rapids.communities.levels import Options
     from glp_rapids.communities.numbers import Numbered
     from glp_rapids.communities.objective import Network
     from glp_rapids.jit.cuda import compiling
@@ -64,7 +63,8 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     network = Network(np.arange(3), indices, weights, 1, volume, words)
     engine = gpu.GpuEngine(network, 1)
     if together:
-        engine.rest(indices, 0, 0, Options(True, 9, 1, 0.0, 0))
+        monkeypatch.setattr(descent, "_facts", lambda *_: {"moved": []})
+        engine.rest(indices, 0, 0, 9, True)
         return ptx
     partition = engine.partition(np.arange(2))
     engine.move(partition, 0)
@@ -73,6 +73,7 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     alone = Numbered(partition.labels, partition.labels)
     engine.contract(alone, alone)
     engine.connected(partition.labels)
+    engine.crossing(partition.labels)
     rows = Rows(network.indptr, indices, weights, indices)
     nobody = Vertices(volume, words, indices, indices, indices, volume, words, indices)
     gpu.merged(rows, nobody, 2, every=True)
@@ -100,7 +101,7 @@ def test_kernels_compile(monkeypatch, capability, index_type, weight_type):
 def test_the_kernel_of_levels_together_compiles(monkeypatch, capability, index_type, weight_type):
     found = compiled(monkeypatch, capability, index_type, weight_type, together=True)
     [(name, code)] = found.values()
-    assert name == "go_down"
+    assert name == "go_up_and_down"
     assert f".target sm_{capability[0]}{capability[1]}" in code
 
 

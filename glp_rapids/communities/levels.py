@@ -217,7 +217,8 @@ def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Num
     while depth + 1 < options.max_level:
         seed = seed_of(options.seed, 0, depth, UP)
         parts = engine.refine(engine.partition(labels), seed, REFINING_SWEEPS)
-        parts, there = engine.counted(engine.numbered(parts)), engine.counted(engine.numbered(labels))
+        parts, there = engine.numbered(parts), engine.numbered(labels)
+        parts, there = engine.counted(parts), engine.counted(there)
         if parts.first.size == engine.network.size:
             break
         numbers = parts.numbers if numbers is None else parts.numbers[numbers]

@@ -1,4 +1,4 @@
-"""Going down on a GPU: the levels from a small one on, sent off together and read once."""
+"""A level and all above it on a GPU, done together and read once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from glp_rapids.communities.kernels import (
     gpu_store,
     gpu_tables,
 )
-from glp_rapids.communities.kernels.gpu_descent import A_RECORD, RECORDS
-from glp_rapids.communities.numbers import Rest
+from glp_rapids.communities.numbers import Rest, facts_of
 from glp_rapids.communities.objective import Network
+from glp_rapids.communities.schedule import DOWN, UP
 from glp_rapids.device import array_module, to_host
 from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch_together
@@ -28,23 +28,23 @@ Array = Any
 # Vertices and entries: of the first level at the most, and of a block there. With half the blocks
 # an H200 takes 4 to 7% longer; where later levels had launches of fewer blocks it took as long.
 LARGEST, ITEMS_A_BLOCK = 1 << 20, 1 << 12
+ROOM = 3  # times what the first level takes have all together; two at the least
 # Fields of a store, by what they are made as: six allocations in all.
 ZEROS = ("found", "own", "hub_table", "table", "control")
 WIDE = (
-    "indptr", "volume", "sizes", "volumes", "part_volumes", "outward", "totals",
-    "offsets", "counts", "bases", "pieces", "piece_labels", "gains_high",
+    "indptr", "volume", "sizes", "volumes", "part_volumes", "outward", "totals", "offsets",
+    "counts", "bases", "pieces", "piece_labels", "gains_high",
 )  # fmt: skip
 WORDS = ("words", "gains_low")
 NARROW = (
-    "indices", "labels", "following", "parts", "joined", "parts_following", "parent", "members",
-    "goals", "first", "number_of", "of_communities", "first_of_communities", "first_of_parts",
-    "names", "used", "long",
+    "indices", "labels", "names", "first_of_parts", "following", "parts", "joined",
+    "parts_following", "members", "goals", "first", "number_of", "of_communities",
+    "first_of_communities", "used", "long",
 )  # fmt: skip
 FLAGS = ("active", "turns")
 # Of hubs there are blocks enough for small pieces. Where shorter rows were hubs', too, an H200 took
 # 2 to 8% longer.
 LENGTHS = gpu_classes.Lengths(np.int64(256), np.int64(2048), np.int64(512))
-FEW_NAMES = 1 << 15  # numbers of parts that all have room for; and four a vertex
 
 
 def room_of_hubs(entries: int, largest: int) -> int:
@@ -61,13 +61,16 @@ def hubs_and_pieces(room: int, lengths: gpu_classes.Lengths) -> tuple[int, int]:
     return hubs, room // int(lengths.piece) + hubs
 
 
-def goes_down(network: Network) -> bool:
-    """Tell whether a level, and with it all after it, is small enough."""
+def is_small(network: Network) -> bool:
+    """Tell whether a level, and with it all above it, is small enough."""
     return network.size + network.indices.size <= LARGEST
 
 
-def sent_off(network: Network, labels: Array, parameters: gpu_store.Parameters) -> Rest:
-    """Do all levels from this one on, or as many as there is room for, and wait."""
+def done_together(network: Network, labels: Array, parameters: gpu_store.Parameters) -> Rest:
+    """Do this level and all above it, and wait; where there is no room for some, in more launches.
+
+    Returns the communities of this one.
+    """
     xp, index_type = array_module(labels), network.indices.dtype.type
     size, entries = network.size, network.indices.size
     weights, wide = network.weights, gpu_tables.weights_of(network.indices, network.weights).wide
@@ -81,7 +84,26 @@ def sent_off(network: Network, labels: Array, parameters: gpu_store.Parameters) 
     store = _store(xp, index_type, wide, size, entries, blocks)
     kernel, arguments = gpu_descent.build(wide, index_type), bound((given, store))
     launch_together(kernel, blocks, gpu_classes.THREADS, *arguments, parameters)
-    return _read(store, network.unit, bool(parameters.refine))
+    told = to_host(store.control[: gpu_descent.SCRATCH])
+    depth, first = int(told[gpu_descent.LEVEL]), int(parameters.first)
+    if told[gpu_descent.FINISHED]:
+        levels = [_facts(told, level, first, UP) for level in range(depth + 1)]
+        again = [depth] if not levels[-1]["moved"] else []
+        levels += [_facts(told, level, first, DOWN) for level in [*again, *reversed(range(depth))]]
+        return Rest(levels, store.labels[:size])
+    levels = [_facts(told, level, first, UP) for level in range(depth)]
+    above, labels = _level(store, told, depth, network.unit)
+    rest = done_together(above, labels, parameters._replace(
+        seed=parameters.seed + np.uint64(depth << 40), first=np.int64(first + depth),
+    ))  # fmt: skip
+    labels[...] = rest.labels
+    store.control[gpu_descent.ARRIVED : gpu_descent.ARRIVED + 1] = 0
+    launch_together(
+        kernel, blocks, gpu_classes.THREADS, *arguments, parameters._replace(above=np.int64(depth))
+    )
+    told = to_host(store.control[: gpu_descent.SCRATCH])
+    levels += rest.levels + [_facts(told, level, first, DOWN) for level in reversed(range(depth))]
+    return Rest(levels, store.labels[:size])
 
 
 def _store(
@@ -93,12 +115,12 @@ def _store(
     table = min(entries + (entries >> 1) + size, size * size)
     stride, control = size + 1, gpu_descent.SCRATCH + gpu_descent.scratch_size()
     sizes = {
-        **dict.fromkeys(("indptr", "volume", "words", "labels"), 2 * stride),
-        **dict.fromkeys(("indices", "weights"), 2 * entries), "counts": blocks,
+        **dict.fromkeys(gpu_store.STACKED, ROOM * stride),
+        **dict.fromkeys(gpu_store.STACKED_ENTRIES, ROOM * entries), "counts": blocks,
         **dict.fromkeys(("bases", "pieces", "found", "own"), hubs),
         **dict.fromkeys(("piece_labels", "gains_high", "gains_low"), pieces),
         "hub_table": words * room, "used": room, "table": words * table, "control": control,
-        "long": entries // (gpu_merging.LONGEST + 1) + 1, "names": 4 * stride + FEW_NAMES,
+        "long": entries // (gpu_merging.LONGEST + 1) + 1,
     }  # fmt: skip
     arrays = {}
     for make, dtype, fields in (
@@ -110,38 +132,32 @@ def _store(
         whole = make(ends[-1], dtype)
         for field, (begin, end) in zip(fields, pairwise(ends), strict=True):
             arrays[field] = whole[begin:end]
-    return gpu_store.Store(**arrays, stride=np.int64(stride), entries=np.int64(entries))
+    return gpu_store.Store(**arrays)
 
 
-def _read(store: gpu_store.Store, unit: int, refine: bool) -> Rest:
-    """Wait, and tell what came out; arrays stay where they are."""
-    told = to_host(store.control[: gpu_descent.SCRATCH])
-    depth = int(told[gpu_descent.LEVEL])
-    records = told[RECORDS : RECORDS + depth * A_RECORD].reshape(depth, A_RECORD)
-    ends = [int(told[gpu_descent.START]), *records[:, gpu_descent.TIME].tolist()]
-    levels, parts, begin = [], [], 0
-    for record, (earlier, later) in zip(records.tolist(), pairwise(ends), strict=True):
-        vertices = record[gpu_descent.VERTICES]
-        moved = record[gpu_descent.MOVED :][: record[gpu_descent.SWEEPS]]
-        levels.append(
-            {"vertices": vertices, "communities": record[gpu_descent.FOUND], "moved": moved,
-             "seconds": (later - earlier) / 1e9}
-        )  # fmt: skip
-        parts.append(store.names[begin : begin + vertices])
-        begin += vertices
-    size, filled = int(told[gpu_descent.SIZE]), int(told[gpu_descent.ENTRIES])
-    if told[gpu_descent.FINISHED]:
-        communities = parts.pop()
-        if refine:
-            communities = store.of_communities[:size]
-        volumes = store.totals[: int(told[gpu_descent.COMMUNITIES])]
-        crossing = int(told[gpu_descent.CROSSING])
-        return Rest(levels, parts, communities, volumes, crossing, None, None)
-    side = int(told[gpu_descent.SIDE])
-    first, entry = side * int(store.stride), side * int(store.entries)
+def _record(told: np.ndarray, level: int) -> list[int]:
+    begin = gpu_descent.RECORDS + level * gpu_descent.A_RECORD
+    return told[begin : begin + gpu_descent.A_RECORD].tolist()
+
+
+def _facts(told: np.ndarray, level: int, first: int, way: str) -> dict:
+    """Return how a level went, up or down."""
+    record = _record(told, level)
+    went = record[gpu_descent.RISE if way == UP else gpu_descent.FALL :]
+    moved = went[gpu_descent.MOVED :][: went[gpu_descent.SWEEPS]]
+    parts = record[gpu_descent.PARTS] if way == UP else None
+    seconds = went[gpu_descent.TIME] / 1e9
+    return facts_of(first + level, way, record[gpu_descent.VERTICES], moved, parts, seconds)
+
+
+def _level(
+    store: gpu_store.Store, told: np.ndarray, level: int, unit: int
+) -> tuple[Network, Array]:
+    """Return a level that there was no room above, and its communities, which may be written."""
+    size, entries, first, entry, *_ = _record(told, level)
+    past, end = first + size, entry + entries
     network = Network(
-        store.indptr[first : first + size + 1], store.indices[entry : entry + filled],
-        store.weights[entry : entry + filled], unit, store.volume[first : first + size],
-        store.words[first : first + size],
+        store.indptr[first : past + 1], store.indices[entry:end], store.weights[entry:end], unit,
+        store.volume[first:past], store.words[first:past],
     )  # fmt: skip
-    return Rest(levels, parts, None, None, 0, network, store.labels[first : first + size])
+    return network, store.labels[first:past]

@@ -125,7 +125,7 @@ class GpuEngine:
     """
 
     def __init__(self, network: Network, constant: int) -> None:
-        self.network, self._constant = network, np.int64(constant)
+        self.network, self.constant = network, constant
         self.xp = array_module(network.indptr)
         self._index_type = network.indices.dtype.type
         self._weights = gpu_tables.weights_of(network.indices, network.weights)
@@ -156,18 +156,20 @@ class GpuEngine:
             xp.empty(pieces, np.int64), xp.empty(pieces, np.uint64),
         ))  # fmt: skip
 
-    def rest(self, labels: Array, seed: int, depth: int, options: Any) -> Rest | None:
-        """Do all that is left of an iteration if this level is small; None: do one at a time.
+    def rest(
+        self, labels: Array, seed: int, depth: int, max_level: int, refining: bool
+    ) -> Rest | None:
+        """Do this level and all above it, if it is small enough; None: do one at a time.
 
-        ``seed``: that of this level; ``depth``: how many were before.
+        ``seed``: of this level on the way up; ``depth``: how many are below it.
         """
-        if not descent.goes_down(self.network):
+        if not descent.is_small(self.network):
             return None
         parameters = gpu_store.Parameters(
-            np.int64(self.network.unit), self._constant, np.uint64(seed), np.int64(depth),
-            np.int64(options.max_level), np.int64(options.refine), descent.LENGTHS,
+            np.int64(self.network.unit), np.int64(self.constant), np.uint64(seed), np.int64(depth),
+            np.int64(max_level), np.int64(refining), descent.LENGTHS, np.int64(0),
         )  # fmt: skip
-        return descent.sent_off(self.network, labels, parameters)
+        return descent.done_together(self.network, labels, parameters)
 
     def partition(self, labels: Array) -> Partition:
         """Return a partition whose labels are a copy, which `move` changes."""
@@ -179,8 +181,8 @@ class GpuEngine:
         """Sweep until few vertices move; return what `swept` reads."""
         network, xp = self.network, self.xp
         state = gpu_moving.Moving(
-            *self._rows, np.int64(network.unit), *self._vertices, self._constant, *partition,
-            xp.ones(network.size, np.uint8), partition.labels.copy(), np.uint64(seed),
+            *self._rows, np.int64(network.unit), *self._vertices, np.int64(self.constant),
+            *partition, xp.ones(network.size, np.uint8), partition.labels.copy(), np.uint64(seed),
         )  # fmt: skip
         lists, work, done = self._work(MOST_SWEEPS, 1)
         kernel = gpu_moving.build(self._weights, self._index_type)
@@ -197,7 +199,7 @@ class GpuEngine:
         network, xp = self.network, self.xp
         labels = xp.arange(network.size, dtype=self._index_type)
         state = gpu_refining.Refining(
-            *self._rows, np.int64(network.unit), *self._vertices, self._constant,
+            *self._rows, np.int64(network.unit), *self._vertices, np.int64(self.constant),
             partition.labels, partition.volumes, labels, xp.empty(network.size, np.uint8),
             network.volume.copy(), xp.zeros(network.size, np.int64),
             xp.zeros(network.size, np.int16), labels.copy(), np.uint64(seed),
@@ -244,16 +246,33 @@ class GpuEngine:
 
     def connected(self, labels: Array) -> Array:
         """Name every vertex by the smallest it is connected to inside its community."""
-        network, xp = self.network, self.xp
-        threads, lanes = gpu_uniting.THREADS, gpu_uniting.LANES
-        parent = xp.arange(network.size, dtype=self._index_type)
+        xp, size, threads = self.xp, self.network.size, gpu_uniting.THREADS
+        parent = xp.arange(size, dtype=self._index_type)
         roots = xp.empty_like(parent)
-        kernel = gpu_uniting.build_unite(threads, lanes, self._weights.listed, self._index_type)
-        launch(kernel, -(-network.size * lanes // threads), threads,
-               network.indptr, network.indices, network.weights, labels, parent)  # fmt: skip
-        launch(gpu_uniting.build_roots(threads), -(-network.size // threads), threads,
-               parent, roots)  # fmt: skip
+        build = gpu_uniting.build_unite
+        self._along_edges(build(threads, gpu_uniting.EACH, self._weights.listed, self._index_type),
+                          labels, parent)  # fmt: skip
+        launch(gpu_uniting.build_roots(threads), -(-size // threads), threads, parent, roots)
         return roots
+
+    def crossing(self, labels: Array) -> int:
+        """Add up the weight from one community to another, from both ends."""
+        total = self.xp.zeros(1, np.int64)
+        build = gpu_uniting.build_cross
+        self._along_edges(build(gpu_uniting.THREADS, gpu_uniting.EACH, self._weights.listed),
+                          labels, total)  # fmt: skip
+        return int(total[0]) * self.network.unit
+
+    def _along_edges(self, kernel: Any, labels: Array, found: Array) -> None:
+        network, threads = self.network, gpu_uniting.THREADS
+        edges = gpu_uniting.Edges(network.indptr, network.indices, network.weights, labels)
+        blocks = -(-network.indices.size // (threads * gpu_uniting.EACH))
+        if blocks:
+            launch(kernel, blocks, threads, edges, found)
+
+    def volumes(self, labels: Array) -> Array:
+        """Add up the volumes of communities, by name."""
+        return sums_by_group(labels, self.network.volume, self.network.size)
 
     def _work(self, sweeps: int, draws: int) -> tuple[gpu_classes.Lists, gpu_best.Work, Array]:
         """Return lists and what blocks share, as a launch of so many sweeps takes them.

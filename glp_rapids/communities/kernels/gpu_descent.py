@@ -1,10 +1,10 @@
-"""All levels from one on in one launch: moving, refining, numbering, contraction, and again.
+"""A level and all above it in one launch: up, moving or refining, and contracting; down, moving.
 
 A small level takes less time than what a host does for it: five launches, some forty allocations
-and fills, four reads. So the last levels of an iteration go down here, by the functions of which
-`gpu_moving`, `gpu_refining`, `gpu_numbering`, `gpu_merging` and `gpu_uniting` are made, between two
-copies of a level's arrays. The host reads once what came out. A block alone waits for no other:
-its barriers are those of its threads.
+and fills, four reads. So the upper levels of an iteration are done here, by the functions of which
+`gpu_moving`, `gpu_refining`, `gpu_numbering` and `gpu_merging` are made. All levels stay, one after
+the other in the arrays of a `Store`, since the way down goes through them once more. The host reads
+once what came out. A block alone waits for no other: its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
 memory: 32 KB, where sums take 64 bits 41 KB. Registers: 255, with 190 to 230 bytes of a thread in
@@ -26,25 +26,24 @@ from glp_rapids.communities.kernels import (
     gpu_numbering,
     gpu_refining,
     gpu_store,
-    gpu_uniting,
 )
 from glp_rapids.communities.kernels.gpu_tables import Weights
 from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, REFINING_SWEEPS
 from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
-from glp_rapids.jit.primitives import find_root
 
 BLOCKS = 1  # a multiprocessor: small levels have fewer than there are, and much at hand
-LANES = 32  # of a row, of the last level
 MOST_LEVELS = 32
 
 # Words of `Store.control`.
-FINISHED, LEVEL, SIZE, ENTRIES, SIDE, NAMED, COMMUNITIES, CROSSING, START = range(9)
+FINISHED, LEVEL, CLOCK = range(3)
 NUMBERED = 10  # two words, of `Numbering.done`
 ARRIVED = 12
 MERGED = 16  # four words, `Merging.done`
 SWEPT = 20
 RECORDS = 24  # of each level:
-(VERTICES, FOUND, SWEEPS, TIME, MOVED), A_RECORD = range(5), 4 + MOST_SWEEPS
+VERTICES, ENTRIES, FIRST, FIRST_ENTRY, PARTS = range(5)
+RISE, FALL = 5, 7 + MOST_SWEEPS  # how it went on the way up, and down:
+(TIME, SWEEPS, MOVED), A_RECORD = range(3), FALL + 2 + MOST_SWEEPS
 SCRATCH = RECORDS + MOST_LEVELS * A_RECORD  # zeros when a level begins:
 STEPS_MOVING, STEPS_REFINING = MOST_SWEEPS * CLASSES, REFINING_SWEEPS * CLASSES
 DRAWS = 1 + REFINING_SWEEPS
@@ -57,12 +56,11 @@ def scratch_size() -> int:
 
 @functools.cache
 def build(wide: bool, index_type: Any) -> Any:
-    """Make the kernel, for sums of 64 bits or 31; ``zeros`` and ``control`` begin as such."""
+    """Make the kernel, for sums of 64 bits or 31."""
     threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
     lists_of_all, hub_lists = gpu_classes.LISTS, DRAWS * gpu_classes.LISTS
     scratch = scratch_size()
     barrier, classes_of = gpu_classes.barrier, gpu_classes.classes_of
-    lanes = LANES
     weighted = Weights(True, wide)
     lay_out = gpu_best.build_shared(weighted, index_type)
     lay_out_begins = gpu_classes.build_begins()
@@ -73,11 +71,9 @@ def build(wide: bool, index_type: Any) -> Any:
         threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, weighted, False
     )
     write_all = gpu_merging.build_write_all(threads, slots // threads, wide, True)
-    unite_row = gpu_uniting.build_unite_row(True, index_type)
 
     @cuda.jit(device=True)
-    def level_of(store, side, size, entries):
-        first, entry = side * store.stride, side * store.entries
+    def level_of(store, size, entries, first, entry):
         return gpu_store.Level(
             store.indptr[first : first + size + 1], store.indices[entry : entry + entries],
             store.weights[entry : entry + entries], store.volume[first : first + size],
@@ -86,7 +82,7 @@ def build(wide: bool, index_type: Any) -> Any:
 
     @cuda.jit(device=True)
     def load(given, store):
-        """Copy the first level to the first side."""
+        """Copy the first level."""
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         all_threads = np.int64(cuda.gridDim.x) * threads
         size, entries = np.int64(given.labels.size), np.int64(given.indices.size)
@@ -100,32 +96,34 @@ def build(wide: bool, index_type: Any) -> Any:
             store.labels[v] = given.labels[v]
         if everywhere == 0:
             store.indptr[size] = entries
-            store.control[SIZE], store.control[ENTRIES] = size, entries
-            store.control[START] = np.int64(nanoseconds())
+            store.control[RECORDS + VERTICES] = size
+            store.control[RECORDS + ENTRIES] = entries
 
     @cuda.jit(device=True)
-    def prepare(store, level, side):
-        """Bring all arrays to what the functions of a level begin with."""
+    def prepare(store, level, first, next_first, up, from_above):
+        """Bring all arrays to what the functions of a level begin with; name communities anew."""
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         all_threads = np.int64(cuda.gridDim.x) * threads
-        next_volume = (1 - side) * store.stride
         for place in range(everywhere, scratch, all_threads):
             store.control[SCRATCH + place] = 0
         for word in range(everywhere, 4, all_threads):
             store.control[MERGED + word] = 0
         for v in range(everywhere, level.labels.size, all_threads):
+            if from_above:
+                above = store.labels[next_first + store.names[first + v]]
+                level.labels[v] = store.first_of_parts[first + above]
             store.following[v] = level.labels[v]
             store.sizes[v] = 0
             store.volumes[v] = 0
             store.active[v] = 1
-            store.parts[v] = v
-            store.part_volumes[v] = level.volume[v]
-            store.outward[v] = 0
-            store.joined[v] = 0
-            store.parts_following[v] = v
-            store.parent[v] = v
-            store.totals[v] = 0
-            store.volume[next_volume + v] = 0
+            if up:
+                store.parts[v] = v
+                store.part_volumes[v] = level.volume[v]
+                store.outward[v] = 0
+                store.joined[v] = 0
+                store.parts_following[v] = v
+                store.totals[v] = 0
+                store.volume[next_first + v] = 0
 
     @cuda.jit(device=True)
     def lists_of(store, draw, draws, size, lengths):
@@ -150,46 +148,13 @@ def build(wide: bool, index_type: Any) -> Any:
         )  # fmt: skip
 
     @cuda.jit(device=True)
-    def unite(level, store, arrived, turn):
-        """Name every vertex by the smallest it is connected to inside its community."""
-        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
-        blocks, size = np.int64(cuda.gridDim.x), level.labels.size
-        for v in range(everywhere // lanes, size, blocks * threads // lanes):
-            unite_row(
-                v, level.indptr[v] + everywhere % lanes, lanes, level.indptr, level.indices,
-                level.weights, level.labels, store.parent,
-            )  # fmt: skip
-        turn += 1
-        barrier(arrived, turn * blocks)
-        for v in range(everywhere, size, blocks * threads):
-            store.parts[v] = find_root(store.parent, v)
-        turn += 1
-        barrier(arrived, turn * blocks)
-        return turn
-
-    @cuda.jit(device=True)
-    def judge(level, numbers, unit, store):
-        """Add up the volumes of the communities, and the weight between them."""
-        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
-        all_threads, crossing = np.int64(cuda.gridDim.x) * threads, np.int64(0)
-        for v in range(everywhere // lanes, level.labels.size, all_threads // lanes):
-            own = numbers[v]
-            if everywhere % lanes == 0:
-                cuda.atomic.add(store.totals, own, level.volume[v])
-            for entry in range(level.indptr[v] + everywhere % lanes, level.indptr[v + 1], lanes):
-                if numbers[level.indices[entry]] != own:
-                    crossing += level.weights[entry]
-        if crossing != 0:
-            cuda.atomic.add(store.control, CROSSING, crossing * unit)
-
-    @cuda.jit(device=True)
-    def contract(level, parts, first, number, communities, side, store, shared, arrived, turn):
-        """Make the next level of the parts, on the other side; return the turn."""
-        then = level_of(store, 1 - side, number, store.entries)
+    def contract(level, then, parts, first, communities, first_of_all, store, shared, turn):
+        """Make the next level of the parts; return the turn."""
+        number, arrived = then.labels.size, store.control[ARRIVED : ARRIVED + 1]
         rows = gpu_merging.Rows(level.indptr, level.indices, level.weights, parts)
         vertices = gpu_merging.Vertices(
-            level.volume, level.words, first, communities, store.first_of_communities,
-            then.volume, then.words, then.labels,
+            level.volume, level.words, first, communities, first_of_all, then.volume, then.words,
+            then.labels,
         )  # fmt: skip
         merging = gpu_merging.Merging(
             store.totals[:number], store.offsets[: number + 1], store.table, store.long,
@@ -231,95 +196,119 @@ def build(wide: bool, index_type: Any) -> Any:
         )  # fmt: skip
 
     @cuda.jit(device=True)
-    def write_record(control, level, size, found):
+    def write_record(control, record, sweeps):
         """Write how a level went; one block does."""
-        record, thread = RECORDS + level * A_RECORD, np.int64(cuda.threadIdx.x)
+        thread = np.int64(cuda.threadIdx.x)
         for sweep in range(thread, MOST_SWEEPS, threads):
             moved = np.int64(0)
             for group in range(CLASSES):
                 moved += control[SCRATCH + sweep * CLASSES + group]
             control[record + MOVED + sweep] = moved
         if thread == 0:
-            control[record + VERTICES], control[record + FOUND] = size, found
-            control[record + SWEEPS] = control[SWEPT]
-            control[record + TIME] = np.int64(nanoseconds())
+            now = np.int64(nanoseconds())
+            control[record + SWEEPS], control[record + TIME] = sweeps, now - control[CLOCK]
+            control[CLOCK] = now
 
-    def go_down(given, store, parameters):
+    def go_up_and_down(given, store, parameters):
         cuda.cg.this_grid()
         shared, begins = lay_out(), lay_out_begins()
         control = store.control
         blocks, turn = np.int64(cuda.gridDim.x), np.int64(0)
         one = cuda.blockIdx.x == 0 and cuda.threadIdx.x == 0
         arrived = control[ARRIVED : ARRIVED + 1]
-        load(given, store)
+        depth, up, from_above = parameters.above - 1, False, True
+        if parameters.above == 0:
+            depth, up, from_above = np.int64(0), True, False
+            load(given, store)
+        if one:
+            control[CLOCK] = np.int64(nanoseconds())
         turn += 1
         barrier(arrived, turn * blocks)
-        while control[FINISHED] == 0:
-            size, entries, side = control[SIZE], control[ENTRIES], control[SIDE]
-            depth, named = control[LEVEL], control[NAMED]
-            if depth == MOST_LEVELS or named + size > store.names.size:
+        while depth >= 0:
+            record = RECORDS + depth * A_RECORD
+            size, entries = control[record + VERTICES], control[record + ENTRIES]
+            first, entry = control[record + FIRST], control[record + FIRST_ENTRY]
+            next_first, next_entry = first + size + 1, entry + entries
+            if up and (
+                depth + 1 == MOST_LEVELS
+                or next_first + size + 1 > store.labels.size
+                or next_entry + entries > store.indices.size
+            ):
                 break
-            level = level_of(store, side, size, entries)
-            names = store.names[named : named + size]
-            prepare(store, level, side)
+            level = level_of(store, size, entries, first, entry)
+            prepare(store, level, first, next_first, up, from_above)
             turn += 1
             barrier(arrived, turn * blocks)
             seed = parameters.seed + (np.uint64(depth) << np.uint64(40))
-            turn = move_vertices(store, level, parameters, seed, shared, begins, arrived, turn)
+            if not up:
+                seed += np.uint64(1) << np.uint64(36)
             last = parameters.first + depth + 1 == parameters.most
-            # Communities are numbered, then parts, then pieces: one text, which is compiled once.
-            labels, firsts = level.labels, store.first_of_communities
-            numbers = store.of_communities[:size]
-            if parameters.refine == 0:
-                numbers = names
-            communities, parts, first_of_parts = numbers, numbers, firsts
-            number, found = np.int64(0), np.int64(0)
-            for stage in range(3):
-                if stage == 1:
-                    if last or parameters.refine == 0:
-                        continue
-                    turn = refine_parts(
-                        store, level, parameters, seed, shared, begins, arrived, turn
-                    )
-                    labels, numbers, firsts = store.parts[:size], names, store.first_of_parts
-                    parts, first_of_parts = numbers, firsts
-                if stage == 2:
-                    last = last or number == size
-                    if not last or parameters.refine == 0:
-                        continue
-                    turn = unite(level, store, arrived, turn)
-                    labels, numbers = store.parts[:size], communities
-                    firsts = store.first_of_communities
-                turn = number_all(
-                    gpu_numbering.Numbering(
-                        labels, numbers, store.first, store.number_of, firsts, store.counts,
-                        control[NUMBERED : NUMBERED + 2],
-                    ),
-                    shared.listed, arrived, turn,
-                )  # fmt: skip
+            refines = up and parameters.refining != 0 and not last
+            sweeps = np.int64(0)
+            if not refines:
+                turn = move_vertices(store, level, parameters, seed, shared, begins, arrived, turn)
+                sweeps = control[SWEPT]  # of the thread that wrote it; others do not ask
+            top, number, filled = last, np.int64(0), np.int64(0)
+            if up:
+                # Communities are numbered, and then parts: one text, which is compiled once.
+                parts, first_of_parts = store.names[first:], store.first_of_parts[first:]
+                communities, first_of_all = parts, first_of_parts
+                labels, numbers, firsts = level.labels, parts[:size], first_of_parts
+                if refines:
+                    communities, first_of_all = store.of_communities, store.first_of_communities
+                    numbers, firsts = communities[:size], first_of_all
+                for stage in range(2):
+                    if stage == 1:
+                        if not refines:
+                            continue
+                        turn = refine_parts(
+                            store, level, parameters, seed, shared, begins, arrived, turn
+                        )
+                        labels, numbers, firsts = store.parts[:size], parts[:size], first_of_parts
+                    turn = number_all(
+                        gpu_numbering.Numbering(
+                            labels, numbers, store.first, store.number_of, firsts, store.counts,
+                            control[NUMBERED : NUMBERED + 2],
+                        ),
+                        shared.listed, arrived, turn,
+                    )  # fmt: skip
+                turn += 1
+                barrier(arrived, turn * blocks)
                 number = control[NUMBERED + gpu_numbering.NUMBER]
-                if stage != 1:
-                    found = number
-            turn += 1
-            barrier(arrived, turn * blocks)
-            if last:
-                judge(level, communities, parameters.unit, store)
-            else:
-                turn = contract(
-                    level, parts, first_of_parts, number, communities, side, store, shared,
-                    arrived, turn,
-                )  # fmt: skip
-                entries = control[MERGED + gpu_merging.USED]
+                top = last or number == size
+                if not top:
+                    then = level_of(
+                        store, number, store.indices.size - next_entry, next_first, next_entry
+                    )
+                    turn = contract(
+                        level, then, parts[:size], first_of_parts, communities, first_of_all,
+                        store, shared, turn,
+                    )  # fmt: skip
+                    filled = control[MERGED + gpu_merging.USED]
+            way = RISE
+            if not up:
+                way = FALL
             if cuda.blockIdx.x == 0:
-                write_record(control, depth, size, found)
-            if one:
-                control[LEVEL], control[COMMUNITIES] = depth + 1, found
-                if last:
-                    control[FINISHED] = 1
-                else:
-                    control[SIZE], control[ENTRIES], control[SIDE] = number, entries, 1 - side
-                    control[NAMED] = named + size
+                write_record(control, record + way, sweeps)
+            if one and up:
+                control[record + PARTS], control[LEVEL] = number, depth
+                if not top:
+                    above = record + A_RECORD
+                    control[above + VERTICES], control[above + ENTRIES] = number, filled
+                    control[above + FIRST], control[above + FIRST_ENTRY] = next_first, next_entry
+                    control[LEVEL] = depth + 1
             turn += 1
             barrier(arrived, turn * blocks)
+            from_above = not (up and refines)
+            if up and not top:
+                depth, from_above = depth + 1, False
+            else:
+                if from_above:
+                    depth -= 1
+                up = False
+        if one and depth < 0:
+            control[FINISHED] = 1
 
-    return kernel(go_down, f"{threads} {slots} {lanes} {wide}", launch_bounds=(threads, BLOCKS))
+    return kernel(
+        go_up_and_down, f"{threads} {slots} {wide}", launch_bounds=(threads, BLOCKS)
+    )

@@ -48,7 +48,7 @@ class Refining(NamedTuple):
     words: Array
     constant: Any
     communities: Array
-    whole: Array  # volumes of the communities
+    whole: Array  # volumes of the communities; zeros, which are added to
     labels: Array
     turns: Array
     volumes: Array
@@ -128,7 +128,7 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
     ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
     ``outward`` and ``joined`` as zeros. It returns the next barrier's turn.
     """
-    weighted = weights.listed
+    weighted, threads = weights.listed, gpu_classes.THREADS
     decide, own_hubs = gpu_rows.build(weights, index_type, rule(weighted))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
@@ -194,6 +194,9 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
         offsets, blocks = begins.offsets, np.int64(cuda.gridDim.x)
         if cuda.threadIdx.x == 0:
             shared.words[gpu_best.GOING] = 0
+        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
+        for v in range(everywhere, state.indptr.size - 1, blocks * threads):
+            add_only(state.whole, np.int64(state.communities[v]), state.volume[v])
         for sweep in range(sweeps):
             turn = list_classes(
                 state, state.turns, JOINED, state.seed, sweep + 1, lists, sweep, begins,

@@ -1,4 +1,4 @@
-"""What levels that go down together take: see `gpu_descent`."""
+"""What levels that are done together take: see `gpu_descent`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Array = Any
 class Level(NamedTuple):
     """A level, with weights, and its communities: each a vertex that has that name.
 
-    The first one as it is given, later ones views of a `Store`, as large as they are.
+    The first one as it is given, or a view of a `Store`, as large as it is.
     """
 
     indptr: Array
@@ -22,18 +22,20 @@ class Level(NamedTuple):
 
 
 class Store(NamedTuple):
-    """What the levels take, for a vertex each where nothing else is said.
+    """What the levels take, for a vertex of the first one each where nothing else is said.
 
-    Arrays of their own, whose addresses a kernel has among its constants, not in registers; only
-    of what two levels have at a time there are two in one, ``stride`` and ``entries`` apart.
+    Arrays of their own, whose addresses a kernel has among its constants, not in registers. Those
+    of ``STACKED`` have all levels, one after the other.
     """
 
-    indptr: Array  # two
-    indices: Array  # two
-    weights: Array  # two
-    volume: Array  # two
-    words: Array  # two
-    labels: Array  # two, of communities
+    indptr: Array  # stacked, one more a level
+    indices: Array  # stacked
+    weights: Array  # stacked
+    volume: Array  # stacked
+    words: Array  # stacked
+    labels: Array  # stacked, of communities
+    names: Array  # stacked, the numbers of parts
+    first_of_parts: Array  # stacked
     following: Array
     sizes: Array
     volumes: Array
@@ -44,16 +46,13 @@ class Store(NamedTuple):
     outward: Array
     joined: Array
     parts_following: Array
-    parent: Array
     members: Array
     goals: Array
     first: Array
     number_of: Array
     of_communities: Array  # the numbers of communities
     first_of_communities: Array
-    first_of_parts: Array
-    names: Array  # the numbers of parts, level after level
-    totals: Array  # of parts entries, and in the end of communities volumes
+    totals: Array  # entries of parts
     offsets: Array  # one more
     counts: Array  # one a block
     bases: Array  # of hubs
@@ -68,17 +67,20 @@ class Store(NamedTuple):
     table: Array  # of the parts, zeros
     long: Array  # rows
     control: Array  # zeros
-    stride: Any
-    entries: Any
+
+
+STACKED = ("indptr", "volume", "words", "labels", "names", "first_of_parts")  # and of entries:
+STACKED_ENTRIES = ("indices", "weights")
 
 
 class Parameters(NamedTuple):
-    """How to go down."""
+    """How to go up, or down."""
 
     unit: Any  # of weights, on all levels
     constant: Any
-    seed: Any  # uint64: of the first level
+    seed: Any  # uint64: of the first level, on the way up
     first: Any  # the number of the first level
     most: Any  # levels in all
-    refine: Any
+    refining: Any
     lengths: Any
+    above: Any  # 0: up and down; else down alone, to the levels below this one, whose labels stand

@@ -1,59 +1,79 @@
-"""Connected pieces of communities on a GPU: union-find over the edges inside.
+"""Along the edges of a level on a GPU: what communities weigh between them, and their pieces.
 
-Registers: 22 to 29, none spilled.
+Threads have runs of entries, wherever rows begin, so that hubs take no longer.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.communities.kernels import gpu_scans
+from glp_rapids.communities.kernels.gpu_tables import U64
 from glp_rapids.jit.cuda import cuda, kernel
-from glp_rapids.jit.primitives import find_root, union
+from glp_rapids.jit.primitives import find_root, lower_bound, union
 
-THREADS, LANES = 256, 8
+Array = Any
+THREADS, EACH = 256, 8  # entries a thread
+
+
+class Edges(NamedTuple):
+    """The rows of a level, and the community of every vertex."""
+
+    indptr: Array
+    indices: Array
+    weights: Array  # empty where each weighs one
+    labels: Array
 
 
 @functools.cache
-def build_unite_row(weighted: bool, index_type: Any) -> Callable:
-    """Make the function with which a thread goes along a row, and unites it with what is inside."""
+def _build_first_row(threads: int, each: int) -> Callable:
+    """Make the function that finds the row of a thread's first entry; all threads call."""
 
     @cuda.jit(device=True)
-    def unite_row(v, entry, step, indptr, indices, weights, labels, parent):
-        while entry < indptr[v + 1]:
-            u = indices[entry]
-            if u < v and labels[u] == labels[v] and (not weighted or weights[entry] > 0):
-                union(parent, index_type(v), u)
-            entry += step
+    def first_row(edges, bounds):
+        thread, begin = cuda.threadIdx.x, np.int64(cuda.blockIdx.x) * threads * each
+        entries = np.int64(edges.indices.size)
+        if thread < 2:
+            entry = min(begin + thread * (threads * each - 1), entries - 1)
+            bounds[thread] = lower_bound(edges.indptr, 0, edges.labels.size, entry + 1)
+        cuda.syncthreads()
+        entry = min(begin + np.int64(thread) * each, entries)
+        return lower_bound(edges.indptr, bounds[0], bounds[1], entry + 1) - 1
 
-    return unite_row
+    return first_row
 
 
 @functools.cache
-def build_unite(threads: int, lanes: int, weighted: bool, index_type: Any) -> Any:
+def build_unite(threads: int, each: int, weighted: bool, index_type: Any) -> Any:
     """Make the kernel that unites the ends of all edges inside communities.
 
-    Launch: LANES threads a row. Degrees: any.
+    Launch: a thread for EACH entries. Degrees: any. Registers: 32.
     """
-    unite_row = build_unite_row(weighted, index_type)
+    first_row = _build_first_row(threads, each)
 
-    def unite_inside(indptr, indices, weights, labels, parent):
-        thread = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
-        v, lane = thread // lanes, thread % lanes
-        if v < labels.size:
-            unite_row(v, indptr[v] + lane, lanes, indptr, indices, weights, labels, parent)
+    def unite_inside(edges, parent):
+        v = first_row(edges, cuda.shared.array(2, np.int64))
+        begin = (np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x) * each
+        for entry in range(begin, min(begin + each, edges.indices.size)):
+            while entry >= edges.indptr[v + 1]:
+                v += 1
+            u = edges.indices[U64(entry)]
+            joins = u < v and (not weighted or edges.weights[U64(entry)] > 0)
+            if joins and edges.labels[U64(u)] == edges.labels[U64(v)]:
+                union(parent, index_type(v), u)
 
-    return kernel(unite_inside, f"{threads} {lanes} {weighted}")
+    return kernel(unite_inside, f"{threads} {each} {weighted}")
 
 
 @functools.cache
 def build_roots(threads: int) -> Any:
     """Make the kernel that names every vertex by its root.
 
-    Launch: a thread a vertex.
+    Launch: a thread a vertex. Registers: 22.
     """
 
     def find_roots(parent, roots):
@@ -62,3 +82,31 @@ def build_roots(threads: int) -> Any:
             roots[v] = find_root(parent, v)
 
     return kernel(find_roots, str(threads))
+
+
+@functools.cache
+def build_cross(threads: int, each: int, weighted: bool) -> Any:
+    """Make the kernel that adds up the weight from one community to another, from both ends.
+
+    Launch: a thread for EACH entries. Degrees: any. Shared memory: 2 KB. Registers: 32.
+    """
+    first_row = _build_first_row(threads, each)
+    _, _, ranked, _ = gpu_scans.build(threads)
+
+    def add_crossing(edges, total):
+        v = first_row(edges, cuda.shared.array(2, np.int64))
+        begin = (np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x) * each
+        own = np.int64(0)
+        for entry in range(begin, min(begin + each, edges.indices.size)):
+            while entry >= edges.indptr[v + 1]:
+                v += 1
+            if edges.labels[U64(edges.indices[U64(entry)])] != edges.labels[U64(v)]:
+                if weighted:
+                    own += np.int64(edges.weights[U64(entry)])
+                else:
+                    own += 1
+        _, whole = ranked(own, cuda.shared.array(threads, np.int64))
+        if cuda.threadIdx.x == 0 and whole != 0:
+            cuda.atomic.add(total, 0, whole)
+
+    return kernel(add_crossing, f"{threads} {each} {weighted}")
