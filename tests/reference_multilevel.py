@@ -70,9 +70,9 @@ class Objective:
         return inside / total - self.resolution * expected, 1.0, exact
 
 
-def classes_of(words, seed, draw):
+def classes_of(words, seed, draw, number=FEWER_CLASSES):
     """Lists of vertices that are updated together."""
-    classes = [[] for _ in range(CLASSES if len(words) > SMALL else FEWER_CLASSES)]
+    classes = [[] for _ in range(number)]
     for v, word in enumerate(words):
         classes[mix(word, (CLASS_SEED + seed + (draw << 32)) & MASK) % len(classes)].append(v)
     return classes
@@ -87,13 +87,13 @@ def weights_to(v, neighbours, labels, counts=lambda u: True):
     return found
 
 
-def move(neighbours, volume, constant, words, labels, seed):
+def move(neighbours, volume, constant, words, labels, seed, classes=FEWER_CLASSES):
     """Sweeps of local moving; changes the labels, returns how many moved in each."""
     n = len(labels)
     active, moved = set(range(n)), []
     while not (len(moved) >= MOST_SWEEPS or (moved and FEW * moved[-1] <= n)):
         moved.append(0)
-        for members in classes_of(words, seed, 0):
+        for members in classes_of(words, seed, 0, classes):
             goals = {}
             for v in members:
                 if v in active:
@@ -227,6 +227,12 @@ def pieces(neighbours, labels):
     return found
 
 
+def ends_at(parts):
+    """Whether there are too many of them for another level."""
+    few = len(parts) <= FEW
+    return len(set(parts)) == len(parts) or (not few and len(set(parts)) > 0.95 * len(parts))
+
+
 def named(above, parts):
     """Communities of parts, as vertices of the level whose parts these are."""
     return [parts.index(above[part]) for part in parts]
@@ -241,9 +247,10 @@ def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed
         if refines:
             parts = renumbered(refine(*here, labels, seed_here))
         else:
-            move(*here, labels, seed_here)
+            eight = level == 0 and len(words) > SMALL
+            move(*here, labels, seed_here, CLASSES if eight else FEWER_CLASSES)
             parts = renumbered(labels)
-        if level + 1 == max_level or len(set(parts)) == len(parts):
+        if level + 1 == max_level or ends_at(parts):
             break
         below.append((here, parts))
         of = [labels.index(label) for label in labels]  # communities by their first vertices
@@ -265,7 +272,7 @@ def parts_of_parts(neighbours, volume, constant, words, communities, max_level, 
     for level in range(max_level - 1):
         seed_here = seed + (level << 40)
         parts = renumbered(refine(neighbours, volume, constant, words, labels, seed_here))
-        if len(set(parts)) == len(parts):
+        if ends_at(parts):
             break
         down = [parts[v] for v in down]
         found.append(down)

@@ -67,7 +67,7 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
         engine.rest(indices, 0, 0, 9, True)
         return ptx
     partition = engine.partition(np.arange(2))
-    engine.move(partition, 0)
+    engine.move(partition, 0, 4)
     engine.refine(partition, 0, 1)
     engine.numbered(partition.labels)
     alone = Numbered(partition.labels, partition.labels)

@@ -55,15 +55,16 @@ def test_gains_are_exact(weight, constant, volume, others, another):
 
 
 def test_small_graphs_have_more_iterations():
-    sizes = (1, 2**18, 349_525, 349_526, 2**19, 2**19 + 1, 2**20, 2**20 + 1, 2**40)
-    assert [iterations_for(size) for size in sizes] == [6, 6, 6, 5, 5, 4, 4, 3, 3]
+    sizes = (1, 2**18, 2**18 + 1, 2**19, 2**19 + 1, 2**20, 2**20 + 1, 2**24, 2**24 + 1)
+    assert [iterations_for(size, True) for size in sizes] == [6, 6, 5, 4, 3, 3, 2, 2, 1]
+    assert {iterations_for(size, False) for size in sizes} == {1}
 
 
 def test_classes_are_the_twins():
     words = np.arange(50, dtype=np.uint64) * np.uint64(2**57 + 1)
-    for seed, draw in ((0, 0), (2**32 - 1 + (3 << 48) + (2 << 40), 2)):
-        class_of, offsets, members = draws_of_classes(words, seed, draw)
-        expected = twin.classes_of(words.tolist(), seed, draw)
+    for seed, draw, number in ((0, 0, 4), (2**32 - 1 + (3 << 48) + (2 << 40), 2, 8)):
+        class_of, offsets, members = draws_of_classes(words, seed, draw, number)
+        expected = twin.classes_of(words.tolist(), seed, draw, number)
         found = [members[a:b].tolist() for a, b in pairwise(offsets)]
         assert found == expected
         assert all(class_of[v] == turn for turn, part in enumerate(expected) for v in part)

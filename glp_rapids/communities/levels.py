@@ -20,7 +20,15 @@ from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.isolated import among_all, without_isolated
 from glp_rapids.communities.numbers import Numbered, facts_of
 from glp_rapids.communities.objective import MANY, Objective
-from glp_rapids.communities.schedule import DOWN, REFINING_SWEEPS, UP, iterations_for, seed_of
+from glp_rapids.communities.schedule import (
+    DOWN,
+    REFINING_SWEEPS,
+    UP,
+    classes_for,
+    ends_at,
+    iterations_for,
+    seed_of,
+)
 from glp_rapids.device import array_module, to_host
 
 Array = Any
@@ -140,7 +148,7 @@ class _Iteration:
             if parts is not None:
                 labels = parts.first[labels[parts.numbers]]
             partition = there.partition(labels)
-            moved = there.swept(there.move(partition, self._seed(depth, DOWN)))
+            moved = there.swept(self._moved(there, partition, depth, DOWN))
             self._report(begin, facts_of(depth, DOWN, there.network.size, moved))
             labels = partition.labels
         volumes = engine.volumes(labels) if partition is None else partition.volumes
@@ -172,14 +180,14 @@ class _Iteration:
                 parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
                 communities = engine.counted(communities)
             else:
-                done = engine.move(partition, seed)
+                done = self._moved(engine, partition, depth, UP)
                 labels = partition.labels
                 parts = engine.numbered(labels)
                 moved = engine.swept(done)
             parts = engine.counted(parts)
             if not refines:
                 communities = parts
-            top = last or parts.first.size == size
+            top = last or ends_at(parts.first.size, size)
             network = None if top else engine.contract(parts, communities)
             self._report(begin, facts_of(depth, UP, size, moved, parts.first.size))
             if top:
@@ -188,6 +196,10 @@ class _Iteration:
             below.append((engine, parts))
             network, labels = network
             engine = type(engine)(network, self.objective.constant)
+
+    def _moved(self, engine: Any, partition: Any, depth: int, way: str) -> Any:
+        classes = classes_for(engine.network.size, depth, way)
+        return engine.move(partition, self._seed(depth, way), classes)
 
     def _seed(self, depth: int, way: str) -> int:
         return seed_of(self.options.seed, self.number, depth, way)
@@ -204,9 +216,10 @@ class _Iteration:
 
 def _in_pieces(objective: Objective, engine: Any, found: Found) -> Found:
     """Cut communities into what is connected: one that a vertex left gains by every cut."""
-    labels = engine.connected(found.labels)
-    volumes = engine.volumes(labels)
-    again = _found(objective, found.crossing, volumes, labels, found.levels)
+    labels, whole = engine.connected(found.labels), engine.counted(engine.numbered(found.labels))
+    if engine.counted(engine.numbered(labels)).first.size == whole.first.size:
+        return found
+    again = _found(objective, found.crossing, engine.volumes(labels), labels, found.levels)
     return replace(again, converged=found.converged)
 
 
@@ -219,7 +232,7 @@ def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Num
         parts = engine.refine(engine.partition(labels), seed, REFINING_SWEEPS)
         parts, there = engine.numbered(parts), engine.numbered(labels)
         parts, there = engine.counted(parts), engine.counted(there)
-        if parts.first.size == engine.network.size:
+        if ends_at(parts.first.size, engine.network.size):
             break
         numbers = parts.numbers if numbers is None else parts.numbers[numbers]
         first = parts.first if first is None else first[parts.first]

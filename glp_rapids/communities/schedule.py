@@ -13,23 +13,31 @@ TABLE
 from __future__ import annotations
 
 CLASSES = 8
-SMALL, FEWER_CLASSES = 2048, 4  # up to so many vertices, so many
+FEWER_CLASSES, SMALL = 4, 2048  # so many but on the first way up of more vertices than these
 MOST_SWEEPS = 5
 FEW = 100  # a sweep ends a level if it moves at most one vertex in so many
 REFINING_SWEEPS = 2
 ITERATIONS, MOST_ITERATIONS = 2, 6
 MORE = 1 << 20  # vertices and entries that all iterations after the second go through
+LARGE = 1 << 24  # vertices and entries that one iteration alone goes through
 UP, DOWN = "up", "down"
 
 
-def classes_for(vertices: int) -> int:
-    """Return how many classes so many vertices fall in."""
-    return FEWER_CLASSES if vertices <= SMALL else CLASSES
+def classes_for(vertices: int, level: int, way: str) -> int:
+    """Return how many classes so many vertices fall in where they are moved."""
+    return CLASSES if vertices > SMALL and level == 0 and way == UP else FEWER_CLASSES
 
 
 def iterations_for(items: int, refine: bool) -> int:
     """Return how many iterations so many vertices and entries may have."""
-    return min(ITERATIONS + MORE // items, MOST_ITERATIONS) if refine else 1
+    if not refine or items > LARGE:
+        return 1
+    return min(ITERATIONS + MORE // items, MOST_ITERATIONS)
+
+
+def ends_at(parts: int, vertices: int) -> bool:
+    """Tell whether a level of so many parts is the last on the way up."""
+    return parts == vertices or (vertices > FEW and 20 * parts > 19 * vertices)
 
 
 def seed_of(seed: int, iteration: int, level: int, way: str) -> int:

@@ -14,7 +14,7 @@ from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.tally import tables_for
 from glp_rapids.communities.numbers import Numbered, numbered
 from glp_rapids.communities.objective import Network, crossing_weight
-from glp_rapids.communities.schedule import settles
+from glp_rapids.communities.schedule import FEWER_CLASSES, settles
 from glp_rapids.graph.connected import connected_parts
 from glp_rapids.jit.interrupts import A_CALL, interruptible
 from glp_rapids.jit.parallel import threads_available
@@ -63,9 +63,9 @@ class CpuEngine:
         self._call(moving.add_up_communities, labels, self.network.volume, sizes, volumes)
         return moving.Partition(labels, sizes, volumes)
 
-    def move(self, partition: moving.Partition, seed: int) -> list[int]:
+    def move(self, partition: moving.Partition, seed: int, classes: int) -> list[int]:
         """Sweep until few vertices move; return how many did in each sweep."""
-        draws = draws_of_classes(self.network.words, seed, 0, self._index_type)
+        draws = draws_of_classes(self.network.words, seed, 0, classes, self._index_type)
         active = np.ones(self.network.size, np.uint8)
         targets = tuple(self._movers)
         moved: list[int] = []
@@ -90,7 +90,9 @@ class CpuEngine:
         )
         joined = np.zeros(network.size, np.uint8)
         for sweep in range(1, sweeps + 1):
-            draws = draws_of_classes(network.words, seed, sweep, self._index_type, parts.turns)
+            draws = draws_of_classes(
+                network.words, seed, sweep, FEWER_CLASSES, self._index_type, parts.turns
+            )
             done = sum(self._calls(draws, lambda offsets, members: refining.sweep(
                 self._threads, offsets, members, self._level, partition, parts, np.uint64(seed),
                 joined, (*self._movers, *self._changes), self._counts, self._tables,

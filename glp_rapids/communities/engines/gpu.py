@@ -25,7 +25,7 @@ from glp_rapids.communities.kernels import (
 )
 from glp_rapids.communities.numbers import Numbered, Rest
 from glp_rapids.communities.objective import Network, loops_of
-from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, classes_for
+from glp_rapids.communities.schedule import CLASSES, FEWER_CLASSES, MOST_SWEEPS, UP, classes_for
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import bound
@@ -167,7 +167,8 @@ class GpuEngine:
             return None
         parameters = gpu_store.Parameters(
             np.int64(self.network.unit), np.int64(self.constant), np.uint64(seed), np.int64(depth),
-            np.int64(max_level), np.int64(refining), descent.LENGTHS, np.int64(0),
+            np.int64(max_level), np.int64(refining),
+            np.int64(classes_for(self.network.size, 0, UP)), descent.LENGTHS, np.int64(0),
         )  # fmt: skip
         return descent.done_together(self.network, labels, parameters)
 
@@ -177,14 +178,14 @@ class GpuEngine:
         labels = labels.astype(self._index_type)
         return Partition(labels, xp.zeros(size, np.int64), xp.zeros(size, np.int64))
 
-    def move(self, partition: Partition, seed: int) -> Array:
+    def move(self, partition: Partition, seed: int, classes: int) -> Array:
         """Sweep until few vertices move; return what `swept` reads."""
         network, xp = self.network, self.xp
         state = gpu_moving.Moving(
             *self._rows, np.int64(network.unit), *self._vertices, np.int64(self.constant),
             *partition, xp.ones(network.size, np.uint8), partition.labels.copy(), np.uint64(seed),
         )  # fmt: skip
-        lists, work, done = self._work(MOST_SWEEPS, 1)
+        lists, work, done = self._work(MOST_SWEEPS, 1, classes)
         kernel = gpu_moving.build(self._weights, self._index_type)
         launch_together(kernel, self._blocks, gpu_classes.THREADS, state, lists, work, done[:1])
         return done
@@ -204,7 +205,7 @@ class GpuEngine:
             network.volume.copy(), xp.zeros(network.size, np.int64),
             xp.zeros(network.size, np.int16), labels.copy(), np.uint64(seed),
         )  # fmt: skip
-        lists, work, _ = self._work(sweeps, sweeps)
+        lists, work, _ = self._work(sweeps, sweeps, FEWER_CLASSES)
         kernel = gpu_refining.build(self._weights, self._index_type)
         launch_together(
             kernel, self._blocks, gpu_classes.THREADS, state, lists, work, np.int64(sweeps)
@@ -272,14 +273,18 @@ class GpuEngine:
 
     def volumes(self, labels: Array) -> Array:
         """Add up the volumes of communities, by name."""
-        return sums_by_group(labels, self.network.volume, self.network.size)
+        total = self.xp.zeros(self.network.size, np.uint64)  # of int64 CuPy adds none at places
+        self.xp.add.at(total, labels, self.network.volume.view(np.uint64))
+        return total.view(np.int64)
 
-    def _work(self, sweeps: int, draws: int) -> tuple[gpu_classes.Lists, gpu_best.Work, Array]:
+    def _work(
+        self, sweeps: int, draws: int, classes: int
+    ) -> tuple[gpu_classes.Lists, gpu_best.Work, Array]:
         """Return lists and what blocks share, as a launch of so many sweeps takes them.
 
         Also the words that tell how it went: how many sweeps, and how many moved in each step.
         """
-        size, steps, lists = self.network.size, sweeps * CLASSES, draws * gpu_classes.LISTS
+        steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
         sizes = 1, 1, steps, lists, lists, 2 * draws * CLASSES
         cut = np.cumsum([0, *sizes]).tolist()
         words = self.xp.zeros(cut[-1], np.int64)
@@ -290,7 +295,7 @@ class GpuEngine:
         of_hubs = self.xp.empty((2, hubs), np.int64)
         return (
             gpu_classes.Lists(
-                *self._members, counts, cursors, rooms, *of_hubs, np.int64(classes_for(size)),
+                *self._members, counts, cursors, rooms, *of_hubs, np.int64(classes),
                 LENGTHS,
             ),
             gpu_best.Work(arrived, moved, *tables),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from glp_rapids.common import hashing
-from glp_rapids.communities.schedule import classes_for
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.target import cpu_target
 
@@ -16,16 +15,17 @@ JOINED = 255  # in the place of a class: not in any
 
 
 def draws_of_classes(
-    words: np.ndarray, seed: int, draw: int, dtype: type = np.int64,
+    words: np.ndarray, seed: int, draw: int, classes: int, dtype: type = np.int64,
     class_of: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Draw classes by a hash: that of each vertex, where each begins in the list, and the list.
 
-    They are written to ``class_of``, if it is given, but for those that are `JOINED` there.
+    There is a power of two of ``classes``. They are written to ``class_of``, if it is given, but
+    for those that are `JOINED` there.
     """
     if class_of is None:
         class_of = np.zeros(words.size, np.uint8)
-    offsets = np.zeros(classes_for(words.size) + 2, np.int64)
+    offsets = np.zeros(classes + 2, np.int64)
     members = np.empty(words.size, dtype)
     _draw(words, U64(hashing.CLASS_SEED + seed + (draw << 32)), class_of, offsets, members)
     return class_of, offsets[:-1], members[: offsets[-1]]

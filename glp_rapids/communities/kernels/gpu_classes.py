@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.hashing import CLASS_SEED, mix
-from glp_rapids.communities.schedule import CLASSES, classes_for
+from glp_rapids.communities.schedule import CLASSES
 from glp_rapids.jit.cuda import cuda, gpu_target
 from glp_rapids.jit.primitives import wait_for_blocks
 
@@ -65,9 +65,6 @@ class Begins(NamedTuple):
     offsets: Array
     chunks: Array  # int32: of each list how many rows a chunk has
     of_block: Array  # int64: of each list the number of the block's first chunk
-
-
-classes_of = gpu_target().compile(classes_for)
 
 
 @functools.cache

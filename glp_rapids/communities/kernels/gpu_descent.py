@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.communities import schedule
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
@@ -28,8 +29,8 @@ from glp_rapids.communities.kernels import (
     gpu_store,
 )
 from glp_rapids.communities.kernels.gpu_tables import Weights
-from glp_rapids.communities.schedule import CLASSES, MOST_SWEEPS, REFINING_SWEEPS
-from glp_rapids.jit.cuda import cuda, kernel, nanoseconds
+from glp_rapids.communities.schedule import CLASSES, FEWER_CLASSES, MOST_SWEEPS, REFINING_SWEEPS
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel, nanoseconds
 
 BLOCKS = 1  # a multiprocessor: small levels have fewer than there are, and much at hand
 MOST_LEVELS = 32
@@ -54,13 +55,16 @@ def scratch_size() -> int:
     return STEPS_MOVING + STEPS_REFINING + DRAWS * 2 * (gpu_classes.LISTS + CLASSES)
 
 
+ends_at = gpu_target().compile(schedule.ends_at)
+
+
 @functools.cache
 def build(wide: bool, index_type: Any) -> Any:
     """Make the kernel, for sums of 64 bits or 31."""
     threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
     lists_of_all, hub_lists = gpu_classes.LISTS, DRAWS * gpu_classes.LISTS
     scratch = scratch_size()
-    barrier, classes_of = gpu_classes.barrier, gpu_classes.classes_of
+    barrier = gpu_classes.barrier
     weighted = Weights(True, wide)
     lay_out = gpu_best.build_shared(weighted, index_type)
     lay_out_begins = gpu_classes.build_begins()
@@ -126,7 +130,7 @@ def build(wide: bool, index_type: Any) -> Any:
                 store.volume[next_first + v] = 0
 
     @cuda.jit(device=True)
-    def lists_of(store, draw, draws, size, lengths):
+    def lists_of(store, draw, draws, classes, lengths):
         """Return the lists of some of the times that classes are drawn on a level."""
         begin = SCRATCH + STEPS_MOVING + STEPS_REFINING
         counts, cursors = begin + draw * lists_of_all, begin + hub_lists + draw * lists_of_all
@@ -135,7 +139,7 @@ def build(wide: bool, index_type: Any) -> Any:
             store.members, store.goals, store.control[counts : counts + step],
             store.control[cursors : cursors + step],
             store.control[rooms : rooms + draws * 2 * CLASSES], store.bases, store.pieces,
-            classes_of(size), lengths,
+            classes, lengths,
         )  # fmt: skip
 
     @cuda.jit(device=True)
@@ -170,14 +174,15 @@ def build(wide: bool, index_type: Any) -> Any:
         return turn
 
     @cuda.jit(device=True)
-    def move_vertices(store, level, parameters, seed, shared, begins, arrived, turn):
+    def move_vertices(store, level, parameters, classes, seed, shared, begins, turn):
+        arrived = store.control[ARRIVED : ARRIVED + 1]
         state = gpu_moving.Moving(
             level.indptr, level.indices, level.weights, parameters.unit, level.volume, level.words,
             parameters.constant, level.labels, store.sizes, store.volumes, store.active,
             store.following, seed,
         )  # fmt: skip
         return move(
-            state, lists_of(store, 0, 1, level.labels.size, parameters.lengths),
+            state, lists_of(store, 0, 1, classes, parameters.lengths),
             work_of(store, arrived, 0, STEPS_MOVING), store.control[SWEPT : SWEPT + 1],
             shared, begins, turn,
         )  # fmt: skip
@@ -190,7 +195,7 @@ def build(wide: bool, index_type: Any) -> Any:
             store.part_volumes, store.outward, store.joined, store.parts_following, seed,
         )  # fmt: skip
         return refine(
-            state, lists_of(store, 1, REFINING_SWEEPS, level.labels.size, parameters.lengths),
+            state, lists_of(store, 1, REFINING_SWEEPS, np.int64(FEWER_CLASSES), parameters.lengths),
             work_of(store, arrived, STEPS_MOVING, STEPS_REFINING), np.int64(REFINING_SWEEPS),
             shared, begins, turn,
         )  # fmt: skip
@@ -246,7 +251,12 @@ def build(wide: bool, index_type: Any) -> Any:
             refines = up and parameters.refining != 0 and not last
             sweeps = np.int64(0)
             if not refines:
-                turn = move_vertices(store, level, parameters, seed, shared, begins, arrived, turn)
+                classes = np.int64(FEWER_CLASSES)
+                if up and parameters.first + depth == 0:
+                    classes = parameters.classes
+                turn = move_vertices(
+                    store, level, parameters, classes, seed, shared, begins, turn
+                )
                 sweeps = control[SWEPT]  # of the thread that wrote it; others do not ask
             top, number, filled = last, np.int64(0), np.int64(0)
             if up:
@@ -275,7 +285,7 @@ def build(wide: bool, index_type: Any) -> Any:
                 turn += 1
                 barrier(arrived, turn * blocks)
                 number = control[NUMBERED + gpu_numbering.NUMBER]
-                top = last or number == size
+                top = last or ends_at(number, size)
                 if not top:
                     then = level_of(
                         store, number, store.indices.size - next_entry, next_first, next_entry
