@@ -18,7 +18,7 @@ from glp_rapids.communities.engines import descent
 
 WAYS = {"together": descent.LARGEST, "apart": 0}
 OPTIONS = {
-    "refined": {"iterations": 1},
+    "refined": {"iterations": 2},
     "plain": {"refine": False, "objective": "cpm", "resolution": 0.2},
 }
 

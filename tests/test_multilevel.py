@@ -114,6 +114,24 @@ def test_a_gpu_finds_the_same_on_real_graphs(name, data):
         assert_gpu_equals_cpu({"graph": one}, {"refine": False, "seed": 5, "resolution": 0.5})
 
 
+@pytest.mark.gpu
+def test_levels_that_find_no_room_have_another_launch(monkeypatch):
+    """Of a random graph a level has most of the entries of that below."""
+    from glp_rapids.communities.engines import descent
+
+    begun, done_together = [], descent.done_together
+
+    def counted(network, labels, parameters):
+        begun.append(int(parameters.first))
+        return done_together(network, labels, parameters)
+
+    monkeypatch.setattr(descent, "ROOM", 2)
+    monkeypatch.setattr(descent, "done_together", counted)
+    pairs = graphs.random_pairs(3000, 40_000, 2)
+    assert_gpu_equals_cpu(graphs.edges(pairs), {})
+    assert max(begun) > 0
+
+
 @given(
     graphs.edge_frames(),
     st.fixed_dictionaries(

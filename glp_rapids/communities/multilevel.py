@@ -50,7 +50,7 @@ def multilevel_label_propagation(
     """Find communities of high modularity, as Louvain and Leiden do, the same ones every time.
 
     Vertices move to the neighbouring community where modularity gains most, then communities become
-    vertices and move, and so on.
+    vertices and move, and so on; then back, level by level, where vertices move once more.
 
     Parameters
     ----------
@@ -66,17 +66,18 @@ def multilevel_label_propagation(
         model, compares it with the number of pairs inside times ``resolution``: a community is
         denser than that inside, and edges between two are thinner, however large the graph.
     refine : bool
-        True (default): as Leiden, communities are split into well-connected parts before these
-        become vertices, and every community is connected in the end. False: as Louvain;
-        faster, and a community may be disconnected.
+        True (default): iterations after the first split communities into well-connected parts, as
+        Leiden does, before these become vertices, and every community is connected in the end.
+        False: as Louvain; faster, and a community may be disconnected.
     levels : bool
         True: return the hierarchy, too.
     max_level : int
         At most so many levels an iteration, at least 1.
     iterations : int, optional
-        At most so many times, each beginning with the communities that the one before found, at
-        least 1. By default 3; of a small graph up to 6, if those after the third go through at most
-        2^20 vertices and entries in all.
+        At most so many times up and down, each beginning with the communities that the one before
+        found, at least 1. By default 2; of a small graph up to 6, if those after the second go
+        through at most 2^20 vertices and entries in all; 1 for more than 2^24 vertices and entries,
+        or without ``refine``.
     tol : float
         No more iterations after one by which modularity gained at most so much (default 1e-4), or
         the constant Potts model at most this share of the weight of all edges.
@@ -94,11 +95,13 @@ def multilevel_label_propagation(
         numbered from 0 by the smallest vertex in each.
         With ``levels=True``: ``vertex``, ``level``, ``partition``: every vertex once a level, from
         0, the finest, to the last, which is the result otherwise. Each level is made of
-        communities of the one before.
+        communities of the one before: they are the well-connected parts of the last, and parts of
+        these.
         ``.attrs["glp"]`` holds ``modularity`` (or ``cpm``), ``converged``, ``levels`` (of each:
-        ``iteration``, ``level``, ``vertices``, ``communities``, ``moved`` in each sweep,
-        ``seconds``; vertices without an edge, which stay alone, are not counted), ``sweeps``,
-        ``seconds``, ``device``, ``memory_in_use``.
+        ``iteration``, ``level``, ``way`` ("up" or "down"), ``vertices``, ``moved`` in each sweep,
+        none where they were refined, ``seconds``, and on the way up ``communities``, which become
+        the vertices of the next level; vertices without an edge, which stay alone, are not
+        counted), ``sweeps``, ``seconds``, ``device``, ``memory_in_use``.
 
     Raises
     ------
@@ -111,25 +114,26 @@ def multilevel_label_propagation(
     Notes
     -----
     It runs on the device where the graph is, and finds the same there. O(m) time a sweep, at most
-    5 sweeps a level, and as a rule a fifth of the vertices are left after each level. About 110
-    bytes a vertex and 16 an entry beside the graph; on a GPU up to 70 an entry, and 190 a vertex
-    and 90 an entry where both together are up to a million; where some vertices have no edge, an
-    index an entry more. Many threads of a CPU take at most 32
-    bytes a vertex together, and each up to 68 for every entry of the longest row. A
-    `CompressedGraph`, mapped or not, is decoded as a whole; there is no ``memory_limit`` yet.
+    5 sweeps a level each way, and as a rule a fifth of the vertices are left after each level.
+    MEMORY
+    Many threads of a CPU take at most 32 bytes a vertex together, and each up to 68 for every entry
+    of the longest row. A `CompressedGraph`, mapped or not, is decoded as a whole; there is no
+    ``memory_limit`` yet.
 
     Gains are compared without rounding: weights are integers in 64 bits, real ones multiplied by a
     power of two, and products have 128 bits. Real weights are rounded so that all add up to 2^61,
-    times the resolution where that is below 1; so are integers that add up to more. Eight classes
-    of vertices, on levels of up to 2,048 vertices four, drawn anew on every level, are updated one
-    after the other, each on the communities as they stand. A vertex that gains nothing stays; of
-    two lone vertices that want each other, the one with the smaller id waits. A vertex that is
-    better alone leaves, unless a community still bears its name: each bears that of the vertex it
-    began with.
+    times the resolution where that is below 1; so are integers that add up to more. Four classes
+    of vertices, eight when more than 2,048 move for the first time, drawn anew on every level, are
+    updated one after the other, each on the communities as they stand. A vertex that gains nothing
+    stays; of two lone vertices that want each other, the one with the smaller id waits. A vertex
+    that is better alone leaves, unless a community still bears its name: each bears that of the
+    vertex it began with, and on a finer level that of this vertex' first one.
 
     Blondel et al., "Fast unfolding of communities in large networks", J. Stat. Mech. (2008); Traag,
     Waltman and van Eck, "From Louvain to Leiden", Scientific Reports 9 (2019), algorithm A.2; the
-    constant Potts model: Traag, Van Dooren and Nesterov, Phys. Rev. E 84 (2011), eq. 5.
+    way down: Rotta and Noack, "Multilevel local search algorithms for modularity clustering", ACM
+    J. Exp. Algorithmics 16 (2011); the constant Potts model: Traag, Van Dooren and Nesterov,
+    Phys. Rev. E 84 (2011), eq. 5.
 
     Examples
     --------

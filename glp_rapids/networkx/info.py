@@ -46,11 +46,11 @@ Components are NetworkX's, in its order. Computed on a core of the CPU."""
 
 MULTILEVEL = """\
 Communities are others than NetworkX's, of about the same modularity or more, and depend on the
-graph, the order of its nodes, and `seed` alone. Nodes move in eight classes one after the other.
+graph, the order of its nodes, and `seed` alone. Nodes move in classes one after the other.
 `seed=None`, and the global generator of `random`, stand for one fixed seed: the same communities
 every time. Any other generator is drawn from once.
-Without a limit of levels they are the best of three iterations, each of which begins with the
-communities of the one before. The levels of a dendrogram, and `max_level`, are of the first alone.
+The levels of a dendrogram, and `max_level`, are of parts of the communities, parts of these parts,
+and so on, the finest first; the last level is the communities.
 Computed on the CPU. Needs an undirected graph, a `resolution` of at least 1e-6, and weights that
 are neither negative, infinite nor NaN; NetworkX finds the communities of others itself, if it can.
 """

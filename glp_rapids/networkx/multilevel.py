@@ -1,8 +1,7 @@
 """NetworkX's Louvain and Leiden communities, by `glp_rapids.multilevel_label_propagation`.
 
-Communities are those of all its iterations. The dendrogram, and with it a limit of levels, is
-that of a single one, as in Louvain's own method: later ones begin with the communities found so
-far, and have no small ones.
+The dendrogram, and with it a limit of levels, is made of these communities: of the parts that each
+falls into, and the parts of these.
 """
 
 from __future__ import annotations
@@ -137,9 +136,7 @@ def _dendrogram(
     # a generator, as NetworkX's: nothing is done before the first level is asked for
     graph = G.csr(weight, count=True, device="cpu")
     before, number = _alone(G, graph, resolution), 0
-    found = multilevel_label_propagation(
-        graph, levels=True, iterations=1, resolution=resolution, **options
-    )
+    found = multilevel_label_propagation(graph, levels=True, resolution=resolution, **options)
     if not len(found):
         yield [{node} for node in G]
     for _, level in found.groupby("level"):
