@@ -9,8 +9,8 @@ tenth of the steps are saved, and nothing is lost.
 
 The first iteration moves alone, as Louvain's method. Going down again is worth .000 to .021 (.8213
 without, .8292 with it on com-dblp), and leaves it at PLM's at the least. The second, which refines,
-adds .0001 to .008; more of them are cheap on small graphs, so these may have up to six: those after the
-second go through 2^20 vertices and entries at the most, less than one does on com-dblp. Where a
+adds .0001 to .008; more of them are cheap on small graphs, so these may have up to six: those after
+the second go through 2^20 vertices and entries at the most, less than one does on com-dblp. Where a
 graph has more than 2^24 a second one takes two thirds of the time again for .0004 (web-like, 27 M
 entries) or .0005 (kron-22).
 """
