@@ -1,4 +1,4 @@
-"""Communities compared: LP, LLP and SLPA beside Louvain and Leiden, on a graph like a web crawl.
+"""Communities compared: four kinds of LP beside Louvain and Leiden, on a graph like a web crawl.
 
     python examples/communities_compared.py [pages] [picture.png]
 
@@ -96,6 +96,7 @@ methods = {
     "LP": lambda: glp_rapids.label_propagation(graph),
     # several rows for a page in several communities, the strongest first
     "SLPA": lambda: glp_rapids.speaker_listener(graph).drop_duplicates("vertex"),
+    "Multilevel": lambda: glp_rapids.multilevel_label_propagation(graph),
 }
 methods |= {f"LLP 1/{round(1 / gamma)}": layer(gamma) for gamma in GAMMAS}
 methods |= make_others(edges if frames is pd or peer == "cuGraph" else edges.to_pandas())
@@ -132,8 +133,11 @@ print(table.to_string())
 def draw(table, results, figure):
     """Draw the sizes of the communities, and modularity and seconds as bars."""
     left, middle, right = figure.subplots(1, 3, width_ratios=(2, 1, 1))
-    colours = dict(zip(table.index, ("#ff4d6d", "#4cc9f0", "#ffe8b0", "#ffc94d", "#f79824",
-                                     "#c75b12", "#9ef01a", "#2ec4b6"), strict=False))  # fmt: skip
+    colours = dict(zip(
+        table.index,
+        ("#ff4d6d", "#4cc9f0", "#b388eb", "#ffe8b0", "#ffc94d", "#f79824", "#c75b12", "#9ef01a",
+         "#2ec4b6"), strict=False,
+    ))  # fmt: skip
     for name, found in results.items():
         sizes = np.sort(found.groupby("partition").size().to_numpy())[::-1]
         left.step(sizes, np.arange(1, len(sizes) + 1), where="post", color=colours[name],
