@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.fixed_point import as_fixed_point
-from glp_rapids.common.segments import integer_sums, segment_ids, segment_sums
+from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit import search
@@ -237,17 +237,3 @@ def _fixed(rows: CSR, loops: Array, exponent: int) -> tuple[Array, int, int, Arr
         at_loops = weights[loops]
     degree[rows.indices[loops]] += at_loops  # a row has one loop at the most
     return weights, unit, 2 * int(at_loops.sum()), degree
-
-
-def on_host(network: Network) -> Network:
-    """Return the network with its arrays on the host."""
-    return Network(*(part if isinstance(part, int) else to_host(part) for part in network))
-
-
-def crossing_weight(network: Network, labels: Array) -> int:
-    """Add up the weight between communities, from both ends."""
-    rows = segment_ids(network.indptr, network.indices.dtype, network.indices.size)
-    crossing = labels[rows] != labels[network.indices]
-    if network.weights.size:
-        return int(network.weights[crossing].sum(dtype=np.int64)) * network.unit
-    return int(crossing.sum()) * network.unit

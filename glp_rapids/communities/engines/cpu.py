@@ -13,7 +13,7 @@ from glp_rapids.communities.kernels import merging, moving, refining
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.tally import tables_for
 from glp_rapids.communities.numbers import Numbered, numbered
-from glp_rapids.communities.objective import Network, crossing_weight
+from glp_rapids.communities.objective import Network
 from glp_rapids.communities.schedule import FEWER_CLASSES, settles
 from glp_rapids.graph.connected import connected_parts
 from glp_rapids.jit.interrupts import A_CALL, interruptible
@@ -152,7 +152,9 @@ class CpuEngine:
 
     def crossing(self, labels: np.ndarray) -> int:
         """Add up the weight from one community to another, from both ends."""
-        return crossing_weight(self.network, labels)
+        totals, labels = np.zeros(self._threads, np.int64), labels.astype(self._index_type)
+        self._call(moving.add_crossing, self._threads, self._level, labels, totals)
+        return int(totals.sum())
 
     def volumes(self, labels: np.ndarray) -> np.ndarray:
         """Add up the volumes of communities, by name."""

@@ -26,8 +26,8 @@ def build(
     """Make the function that writes a goal, or -1, for each member of a class.
 
     It returns the next barrier's turn, after which all blocks know how many go. Also the function
-    that lists hubs. That threads ask for four entries before they add up the first took longer; that
-    short rows have warps which wait for no other took as long.
+    that lists hubs. That threads ask for four entries before they add up the first took longer;
+    that short rows have warps which wait for no other took as long.
     """
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     hubs, sizes, size_lanes = gpu_classes.HUBS, gpu_classes.SIZES, gpu_classes.lanes_of

@@ -72,6 +72,26 @@ def add_up_communities(labels, volume, sizes, volumes):
         volumes[own] += volume[v]
 
 
+@jit
+def _add_crossing_some(thread, threads, level, labels, totals):
+    indptr, indices, weights, unit, _, _, _ = level
+    vertices, total, weight = labels.size, np.int64(0), unit
+    for v in range(vertices * thread // threads, vertices * (thread + 1) // threads):
+        place = U64(v)
+        own = labels[place]
+        for j in range(indptr[place], indptr[place + ONE]):
+            if weights.size > 0:
+                weight = weights[U64(j)]
+            total += weight if labels[U64(indices[U64(j)])] != own else 0
+    totals[thread] = total
+
+
+@ParallelKernel
+def add_crossing(team, level, labels, totals):
+    """Add up the weight from one community to another, from both ends, by thread."""
+    together(team, _add_crossing_some, (team.threads, level, labels, totals))
+
+
 @inlined
 def bounds_of(weight, constant, volume, others):
     """Return two numbers of float64 between which ``weight * constant - volume * others`` lies."""
