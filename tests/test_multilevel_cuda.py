@@ -63,6 +63,7 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     network = Network(np.arange(3), indices, weights, 1, volume, words)
     engine = gpu.GpuEngine(network, 1)
     if together:
+        monkeypatch.setattr(descent, "to_host", np.ones_like)  # it says that it is done
         monkeypatch.setattr(descent, "_facts", lambda *_: {"moved": []})
         engine.rest(indices, 0, 0, 9, True)
         return ptx
