@@ -164,38 +164,47 @@ class _Iteration:
         A level without parts is to be moved once more.
         """
         below: list[tuple[Any, Numbered | None]] = []
-        refining = self.options.refine and self.number > 1
+        refining, most = self.options.refine and self.number > 1, self.options.max_level
         while True:
             begin, depth = time.perf_counter(), len(below)
-            seed, most = self._seed(depth, UP), self.options.max_level
-            rest = engine.rest(labels, seed, depth, most, refining)
+            rest = engine.rest(labels, self._seed(depth, UP), depth, most, refining)
             if rest is not None:
                 self._report(begin, *rest.levels)
                 return below, rest.labels, None
             size, last = engine.network.size, depth + 1 == most
-            partition, refines = engine.partition(labels), refining and not last
-            # a GPU is waited for only when all is on its way
-            if refines:
-                moved, communities = [], engine.numbered(labels)
-                parts = engine.numbered(engine.refine(partition, seed, REFINING_SWEEPS))
-                communities = engine.counted(communities)
-            else:
-                done = self._moved(engine, partition, depth, UP)
-                labels = partition.labels
-                parts = engine.numbered(labels)
-                moved = engine.swept(done)
-            parts = engine.counted(parts)
-            if not refines:
-                communities = parts
-            top = last or ends_at(parts.first.size, size)
-            network = None if top else engine.contract(parts, communities)
-            self._report(begin, facts_of(depth, UP, size, moved, parts.first.size))
-            if top:
-                again = [(engine, None)] if refines else []
-                return below + again, labels, None if refines else partition
+            refines = refining and not last
+            step = self._refine if refines else self._move
+            partition, parts, communities, moved = step(engine, labels, depth)
+            facts = facts_of(depth, UP, size, moved, parts.first.size)
+            labels = partition.labels
+            if last or ends_at(parts.first.size, size):
+                self._report(begin, facts)
+                return ([*below, (engine, None)], labels, None) if refines else (
+                    below, labels, partition
+                )  # fmt: skip
             below.append((engine, parts))
-            network, labels = network
+            network, labels = engine.contract(parts, communities)
+            self._report(begin, facts)
             engine = type(engine)(network, self.objective.constant)
+
+    def _move(
+        self, engine: Any, labels: Array, depth: int
+    ) -> tuple[Any, Numbered, Numbered, list[int]]:
+        """Move the vertices; return the partition, what becomes vertices, and who moved."""
+        partition = engine.partition(labels)
+        done = self._moved(engine, partition, depth, UP)
+        parts = engine.numbered(partition.labels)  # on its way before a GPU is waited for
+        moved, parts = engine.swept(done), engine.counted(parts)
+        return partition, parts, parts, moved
+
+    def _refine(
+        self, engine: Any, labels: Array, depth: int
+    ) -> tuple[Any, Numbered, Numbered, list[int]]:
+        """Refine the communities; return the partition, the parts, these, and that nobody moved."""
+        partition, communities = engine.partition(labels), engine.numbered(labels)
+        parts = engine.refine(partition, self._seed(depth, UP), REFINING_SWEEPS)
+        parts = engine.numbered(parts)
+        return partition, engine.counted(parts), engine.counted(communities), []
 
     def _moved(self, engine: Any, partition: Any, depth: int, way: str) -> Any:
         classes = classes_for(engine.network.size, depth, way)
