@@ -7,7 +7,7 @@ the other in the arrays of a `Store`, since the way down goes through them once 
 once what came out. A block alone waits for no other: its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
-memory: 32 KB, where sums take 64 bits 41 KB. Registers: 255, with 190 to 230 bytes of a thread in
+memory: 32 KB, where sums take 64 bits 41 KB. Registers: 255, with 256 to 272 bytes of a thread in
 memory: a block a multiprocessor (128 and 860, as two leave, take as long).
 """
 

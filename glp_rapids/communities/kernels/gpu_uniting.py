@@ -51,7 +51,7 @@ def _build_first_row(threads: int, each: int) -> Callable:
 def build_unite(threads: int, each: int, weighted: bool, index_type: Any) -> Any:
     """Make the kernel that unites the ends of all edges inside communities.
 
-    Launch: a thread for EACH entries. Degrees: any. Registers: 32.
+    Launch: a thread for EACH entries. Degrees: any. Shared memory: 16 bytes. Registers: 23.
     """
     first_row = _build_first_row(threads, each)
 
@@ -88,7 +88,7 @@ def build_roots(threads: int) -> Any:
 def build_cross(threads: int, each: int, weighted: bool) -> Any:
     """Make the kernel that adds up the weight from one community to another, from both ends.
 
-    Launch: a thread for EACH entries. Degrees: any. Shared memory: 2 KB. Registers: 32.
+    Launch: a thread for EACH entries. Degrees: any. Shared memory: 2 KB. Registers: 28.
     """
     first_row = _build_first_row(threads, each)
     _, _, ranked, _ = gpu_scans.build(threads)
