@@ -134,7 +134,7 @@ def best_community(v, neighbours, volume, constant, words, labels, seed):
     return best
 
 
-def refine(neighbours, volume, constant, words, communities, seed):
+def refine(neighbours, volume, constant, words, communities, seed, sweeps=REFINING_SWEEPS):
     """Parts of the communities: vertices that are alone join a well-connected part."""
     n = len(communities)
     parts = list(range(n))
@@ -148,7 +148,7 @@ def refine(neighbours, volume, constant, words, communities, seed):
         mine = sum(volume[v] for v in members)
         return outward * constant >= mine * sum(volume[u] for u in rest)
 
-    for draw in range(1, REFINING_SWEEPS + 1):
+    for draw in range(1, sweeps + 1):
         joined = 0
         for turn in classes_of(words, seed, draw):
             goals = {}
@@ -271,7 +271,7 @@ def parts_of_parts(neighbours, volume, constant, words, communities, max_level, 
     labels, down, found = named_by_first(communities), list(range(len(words))), []
     for level in range(max_level - 1):
         seed_here = seed + (level << 40)
-        parts = renumbered(refine(neighbours, volume, constant, words, labels, seed_here))
+        parts = renumbered(refine(neighbours, volume, constant, words, labels, seed_here, 1))
         if ends_at(parts):
             break
         down = [parts[v] for v in down]

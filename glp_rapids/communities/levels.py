@@ -238,7 +238,7 @@ def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Num
     labels, numbers, first = communities.first[communities.numbers], None, None
     while depth + 1 < options.max_level:
         seed = seed_of(options.seed, 0, depth, UP)
-        parts = engine.refine(engine.partition(labels), seed, REFINING_SWEEPS)
+        parts = engine.refine(engine.partition(labels), seed, 1)  # of one sweep there are more
         parts, there = engine.numbered(parts), engine.numbered(labels)
         parts, there = engine.counted(parts), engine.counted(there)
         if ends_at(parts.first.size, engine.network.size):
