@@ -300,7 +300,7 @@ def multilevel(
     of_kept = [{place[u]: weight for u, weight in first.neighbours[v].items()} for v in kept]
     network = of_kept, [first.volume[v] for v in kept], first.constant, [words[v] for v in kept]
     items = len(kept) + sum(1 if u == v else 2 for u, v, _ in edges)
-    most = min(ITERATIONS + MORE // items, MOST_ITERATIONS) if refined else 1
+    most = min(ITERATIONS + MORE // items, MOST_ITERATIONS)
     labels = list(range(len(kept)))
     for iteration in range(1, (iterations or most) + 1):
         refining = refined and iteration > 1

@@ -14,9 +14,9 @@ import sys
 import numpy as np
 
 from glp_rapids import as_graph, contract, multilevel_label_propagation
-from glp_rapids.communities.engines import descent
+from glp_rapids.communities.engines import small_levels
 
-WAYS = {"together": descent.LARGEST, "apart": 0}
+WAYS = {"together": small_levels.LARGEST, "apart": 0}
 OPTIONS = {
     "refined": {"iterations": 2},
     "plain": {"refine": False, "objective": "cpm", "resolution": 0.2},
@@ -36,7 +36,7 @@ def main(*wanted):
     names = [name for name in graphs if name in wanted] or graphs
     kinds = [kind for kind in OPTIONS if kind in wanted] or OPTIONS
     for name, way, kind in itertools.product(names, ways, kinds):
-        graph, options, descent.LARGEST = graphs[name], OPTIONS[kind], WAYS[way]
+        graph, options, small_levels.LARGEST = graphs[name], OPTIONS[kind], WAYS[way]
         expected = multilevel_label_propagation(graph, **options, device="cpu")
         found = multilevel_label_propagation(graph, **options, device="gpu")
         found = found.to_pandas() if hasattr(found, "to_pandas") else found

@@ -12,7 +12,7 @@ from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import contraction, levels, objective
-from glp_rapids.communities.engines import descent, gpu
+from glp_rapids.communities.engines import gpu, small_levels
 from glp_rapids.communities.engines.gpu import quotient
 from glp_rapids.communities.kernels import (
     gpu_best,
@@ -29,7 +29,7 @@ from glp_rapids.graph.build import csr_of_pairs
 # Every simulated thread is a thread of the host.
 gpu_classes.THREADS, gpu_classes.SLOTS, gpu_best.PROBES = 2, 8, 2
 gpu_classes.LARGEST, gpu_classes.LANES = (1, 2), (1, 1, 2)
-gpu.LENGTHS = descent.LENGTHS = gpu_classes.Lengths(np.int64(3), np.int64(4), np.int64(3))
+gpu.LENGTHS = small_levels.LENGTHS = gpu_classes.Lengths(np.int64(3), np.int64(4), np.int64(3))
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
 gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
 gpu_merging.PIECE, gpu_merging.EACH = 4, 2
@@ -78,7 +78,7 @@ def main():
         if number == 1:  # by default each kernel runs, and each kind of weights, but not with each
             runs, ways = RUNS[-1:], WAYS[:1] if graph.weights is None else WAYS[1:]
         expected = list(results(graph, "cpu", runs))
-        for descent.LARGEST in ways:
+        for small_levels.LARGEST in ways:
             found = list(results(graph, "gpu", runs))
             compared += len(expected)
             differing += sum(one != other for one, other in zip(found, expected, strict=True))

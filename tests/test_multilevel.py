@@ -15,6 +15,7 @@ from glp_rapids import (
     as_graph,
     multilevel_label_propagation,
 )
+from glp_rapids.communities import schedule
 from glp_rapids.communities.engines import cpu
 from glp_rapids.communities.kernels import merging
 from glp_rapids.datasets import load, social
@@ -64,6 +65,13 @@ def test_partitions_are_the_twins(name, options):
     if name == "hub" and options:
         pytest.skip("the twin takes seconds")
     assert_equals_twin(graphs.GRAPHS[name](), options)
+
+
+@pytest.mark.parametrize("name", ["power law", "hub", "integer weights"])
+def test_more_classes_when_many_move_first(name, monkeypatch):
+    for module in (schedule, twin):
+        monkeypatch.setattr(module, "SMALL", 10)
+    assert_equals_twin(graphs.GRAPHS[name](), {})
 
 
 def assert_gpu_equals_cpu(edges, options):
@@ -117,16 +125,16 @@ def test_a_gpu_finds_the_same_on_real_graphs(name, data):
 @pytest.mark.gpu
 def test_levels_that_find_no_room_have_another_launch(monkeypatch):
     """Of a random graph a level has most of the entries of that below."""
-    from glp_rapids.communities.engines import descent
+    from glp_rapids.communities.engines import small_levels
 
-    begun, done_together = [], descent.done_together
+    begun, done_together = [], small_levels.done_together
 
     def counted(network, labels, parameters):
         begun.append(int(parameters.first))
         return done_together(network, labels, parameters)
 
-    monkeypatch.setattr(descent, "ROOM", 2)
-    monkeypatch.setattr(descent, "done_together", counted)
+    monkeypatch.setattr(small_levels, "ROOM", 2)
+    monkeypatch.setattr(small_levels, "done_together", counted)
     pairs = graphs.random_pairs(3000, 40_000, 2)
     assert_gpu_equals_cpu(graphs.edges(pairs), {})
     assert max(begun) > 0

@@ -27,7 +27,7 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.communities.engines import descent, gpu
+    from glp_rapids.communities.engines import gpu, small_levels
     from glp_rapids.communities.kernels.gpu_merging import Rows, Vertices
     from glp_rapids.communities.numbers import Numbered
     from glp_rapids.communities.objective import Network
@@ -52,7 +52,7 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
     monkeypatch.setattr(gpu, "launch", compile_instead)
-    for engine in (gpu, descent):
+    for engine in (gpu, small_levels):
         monkeypatch.setattr(engine, "launch_together", compile_instead)
         monkeypatch.setattr(engine, "to_host", lambda words: words)
         monkeypatch.setattr(engine, "bound", lambda arrays: arrays)
@@ -63,8 +63,8 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     network = Network(np.arange(3), indices, weights, 1, volume, words)
     engine = gpu.GpuEngine(network, 1)
     if together:
-        monkeypatch.setattr(descent, "to_host", np.ones_like)  # it says that it is done
-        monkeypatch.setattr(descent, "_facts", lambda *_: {"moved": []})
+        monkeypatch.setattr(small_levels, "to_host", np.ones_like)  # it says that it is done
+        monkeypatch.setattr(small_levels, "_facts", lambda *_: {"moved": []})
         engine.rest(indices, 0, 0, 9, True)
         return ptx
     partition = engine.partition(np.arange(2))

@@ -76,11 +76,12 @@ def run(objective: Objective, device: str, options: Options, tell: Tell | None) 
     engine = engine_of(device)(network, objective.constant)
     objective = replace(objective, network=network)
     found = _iterations(objective, engine, options, tell)
+    communities = engine.counted(engine.numbered(found.labels))
     if options.refine:
-        found = _in_pieces(objective, engine, found)
-    steps = [engine.counted(engine.numbered(found.labels))]
+        found, communities = _in_pieces(objective, engine, found, communities)
+    steps = [communities]
     if options.hierarchy:
-        steps = _hierarchy(engine, steps[0], options)
+        steps = _hierarchy(engine, communities, options)
     if kept is not None:
         steps = [Numbered(among_all(*step, kept, size), step.first) for step in steps]
     found.labels = steps[-1].numbers
@@ -97,7 +98,7 @@ def _iterations(
     labels = array_module(network.indptr).arange(network.size, dtype=network.indices.dtype)
     done: list[dict] = []
     items = network.size + network.indices.size
-    most = options.iterations or iterations_for(items, options.refine)
+    most = options.iterations or iterations_for(items)
     for iteration in range(1, most + 1):
         again = _Iteration(objective, options, iteration, done, tell).found(engine, labels)
         better = enough = found is None and _beats_all_alone(objective, again.quality, options.tol)
@@ -223,13 +224,16 @@ class _Iteration:
                 self.tell(self.told[-1])
 
 
-def _in_pieces(objective: Objective, engine: Any, found: Found) -> Found:
+def _in_pieces(
+    objective: Objective, engine: Any, found: Found, communities: Numbered
+) -> tuple[Found, Numbered]:
     """Cut communities into what is connected: one that a vertex left gains by every cut."""
-    labels, whole = engine.connected(found.labels), engine.counted(engine.numbered(found.labels))
-    if engine.counted(engine.numbered(labels)).first.size == whole.first.size:
-        return found
+    labels = engine.connected(found.labels)
+    pieces = engine.counted(engine.numbered(labels))
+    if pieces.first.size == communities.first.size:
+        return found, communities
     again = _found(objective, found.crossing, engine.volumes(labels), labels, found.levels)
-    return replace(again, converged=found.converged)
+    return replace(again, converged=found.converged), pieces
 
 
 def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Numbered]:

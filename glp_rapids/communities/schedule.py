@@ -2,17 +2,16 @@
 
 Eight classes when vertices move for the first time, four later and on levels of up to 2,048
 vertices, where a GPU waits half as often and nine graphs ended between .0008 of modularity lower
-and .0005 higher (medians of five seeds); with four from the first on email-Enron and wiki-Vote lose
-.001 to .004. At most five sweeps, ended by one that moves at most a vertex in a hundred: with three
-graphalytics-p2p-31 ends .003 lower. Levels end where 95 parts or more are left of 100 vertices: a
-tenth of the steps are saved, and nothing is lost.
+and .0004 higher (medians of five seeds); with four from the first on email-Enron lost .002 and
+wiki-Vote .001. At most five sweeps, ended by one that moves at most a vertex in a hundred: with
+three graphalytics-p2p-31 ends .003 lower. Levels end where more than 95 parts are left of 100
+vertices: a tenth of the steps are saved, for .0007 on ca-CondMat and less elsewhere.
 
-The first iteration moves alone, as Louvain's method. Going down again is worth .000 to .021 (.8213
-without, .8292 with it on com-dblp), and leaves it at PLM's at the least. The second, which refines,
-adds .0001 to .008; more of them are cheap on small graphs, so these may have up to six: those after
-the second go through 2^20 vertices and entries at the most, less than one does on com-dblp. Where a
-graph has more than 2^24 a second one takes two thirds of the time again for .0004 (web-like, 27 M
-entries) or .0005 (kron-22).
+The first iteration moves alone, as Louvain's method. The way down again is worth .0001 to .021 on
+nine graphs (LFR at mu 0.3), and with it one iteration ends above NetworKit's PLM but on wiki-Vote.
+The second, which refines, adds .0001 to .008; more of them are cheap on small graphs, so these may
+have up to six: those after the second go through 2^20 vertices and entries at the most, less than
+one does on com-dblp.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ FEW = 100  # a sweep ends a level if it moves at most one vertex in so many
 REFINING_SWEEPS = 2
 ITERATIONS, MOST_ITERATIONS = 2, 6
 MORE = 1 << 20  # vertices and entries that all iterations after the second go through
-LARGE = 1 << 24  # vertices and entries that one iteration alone goes through
 UP, DOWN = "up", "down"
 
 
@@ -33,10 +31,8 @@ def classes_for(vertices: int, level: int, way: str) -> int:
     return CLASSES if vertices > SMALL and level == 0 and way == UP else FEWER_CLASSES
 
 
-def iterations_for(items: int, refine: bool) -> int:
+def iterations_for(items: int) -> int:
     """Return how many iterations so many vertices and entries may have."""
-    if not refine or items > LARGE:
-        return 1
     return min(ITERATIONS + MORE // items, MOST_ITERATIONS)
 
 

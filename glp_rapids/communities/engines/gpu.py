@@ -10,7 +10,7 @@ import numpy as np
 from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.common.segments import segment_ids
-from glp_rapids.communities.engines import descent
+from glp_rapids.communities.engines import small_levels
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
@@ -143,11 +143,11 @@ class GpuEngine:
         """How many hubs there are at the most, and their tables."""
         network, xp = self.network, self.xp
         largest = int(LENGTHS.block)
-        room = descent.room_of_hubs(network.indices.size, largest)
+        room = small_levels.room_of_hubs(network.indices.size, largest)
         if network.indices.size > FEW_ENTRIES:
             degree = network.indptr[1:] - network.indptr[:-1]
             room = int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
-        hubs, pieces = descent.hubs_and_pieces(room, LENGTHS)
+        hubs, pieces = small_levels.hubs_and_pieces(room, LENGTHS)
         words = gpu_global_tables.words_of_slot(self._weights.wide)
         numbers = xp.zeros(words * room + 2 * hubs, np.int64)
         return hubs, bound((
@@ -163,17 +163,20 @@ class GpuEngine:
 
         ``seed``: of this level on the way up; ``depth``: how many are below it.
         """
-        if not descent.is_small(self.network):
+        if not small_levels.is_small(self.network):
             return None
         parameters = gpu_store.Parameters(
             np.int64(self.network.unit), np.int64(self.constant), np.uint64(seed), np.int64(depth),
             np.int64(max_level), np.int64(refining),
-            np.int64(classes_for(self.network.size, 0, UP)), descent.LENGTHS, np.int64(0),
+            np.int64(classes_for(self.network.size, 0, UP)), small_levels.LENGTHS, np.int64(0),
         )  # fmt: skip
-        return descent.done_together(self.network, labels, parameters)
+        return small_levels.done_together(self.network, labels, parameters)
 
     def partition(self, labels: Array) -> Partition:
-        """Return a partition whose labels are a copy, which `move` changes."""
+        """Return a partition for one `move`, which changes its labels, a copy, or one `refine`.
+
+        Its sizes and volumes are zeros, to which either adds.
+        """
         xp, size = self.xp, self.network.size
         labels = labels.astype(self._index_type)
         return Partition(labels, xp.zeros(size, np.int64), xp.zeros(size, np.int64))

@@ -1,4 +1,4 @@
-"""What levels that are done together take: see `gpu_descent`."""
+"""What levels that are done together take: see `gpu_small_levels`."""
 
 from __future__ import annotations
 

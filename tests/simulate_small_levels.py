@@ -15,8 +15,8 @@ from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import levels, objective
-from glp_rapids.communities.engines import descent, gpu
-from glp_rapids.communities.kernels import gpu_descent
+from glp_rapids.communities.engines import gpu, small_levels
+from glp_rapids.communities.kernels import gpu_small_levels
 
 # Which levels are done together, of at most so many vertices and entries; how many in a launch;
 # and how many times the room of the first there is.
@@ -65,8 +65,8 @@ def let_run(blocks):
         kernel[min(blocks, int(wanted)), threads](*arguments)
 
     simulate_blocks.let_blocks_run_together()
-    descent.launch_together = gpu.launch_together = launch_together
-    gpu.ITEMS_A_BLOCK, descent.ITEMS_A_BLOCK = 4, 8
+    small_levels.launch_together = gpu.launch_together = launch_together
+    gpu.ITEMS_A_BLOCK, small_levels.ITEMS_A_BLOCK = 4, 8
     assert simulate_multilevel.gpu_classes.THREADS == 2
 
 
@@ -80,8 +80,9 @@ def main():
         for run in RUNS:
             expected = result(graph, "cpu", *run)
             for way, choice in WAYS.items():
-                descent.LARGEST, gpu_descent.MOST_LEVELS, descent.ROOM = choice
-                gpu_descent.SCRATCH = gpu_descent.RECORDS + choice[1] * gpu_descent.A_RECORD
+                small_levels.LARGEST, gpu_small_levels.MOST_LEVELS, small_levels.ROOM = choice
+                records = choice[1] * gpu_small_levels.A_RECORD
+                gpu_small_levels.SCRATCH = gpu_small_levels.RECORDS + records
                 compared += 1
                 if result(graph, "gpu", *run) != expected:
                     differing.append((which, run, way))

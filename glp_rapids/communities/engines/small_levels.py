@@ -9,9 +9,9 @@ import numpy as np
 
 from glp_rapids.communities.kernels import (
     gpu_classes,
-    gpu_descent,
     gpu_global_tables,
     gpu_merging,
+    gpu_small_levels,
     gpu_store,
     gpu_tables,
 )
@@ -82,11 +82,11 @@ def done_together(network: Network, labels: Array, parameters: gpu_store.Paramet
     )  # fmt: skip
     blocks = -(-(size + entries) // ITEMS_A_BLOCK)
     store = _store(xp, index_type, wide, size, entries, blocks)
-    kernel, arguments = gpu_descent.build(wide, index_type), bound((given, store))
+    kernel, arguments = gpu_small_levels.build(wide, index_type), bound((given, store))
     launch_together(kernel, blocks, gpu_classes.THREADS, *arguments, parameters)
-    told = to_host(store.control[: gpu_descent.SCRATCH])
-    depth, first = int(told[gpu_descent.LEVEL]), int(parameters.first)
-    if told[gpu_descent.FINISHED]:
+    told = to_host(store.control[: gpu_small_levels.SCRATCH])
+    depth, first = int(told[gpu_small_levels.LEVEL]), int(parameters.first)
+    if told[gpu_small_levels.FINISHED]:
         levels = [_facts(told, level, first, UP) for level in range(depth + 1)]
         again = [depth] if not levels[-1]["moved"] else []
         levels += [_facts(told, level, first, DOWN) for level in [*again, *reversed(range(depth))]]
@@ -97,11 +97,11 @@ def done_together(network: Network, labels: Array, parameters: gpu_store.Paramet
         seed=parameters.seed + np.uint64(depth << 40), first=np.int64(first + depth),
     ))  # fmt: skip
     labels[...] = rest.labels
-    store.control[gpu_descent.ARRIVED : gpu_descent.ARRIVED + 1] = 0
+    store.control[gpu_small_levels.ARRIVED : gpu_small_levels.ARRIVED + 1] = 0
     launch_together(
         kernel, blocks, gpu_classes.THREADS, *arguments, parameters._replace(above=np.int64(depth))
     )
-    told = to_host(store.control[: gpu_descent.SCRATCH])
+    told = to_host(store.control[: gpu_small_levels.SCRATCH])
     levels += rest.levels + [_facts(told, level, first, DOWN) for level in reversed(range(depth))]
     return Rest(levels, store.labels[:size])
 
@@ -113,7 +113,7 @@ def _store(
     room = room_of_hubs(entries, int(LENGTHS.block))
     hubs, pieces = hubs_and_pieces(room, LENGTHS)
     table = min(entries + (entries >> 1) + size, size * size)
-    stride, control = size + 1, gpu_descent.SCRATCH + gpu_descent.scratch_size()
+    stride, control = size + 1, gpu_small_levels.SCRATCH + gpu_small_levels.scratch_size()
     sizes = {
         **dict.fromkeys(gpu_store.STACKED, ROOM * stride),
         **dict.fromkeys(gpu_store.STACKED_ENTRIES, ROOM * entries), "counts": blocks,
@@ -136,18 +136,18 @@ def _store(
 
 
 def _record(told: np.ndarray, level: int) -> list[int]:
-    begin = gpu_descent.RECORDS + level * gpu_descent.A_RECORD
-    return told[begin : begin + gpu_descent.A_RECORD].tolist()
+    begin = gpu_small_levels.RECORDS + level * gpu_small_levels.A_RECORD
+    return told[begin : begin + gpu_small_levels.A_RECORD].tolist()
 
 
 def _facts(told: np.ndarray, level: int, first: int, way: str) -> dict:
     """Return how a level went, up or down."""
     record = _record(told, level)
-    went = record[gpu_descent.RISE if way == UP else gpu_descent.FALL :]
-    moved = went[gpu_descent.MOVED :][: went[gpu_descent.SWEEPS]]
-    parts = record[gpu_descent.PARTS] if way == UP else None
-    seconds = went[gpu_descent.TIME] / 1e9
-    return facts_of(first + level, way, record[gpu_descent.VERTICES], moved, parts, seconds)
+    went = record[gpu_small_levels.RISE if way == UP else gpu_small_levels.FALL :]
+    moved = went[gpu_small_levels.MOVED :][: went[gpu_small_levels.SWEEPS]]
+    parts = record[gpu_small_levels.PARTS] if way == UP else None
+    seconds = went[gpu_small_levels.TIME] / 1e9
+    return facts_of(first + level, way, record[gpu_small_levels.VERTICES], moved, parts, seconds)
 
 
 def _level(
