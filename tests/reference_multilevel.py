@@ -8,7 +8,7 @@ from reference import CLASS_SEED, MASK, mix
 
 CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
 SMALL, FEWER_CLASSES = 2048, 4
-ITERATIONS, MOST_ITERATIONS, MORE = 2, 6, 1 << 20
+ITERATIONS, MOST_ITERATIONS, MORE, UNMOVED = 2, 6, 1 << 20, 1000
 DOWN = 1 << 36
 
 
@@ -239,7 +239,10 @@ def named(above, parts):
 
 
 def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed):
-    """Communities after a way up, by moving or by refining, and one down, by moving."""
+    """Communities after a way up, by moving or by refining, and one down, by moving.
+
+    Also how many vertices of the first level moved last.
+    """
     labels, below, level = list(labels), [], 0
     while True:
         refines, seed_here = refining and level + 1 < max_level, seed + (level << 40)
@@ -248,7 +251,7 @@ def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed
             parts = renumbered(refine(*here, labels, seed_here))
         else:
             eight = level == 0 and len(words) > SMALL
-            move(*here, labels, seed_here, CLASSES if eight else FEWER_CLASSES)
+            moved = move(*here, labels, seed_here, CLASSES if eight else FEWER_CLASSES)
             parts = renumbered(labels)
         if level + 1 == max_level or ends_at(parts):
             break
@@ -262,8 +265,8 @@ def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed
     for level, (here, parts) in reversed(list(enumerate(below))):
         if parts is not None:
             labels = named(labels, parts)
-        move(*here, labels, seed + (level << 40) + DOWN)
-    return labels
+        moved = move(*here, labels, seed + (level << 40) + DOWN)
+    return labels, sum(moved)
 
 
 def parts_of_parts(neighbours, volume, constant, words, communities, max_level, seed):
@@ -304,12 +307,12 @@ def multilevel(
     labels = list(range(len(kept)))
     for iteration in range(1, (iterations or most) + 1):
         refining = refined and iteration > 1
-        again = cycle(*network, labels, refining, max_level, seed + (iteration << 48))
+        again, moved = cycle(*network, labels, refining, max_level, seed + (iteration << 48))
         new, _, new_exact = first.quality(among_all(again, kept, n))
         gained, better = new - value, new_exact > exact
         if better:
             labels, value, exact = again, new, new_exact
-        if not (better and gained > tol * unit):
+        if not (better and gained > tol * unit) or (moved + 1) * UNMOVED <= len(kept):
             break
     if refined:
         labels = pieces(of_kept, labels)

@@ -25,9 +25,11 @@ from glp_rapids.communities.kernels import (
     gpu_uniting,
 )
 from glp_rapids.graph.build import csr_of_pairs
+from glp_rapids.jit import warps
 
 # Every simulated thread is a thread of the host.
 gpu_classes.THREADS, gpu_classes.SLOTS, gpu_best.PROBES = 2, 8, 2
+gpu_classes.WARP = warps.SIMULATED_WARP
 gpu_classes.LARGEST, gpu_classes.LANES = (1, 2), (1, 1, 2)
 gpu.LENGTHS = small_levels.LENGTHS = gpu_classes.Lengths(np.int64(3), np.int64(4), np.int64(3))
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2

@@ -74,6 +74,22 @@ def test_more_classes_when_many_move_first(name, monkeypatch):
     assert_equals_twin(graphs.GRAPHS[name](), {})
 
 
+@pytest.mark.parametrize("name", ["power law", "random"])
+def test_no_more_iterations_when_few_move_last(name, monkeypatch):
+    edges = graphs.GRAPHS[name]()
+    found = multilevel_label_propagation(**edges, iterations=9, tol=0.0)
+    for module in (schedule, twin):
+        monkeypatch.setattr(module, "UNMOVED", 2)
+    assert_equals_twin(edges, {"iterations": 9, "tol": 0.0})
+    fewer = multilevel_label_propagation(**edges, iterations=9, tol=0.0)
+    assert fewer.attrs["glp"]["converged"]
+    assert iterations_of(fewer) == 1 < iterations_of(found)
+
+
+def iterations_of(found):
+    return found.attrs["glp"]["levels"][-1]["iteration"]
+
+
 def assert_gpu_equals_cpu(edges, options):
     found = multilevel_label_propagation(**edges, device="gpu", **options)
     expected = multilevel_label_propagation(**edges, device="cpu", **options)

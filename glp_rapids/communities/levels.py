@@ -25,6 +25,7 @@ from glp_rapids.communities.schedule import (
     REFINING_SWEEPS,
     UP,
     classes_for,
+    converges,
     ends_at,
     iterations_for,
     seed_of,
@@ -108,7 +109,8 @@ def _iterations(
             enough = again.quality - found.quality > options.tol * objective.unit
         if better:
             found = again
-        labels, found.converged = found.labels, not (better and enough)
+        labels = found.labels
+        found.converged = not (better and enough) or converges(done[-1]["moved"], network.size)
         if found.converged:
             break
     return found

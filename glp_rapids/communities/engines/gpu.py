@@ -33,7 +33,7 @@ from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
 FEW_ENTRIES = 1 << 20  # whose hubs take little memory, however many there are
-LENGTHS = gpu_classes.Lengths(np.int64(256), np.int64(2048), np.int64(1024))
+LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(1024))
 ITEMS_A_BLOCK = 1 << 11  # vertices and entries: barriers of fewer blocks take less
 
 
@@ -139,8 +139,8 @@ class GpuEngine:
         return bound(tuple(self.xp.empty((2, self.network.size), self._index_type)))
 
     @cached_property
-    def _hubs(self) -> tuple[int, tuple]:
-        """How many hubs there are at the most, and their tables."""
+    def _hubs(self) -> tuple[tuple, tuple]:
+        """The tables of hubs, and where these and their pieces are found."""
         network, xp = self.network, self.xp
         largest = int(LENGTHS.block)
         room = small_levels.room_of_hubs(network.indices.size, largest)
@@ -150,11 +150,12 @@ class GpuEngine:
         hubs, pieces = small_levels.hubs_and_pieces(room, LENGTHS)
         words = gpu_global_tables.words_of_slot(self._weights.wide)
         numbers = xp.zeros(words * room + 2 * hubs, np.int64)
-        return hubs, bound((
+        of_hubs = xp.empty((2, hubs), np.int64)
+        return bound((
             numbers[:hubs], numbers[hubs : 2 * hubs], numbers[2 * hubs :],
             xp.empty(room, self._index_type), xp.empty(pieces, np.int64),
             xp.empty(pieces, np.int64), xp.empty(pieces, np.uint64),
-        ))  # fmt: skip
+        )), bound((*of_hubs, xp.empty(pieces, self._index_type)))  # fmt: skip
 
     def rest(
         self, labels: Array, seed: int, depth: int, max_level: int, refining: bool
@@ -288,14 +289,13 @@ class GpuEngine:
         Also the words that tell how it went: how many sweeps, and how many moved in each step.
         """
         steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
-        sizes = 1, 1, steps, lists, lists, 2 * draws * CLASSES
+        sizes = 1, 1, steps, lists, lists, draws * gpu_classes.ROOMS * CLASSES
         cut = np.cumsum([0, *sizes]).tolist()
         words = self.xp.zeros(cut[-1], np.int64)
         arrived, _, moved, counts, cursors, rooms = (
             words[begin:end] for begin, end in pairwise(cut)
         )
-        hubs, tables = self._hubs
-        of_hubs = self.xp.empty((2, hubs), np.int64)
+        tables, of_hubs = self._hubs
         return (
             gpu_classes.Lists(
                 *self._members, counts, cursors, rooms, *of_hubs, np.int64(classes),

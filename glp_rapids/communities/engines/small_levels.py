@@ -26,8 +26,8 @@ Array = Any
 
 
 # Vertices and entries: of the first level at the most, and of a block there. With half the blocks
-# an H200 takes 4 to 7% longer; where later levels had launches of fewer blocks it took as long.
-LARGEST, ITEMS_A_BLOCK = 1 << 20, 1 << 12
+# an H200 takes 5 to 8% longer; where later levels had launches of fewer blocks it took as long.
+LARGEST, ITEMS_A_BLOCK = 1 << 20, 1 << 11
 ROOM = 3  # times what the first level takes have all together; two at the least
 # Fields of a store, by what they are made as: six allocations in all.
 ZEROS = ("found", "own", "hub_table", "table", "control")
@@ -39,12 +39,12 @@ WORDS = ("words", "gains_low")
 NARROW = (
     "indices", "labels", "names", "first_of_parts", "following", "parts", "joined",
     "parts_following", "members", "goals", "first", "number_of", "of_communities",
-    "first_of_communities", "used", "long",
+    "first_of_communities", "used", "long", "owners",
 )  # fmt: skip
 FLAGS = ("active", "turns")
 # Of hubs there are blocks enough for small pieces. Where shorter rows were hubs', too, an H200 took
 # 2 to 8% longer.
-LENGTHS = gpu_classes.Lengths(np.int64(256), np.int64(2048), np.int64(512))
+LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(512))
 
 
 def room_of_hubs(entries: int, largest: int) -> int:
@@ -118,7 +118,7 @@ def _store(
         **dict.fromkeys(gpu_store.STACKED, ROOM * stride),
         **dict.fromkeys(gpu_store.STACKED_ENTRIES, ROOM * entries), "counts": blocks,
         **dict.fromkeys(("bases", "pieces", "found", "own"), hubs),
-        **dict.fromkeys(("piece_labels", "gains_high", "gains_low"), pieces),
+        **dict.fromkeys(("piece_labels", "gains_high", "gains_low", "owners"), pieces),
         "hub_table": words * room, "used": room, "table": words * table, "control": control,
         "long": entries // (gpu_merging.LONGEST + 1) + 1,
     }  # fmt: skip

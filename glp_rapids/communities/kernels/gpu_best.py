@@ -12,11 +12,12 @@ from glp_rapids.communities import rules
 from glp_rapids.communities.kernels import gpu_classes, gpu_tables
 from glp_rapids.communities.kernels.gpu_tables import U64, Weights, sum_type
 from glp_rapids.jit.cuda import cuda, gpu_target
+from glp_rapids.jit.warps import shuffle_down
 
 Array = Any
 NOBODY = -1
-ALL, MOVERS, WANTED = range(3)  # hubs
-SUM, LISTED, GOING = range(3)  # of `Shared.words`
+ALL, MOVERS = range(2)  # of a class
+SUM, GOING = range(2)  # of `Shared.words`
 PROBES = 16  # of the table in shared memory, before a label of a hub goes to the hub's table
 
 # A multiprocessor's; more of them hide more of the time that memory takes, and spill registers.
@@ -59,15 +60,17 @@ class Shared(NamedTuple):
     keys: Array
     low: Array
     high: Array
-    listed: Array  # places of members
-    labels: Array  # of each thread the best
+    # Of each thread, or row that a warp has at hand:
+    listed: Array  # the place of a member
+    labels: Array  # the best
     gains_high: Array
     gains_low: Array
-    own: Array  # of each thread: weight to where the vertex is
+    own: Array  # weight to where the vertex is
     used: Array  # int16: of each row the slots in use
     counts: Array  # int32: of each row how many
-    # int32: a sum, how many are listed, and how many go. Shared memory adds 64 bits by reading and
-    # trying, and such a read is one beside another thread's write.
+    numbers: Array  # int32: of each warp how many rows it has at hand
+    # int32: a sum, and how many go. Shared memory adds 64 bits by reading and trying, and such a
+    # read is one beside another thread's write.
     words: Array
     begin: Array  # int64: where a block may write
 
@@ -80,15 +83,16 @@ class Functions(NamedTuple):
     look: Any  # v, own, entry, state -> the label, or -1, and the weight
     clear: Any  # thread, shared: empty all slots
     empty_slot: Any  # place, shared
+    sum_of_lanes: Any  # value, lanes -> the sum, to the first lane; the whole warp calls
     best_of_lanes: Any
-    best_and_sum_of_lanes: Any  # the same, and of the rule's own label the weight
-    sum_own: Any  # thread, shared -> the sum of `Shared.own`, to the first thread; all call
+    best_of_block: Any
 
 
 @functools.cache
 def build_shared(weights: Weights, index_type: Any) -> Callable:
     """Make the function that lays out a block's shared memory."""
     threads, slots = gpu_classes.THREADS, gpu_classes.SLOTS
+    warps = threads // gpu_classes.WARP
     high_slots = slots if weights.listed and weights.wide else 1
     sums = sum_type(weights)
 
@@ -105,6 +109,7 @@ def build_shared(weights: Weights, index_type: Any) -> Callable:
             cuda.shared.array(threads, sums),
             cuda.shared.array(slots, np.int16),
             cuda.shared.array(threads, np.int32),
+            cuda.shared.array(warps, np.int32),
             cuda.shared.array(3, np.int32),
             cuda.shared.array(1, np.int64),
         )
@@ -118,7 +123,17 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
     threads, slots_of_all = gpu_classes.THREADS, gpu_classes.SLOTS
     before, goes, entry_label = rule.before, rule.goes, rule.entry
     weighted, halves = weights.listed, weights.listed and weights.wide
-    empty = index_type(gpu_tables.EMPTY)
+    empty, sums = index_type(gpu_tables.EMPTY), sum_type(weights)
+    warp_size, warps = gpu_classes.WARP, gpu_classes.THREADS // gpu_classes.WARP
+    quotient, remainder = gpu_classes.quotient, gpu_classes.remainder
+
+    @cuda.jit(device=True)
+    def sum_of_lanes(value, lanes):
+        distance = lanes // 2
+        while distance > 0:
+            value += shuffle_down(value, distance)
+            distance //= 2
+        return value
 
     @cuda.jit(device=True)
     def better(v, label, high, low, other, other_high, other_low, state):
@@ -156,47 +171,43 @@ def build(weights: Weights, index_type: Any, rule: Rule) -> Functions:
         for slot in range(thread, slots_of_all, threads):
             empty_slot(U64(slot), shared)
 
-    def build_best_of_lanes(sums_own):
-        @cuda.jit(device=True)
-        def best_of_lanes(v, best, best_high, best_low, lanes, lane, shared, state):
-            """Return the best of what some threads found, to the first of them; all threads call.
-
-            With ``sums_own`` its word of ``shared.own`` is then the sum of theirs.
-            """
-            thread = U64(cuda.threadIdx.x)
-            shared.labels[thread] = best
-            shared.gains_high[thread], shared.gains_low[thread] = best_high, best_low
-            cuda.syncthreads()
-            distance = lanes // 2
-            while distance > 0:
-                if lane < distance and v >= 0:
-                    other = U64(thread + U64(distance))
-                    if sums_own:
-                        shared.own[thread] += shared.own[other]
-                    label = shared.labels[other]
-                    high, low = shared.gains_high[other], shared.gains_low[other]
-                    if better(v, label, high, low, best, best_high, best_low, state):
-                        best, best_high, best_low = label, high, low
-                        shared.labels[thread] = best
-                        shared.gains_high[thread], shared.gains_low[thread] = high, low
-                cuda.syncthreads()
-                distance //= 2
-            return best, best_high, best_low
-
-        return best_of_lanes
+    @cuda.jit(device=True)
+    def best_of_lanes(v, best, best_high, best_low, lanes, lane, state):
+        """Return the best of what some lanes found, to the first of them; the whole warp calls."""
+        distance = lanes // 2
+        while distance > 0:
+            label, high = shuffle_down(best, distance), shuffle_down(best_high, distance)
+            low = np.uint64(shuffle_down(np.int64(best_low), distance))
+            if lane < distance and better(v, label, high, low, best, best_high, best_low, state):
+                best, best_high, best_low = label, high, low
+            distance //= 2
+        return best, best_high, best_low
 
     @cuda.jit(device=True)
-    def sum_own(thread, shared):
+    def best_of_block(v, best, best_high, best_low, to_own, thread, shared, state):
+        """Return the best of what all threads found, and the sum, to the first; the block meets."""
+        warp, lane = quotient(thread, warp_size), remainder(thread, warp_size)
+        best, best_high, best_low = best_of_lanes(
+            v, best, best_high, best_low, warp_size, lane, state
+        )
+        to_own = sum_of_lanes(to_own, warp_size)
+        if lane == 0:
+            at = U64(warp)
+            shared.labels[at], shared.own[at] = best, to_own
+            shared.gains_high[at], shared.gains_low[at] = best_high, best_low
         cuda.syncthreads()
-        distance = threads // 2
-        while distance > 0:
-            if thread < distance:
-                shared.own[U64(thread)] += shared.own[U64(thread + distance)]
-            cuda.syncthreads()
-            distance //= 2
-        return np.int64(shared.own[0])
+        if warp == 0:
+            best, to_own = np.int64(NOBODY), sums(0)
+            if lane < warps:
+                at = U64(lane)
+                best, to_own = shared.labels[at], shared.own[at]
+                best_high, best_low = shared.gains_high[at], shared.gains_low[at]
+            best, best_high, best_low = best_of_lanes(
+                v, best, best_high, best_low, warps, lane, state
+            )
+            to_own = sum_of_lanes(to_own, warps)
+        return best, best_high, best_low, to_own
 
     return Functions(
-        better, settle, look, clear, empty_slot, build_best_of_lanes(False),
-        build_best_of_lanes(rule.stays), sum_own,
-    )  # fmt: skip
+        better, settle, look, clear, empty_slot, sum_of_lanes, best_of_lanes, best_of_block
+    )

@@ -22,22 +22,29 @@ from glp_rapids.jit.primitives import wait_for_blocks
 
 Array = Any
 
-THREADS = 256
+THREADS, WARP = 256, 32
 SLOTS = 2048  # of the tables of a block, all together
-# Rows up to so many entries have a thread, or a few; see `longest_rows`.
+# Rows up to so many entries have a thread, or a few lanes; see `longest_rows`.
 LARGEST = (8, 32)
-LANES = (1, 8, 64)
+LANES = (1, 8, WARP)
 SIZES = 5
 LISTS = CLASSES * SIZES
 HUBS = SIZES - 1
+ROOMS = 3  # how many pieces there are, how many of them are listed, and what tables take
+PIECES, LISTED_PIECES, TABLES = (CLASSES * word for word in range(ROOMS))
 
 hashed = gpu_target().compile(mix)
+
+
+# Of `Begins.offsets`, behind where lists begin: the first hub of a class, and its first piece.
+FIRST_HUB = LISTS + 1
+FIRST_PIECE = FIRST_HUB + CLASSES
 
 
 class Lengths(NamedTuple):
     """Which of the longer rows have how many threads, in entries."""
 
-    quarter: Any  # at the most, of a row that a quarter of a block has
+    warp: Any  # at the most, of a row that a warp has: no more than its share of SLOTS
     block: Any  # at the most, of a row that a block has: no more than SLOTS
     piece: Any  # of the longest rows, those of hubs, of which blocks have pieces
 
@@ -49,9 +56,10 @@ class Lists(NamedTuple):
     goals: Array  # of each member: where it goes, or -1
     counts: Array  # int64, LISTS for each time that classes are drawn
     cursors: Array  # likewise
-    rooms: Array  # likewise, CLASSES twice: what the tables of hubs take, and their pieces
+    rooms: Array  # likewise, ROOMS times CLASSES: what is known of hubs
     bases: Array  # of each hub where its table begins
     pieces: Array  # likewise the number of its first piece
+    owners: Array  # of each piece the place of its hub
     classes: Any  # how many there are
     lengths: Lengths
 
@@ -59,18 +67,18 @@ class Lists(NamedTuple):
 class Begins(NamedTuple):
     """Where lists begin, in a block's shared memory; see `list_classes`.
 
-    Rows that are no hubs are dealt out in chunks; found once, since divisions take their time.
+    Short rows are dealt out to warps in chunks; found once, since divisions take their time.
     """
 
     offsets: Array
     chunks: Array  # int32: of each list how many rows a chunk has
-    of_block: Array  # int64: of each list the number of the block's first chunk
+    dealt: Array  # int64: of each list how many warps were dealt something before, of all
 
 
 @functools.cache
 def build_begins() -> Callable:
     """Make the function that lays out what `list_classes` takes in shared memory."""
-    lists, begins = LISTS, LISTS + 1 + CLASSES
+    lists, begins = LISTS, FIRST_PIECE + CLASSES + 1
 
     @cuda.jit(device=True)
     def lay_out():
@@ -111,41 +119,18 @@ def room_for(degree):
 
 
 @cuda.jit(device=True)
-def rows_of(size):
-    """Return how many rows of a size a block serves at a time."""
-    if size == 0:
-        return THREADS // LANES[0]
-    if size == 1:
-        return THREADS // LANES[1]
-    if size == 2:
-        return THREADS // LANES[2]
-    return 1
-
-
-@cuda.jit(device=True)
-def row_of_thread(thread, size):
-    """Return which of these a thread serves."""
-    if size == 0:
-        return np.int64(np.uint32(thread) // np.uint32(LANES[0]))
-    if size == 1:
-        return np.int64(np.uint32(thread) // np.uint32(LANES[1]))
-    if size == 2:
-        return np.int64(np.uint32(thread) // np.uint32(LANES[2]))
-    return np.int64(0)
-
-
-@cuda.jit(device=True)
-def deal(begins, group, block, blocks):
+def deal(begins, group, blocks):
     """Say which rows of a class are whose, longest first; one thread does."""
-    dealt = np.int64(0)
-    for reverse in range(HUBS):
-        place = group * SIZES + HUBS - 1 - reverse
-        rows, number = rows_of(HUBS - 1 - reverse), begins.offsets[place + 1]
-        number -= begins.offsets[place]
-        # of short rows so many that most threads have one, as long as all blocks have some
-        chunk = min(max(quotient(number, 4 * blocks), rows), np.int64(THREADS))
+    warps, offsets = blocks * (THREADS // WARP), begins.offsets
+    last = group * SIZES + HUBS - 1
+    dealt = offsets[last + 1] - offsets[last]  # a block each
+    for reverse in range(HUBS - 1):
+        place = last - 1 - reverse
+        number, at_once = offsets[place + 1] - offsets[place], WARP // lanes_of(HUBS - 2 - reverse)
+        # as many as a warp has lanes, as long as all warps have some
+        chunk = min(max(quotient(number + warps - 1, warps), at_once), np.int64(WARP))
         begins.chunks[place] = chunk
-        begins.of_block[place] = remainder(block + blocks - remainder(dealt, blocks), blocks)
+        begins.dealt[place] = dealt = remainder(dealt, warps)
         dealt += quotient(number + chunk - 1, chunk)
 
 
@@ -168,7 +153,7 @@ def longest_rows(rows, blocks, lengths):
     Where blocks have few rows each, a step takes as long as a row does: so all have more threads,
     as many as there are.
     """
-    first, second, third = np.int64(LARGEST[0]), np.int64(LARGEST[1]), np.int64(lengths.quarter)
+    first, second, third = np.int64(LARGEST[0]), np.int64(LARGEST[1]), np.int64(lengths.warp)
     if rows <= blocks * (THREADS // LANES[1]):
         first = np.int64(0)
     if rows <= blocks * (THREADS // LANES[2]):
@@ -216,14 +201,15 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
     """List the vertices that have not joined by class and size; return the next barrier's turn.
 
     Their classes go to ``turns`` unless that is empty. ``round_`` counts how often this was done.
-    Into ``shared.offsets`` go the beginnings of the lists, and the number of the first hub of each
-    class; the rest of ``shared`` says who evaluates which rows.
+    Into ``shared.offsets`` go the beginnings of the lists, and the numbers of the first hub of each
+    class and of its first piece; the rest of ``shared`` says who evaluates which rows.
     """
     offsets, local, begins = shared
     thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
     blocks = np.int64(cuda.gridDim.x)
     vertices = level.indptr.size - 1
     writes = turns.size > 0
+    rooms = lists.rooms[round_ * ROOMS * CLASSES : (round_ + 1) * ROOMS * CLASSES]
     longest = longest_rows(quotient(vertices, lists.classes), blocks, lists.lengths)
     for place in range(thread, LISTS, THREADS):
         local[place] = 0
@@ -234,8 +220,11 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
         group = class_of(level.words[v], seed, draw, lists.classes)
         if writes:
             turns[v] = group
-        size = size_of(level.indptr[v + 1] - level.indptr[v], longest, lists.lengths)
+        degree = level.indptr[v + 1] - level.indptr[v]
+        size = size_of(degree, longest, lists.lengths)
         cuda.atomic.add(local, group * SIZES + size, np.int32(1))
+        if size == HUBS:
+            cuda.atomic.add(rooms, PIECES + group, pieces_of(degree, lists.lengths))
     cuda.syncthreads()
     for place in range(thread, LISTS, THREADS):
         if local[place] > 0:
@@ -246,14 +235,16 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
         begins[place] = lists.counts[round_ * LISTS + place]
     cuda.syncthreads()
     if thread == 0:
-        total, hubs = np.int64(0), np.int64(0)
+        total, hubs, pieces = np.int64(0), np.int64(0), np.int64(0)
         for place in range(LISTS):
             offsets[place] = total
             total += begins[place]
             if place % SIZES == HUBS:
-                offsets[LISTS + 1 + place // SIZES] = hubs
+                offsets[FIRST_HUB + place // SIZES] = hubs
+                offsets[FIRST_PIECE + place // SIZES] = pieces
                 hubs += begins[place]
-        offsets[LISTS] = total
+                pieces += rooms[PIECES + place // SIZES]
+        offsets[LISTS], offsets[FIRST_PIECE + CLASSES] = total, pieces
     begin = block * THREADS
     while begin < vertices:
         for place in range(thread, LISTS, THREADS):
@@ -278,17 +269,19 @@ def list_classes(level, turns, joined, seed, draw, lists, round_, shared, arrive
             lists.members[place_of] = v
             if place % SIZES == HUBS:
                 group = place // SIZES
-                hub = offsets[LISTS + 1 + group] + place_of - offsets[place]
-                degree, rooms = level.indptr[v + 1] - level.indptr[v], 2 * round_ * CLASSES + group
-                lists.bases[hub] = cuda.atomic.add(lists.rooms, rooms, room_for(degree))
-                lists.pieces[hub] = cuda.atomic.add(
-                    lists.rooms, rooms + CLASSES, pieces_of(degree, lists.lengths)
-                )
+                hub = offsets[FIRST_HUB + group] + place_of - offsets[place]
+                lists.bases[hub] = cuda.atomic.add(rooms, TABLES + group, room_for(degree))
+                number = pieces_of(degree, lists.lengths)
+                first = cuda.atomic.add(rooms, LISTED_PIECES + group, number)
+                first += offsets[FIRST_PIECE + group]
+                lists.pieces[hub] = first
+                for piece in range(number):
+                    lists.owners[first + piece] = place_of
         cuda.syncthreads()
         begin += blocks * THREADS
     cuda.syncthreads()
     for group in range(thread, CLASSES, THREADS):
-        deal(shared, group, block, blocks)
+        deal(shared, group, blocks)
     turn += 1
     barrier(arrived, turn * blocks)
     return turn

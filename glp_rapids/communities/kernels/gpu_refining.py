@@ -6,7 +6,7 @@ from it to the rest of its community is brought up to date. Where its neighbours
 ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
-`gpu_moving`. Shared memory: 32 KB, where sums take 64 bits 41 KB. Registers: 64, with 384 to 392
+`gpu_moving`. Shared memory: 32 KB, where sums take 64 bits 41 KB. Registers: 64, with 448 to 464
 bytes of a thread in memory.
 """
 
@@ -129,7 +129,7 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
     ``outward`` and ``joined`` as zeros. It returns the next barrier's turn.
     """
     weighted, threads = weights.listed, gpu_classes.THREADS
-    decide, own_hubs = gpu_rows.build(weights, index_type, rule(weighted))
+    decide = gpu_rows.build(weights, index_type, rule(weighted))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
     @cuda.jit(device=True)
@@ -186,8 +186,8 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
         state.outward[v] = 0
         add_only(state.volumes, goal, state.volume[v])
 
-    weigh_class = gpu_visits.build(gpu_best.ALL, LANES, own_hubs, pass_by, add_inside)
-    join_class = gpu_visits.build(gpu_best.MOVERS, LANES, own_hubs, join, add_change)
+    weigh_class = gpu_visits.build(gpu_best.ALL, LANES, pass_by, add_inside)
+    join_class = gpu_visits.build(gpu_best.MOVERS, LANES, join, add_change)
 
     @cuda.jit(device=True)
     def refine(state, lists, work, sweeps, shared, begins, turn):

@@ -7,8 +7,8 @@ the other in the arrays of a `Store`, since the way down goes through them once 
 once what came out. A block alone waits for no other: its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
-memory: 32 KB, where sums take 64 bits 41 KB. Registers: 255, with 256 to 272 bytes of a thread in
-memory: a block a multiprocessor (128 and 860, as two leave, take as long).
+memory: 32 KB, where sums take 64 bits 41 KB. Registers: 255, with 360 bytes of a thread in memory:
+a block a multiprocessor (two take as long, four a tenth longer).
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ RISE, FALL = 5, 7 + MOST_SWEEPS  # how it went on the way up, and down:
 SCRATCH = RECORDS + MOST_LEVELS * A_RECORD  # zeros when a level begins:
 STEPS_MOVING, STEPS_REFINING = MOST_SWEEPS * CLASSES, REFINING_SWEEPS * CLASSES
 DRAWS = 1 + REFINING_SWEEPS
+ROOMS = gpu_classes.ROOMS * CLASSES
 
 
 def scratch_size() -> int:
     """Return how many words of ``control`` begin as zeros on every level."""
-    return STEPS_MOVING + STEPS_REFINING + DRAWS * 2 * (gpu_classes.LISTS + CLASSES)
+    return STEPS_MOVING + STEPS_REFINING + DRAWS * (2 * gpu_classes.LISTS + ROOMS)
 
 
 ends_at = gpu_target().compile(schedule.ends_at)
@@ -134,11 +135,11 @@ def build(wide: bool, index_type: Any) -> Any:
         """Return the lists of some of the times that classes are drawn on a level."""
         begin = SCRATCH + STEPS_MOVING + STEPS_REFINING
         counts, cursors = begin + draw * lists_of_all, begin + hub_lists + draw * lists_of_all
-        rooms, step = begin + 2 * hub_lists + draw * 2 * CLASSES, draws * lists_of_all
+        rooms, step = begin + 2 * hub_lists + draw * ROOMS, draws * lists_of_all
         return gpu_classes.Lists(
             store.members, store.goals, store.control[counts : counts + step],
             store.control[cursors : cursors + step],
-            store.control[rooms : rooms + draws * 2 * CLASSES], store.bases, store.pieces,
+            store.control[rooms : rooms + draws * ROOMS], store.bases, store.pieces, store.owners,
             classes, lengths,
         )  # fmt: skip
 

@@ -57,6 +57,7 @@ class Store(NamedTuple):
     counts: Array  # one a block
     bases: Array  # of hubs
     pieces: Array  # likewise
+    owners: Array  # of pieces
     found: Array  # likewise, zeros
     own: Array  # likewise, zeros
     hub_table: Array  # zeros

@@ -1,0 +1,55 @@
+"""What the threads of a warp do together; in Numba's simulator, too, which knows no warps itself.
+
+There a warp is ``SIMULATED_WARP`` threads of the host that wait for each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from glp_rapids.jit.cuda import SIMULATED, cuda
+
+ALL = np.uint32(0xFFFFFFFF)
+
+if SIMULATED:
+    SIMULATED_WARP = 2
+    _warps: dict[tuple, tuple[threading.Barrier, list]] = {}
+    _lock = threading.Lock()
+
+    def _warp() -> tuple[threading.Barrier, list, int]:
+        """Return the barrier of the caller's warp, a place for each of its values, and its lane."""
+        thread: Any = threading.current_thread()
+        warp, lane = divmod(int(thread.threadIdx.x), SIMULATED_WARP)
+        with _lock:
+            key = thread._manager, warp
+            if key not in _warps:
+                _warps[key] = threading.Barrier(SIMULATED_WARP), [None] * SIMULATED_WARP
+            return *_warps[key], lane
+
+    def sync_warp():
+        """Wait for the other threads of the warp; what they wrote is then seen by all."""
+        _warp()[0].wait(timeout=60)
+
+    def shuffle_down(value, distance):
+        """Return a value of the lane so much further on, or where there is none one's own."""
+        barrier, values, lane = _warp()
+        values[lane] = value
+        barrier.wait(timeout=60)
+        if lane + distance < SIMULATED_WARP:
+            value = values[lane + distance]
+        barrier.wait(timeout=60)
+        return value
+else:
+
+    @cuda.jit(device=True)
+    def sync_warp():
+        """Wait for the other threads of the warp; what they wrote is then seen by all."""
+        cuda.syncwarp()
+
+    @cuda.jit(device=True)
+    def shuffle_down(value, distance):
+        """Return a value of the lane so much further on, or where there is none one's own."""
+        return cuda.shfl_down_sync(ALL, value, distance)
