@@ -139,12 +139,20 @@ def build(
         column = (row - lane) * slots_of_lane + lane
         entry, past = state.indptr[U64(v)], state.indptr[U64(v + 1)]
         while entry < past:
+            # four at a time, so that a thread waits less often; behind the end it looks again
+            last = past - 1
             label, weight = look(v, own, entry, state)
-            if stays and label == own:
-                to_own += weight
-            else:
-                count = list_label(label, weight, count, column, shared)
-            entry += 1
+            label1, weight1 = look(v, own, min(entry + 1, last), state)
+            label2, weight2 = look(v, own, min(entry + 2, last), state)
+            label3, weight3 = look(v, own, min(entry + 3, last), state)
+            for k in range(min(past - entry, 4)):
+                if stays and label == own:
+                    to_own += weight
+                else:
+                    count = list_label(label, weight, count, column, shared)
+                label, weight, label1, weight1 = label1, weight1, label2, weight2
+                label2, weight2 = label3, weight3
+            entry += 4
         best, best_high, best_low = best_of_row(
             v, own, np.int64(0), count, column, 1, True, shared, state
         )
