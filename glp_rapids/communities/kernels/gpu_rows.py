@@ -145,7 +145,7 @@ def build(
             label1, weight1 = look(v, own, min(entry + 1, last), state)
             label2, weight2 = look(v, own, min(entry + 2, last), state)
             label3, weight3 = look(v, own, min(entry + 3, last), state)
-            for k in range(min(past - entry, 4)):
+            for _ in range(min(past - entry, 4)):
                 if stays and label == own:
                     to_own += weight
                 else:
