@@ -6,6 +6,7 @@ There a warp is ``SIMULATED_WARP`` threads of the host that wait for each other.
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ ALL = np.uint32(0xFFFFFFFF)
 
 if SIMULATED:
     SIMULATED_WARP = 2
-    _warps: dict[tuple, tuple[threading.Barrier, list]] = {}
+    _warps_of_blocks: Any = weakref.WeakKeyDictionary()
     _lock = threading.Lock()
 
     def _warp() -> tuple[threading.Barrier, list, int]:
@@ -24,10 +25,10 @@ if SIMULATED:
         thread: Any = threading.current_thread()
         warp, lane = divmod(int(thread.threadIdx.x), SIMULATED_WARP)
         with _lock:
-            key = thread._manager, warp
-            if key not in _warps:
-                _warps[key] = threading.Barrier(SIMULATED_WARP), [None] * SIMULATED_WARP
-            return *_warps[key], lane
+            warps = _warps_of_blocks.setdefault(thread._manager, {})
+            if warp not in warps:
+                warps[warp] = threading.Barrier(SIMULATED_WARP), [None] * SIMULATED_WARP
+            return *warps[warp], lane
 
     def sync_warp():
         """Wait for the other threads of the warp; what they wrote is then seen by all."""
