@@ -7,7 +7,7 @@ from itertools import chain
 from reference import CLASS_SEED, MASK, mix
 
 CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
-SMALL, FEWER_CLASSES = 2048, 4
+SMALL, FEWER_CLASSES, FEWEST_CLASSES = 2048, 4, 2
 ITERATIONS, MOST_ITERATIONS, MORE, UNMOVED = 2, 6, 1 << 20, 1000
 DOWN = 1 << 36
 
@@ -87,7 +87,7 @@ def weights_to(v, neighbours, labels, counts=lambda u: True):
     return found
 
 
-def move(neighbours, volume, constant, words, labels, seed, classes=FEWER_CLASSES):
+def move(neighbours, volume, constant, words, labels, seed, classes=FEWEST_CLASSES):
     """Sweeps of local moving; changes the labels, returns how many moved in each."""
     n = len(labels)
     active, moved = set(range(n)), []
@@ -250,8 +250,10 @@ def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed
         if refines:
             parts = renumbered(refine(*here, labels, seed_here))
         else:
-            eight = level == 0 and len(words) > SMALL
-            moved = move(*here, labels, seed_here, CLASSES if eight else FEWER_CLASSES)
+            classes = CLASSES if level == 0 else FEWER_CLASSES
+            if len(words) <= SMALL:
+                classes = FEWEST_CLASSES
+            moved = move(*here, labels, seed_here, classes)
             parts = renumbered(labels)
         if level + 1 == max_level or ends_at(parts):
             break

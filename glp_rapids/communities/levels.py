@@ -210,7 +210,7 @@ class _Iteration:
         return partition, engine.counted(parts), engine.counted(communities), []
 
     def _moved(self, engine: Any, partition: Any, depth: int, way: str) -> Any:
-        classes = classes_for(engine.network.size, depth, way)
+        classes = classes_for(engine.network.size, depth, way == UP)
         return engine.move(partition, self._seed(depth, way), classes)
 
     def _seed(self, depth: int, way: str) -> int:

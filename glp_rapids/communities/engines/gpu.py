@@ -25,7 +25,7 @@ from glp_rapids.communities.kernels import (
 )
 from glp_rapids.communities.numbers import Numbered, Rest
 from glp_rapids.communities.objective import Network, loops_of
-from glp_rapids.communities.schedule import CLASSES, FEWER_CLASSES, MOST_SWEEPS, UP, classes_for
+from glp_rapids.communities.schedule import CLASSES, FEWER_CLASSES, MOST_SWEEPS
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import bound
@@ -168,8 +168,7 @@ class GpuEngine:
             return None
         parameters = gpu_store.Parameters(
             np.int64(self.network.unit), np.int64(self.constant), np.uint64(seed), np.int64(depth),
-            np.int64(max_level), np.int64(refining),
-            np.int64(classes_for(self.network.size, 0, UP)), small_levels.LENGTHS, np.int64(0),
+            np.int64(max_level), np.int64(refining), small_levels.LENGTHS, np.int64(0),
         )  # fmt: skip
         return small_levels.done_together(self.network, labels, parameters)
 

@@ -110,7 +110,7 @@ def build_shared(weights: Weights, index_type: Any) -> Callable:
             cuda.shared.array(slots, np.int16),
             cuda.shared.array(threads, np.int32),
             cuda.shared.array(warps, np.int32),
-            cuda.shared.array(3, np.int32),
+            cuda.shared.array(2, np.int32),
             cuda.shared.array(1, np.int64),
         )
 

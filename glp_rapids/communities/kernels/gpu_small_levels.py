@@ -56,6 +56,7 @@ def scratch_size() -> int:
     return STEPS_MOVING + STEPS_REFINING + DRAWS * (2 * gpu_classes.LISTS + ROOMS)
 
 
+classes_for = gpu_target().compile(schedule.classes_for)
 ends_at = gpu_target().compile(schedule.ends_at)
 
 
@@ -252,9 +253,7 @@ def build(wide: bool, index_type: Any) -> Any:
             refines = up and parameters.refining != 0 and not last
             sweeps = np.int64(0)
             if not refines:
-                classes = np.int64(FEWER_CLASSES)
-                if up and parameters.first + depth == 0:
-                    classes = parameters.classes
+                classes = np.int64(classes_for(size, parameters.first + depth, up))
                 turn = move_vertices(
                     store, level, parameters, classes, seed, shared, begins, turn
                 )

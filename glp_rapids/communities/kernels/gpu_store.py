@@ -83,6 +83,5 @@ class Parameters(NamedTuple):
     first: Any  # the number of the first level
     most: Any  # levels in all
     refining: Any
-    classes: Any  # of vertices that move up, on level 0
     lengths: Any
     above: Any  # 0: up and down; else down alone, to the levels below this one, whose labels stand
