@@ -29,7 +29,8 @@ class Objective:
     """
 
     def __init__(self, edges, n, name, resolution):
-        gamma, self.name, self.resolution = Fraction(resolution), name, resolution
+        gamma, self.name = Fraction(resolution), name
+        self.resolution = gamma
         total = sum((2 * Fraction(weight) for _, _, weight in edges), Fraction(0))
         room = max(Fraction(1), 1 / gamma) if name == "modularity" else Fraction(1)
         self.exponent = 61 - bits(Fraction(float(total)) * room)
@@ -60,14 +61,14 @@ class Objective:
             volumes[partition[v]] = volumes.get(partition[v], 0) + self.volume[v]
         exact = self.constant * inside - sum(volume**2 for volume in volumes.values())
         if self.name == "cpm":
-            pairs = math.fsum(size * (size - 1) / 2 for size in sizes.values())
-            weight = math.ldexp(inside / 2, -self.exponent)
-            return weight - self.resolution * pairs, math.ldexp(total / 2, -self.exponent), exact
+            pairs = sum(size * (size - 1) // 2 for size in sizes.values())
+            weight = Fraction(inside, 2) / Fraction(2) ** self.exponent
+            quality = float(weight - self.resolution * pairs)
+            return quality, math.ldexp(total / 2, -self.exponent), exact
         if not total:
             return math.nan, 1.0, exact
-        shares = [float(volume) / float(total) for volume in sums.values()]
-        expected = math.fsum(share * share for share in shares)
-        return inside / total - self.resolution * expected, 1.0, exact
+        expected = sum(Fraction(volume, total) ** 2 for volume in sums.values())
+        return float(Fraction(inside, total) - self.resolution * expected), 1.0, exact
 
 
 def classes_of(words, seed, draw, number=FEWER_CLASSES):

@@ -10,8 +10,8 @@ from simulator import simulated
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 # rows are added for a level and for a caller
-KERNELS = ["add_crossing", "add_rows", "add_rows", "find_roots", "move_vertices", "number_labels",
-           "refine_parts", "unite_inside", "write_slots"]  # fmt: skip
+KERNELS = ["add_rows", "add_rows", "find_roots", "judge_partition", "move_vertices",
+           "number_labels", "refine_parts", "unite_inside", "write_slots"]  # fmt: skip
 
 
 def compiled(monkeypatch, capability, index_type, weight_type, *, together=False):
@@ -67,14 +67,12 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
         monkeypatch.setattr(small_levels, "_facts", lambda *_: {"moved": []})
         engine.rest(indices, 0, 0, 9, True)
         return ptx
-    partition = engine.partition(np.arange(2))
-    engine.move(partition, 0, 4)
-    engine.refine(partition, 0, 1)
-    engine.numbered(partition.labels)
-    alone = Numbered(partition.labels, partition.labels)
+    labels = np.arange(2, dtype=index_type)
+    alone = Numbered(labels, labels)
+    engine.down(labels, alone, 0, 4, judged=True)
+    engine.refined(labels, 0, 1)
+    engine.pieces(labels)
     engine.contract(alone, alone)
-    engine.connected(partition.labels)
-    engine.crossing(partition.labels)
     rows = Rows(network.indptr, indices, weights, indices)
     nobody = Vertices(volume, words, indices, indices, indices, volume, words, indices)
     gpu.merged(rows, nobody, 2, every=True)

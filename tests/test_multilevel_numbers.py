@@ -13,7 +13,7 @@ from glp_rapids import (
 )
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.moving import exceeds, gain
-from glp_rapids.communities.objective import Objective
+from glp_rapids.communities.objective import Objective, squares_of
 from glp_rapids.communities.schedule import iterations_for
 from glp_rapids.graph import connected
 from glp_rapids.jit.cpu import compiled
@@ -26,8 +26,9 @@ from glp_rapids.jit.cpu import compiled
 def test_values_of_partitions_are_exact(volumes, inside):
     volumes = np.array([volume // 9 for volume in volumes] + [2**31 - 1] * 50, np.int64)
     objective = Objective(None, 2**62 - 1, 0, 0, None)
-    expected = (2**62 - 1) * inside - sum(volume**2 for volume in volumes.tolist())
-    assert objective.value(inside, volumes) == expected
+    squares = sum(volume**2 for volume in volumes.tolist())
+    assert squares_of(volumes) == squares
+    assert objective.value(inside, squares) == (2**62 - 1) * inside - squares
 
 
 @compiled(error_model="numpy")

@@ -14,9 +14,14 @@ from glp_rapids.device import array_module
 Array = Any
 
 
-def without_isolated(network: Network) -> tuple[Network, Array | None]:
-    """Return the network of the vertices that have entries, and which these are; None: all."""
+def without_isolated(network: Network, isolated: int | None) -> tuple[Network, Array | None]:
+    """Return the network of the vertices that have entries, and which these are; None: all.
+
+    ``isolated``: how many have none, if that is known.
+    """
     xp, size = array_module(network.indptr), network.size
+    if isolated == 0:
+        return network, None
     has_entries = network.indptr[1:] > network.indptr[:-1]
     kept = xp.flatnonzero(has_entries)
     if kept.size == size:

@@ -18,8 +18,8 @@ from typing import Any
 
 from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.isolated import among_all, without_isolated
-from glp_rapids.communities.numbers import Numbered, facts_of
-from glp_rapids.communities.objective import MANY, Objective
+from glp_rapids.communities.numbers import Judged, Numbered, facts_of
+from glp_rapids.communities.objective import Objective
 from glp_rapids.communities.schedule import (
     DOWN,
     REFINING_SWEEPS,
@@ -30,7 +30,7 @@ from glp_rapids.communities.schedule import (
     iterations_for,
     seed_of,
 )
-from glp_rapids.device import array_module, to_host
+from glp_rapids.device import array_module
 
 Array = Any
 Tell = Callable[[dict], None]
@@ -62,6 +62,7 @@ class Found:
     quality: float
     value: int
     crossing: int
+    communities: Numbered
     levels: list[dict] = field(default_factory=list)
     converged: bool = False
     hierarchy: list[Array] = field(default_factory=list)
@@ -69,20 +70,21 @@ class Found:
 
 def run(objective: Objective, device: str, options: Options, tell: Tell | None) -> Found:
     """Find the communities of all vertices, by number; those without an entry are one each."""
-    size, (network, kept) = objective.network.size, without_isolated(objective.network)
+    size = objective.network.size
+    network, kept = without_isolated(objective.network, objective.isolated)
+    objective = replace(objective, network=network)
     if not network.size:
         labels = array_module(network.indptr).arange(size)
-        found = replace(_alone(objective, labels, []), converged=True)
+        nothing = Judged(0, 0, Numbered(labels, labels))
+        found = replace(_found(objective, nothing, labels, []), converged=True)
         return replace(found, hierarchy=[labels] if options.hierarchy else [])
     engine = engine_of(device)(network, objective.constant)
-    objective = replace(objective, network=network)
     found = _iterations(objective, engine, options, tell)
-    communities = engine.counted(engine.numbered(found.labels))
     if options.refine:
-        found, communities = _in_pieces(objective, engine, found, communities)
-    steps = [communities]
+        found = _in_pieces(objective, engine, found)
+    steps = [found.communities]
     if options.hierarchy:
-        steps = _hierarchy(engine, communities, options)
+        steps = _hierarchy(engine, found.communities, options)
     if kept is not None:
         steps = [Numbered(among_all(*step, kept, size), step.first) for step in steps]
     found.labels = steps[-1].numbers
@@ -95,31 +97,28 @@ def _iterations(
     objective: Objective, engine: Any, options: Options, tell: Tell | None
 ) -> Found:
     """Iterate until an iteration gains little, each from the communities of the one before."""
-    network, found = objective.network, None
+    network, found, communities = objective.network, None, None
     labels = array_module(network.indptr).arange(network.size, dtype=network.indices.dtype)
     done: list[dict] = []
     items = network.size + network.indices.size
     most = options.iterations or iterations_for(items)
     for iteration in range(1, most + 1):
-        again = _Iteration(objective, options, iteration, done, tell).found(engine, labels)
+        again = _Iteration(objective, options, iteration, done, tell).found(
+            engine, labels, communities
+        )
         better = enough = found is None and _beats_all_alone(objective, again.quality, options.tol)
         if not better:
-            found = found or _alone(objective, labels, done)
+            if found is None:
+                found = _found(objective, engine.judged(labels, network.volume), labels, done)
             better = again.value > found.value
             enough = again.quality - found.quality > options.tol * objective.unit
         if better:
             found = again
-        labels = found.labels
+        labels, communities = found.labels, found.communities
         found.converged = not (better and enough) or converges(done[-1]["moved"], network.size)
         if found.converged:
             break
     return found
-
-
-def _alone(objective: Objective, labels: Array, levels: list[dict]) -> Found:
-    """Return what every vertex is for itself."""
-    crossing = objective.total - objective.in_loops
-    return _found(objective, crossing, objective.network.volume, labels, levels)
 
 
 def _beats_all_alone(objective: Objective, quality: float, tolerance: float) -> bool:
@@ -128,7 +127,7 @@ def _beats_all_alone(objective: Objective, quality: float, tolerance: float) -> 
     What the sizes of communities take off is left out: to add it up takes a GPU a millisecond or
     two. Where the constant is a rounded small one, two qualities say less than two values.
     """
-    most = objective.quality(objective.in_loops, objective.network.volume[:0])
+    most = objective.quality(objective.in_loops, 0)
     exact = 1 << 24 < objective.constant < 1 << 62
     return exact and quality - most > max(tolerance, 1e-6) * objective.unit
 
@@ -143,75 +142,56 @@ class _Iteration:
     told: list[dict]
     tell: Tell | None
 
-    def found(self, engine: Any, labels: Array) -> Found:
+    def found(self, engine: Any, labels: Array, communities: Numbered | None) -> Found:
         """Iterate once on an engine of all vertices."""
-        below, labels, partition = self._up(engine, labels)
+        below, labels, volumes = self._up(engine, labels, communities)
+        judged = None
         for depth in reversed(range(len(below))):
             begin, (there, parts) = time.perf_counter(), below[depth]
-            if parts is not None:
-                labels = parts.first[labels[parts.numbers]]
-            partition = there.partition(labels)
-            moved = there.swept(self._moved(there, partition, depth, DOWN))
-            self._report(begin, facts_of(depth, DOWN, there.network.size, moved))
-            labels = partition.labels
-        volumes = engine.volumes(labels) if partition is None else partition.volumes
-        return _found(self.objective, engine.crossing(labels), volumes, labels, self.told)
+            size, seed = there.network.size, self._seed(depth, DOWN)
+            labels, moved, judged = there.down(
+                labels, parts, seed, classes_for(size, depth, False), judged=depth == 0
+            )
+            self._report(begin, facts_of(depth, DOWN, size, moved))
+        if judged is None:
+            judged = engine.judged(labels, volumes)
+        return _found(self.objective, judged, labels, self.told)
 
     def _up(
-        self, engine: Any, labels: Array
-    ) -> tuple[list[tuple[Any, Numbered | None]], Array, Any]:
+        self, engine: Any, labels: Array, communities: Numbered | None
+    ) -> tuple[list[tuple[Any, Numbered | None]], Array, Array | None]:
         """Move or refine, and contract, level by level.
 
-        Returns the levels to go down through, each with the parts that are the vertices of the one
-        above; communities by name, of the level above these; and the partition that was moved last.
-        A level without parts is to be moved once more.
+        ``communities``: the labels' numbers, where these are known. Returns the levels to go down
+        through, each with the parts that are the vertices of the one above; communities by name, of
+        the level above these; and their volumes, if known. A level without parts is to be moved
+        once more.
         """
         below: list[tuple[Any, Numbered | None]] = []
         refining, most = self.options.refine and self.number > 1, self.options.max_level
         while True:
-            begin, depth = time.perf_counter(), len(below)
-            rest = engine.rest(labels, self._seed(depth, UP), depth, most, refining)
+            begin, depth, size = time.perf_counter(), len(below), engine.network.size
+            seed = self._seed(depth, UP)
+            rest = engine.rest(labels, seed, depth, most, refining)
             if rest is not None:
                 self._report(begin, *rest.levels)
-                return below, rest.labels, None
-            size, last = engine.network.size, depth + 1 == most
+                return below, rest.labels, rest.volumes
+            last, moved = depth + 1 == most, []
             refines = refining and not last
-            step = self._refine if refines else self._move
-            partition, parts, communities, moved = step(engine, labels, depth)
+            if refines:
+                parts, communities = engine.refined(labels, seed, REFINING_SWEEPS, communities)
+            else:
+                classes = classes_for(size, depth, True)
+                labels, moved, parts = engine.up(labels, seed, classes)
+                communities = parts
             facts = facts_of(depth, UP, size, moved, parts.first.size)
-            labels = partition.labels
             if last or ends_at(parts.first.size, size):
                 self._report(begin, facts)
-                return ([*below, (engine, None)], labels, None) if refines else (
-                    below, labels, partition
-                )  # fmt: skip
+                return [*below, (engine, None)] if refines else below, labels, None
             below.append((engine, parts))
             network, labels = engine.contract(parts, communities)
             self._report(begin, facts)
-            engine = type(engine)(network, self.objective.constant)
-
-    def _move(
-        self, engine: Any, labels: Array, depth: int
-    ) -> tuple[Any, Numbered, Numbered, list[int]]:
-        """Move the vertices; return the partition, what becomes vertices, and who moved."""
-        partition = engine.partition(labels)
-        done = self._moved(engine, partition, depth, UP)
-        parts = engine.numbered(partition.labels)  # on its way before a GPU is waited for
-        moved, parts = engine.swept(done), engine.counted(parts)
-        return partition, parts, parts, moved
-
-    def _refine(
-        self, engine: Any, labels: Array, depth: int
-    ) -> tuple[Any, Numbered, Numbered, list[int]]:
-        """Refine the communities; return the partition, the parts, these, and that nobody moved."""
-        partition, communities = engine.partition(labels), engine.numbered(labels)
-        parts = engine.refine(partition, self._seed(depth, UP), REFINING_SWEEPS)
-        parts = engine.numbered(parts)
-        return partition, engine.counted(parts), engine.counted(communities), []
-
-    def _moved(self, engine: Any, partition: Any, depth: int, way: str) -> Any:
-        classes = classes_for(engine.network.size, depth, way == UP)
-        return engine.move(partition, self._seed(depth, way), classes)
+            engine, communities = type(engine)(network, self.objective.constant), None
 
     def _seed(self, depth: int, way: str) -> int:
         return seed_of(self.options.seed, self.number, depth, way)
@@ -226,44 +206,37 @@ class _Iteration:
                 self.tell(self.told[-1])
 
 
-def _in_pieces(
-    objective: Objective, engine: Any, found: Found, communities: Numbered
-) -> tuple[Found, Numbered]:
+def _in_pieces(objective: Objective, engine: Any, found: Found) -> Found:
     """Cut communities into what is connected: one that a vertex left gains by every cut."""
-    labels = engine.connected(found.labels)
-    pieces = engine.counted(engine.numbered(labels))
-    if pieces.first.size == communities.first.size:
-        return found, communities
-    again = _found(objective, found.crossing, engine.volumes(labels), labels, found.levels)
-    return replace(again, converged=found.converged), pieces
+    pieces = engine.pieces(found.labels)
+    if pieces.first.size == found.communities.first.size:
+        return found
+    labels = pieces.first[pieces.numbers]
+    again = _found(objective, engine.judged(labels, None), labels, found.levels)
+    return replace(again, converged=found.converged)
 
 
 def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Numbered]:
     """Refine communities, and their parts, as long as they join: the finest parts first."""
-    found, depth = [], 0
+    found, depth, known = [], 0, communities
     labels, numbers, first = communities.first[communities.numbers], None, None
     while depth + 1 < options.max_level:
         seed = seed_of(options.seed, 0, depth, UP)
-        parts = engine.refine(engine.partition(labels), seed, 1)  # of one sweep there are more
-        parts, there = engine.numbered(parts), engine.numbered(labels)
-        parts, there = engine.counted(parts), engine.counted(there)
+        # of one sweep there are more
+        parts, there = engine.refined(labels, seed, 1, known)
         if ends_at(parts.first.size, engine.network.size):
             break
         numbers = parts.numbers if numbers is None else parts.numbers[numbers]
         first = parts.first if first is None else first[parts.first]
         found.append(Numbered(numbers, first))
         network, labels = engine.contract(parts, there)
-        engine, depth = type(engine)(network, engine.constant), depth + 1
+        engine, depth, known = type(engine)(network, engine.constant), depth + 1, None
     return [*found, communities]
 
 
-def _found(
-    objective: Objective, crossing: int, volumes: Array, labels: Array, levels: list[dict]
-) -> Found:
-    if volumes.size >= MANY:
-        volumes = volumes[volumes != 0]  # of a GPU, and a host adds up few sooner
-    if volumes.size < MANY:
-        volumes = to_host(volumes)
-    inside = objective.total - crossing
-    quality, value = objective.quality(inside, volumes), objective.value(inside, volumes)
-    return Found(labels, quality, value, crossing, levels)
+def _found(objective: Objective, judged: Judged, labels: Array, levels: list[dict]) -> Found:
+    inside = objective.total - judged.crossing
+    return Found(
+        labels, objective.quality(inside, judged.squares), objective.value(inside, judged.squares),
+        judged.crossing, judged.communities, levels,
+    )  # fmt: skip

@@ -24,6 +24,15 @@ class Rest(NamedTuple):
 
     levels: list[dict]
     labels: Array
+    volumes: Array  # of the communities, by name
+
+
+class Judged(NamedTuple):
+    """What objectives are made of: weight between communities, from both ends, squared volumes."""
+
+    crossing: int
+    squares: int
+    communities: Numbered
 
 
 def facts_of(

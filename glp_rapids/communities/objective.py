@@ -29,7 +29,6 @@ from glp_rapids.jit.cache import kept
 Array = Any
 lower_bound = kept(search.lower_bound, error_model="numpy")
 
-MANY = 1 << 14  # numbers that arrays, of a GPU where there is one, add up sooner than Python does
 BITS = 61  # of all volumes together; a resolution below 1 takes some
 
 
@@ -81,8 +80,11 @@ class Objective:
         C, below 2^62.
     total, in_loops : int
         All weights and those of self-loops, from both ends, in fixed point.
-    quality : callable
-        Returns the quality of a partition, of the weight inside and the volumes of its communities.
+    of_network : callable
+        Returns the quality of a partition, of the number of vertices, the weight inside and the
+        sum of the squares of the volumes of communities.
+    isolated : int, optional
+        How many vertices have no entry, where that is known.
     unit : float
         Of the quality, by which gains are measured: 1, or the weight of all edges.
     """
@@ -91,63 +93,64 @@ class Objective:
     constant: int
     total: int
     in_loops: int
-    quality: Callable[[int, Array], float]
+    of_network: Callable[[int, int, int], float]
     unit: float = 1.0
+    isolated: int | None = None
 
-    def value(self, inside: int, volumes: Array) -> int:
+    def quality(self, inside: int, squares: int) -> float:
+        """Return the quality of a partition, rounded once."""
+        return self.of_network(self.network.size, inside, squares)
+
+    def value(self, inside: int, squares: int) -> int:
         """Return C * inside minus the squares of the volumes, which is never rounded."""
-        high, low = volumes >> 31, volumes & (1 << 31) - 1
-        # volumes add up to 2^61, so that only squares of the low halves may add up to more
-        squares = low * low
-        tall = (int((high * high).sum()) << 62) + (int((high * low).sum()) << 32)
-        flat = (int((squares >> 32).sum()) << 32) + int((squares & (1 << 32) - 1).sum())
-        return self.constant * inside - tall - flat
+        return self.constant * inside - squares
+
+
+def squares_of(volumes: np.ndarray) -> int:
+    """Add up the squares of volumes, exactly."""
+    high, low = volumes >> 31, volumes & (1 << 31) - 1
+    # volumes add up to 2^61, so that only squares of the low halves may add up to more
+    squares = low * low
+    tall = (int((high * high).sum()) << 62) + (int((high * low).sum()) << 32)
+    return tall + (int((squares >> 32).sum()) << 32) + int((squares & (1 << 32) - 1).sum())
 
 
 def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
     """Return the objective of modularity (Newman, Phys. Rev. E 70 (2004), eq. 5)."""
-    share, loops = Fraction(resolution), loops_of(rows)
+    share, (loops, isolated) = Fraction(resolution), _census(rows)
     # the constant, the total over the resolution, has as many bits to itself
     exponent = BITS - _bits(_total(rows, loops) * max(Fraction(1), 1 / share))
-    weights, unit, in_loops, degree = _fixed(rows, loops, exponent)
-    total = int(degree.sum())
+    weights, unit, degree, total, in_loops = _fixed(rows, loops, exponent)
 
-    def quality(inside: int, volumes: Array) -> float:
+    def quality(vertices: int, inside: int, squares: int) -> float:
         if not total:
             return math.nan
-        shares = volumes / total
-        return inside / total - resolution * _sum(shares * shares)
+        return float(Fraction(inside, total) - share * Fraction(squares, total * total))
 
     network = Network(rows.indptr, rows.indices, weights, unit, degree, words)
-    return Objective(network, round(total / share), total, in_loops, quality)
+    return Objective(
+        network, round(total / share), total, in_loops, quality, isolated=isolated
+    )  # fmt: skip
 
 
 def cpm(rows: CSR, words: Array, resolution: float) -> Objective:
     """Return the objective of the constant Potts model (Traag et al., Phys. Rev. E 84 (2011))."""
-    share, loops = Fraction(resolution), loops_of(rows)
+    share, (loops, isolated) = Fraction(resolution), _census(rows)
     exponent = BITS - _bits(_total(rows, loops))
-    weights, unit, in_loops, degree = _fixed(rows, loops, exponent)
+    weights, unit, degree, total, in_loops = _fixed(rows, loops, exponent)
     # volumes count 2^shift a vertex, so that the constant has many bits, and fits
     shift = (exponent + BITS - _bits(1 / share)) // 2
     shift = max(min(shift, BITS - rows.number_of_vertices.bit_length()), 0)
     constant = min(round(Fraction(2) ** (2 * shift - exponent) / share), 1 << 62)
     volume = array_module(degree).full(rows.number_of_vertices, 1 << shift, np.int64)
 
-    def quality(inside: int, volumes: Array) -> float:
-        sizes = (volumes >> shift).astype(np.float64)
-        pairs = _sum(sizes * (sizes - 1) / 2)
-        return math.ldexp(inside / 2, -exponent) - resolution * pairs
+    def quality(vertices: int, inside: int, squares: int) -> float:
+        pairs = Fraction((squares >> 2 * shift) - vertices, 2)
+        return float(Fraction(inside, 2) / Fraction(2) ** exponent - share * pairs)
 
     network = Network(rows.indptr, rows.indices, weights, unit, volume, words)
-    total = int(degree.sum())
-    return Objective(network, constant, total, in_loops, quality, math.ldexp(total / 2, -exponent))
-
-
-def _sum(values: Array) -> float:
-    """Add up, rounded once: how communities are numbered must not show in the last bit."""
-    if values.size < MANY:
-        return math.fsum(to_host(values))
-    return float(segment_sums(values, array_module(values).asarray([0, values.size]))[0])
+    weight = math.ldexp(total / 2, -exponent)
+    return Objective(network, constant, total, in_loops, quality, weight, isolated)
 
 
 OBJECTIVES = {"modularity": modularity, "cpm": cpm}
@@ -181,12 +184,19 @@ def _total(rows: CSR, loops: Array) -> Fraction:
 
 def loops_of(rows: CSR) -> Array:
     """List the entries that are self-loops; entries of a row ascend."""
+    return _census(rows)[0]
+
+
+def _census(rows: CSR) -> tuple[Array, int | None]:
+    """List the entries that are self-loops, and count rows without entries on a GPU."""
     xp = array_module(rows.indices)
     if xp is np:
         places = np.empty(rows.number_of_vertices, np.int64)
-        return places[: _find_loops(rows.indptr, rows.indices, places)].copy()
-    places = _loop_finder()(rows.indptr[:-1], rows.indptr[1:], rows.indices)
-    return places[places >= 0]
+        return places[: _find_loops(rows.indptr, rows.indices, places)].copy(), None
+    places, counts = xp.empty(rows.number_of_vertices, np.int64), xp.zeros(2, np.int64)
+    _loop_finder()(rows.indptr[:-1], rows.indptr[1:], rows.indices, places, counts)
+    loops, isolated = to_host(counts).tolist()
+    return places[places >= 0] if loops else places[:0], isolated
 
 
 @kept(error_model="numpy")
@@ -203,7 +213,7 @@ def _find_loops(indptr, indices, places):
 
 @functools.cache
 def _loop_finder() -> Any:
-    """Compile the same for a GPU."""
+    """Compile the same for a GPU: the loop of every vertex, or -1, and two counts."""
     import cupy
 
     search = """
@@ -212,28 +222,41 @@ def _loop_finder() -> Any:
             long long middle = (first + last) >> 1;
             if (indices[middle] < (T)i) first = middle + 1; else last = middle;
         }
-        place = first < end && indices[first] == (T)i ? first : -1
+        place = first < end && indices[first] == (T)i ? first : -1;
+        for (int kind = 0; kind < 2; ++kind) {
+            // many vertices of a warp may count, and one adds for all
+            unsigned warp = __activemask();
+            unsigned counting = __ballot_sync(warp, kind == 0 ? place >= 0 : begin == end);
+            if (counting && (threadIdx.x & 31) == __ffs(warp) - 1)
+                atomicAdd((unsigned long long*)&counts[kind], (unsigned long long)__popc(counting));
+        }
     """
     return cupy.ElementwiseKernel(
-        "int64 begin, int64 end, raw T indices", "int64 place", search, "glp_find_loops"
-    )
+        "int64 begin, int64 end, raw T indices", "int64 place, raw int64 counts", search,
+        "glp_find_loops",
+    )  # fmt: skip
 
 
-def _fixed(rows: CSR, loops: Array, exponent: int) -> tuple[Array, int, int, Array]:
-    """Return weights in fixed point, the unit, the loops' from both ends, weighted degrees."""
+def _fixed(rows: CSR, loops: Array, exponent: int) -> tuple[Array, int, Array, int, int]:
+    """Return weights in fixed point, the unit, weighted degrees, their sum, and that of loops.
+
+    Loops count from both ends.
+    """
     xp = array_module(rows.indices)
     if rows.weights is None:
         unit = 1 << exponent
-        weights = xp.empty(0, np.int64)
-        degree = rows.degree * unit
-        at_loops = xp.full(loops.size, unit, np.int64)
+        weights, degree = xp.empty(0, np.int64), rows.degree * unit
+        total, in_loops = (rows.number_of_edges + loops.size) * unit, 2 * loops.size * unit
+        at_loops = unit
     else:
         unit = 1
         if rows.weights.dtype.kind == "i" and exponent >= 0:
             weights = rows.weights.astype(np.int64) << exponent
         else:
             weights = as_fixed_point(rows.weights, exponent)
-        degree = integer_sums(weights, rows.indptr)
-        at_loops = weights[loops]
-    degree[rows.indices[loops]] += at_loops  # a row has one loop at the most
-    return weights, unit, 2 * int(at_loops.sum()), degree
+        degree, at_loops = integer_sums(weights, rows.indptr), weights[loops]
+        once = int(at_loops.sum())
+        total, in_loops = int(degree.sum()) + once, 2 * once
+    if loops.size:
+        degree[rows.indices[loops]] += at_loops  # a row has one loop at the most
+    return weights, unit, degree, total, in_loops

@@ -320,7 +320,7 @@ class DeviceArray:
 
     def __init__(self, array: Any):
         self.array = array
-        self._numba_type_, self.kind = _type_of(array)
+        self._numba_type_, self.kind = type_of(array)
         self.words = (
             0, 0, array.size, array.itemsize, array.data.ptr, *array.shape, *array.strides,
         )  # fmt: skip
@@ -339,7 +339,7 @@ class DeviceArray:
 _types: dict[tuple, tuple[Any, str]] = {}
 
 
-def _type_of(array: Any) -> tuple[Any, str]:
+def type_of(array: Any) -> tuple[Any, str]:
     """Return the type that Numba gives an array, and its name, which is quick to compare."""
     key = array.dtype, array.ndim, array.flags.c_contiguous, array.flags.f_contiguous
     if key not in _types:

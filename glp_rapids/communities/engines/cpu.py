@@ -12,8 +12,8 @@ from glp_rapids.common.segments import segment_offsets
 from glp_rapids.communities.kernels import merging, moving, refining
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.tally import tables_for
-from glp_rapids.communities.numbers import Numbered, numbered
-from glp_rapids.communities.objective import Network
+from glp_rapids.communities.numbers import Judged, Numbered, numbered
+from glp_rapids.communities.objective import Network, squares_of
 from glp_rapids.communities.schedule import FEWER_CLASSES, settles
 from glp_rapids.graph.connected import connected_parts
 from glp_rapids.jit.interrupts import A_CALL, interruptible
@@ -53,18 +53,57 @@ class CpuEngine:
         self._movers = np.empty((2, network.size), self._index_type)
         self._counts = np.empty(network.size // moving.CHUNK + 1, np.int64)
 
-    def partition(self, labels: np.ndarray) -> moving.Partition:
-        """Return a partition with the sizes and volumes of its communities.
+    def up(
+        self, labels: np.ndarray, seed: int, classes: int
+    ) -> tuple[np.ndarray, list[int], Numbered]:
+        """Sweep until few vertices move; return labels, how many moved in each sweep, numbers."""
+        partition = self._partition(labels)
+        moved = self._move(partition, seed, classes)
+        return partition.labels, moved, self._numbered(partition.labels)
 
-        Its labels are a copy, which `move` changes.
+    def down(
+        self, labels: np.ndarray, parts: Numbered | None, seed: int, classes: int, *, judged: bool
+    ) -> tuple[np.ndarray, list[int], Judged | None]:
+        """Sweep again, with the communities of the level above, whose vertices are the parts.
+
+        Without parts with those of this level; return what an objective is made of if asked to.
         """
+        if parts is not None:
+            labels = parts.first[labels[parts.numbers]]
+        partition = self._partition(labels)
+        moved = self._move(partition, seed, classes)
+        labels, volumes = partition.labels, partition.volumes
+        return labels, moved, self.judged(labels, volumes) if judged else None
+
+    def refined(
+        self, labels: np.ndarray, seed: int, sweeps: int, communities: Numbered | None = None
+    ) -> tuple[Numbered, Numbered]:
+        """Split each community into well-connected parts; number these, and those, if not given."""
+        partition = self._partition(labels)
+        if communities is None:
+            communities = self._numbered(partition.labels)
+        return self._numbered(self._refine(partition, seed, sweeps)), communities
+
+    def judged(self, labels: np.ndarray, volumes: np.ndarray | None) -> Judged:
+        """Return what an objective is made of; ``volumes``, of communities by name, if known."""
+        totals, labels = np.zeros(self._threads, np.int64), labels.astype(self._index_type)
+        self._call(moving.add_crossing, self._threads, self._level, labels, totals)
+        if volumes is None:
+            volumes = sums_by_group(labels, self.network.volume, self.network.size)
+        return Judged(int(totals.sum()), squares_of(volumes), self._numbered(labels))
+
+    def pieces(self, labels: np.ndarray) -> Numbered:
+        """Number what is connected inside of communities."""
+        return self._numbered(connected_parts(self.network.rows, labels))
+
+    def _partition(self, labels: np.ndarray) -> moving.Partition:
+        """Return a partition with the sizes and volumes of communities, whose labels may change."""
         labels = labels.astype(self.network.indices.dtype)
         sizes, volumes = np.zeros((2, self.network.size), np.int64)
         self._call(moving.add_up_communities, labels, self.network.volume, sizes, volumes)
         return moving.Partition(labels, sizes, volumes)
 
-    def move(self, partition: moving.Partition, seed: int, classes: int) -> list[int]:
-        """Sweep until few vertices move; return how many did in each sweep."""
+    def _move(self, partition: moving.Partition, seed: int, classes: int) -> list[int]:
         draws = draws_of_classes(self.network.words, seed, 0, classes, self._index_type)
         active = np.ones(self.network.size, np.uint8)
         targets = tuple(self._movers)
@@ -77,8 +116,7 @@ class CpuEngine:
             ))))  # fmt: skip
         return moved
 
-    def refine(self, partition: moving.Partition, seed: int, sweeps: int) -> np.ndarray:
-        """Split each community into well-connected parts; return the part of each vertex."""
+    def _refine(self, partition: moving.Partition, seed: int, sweeps: int) -> np.ndarray:
         network = self.network
         parts = refining.Parts(
             np.arange(network.size, dtype=network.indices.dtype),
@@ -102,22 +140,13 @@ class CpuEngine:
                 break
         return parts.labels
 
+    def _numbered(self, labels: np.ndarray) -> Numbered:
+        return numbered(labels.astype(self._index_type, copy=False))
+
     def rest(
         self, labels: np.ndarray, seed: int, depth: int, max_level: int, refining: bool
     ) -> None:
         """Do no more than a level at a time; a GPU does several."""
-
-    def swept(self, moved: list[int]) -> list[int]:
-        """Return what `move` did, which a GPU is waited for."""
-        return moved
-
-    def numbered(self, labels: np.ndarray) -> Numbered:
-        """Number communities, or parts, in the order of their first vertices."""
-        return numbered(labels.astype(self._index_type, copy=False))
-
-    def counted(self, found: Numbered) -> Numbered:
-        """Return what `numbered` did, likewise."""
-        return found
 
     def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, np.ndarray]:
         """Return the network whose vertices are the parts, without loops; their communities."""
@@ -145,20 +174,6 @@ class CpuEngine:
         entries = np.empty(indptr[-1], indices.dtype), np.empty(indptr[-1], np.int64)
         self._call(merging.close_up, threads, begins, indptr, indices, weights, *entries)
         return Network(indptr, *entries, 1, volumes, old.words[first])
-
-    def connected(self, labels: np.ndarray) -> np.ndarray:
-        """Name every vertex by the smallest it is connected to inside its community."""
-        return connected_parts(self.network.rows, labels)
-
-    def crossing(self, labels: np.ndarray) -> int:
-        """Add up the weight from one community to another, from both ends."""
-        totals, labels = np.zeros(self._threads, np.int64), labels.astype(self._index_type)
-        self._call(moving.add_crossing, self._threads, self._level, labels, totals)
-        return int(totals.sum())
-
-    def volumes(self, labels: np.ndarray) -> np.ndarray:
-        """Add up the volumes of communities, by name."""
-        return sums_by_group(labels, self.network.volume, self.network.size)
 
     def _calls(
         self, draws: tuple[np.ndarray, ...], call: Callable[[np.ndarray, np.ndarray], int]

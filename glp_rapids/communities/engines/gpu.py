@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any, NamedTuple
+import functools
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,12 @@ from glp_rapids.communities.kernels import (
     gpu_tables,
     gpu_uniting,
 )
-from glp_rapids.communities.numbers import Numbered, Rest
+from glp_rapids.communities.numbers import Judged, Numbered, Rest
 from glp_rapids.communities.objective import Network, loops_of
 from glp_rapids.communities.schedule import CLASSES, FEWER_CLASSES, MOST_SWEEPS
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
+from glp_rapids.jit import arena
 from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch, launch_together
 
@@ -37,12 +38,30 @@ LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(1024))
 ITEMS_A_BLOCK = 1 << 11  # vertices and entries: barriers of fewer blocks take less
 
 
-class Partition(NamedTuple):
-    """Which community each vertex is in; of each community how many vertices, and what volume."""
+class Words:
+    """Zeros that the launches of a stage share; what these tell is in front, and read at once."""
 
-    labels: Array
-    sizes: Array
-    volumes: Array
+    def __init__(self, xp: Any, sweeps: int, draws: int) -> None:
+        steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
+        self._told = {
+            "swept": 1, "moved": steps, "judged": gpu_uniting.JUDGED, "numbered": 2,
+            "numbered_first": 2,
+        }  # fmt: skip
+        others = {
+            "arrived": 1, "counts": lists, "cursors": lists,
+            "rooms": draws * gpu_classes.ROOMS * CLASSES,
+        }  # fmt: skip
+        sizes = {name: (np.int64, size) for name, size in {**self._told, **others}.items()}
+        self._whole = xp.zeros(sum(size for _, size in sizes.values()), np.int64)
+        self.pieces = arena.cut(self._whole, sizes, np.dtype(np.int64).itemsize)
+
+    def read(self) -> dict[str, list[int]]:
+        """Wait for the launches, and return what they tell."""
+        words, begin, found = to_host(self._whole[: sum(self._told.values())]).tolist(), 0, {}
+        for name, size in self._told.items():
+            found[name] = words[begin : begin + size]
+            begin += size
+        return found
 
 
 def merged(
@@ -135,8 +154,15 @@ class GpuEngine:
         self._blocks = (network.indices.size + size) // ITEMS_A_BLOCK + 1
 
     @cached_property
-    def _members(self) -> Any:
-        return bound(tuple(self.xp.empty((2, self.network.size), self._index_type)))
+    def _scratch(self) -> dict[str, Any]:
+        """What moving and numbering write on their way; volumes are those of the last partition."""
+        index, size = self._index_type, self.network.size
+        return arena.carve(self.xp, {
+            "sizes": (np.int64, size), "volumes": (np.int64, size),
+            "counts": (np.int64, self._blocks), "following": (index, size),
+            "members": (index, size), "goals": (index, size), "first": (index, size),
+            "number_of": (index, size), "active": (np.uint8, size),
+        })  # fmt: skip
 
     @cached_property
     def _hubs(self) -> tuple[tuple, tuple]:
@@ -145,17 +171,21 @@ class GpuEngine:
         largest = int(LENGTHS.block)
         room = small_levels.room_of_hubs(network.indices.size, largest)
         if network.indices.size > FEW_ENTRIES:
-            degree = network.indptr[1:] - network.indptr[:-1]
-            room = int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
+            room = _room_of_long_rows(network.indptr, largest)
         hubs, pieces = small_levels.hubs_and_pieces(room, LENGTHS)
         words = gpu_global_tables.words_of_slot(self._weights.wide)
-        numbers = xp.zeros(words * room + 2 * hubs, np.int64)
-        of_hubs = xp.empty((2, hubs), np.int64)
-        return bound((
-            numbers[:hubs], numbers[hubs : 2 * hubs], numbers[2 * hubs :],
-            xp.empty(room, self._index_type), xp.empty(pieces, np.int64),
-            xp.empty(pieces, np.int64), xp.empty(pieces, np.uint64),
-        )), bound((*of_hubs, xp.empty(pieces, self._index_type)))  # fmt: skip
+        zeros = arena.carve(xp, {
+            "found": (np.int64, hubs), "own": (np.int64, hubs), "table": (np.int64, words * room),
+        }, zeros=True)  # fmt: skip
+        index = self._index_type
+        others = arena.carve(xp, {
+            "used": (index, room), "labels": (np.int64, pieces), "gains_high": (np.int64, pieces),
+            "gains_low": (np.uint64, pieces), "bases": (np.int64, hubs),
+            "pieces": (np.int64, hubs), "owners": (index, pieces),
+        })  # fmt: skip
+        of_work = (others[name] for name in ("used", "labels", "gains_high", "gains_low"))
+        of_lists = (others[name] for name in ("bases", "pieces", "owners"))
+        return (*zeros.values(), *of_work), tuple(of_lists)
 
     def rest(
         self, labels: Array, seed: int, depth: int, max_level: int, refining: bool
@@ -172,66 +202,121 @@ class GpuEngine:
         )  # fmt: skip
         return small_levels.done_together(self.network, labels, parameters)
 
-    def partition(self, labels: Array) -> Partition:
-        """Return a partition for one `move`, which changes its labels, a copy, or one `refine`.
+    def up(
+        self, labels: Array, seed: int, classes: int
+    ) -> tuple[Array, list[int], Numbered]:
+        """Sweep until few vertices move; return labels, how many moved in each sweep, numbers."""
+        words = Words(self.xp, MOST_SWEEPS, 1)
+        labels = self._move(labels, None, seed, classes, words)
+        numbers = self._number(labels, words.pieces["numbered"])
+        told = words.read()
+        return arena.opened(labels), _moved(told), _counted(numbers, told["numbered"])
 
-        Its sizes and volumes are zeros, to which either adds.
+    def down(
+        self, labels: Array, parts: Numbered | None, seed: int, classes: int, *, judged: bool
+    ) -> tuple[Array, list[int], Judged | None]:
+        """Sweep again, with the communities of the level above, whose vertices are the parts.
+
+        Without parts with those of this level; return what an objective is made of if asked to.
         """
-        xp, size = self.xp, self.network.size
-        labels = labels.astype(self._index_type)
-        return Partition(labels, xp.zeros(size, np.int64), xp.zeros(size, np.int64))
+        words = Words(self.xp, MOST_SWEEPS, 1)
+        labels = self._move(labels, parts, seed, classes, words)
+        numbers = self._judge(labels, self._scratch["volumes"], words) if judged else None
+        told = words.read()
+        found = _judged(told, self.network.unit, numbers) if judged else None
+        return arena.opened(labels), _moved(told), found
 
-    def move(self, partition: Partition, seed: int, classes: int) -> Array:
-        """Sweep until few vertices move; return what `swept` reads."""
-        network, xp = self.network, self.xp
-        state = gpu_moving.Moving(
-            *self._rows, np.int64(network.unit), *self._vertices, np.int64(self.constant),
-            *partition, xp.ones(network.size, np.uint8), partition.labels.copy(), np.uint64(seed),
-        )  # fmt: skip
-        lists, work, done = self._work(MOST_SWEEPS, 1, classes)
-        kernel = gpu_moving.build(self._weights, self._index_type)
-        launch_together(kernel, self._blocks, gpu_classes.THREADS, state, lists, work, done[:1])
-        return done
-
-    def swept(self, done: Array) -> list[int]:
-        """Wait for a move; return how many vertices moved in each sweep."""
-        swept, *moved = to_host(done).tolist()
-        return [sum(moved[sweep * CLASSES :][:CLASSES]) for sweep in range(swept)]
-
-    def refine(self, partition: Partition, seed: int, sweeps: int) -> Array:
-        """Split each community into well-connected parts; return the part of each vertex."""
-        network, xp = self.network, self.xp
-        labels = xp.arange(network.size, dtype=self._index_type)
+    def refined(
+        self, labels: Array, seed: int, sweeps: int, communities: Numbered | None = None
+    ) -> tuple[Numbered, Numbered]:
+        """Split each community into well-connected parts; number these, and those, if not given."""
+        network, xp, index, size = self.network, self.xp, self._index_type, self.network.size
+        words, scratch = Words(xp, sweeps, sweeps), self._scratch
+        labels = labels.astype(index, copy=False)
+        first = None
+        if communities is None:
+            first = self._number(labels, words.pieces["numbered_first"])
+        own = arena.carve(xp, {
+            "labels": (index, size), "turns": (np.uint8, size), "volumes": (np.int64, size),
+            "outward": (np.int64, size), "joined": (np.int16, size),
+        })  # fmt: skip
         state = gpu_refining.Refining(
             *self._rows, np.int64(network.unit), *self._vertices, np.int64(self.constant),
-            partition.labels, partition.volumes, labels, xp.empty(network.size, np.uint8),
-            network.volume.copy(), xp.zeros(network.size, np.int64),
-            xp.zeros(network.size, np.int16), labels.copy(), np.uint64(seed),
+            labels, scratch["volumes"], *own.values(), scratch["following"], np.uint64(seed),
         )  # fmt: skip
-        lists, work, _ = self._work(sweeps, sweeps, FEWER_CLASSES)
-        kernel = gpu_refining.build(self._weights, self._index_type)
+        lists, work = self._work(FEWER_CLASSES, words)
+        kernel = gpu_refining.build(self._weights, index)
         launch_together(
             kernel, self._blocks, gpu_classes.THREADS, state, lists, work, np.int64(sweeps)
         )
-        return labels
+        parts = self._number(own["labels"], words.pieces["numbered"])
+        told = words.read()
+        if first is not None:
+            communities = _counted(first, told["numbered_first"])
+        return _counted(parts, told["numbered"]), communities
 
-    def numbered(self, labels: Array) -> gpu_numbering.Numbering:
-        """Number communities, or parts, in the order of their first vertices; for `counted`."""
-        xp, size = self.xp, self.network.size
-        labels = labels.astype(self._index_type, copy=False)
-        scratch = xp.empty((3, size), labels.dtype)
-        words = xp.zeros(self._blocks + 2, np.int64)
+    def judged(self, labels: Array, volumes: Array | None) -> Judged:
+        """Return what an objective is made of; ``volumes``, of communities by name, if known."""
+        if volumes is None:
+            total = self.xp.zeros(self.network.size, np.uint64)  # CuPy adds no int64 at places
+            self.xp.add.at(total, labels, self.network.volume.view(np.uint64))
+            volumes = total.view(np.int64)
+        words = Words(self.xp, 1, 1)
+        numbers = self._judge(labels.astype(self._index_type, copy=False), volumes, words)
+        return _judged(words.read(), self.network.unit, numbers)
+
+    def pieces(self, labels: Array) -> Numbered:
+        """Number what is connected inside of communities."""
+        size, threads, words = self.network.size, gpu_uniting.THREADS, Words(self.xp, 1, 1)
+        parent = self.xp.arange(size, dtype=self._index_type)
+        roots = self.xp.empty_like(parent)
+        build = gpu_uniting.build_unite
+        self._along_edges(build(threads, gpu_uniting.EACH, self._weights.listed, self._index_type),
+                          labels, parent)  # fmt: skip
+        launch(gpu_uniting.build_roots(threads), -(-size // threads), threads, parent, roots)
+        numbers = self._number(roots, words.pieces["numbered"])
+        return _counted(numbers, words.read()["numbered"])
+
+    def _move(
+        self, labels: Array, parts: Numbered | None, seed: int, classes: int, words: Words
+    ) -> Any:
+        """Sweep; return labels, on their way."""
+        network, scratch, index = self.network, self._scratch, self._index_type
+        labels = labels.astype(index, copy=False)
+        given = gpu_moving.Given(labels, *(parts or (labels[:0], labels[:0])))
+        found = arena.carve(self.xp, {"labels": (index, network.size)})["labels"]
+        state = gpu_moving.Moving(
+            *self._rows, np.int64(network.unit), *self._vertices, np.int64(self.constant),
+            found, scratch["sizes"], scratch["volumes"], scratch["active"], scratch["following"],
+            np.uint64(seed),
+        )  # fmt: skip
+        lists, work = self._work(classes, words)
+        kernel = gpu_moving.build(self._weights, index)
+        launch_together(
+            kernel, self._blocks, gpu_classes.THREADS, given, state, lists, work,
+            words.pieces["swept"],
+        )  # fmt: skip
+        return found
+
+    def _number(self, labels: Any, done: Any) -> gpu_numbering.Numbering:
+        """Number communities, or parts, in the order of their first vertices; for `_counted`."""
+        scratch, index, size = self._scratch, self._index_type, self.network.size
+        found = arena.carve(self.xp, {"numbers": (index, size), "firsts": (index, size)})
         state = gpu_numbering.Numbering(
-            labels, xp.empty_like(labels), *scratch, words[2:], words[:2]
-        )
+            labels, found["numbers"], scratch["first"], scratch["number_of"], found["firsts"],
+            scratch["counts"], done,
+        )  # fmt: skip
         threads = gpu_numbering.THREADS
         launch_together(gpu_numbering.build(threads), self._blocks, threads, state)
         return state
 
-    def counted(self, state: gpu_numbering.Numbering) -> Numbered:
-        """Wait for numbers, and tell how many there are."""
-        _, number = to_host(state.done).tolist()
-        return Numbered(state.numbers, state.firsts[:number])
+    def _judge(self, labels: Any, volumes: Any, words: Words) -> gpu_numbering.Numbering:
+        """Add up what an objective is made of, and number communities, both on their way."""
+        kernel = gpu_uniting.build_judge(
+            gpu_uniting.THREADS, gpu_uniting.EACH, self._weights.listed
+        )  # fmt: skip
+        self._along_edges(kernel, labels, volumes, words.pieces["judged"])
+        return self._number(labels, words.pieces["numbered"])
 
     def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, Array]:
         """Return the network whose vertices are the parts, without loops; their communities."""
@@ -248,58 +333,55 @@ class GpuEngine:
         network = Network(*rows, old.unit, vertices.volumes, vertices.words_of_parts)
         return network, vertices.labels
 
-    def connected(self, labels: Array) -> Array:
-        """Name every vertex by the smallest it is connected to inside its community."""
-        xp, size, threads = self.xp, self.network.size, gpu_uniting.THREADS
-        parent = xp.arange(size, dtype=self._index_type)
-        roots = xp.empty_like(parent)
-        build = gpu_uniting.build_unite
-        self._along_edges(build(threads, gpu_uniting.EACH, self._weights.listed, self._index_type),
-                          labels, parent)  # fmt: skip
-        launch(gpu_uniting.build_roots(threads), -(-size // threads), threads, parent, roots)
-        return roots
+    def _along_edges(self, kernel: Any, labels: Any, *found: Any) -> None:
+        threads = gpu_uniting.THREADS
+        edges = gpu_uniting.Edges(*self._rows, labels)
+        blocks = -(-self.network.indices.size // (threads * gpu_uniting.EACH))
+        launch(kernel, blocks, threads, edges, *found)
 
-    def crossing(self, labels: Array) -> int:
-        """Add up the weight from one community to another, from both ends."""
-        total = self.xp.zeros(1, np.int64)
-        build = gpu_uniting.build_cross
-        self._along_edges(build(gpu_uniting.THREADS, gpu_uniting.EACH, self._weights.listed),
-                          labels, total)  # fmt: skip
-        return int(total[0]) * self.network.unit
-
-    def _along_edges(self, kernel: Any, labels: Array, found: Array) -> None:
-        network, threads = self.network, gpu_uniting.THREADS
-        edges = gpu_uniting.Edges(network.indptr, network.indices, network.weights, labels)
-        blocks = -(-network.indices.size // (threads * gpu_uniting.EACH))
-        if blocks:
-            launch(kernel, blocks, threads, edges, found)
-
-    def volumes(self, labels: Array) -> Array:
-        """Add up the volumes of communities, by name."""
-        total = self.xp.zeros(self.network.size, np.uint64)  # of int64 CuPy adds none at places
-        self.xp.add.at(total, labels, self.network.volume.view(np.uint64))
-        return total.view(np.int64)
-
-    def _work(
-        self, sweeps: int, draws: int, classes: int
-    ) -> tuple[gpu_classes.Lists, gpu_best.Work, Array]:
-        """Return lists and what blocks share, as a launch of so many sweeps takes them.
-
-        Also the words that tell how it went: how many sweeps, and how many moved in each step.
-        """
-        steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
-        sizes = 1, 1, steps, lists, lists, draws * gpu_classes.ROOMS * CLASSES
-        cut = np.cumsum([0, *sizes]).tolist()
-        words = self.xp.zeros(cut[-1], np.int64)
-        arrived, _, moved, counts, cursors, rooms = (
-            words[begin:end] for begin, end in pairwise(cut)
-        )
+    def _work(self, classes: int, words: Words) -> tuple[gpu_classes.Lists, gpu_best.Work]:
+        """Return lists and what blocks share, as a launch takes them."""
         tables, of_hubs = self._hubs
-        return (
-            gpu_classes.Lists(
-                *self._members, counts, cursors, rooms, *of_hubs, np.int64(classes),
-                LENGTHS,
-            ),
-            gpu_best.Work(arrived, moved, *tables),
-            words[1 : 2 + steps],
-        )
+        pieces, scratch = words.pieces, self._scratch
+        lists = gpu_classes.Lists(
+            scratch["members"], scratch["goals"], pieces["counts"], pieces["cursors"],
+            pieces["rooms"], *of_hubs, np.int64(classes), LENGTHS,
+        )  # fmt: skip
+        return lists, gpu_best.Work(pieces["arrived"], pieces["moved"], *tables)
+
+
+def _moved(told: dict[str, list[int]]) -> list[int]:
+    """Return how many vertices moved in each sweep."""
+    (swept,), moved = told["swept"], told["moved"]
+    return [sum(moved[sweep * CLASSES :][:CLASSES]) for sweep in range(swept)]
+
+
+def _counted(state: gpu_numbering.Numbering, done: list[int]) -> Numbered:
+    first = arena.opened(state.firsts)[: done[gpu_numbering.NUMBER]]
+    return Numbered(arena.opened(state.numbers), first)
+
+
+def _judged(told: dict[str, list[int]], unit: int, state: gpu_numbering.Numbering) -> Judged:
+    judged = told["judged"]
+    communities = _counted(state, told["numbered"])
+    crossing = judged[gpu_uniting.CROSSING] * unit
+    return Judged(crossing, gpu_uniting.squares(judged), communities)
+
+
+def _room_of_long_rows(indptr: Array, largest: int) -> int:
+    """Return how many slots the tables of rows longer than that take."""
+    if array_module(indptr) is np:
+        degree = np.diff(indptr)
+        return int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
+    return int(_adding_room()(indptr[:-1], indptr[1:], np.int64(largest)))
+
+
+@functools.cache
+def _adding_room() -> Any:
+    import cupy
+
+    room = "end - begin > largest ? (end - begin) + ((end - begin) >> 1) + 1 : 0"
+    return cupy.ReductionKernel(
+        "int64 begin, int64 end, int64 largest", "int64 total", room, "a + b", "total = a", "0",
+        "glp_room_of_hubs",
+    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from glp_rapids.communities.numbers import Rest, facts_of
 from glp_rapids.communities.objective import Network
 from glp_rapids.communities.schedule import DOWN, UP
 from glp_rapids.device import array_module, to_host
+from glp_rapids.jit import arena
 from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch_together
 
@@ -29,8 +29,8 @@ Array = Any
 # an H200 takes 5 to 8% longer; where later levels had launches of fewer blocks it took as long.
 LARGEST, ITEMS_A_BLOCK = 1 << 20, 1 << 11
 ROOM = 3  # times what the first level takes have all together; two at the least
-# Fields of a store, by what they are made as: six allocations in all.
-ZEROS = ("found", "own", "hub_table", "table", "control")
+# Fields of a store, by what they are made as.
+ZEROS = ("control", "found", "own", "hub_table", "table")
 WIDE = (
     "indptr", "volume", "sizes", "volumes", "part_volumes", "outward", "totals", "offsets",
     "counts", "bases", "pieces", "piece_labels", "gains_high",
@@ -84,26 +84,32 @@ def done_together(network: Network, labels: Array, parameters: gpu_store.Paramet
     store = _store(xp, index_type, wide, size, entries, blocks)
     kernel, arguments = gpu_small_levels.build(wide, index_type), bound((given, store))
     launch_together(kernel, blocks, gpu_classes.THREADS, *arguments, parameters)
-    told = to_host(store.control[: gpu_small_levels.SCRATCH])
+    control = arena.opened(store.control)[: gpu_small_levels.SCRATCH]
+    told = to_host(control)
     depth, first = int(told[gpu_small_levels.LEVEL]), int(parameters.first)
     if told[gpu_small_levels.FINISHED]:
         levels = [_facts(told, level, first, UP) for level in range(depth + 1)]
         again = [depth] if not levels[-1]["moved"] else []
         levels += [_facts(told, level, first, DOWN) for level in [*again, *reversed(range(depth))]]
-        return Rest(levels, store.labels[:size])
+        return _rest(levels, store, size)
     levels = [_facts(told, level, first, UP) for level in range(depth)]
     above, labels = _level(store, told, depth, network.unit)
     rest = done_together(above, labels, parameters._replace(
         seed=parameters.seed + np.uint64(depth << 40), first=np.int64(first + depth),
     ))  # fmt: skip
     labels[...] = rest.labels
-    store.control[gpu_small_levels.ARRIVED : gpu_small_levels.ARRIVED + 1] = 0
+    control[gpu_small_levels.ARRIVED : gpu_small_levels.ARRIVED + 1] = 0
     launch_together(
         kernel, blocks, gpu_classes.THREADS, *arguments, parameters._replace(above=np.int64(depth))
     )
-    told = to_host(store.control[: gpu_small_levels.SCRATCH])
+    told = to_host(control)
     levels += rest.levels + [_facts(told, level, first, DOWN) for level in reversed(range(depth))]
-    return Rest(levels, store.labels[:size])
+    return _rest(levels, store, size)
+
+
+def _rest(levels: list[dict], store: gpu_store.Store, size: int) -> Rest:
+    """Return what came of the first level, which was moved last."""
+    return Rest(levels, arena.opened(store.labels)[:size], arena.opened(store.volumes)[:size])
 
 
 def _store(
@@ -122,17 +128,16 @@ def _store(
         "hub_table": words * room, "used": room, "table": words * table, "control": control,
         "long": entries // (gpu_merging.LONGEST + 1) + 1,
     }  # fmt: skip
-    arrays = {}
-    for make, dtype, fields in (
-        (xp.zeros, np.int64, ZEROS), (xp.empty, np.int64, WIDE), (xp.empty, np.uint64, WORDS),
-        (xp.empty, index_type, NARROW), (xp.empty, np.uint8, FLAGS),
-        (xp.empty, np.int64 if wide else np.int32, ("weights",)),
-    ):  # fmt: skip
-        ends = np.cumsum([0, *(sizes.get(field, stride) for field in fields)]).tolist()
-        whole = make(ends[-1], dtype)
-        for field, (begin, end) in zip(fields, pairwise(ends), strict=True):
-            arrays[field] = whole[begin:end]
-    return gpu_store.Store(**arrays)
+
+    def sized(dtype: Any, fields: tuple[str, ...]) -> dict[str, tuple[Any, int]]:
+        return {field: (dtype, sizes.get(field, stride)) for field in fields}
+
+    zeros = arena.carve(xp, sized(np.int64, ZEROS), zeros=True)
+    others = arena.carve(xp, {
+        **sized(np.int64, WIDE), **sized(np.uint64, WORDS), **sized(index_type, NARROW),
+        **sized(np.uint8, FLAGS), **sized(np.int64 if wide else np.int32, ("weights",)),
+    })  # fmt: skip
+    return gpu_store.Store(**zeros, **others)
 
 
 def _record(told: np.ndarray, level: int) -> list[int]:
@@ -156,8 +161,10 @@ def _level(
     """Return a level that there was no room above, and its communities, which may be written."""
     size, entries, first, entry, *_ = _record(told, level)
     past, end = first + size, entry + entries
+    of_vertices, of_entries = slice(first, past), slice(entry, end)
     network = Network(
-        store.indptr[first : past + 1], store.indices[entry:end], store.weights[entry:end], unit,
-        store.volume[first:past], store.words[first:past],
+        arena.opened(store.indptr)[first : past + 1], arena.opened(store.indices)[of_entries],
+        arena.opened(store.weights)[of_entries], unit, arena.opened(store.volume)[of_vertices],
+        arena.opened(store.words)[of_vertices],
     )  # fmt: skip
-    return network, store.labels[first:past]
+    return network, arena.opened(store.labels)[of_vertices]

@@ -51,6 +51,24 @@ class Moving(NamedTuple):
     seed: Any
 
 
+class Given(NamedTuple):
+    """What vertices begin with: communities, of the level above if there are parts.
+
+    ``numbers`` and ``first`` are those of the parts, which are the vertices of that level.
+    """
+
+    labels: Array
+    numbers: Array
+    first: Array
+
+
+@cuda.jit(device=True)
+def begin(v, label, labels, following, sizes, volumes, active):
+    """Bring what is known of a vertex, and of the community of its name, to where moving begins."""
+    labels[v], following[v] = label, label
+    sizes[v], volumes[v], active[v] = 0, 0, 1
+
+
 @functools.cache
 def rule(weighted: bool) -> gpu_best.Rule:
     """Make the functions of a row, whose entries have weights or not."""
@@ -183,15 +201,26 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
 
 @functools.cache
 def build(weights: Weights, index_type: Any) -> Any:
-    """Make the kernel that does so."""
+    """Make the kernel that does so, and before this all that moving begins with."""
     threads = gpu_classes.THREADS
     lay_out = gpu_best.build_shared(weights, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = build_move(weights, index_type)
+    move, barrier = build_move(weights, index_type), gpu_classes.barrier
 
-    def move_vertices(state, lists, work, swept):
+    def move_vertices(given, state, lists, work, swept):
         cuda.cg.this_grid()
-        move(state, lists, work, swept, lay_out(), lay_out_begins(), np.int64(0))
+        blocks = np.int64(cuda.gridDim.x)
+        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
+        for v in range(everywhere, state.indptr.size - 1, blocks * threads):
+            if given.numbers.size == 0:
+                label = np.int64(given.labels[v])
+            else:
+                label = np.int64(given.first[given.labels[given.numbers[v]]])
+            begin(
+                v, label, state.labels, state.following, state.sizes, state.volumes, state.active
+            )
+        barrier(work.arrived, blocks)
+        move(state, lists, work, swept, lay_out(), lay_out_begins(), np.int64(1))
 
     return kernel(
         move_vertices, f"{weights} {threads} {gpu_classes.SLOTS}",

@@ -58,6 +58,13 @@ class Refining(NamedTuple):
     seed: Any
 
 
+@cuda.jit(device=True)
+def begin(v, volume, labels, volumes, outward, joined, following):
+    """Bring what is known of a vertex, and of its part, to where refining begins."""
+    labels[v], following[v], volumes[v] = v, v, volume
+    outward[v], joined[v] = 0, 0
+
+
 @functools.cache
 def rule(weighted: bool) -> gpu_best.Rule:
     """Make the functions of a row, whose entries have weights or not."""
@@ -231,15 +238,24 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
 
 @functools.cache
 def build(weights: Weights, index_type: Any) -> Any:
-    """Make the kernel that does so."""
+    """Make the kernel that does so, and before this all that refining begins with."""
     threads = gpu_classes.THREADS
     lay_out = gpu_best.build_shared(weights, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    refine = build_refine(weights, index_type)
+    refine, barrier = build_refine(weights, index_type), gpu_classes.barrier
 
     def refine_parts(state, lists, work, sweeps):
         cuda.cg.this_grid()
-        refine(state, lists, work, sweeps, lay_out(), lay_out_begins(), np.int64(0))
+        blocks = np.int64(cuda.gridDim.x)
+        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
+        for v in range(everywhere, state.indptr.size - 1, blocks * threads):
+            begin(
+                v, state.volume[v], state.labels, state.volumes, state.outward, state.joined,
+                state.following,
+            )  # fmt: skip
+            state.whole[v] = 0
+        barrier(work.arrived, blocks)
+        refine(state, lists, work, sweeps, lay_out(), lay_out_begins(), np.int64(1))
 
     return kernel(
         refine_parts, f"{weights} {threads} {gpu_classes.SLOTS}",

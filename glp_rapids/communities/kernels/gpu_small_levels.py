@@ -118,16 +118,15 @@ def build(wide: bool, index_type: Any) -> Any:
             if from_above:
                 above = store.labels[next_first + store.names[first + v]]
                 level.labels[v] = store.first_of_parts[first + above]
-            store.following[v] = level.labels[v]
-            store.sizes[v] = 0
-            store.volumes[v] = 0
-            store.active[v] = 1
+            gpu_moving.begin(
+                v, level.labels[v], level.labels, store.following, store.sizes, store.volumes,
+                store.active,
+            )  # fmt: skip
             if up:
-                store.parts[v] = v
-                store.part_volumes[v] = level.volume[v]
-                store.outward[v] = 0
-                store.joined[v] = 0
-                store.parts_following[v] = v
+                gpu_refining.begin(
+                    v, level.volume[v], store.parts, store.part_volumes, store.outward,
+                    store.joined, store.parts_following,
+                )  # fmt: skip
                 store.totals[v] = 0
                 store.volume[next_first + v] = 0
 
