@@ -13,7 +13,7 @@ from numba.core import config
 from glp_rapids import as_graph
 from glp_rapids.communities import contraction, levels, objective
 from glp_rapids.communities.engines import gpu, small_levels
-from glp_rapids.communities.engines.gpu import quotient
+from glp_rapids.communities.engines.merging import quotient
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,

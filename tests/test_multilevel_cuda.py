@@ -27,7 +27,7 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.communities.engines import gpu, small_levels
+    from glp_rapids.communities.engines import gpu, merging, small_levels
     from glp_rapids.communities.kernels.gpu_merging import Rows, Vertices
     from glp_rapids.communities.numbers import Numbered
     from glp_rapids.communities.objective import Network
@@ -51,11 +51,13 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
-    monkeypatch.setattr(gpu, "launch", compile_instead)
-    for engine in (gpu, small_levels):
-        monkeypatch.setattr(engine, "launch_together", compile_instead)
-        monkeypatch.setattr(engine, "to_host", lambda words: words)
-        monkeypatch.setattr(engine, "bound", lambda arrays: arrays)
+    for engine in (gpu, merging, small_levels):
+        for name, stand_in in (
+            ("launch", compile_instead), ("launch_together", compile_instead),
+            ("to_host", lambda words: words), ("bound", lambda arrays: arrays),
+        ):  # fmt: skip
+            if hasattr(engine, name):
+                monkeypatch.setattr(engine, name, stand_in)
     indices = np.array([1, 0], index_type)
     weights = np.empty(0, np.int64) if weight_type is None else np.ones(2, weight_type)
     words = np.arange(3, dtype=np.uint64)  # one more, where a part had no first vertex
@@ -63,8 +65,6 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     network = Network(np.arange(3), indices, weights, 1, volume, words)
     engine = gpu.GpuEngine(network, 1)
     if together:
-        monkeypatch.setattr(small_levels, "to_host", np.ones_like)  # it says that it is done
-        monkeypatch.setattr(small_levels, "_facts", lambda *_: {"moved": []})
         engine.rest(indices, 0, 0, 9, True)
         return ptx
     labels = np.arange(2, dtype=index_type)
@@ -75,7 +75,7 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     engine.contract(alone, alone)
     rows = Rows(network.indptr, indices, weights, indices)
     nobody = Vertices(volume, words, indices, indices, indices, volume, words, indices)
-    gpu.merged(rows, nobody, 2, every=True)
+    merging.merged(rows, nobody, 2, every=True)
     return ptx
 
 

@@ -101,7 +101,7 @@ def _pairs_on_gpu(
     rows: CSR, labels: Array, number: int, directed: bool
 ) -> tuple[Array, Array, Array | None]:
     """Return the same, integers added up before they are sorted."""
-    from glp_rapids.communities.engines.gpu import quotient
+    from glp_rapids.communities.engines.merging import quotient
 
     if rows.weights is not None:
         xp = array_module(labels)

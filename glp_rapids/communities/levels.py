@@ -14,11 +14,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.isolated import among_all, without_isolated
-from glp_rapids.communities.numbers import Judged, Numbered, facts_of
+from glp_rapids.communities.numbers import Judged, Numbered, Rest, facts_of
 from glp_rapids.communities.objective import Objective
 from glp_rapids.communities.schedule import (
     DOWN,
@@ -141,41 +142,53 @@ class _Iteration:
     number: int
     told: list[dict]
     tell: Tell | None
+    since: float = field(default_factory=time.perf_counter)
 
     def found(self, engine: Any, labels: Array, communities: Numbered | None) -> Found:
         """Iterate once on an engine of all vertices."""
-        below, labels, volumes = self._up(engine, labels, communities)
+        below, labels, rest = self._up(engine, labels, communities)
         judged = None
         for depth in reversed(range(len(below))):
-            begin, (there, parts) = time.perf_counter(), below[depth]
+            there, parts = below[depth]
             size, seed = there.network.size, self._seed(depth, DOWN)
-            labels, moved, judged = there.down(
-                labels, parts, seed, classes_for(size, depth, False), judged=depth == 0
-            )
-            self._report(begin, facts_of(depth, DOWN, size, moved))
+            down = partial(
+                there.down, labels, parts, seed, classes_for(size, depth, False),
+                judged=depth == 0,
+            )  # fmt: skip
+            labels, moved, judged = down()
+            levels = []
+            if rest is not None:  # what it leaves was gone on with before a GPU was waited for
+                levels, complete = rest.wait()
+                if not complete:
+                    labels, moved, judged = down()
+            self._report(*levels, facts_of(depth, DOWN, size, moved))
+            rest = None
+        volumes = None
+        if rest is not None:
+            self._report(*rest.wait()[0])
+            labels, volumes = rest.labels, rest.volumes
         if judged is None:
             judged = engine.judged(labels, volumes)
         return _found(self.objective, judged, labels, self.told)
 
     def _up(
         self, engine: Any, labels: Array, communities: Numbered | None
-    ) -> tuple[list[tuple[Any, Numbered | None]], Array, Array | None]:
+    ) -> tuple[list[tuple[Any, Numbered | None]], Array, Rest | None]:
         """Move or refine, and contract, level by level.
 
         ``communities``: the labels' numbers, where these are known. Returns the levels to go down
         through, each with the parts that are the vertices of the one above; communities by name, of
-        the level above these; and their volumes, if known. A level without parts is to be moved
-        once more.
+        the level above these; and what is done with that one and all above it, if that is done
+        together. A level without parts is to be moved once more.
         """
         below: list[tuple[Any, Numbered | None]] = []
         refining, most = self.options.refine and self.number > 1, self.options.max_level
         while True:
-            begin, depth, size = time.perf_counter(), len(below), engine.network.size
+            depth, size = len(below), engine.network.size
             seed = self._seed(depth, UP)
             rest = engine.rest(labels, seed, depth, most, refining)
             if rest is not None:
-                self._report(begin, *rest.levels)
-                return below, rest.labels, rest.volumes
+                return below, rest.labels, rest
             last, moved = depth + 1 == most, []
             refines = refining and not last
             if refines:
@@ -186,20 +199,21 @@ class _Iteration:
                 communities = parts
             facts = facts_of(depth, UP, size, moved, parts.first.size)
             if last or ends_at(parts.first.size, size):
-                self._report(begin, facts)
+                self._report(facts)
                 return [*below, (engine, None)] if refines else below, labels, None
             below.append((engine, parts))
             network, labels = engine.contract(parts, communities)
-            self._report(begin, facts)
+            self._report(facts)
             engine, communities = type(engine)(network, self.objective.constant), None
 
     def _seed(self, depth: int, way: str) -> int:
         return seed_of(self.options.seed, self.number, depth, way)
 
-    def _report(self, begin: float, *levels: dict) -> None:
-        """Tell of levels whose time was not taken before."""
-        seconds = time.perf_counter() - begin - sum(level["seconds"] for level in levels)
-        levels[0]["seconds"] += seconds
+    def _report(self, *levels: dict) -> None:
+        """Tell of levels; of the time since others were told of, the last has what is nobody's."""
+        now = time.perf_counter()
+        levels[-1]["seconds"] += now - self.since - sum(level["seconds"] for level in levels)
+        self.since = now
         for facts in levels:
             self.told.append({"iteration": self.number, **facts})
             if self.tell is not None:
@@ -208,12 +222,11 @@ class _Iteration:
 
 def _in_pieces(objective: Objective, engine: Any, found: Found) -> Found:
     """Cut communities into what is connected: one that a vertex left gains by every cut."""
-    pieces = engine.pieces(found.labels)
-    if pieces.first.size == found.communities.first.size:
+    labels, judged = engine.pieces(found.labels)
+    if judged.communities.first.size == found.communities.first.size:
         return found
-    labels = pieces.first[pieces.numbers]
-    again = _found(objective, engine.judged(labels, None), labels, found.levels)
-    return replace(again, converged=found.converged)
+    pieces = _found(objective, judged, labels, found.levels)
+    return replace(pieces, converged=found.converged)
 
 
 def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Numbered]:

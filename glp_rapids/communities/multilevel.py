@@ -19,7 +19,7 @@ from glp_rapids.common.checks import (
 )
 from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.common.reused_memory import reused_memory
-from glp_rapids.device import memory_in_use, module_on
+from glp_rapids.device import memory_in_use
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 
@@ -208,8 +208,7 @@ def _run(
         )
     begin = time.perf_counter()
     device, graph = given.device, given.to_graph()
-    xp = module_on(device)
-    words = graph.id_words().of(xp.arange(graph.number_of_vertices)).view(np.uint64)
+    words = graph.id_words().of_first(graph.number_of_vertices).view(np.uint64)
     wanted = OBJECTIVES[objective](graph, words, resolution)
     showing = reporting(progress, _show, desc="levels", unit="level")
     with showing as tell, reused_memory(device):

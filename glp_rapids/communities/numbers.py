@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,12 +19,17 @@ class Numbered(NamedTuple):
     first: Array
 
 
-class Rest(NamedTuple):
-    """What came of a level and all above it, done together: their facts, its communities."""
+class Rest(Protocol):
+    """A level and all above it, done together, on their way."""
 
-    levels: list[dict]
-    labels: Array
-    volumes: Array  # of the communities, by name
+    labels: Array  # the communities, once that is done
+    volumes: Array  # likewise, by name
+
+    def wait(self) -> tuple[list[dict], bool]:
+        """Return how levels went, and whether this was all that was to be waited for.
+
+        Else some were done by further launches, and what was made of labels before is wrong.
+        """
 
 
 class Judged(NamedTuple):

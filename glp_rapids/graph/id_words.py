@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.hashing import mix_array
-from glp_rapids.device import DeviceName, module_on, to_device
+from glp_rapids.device import DeviceName, array_module, module_on, to_device
 from glp_rapids.frames import kinds
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 
@@ -40,6 +40,12 @@ class IdWords(NamedTuple):
         if self.words.size > 1:
             return self.words[vertices]
         return vertices.astype(np.int64) + self.first
+
+    def of_first(self, vertices: int) -> Array:
+        """Return the words of so many vertices from the first on, where they are if they are."""
+        if self.words.size > 1:
+            return self.words[:vertices]
+        return self.of(array_module(self.words).arange(vertices))
 
 
 def id_words(vertices: VertexIds, device: DeviceName) -> IdWords:

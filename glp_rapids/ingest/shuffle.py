@@ -254,7 +254,7 @@ def _words(
     xp = module_on(device)
     words = xp.empty(0, np.int64)
     if len(own):
-        words = id_words(own, device).of(xp.arange(len(own))).astype(np.int64, copy=False)
+        words = id_words(own, device).of_first(len(own)).astype(np.int64, copy=False)
     (words,) = exchange.allgather([words])
     if words.size == 1:  # one word counts as none
         return IdWords.range(int(words[0]), device)

@@ -124,7 +124,7 @@ def words_of(ids: VertexIds, vertices: Any) -> np.ndarray:
         IdColumn(one.at(to_device(vertices, one.device)), one.family, one.dtype)
         for one in ids.columns
     )
-    return id_words(VertexIds(tuple(columns), ids.kind), "cpu").of(np.arange(vertices.size))
+    return id_words(VertexIds(tuple(columns), ids.kind), "cpu").of_first(vertices.size)
 
 
 def vertices_of(ids: VertexIds, words: np.ndarray, all_words: Any) -> Any:
@@ -139,6 +139,6 @@ def vertices_of(ids: VertexIds, words: np.ndarray, all_words: Any) -> Any:
         return ids.columns[0].search(asked)
     made = all_words()
     xp, words = array_module(made.words), to_device(words, device_of(made.words))
-    known = made.of(xp.arange(len(ids))).view(np.uint64)
+    known = made.of_first(len(ids)).view(np.uint64)
     place = xp.minimum(xp.searchsorted(words, known), words.size - 1)
     return xp.flatnonzero(words[place] == known)

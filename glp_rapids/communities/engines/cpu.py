@@ -92,9 +92,10 @@ class CpuEngine:
             volumes = sums_by_group(labels, self.network.volume, self.network.size)
         return Judged(int(totals.sum()), squares_of(volumes), self._numbered(labels))
 
-    def pieces(self, labels: np.ndarray) -> Numbered:
-        """Number what is connected inside of communities."""
-        return self._numbered(connected_parts(self.network.rows, labels))
+    def pieces(self, labels: np.ndarray) -> tuple[np.ndarray, Judged]:
+        """Name what is connected inside of communities; return what an objective is made of."""
+        roots = connected_parts(self.network.rows, labels)
+        return roots, self.judged(roots, None)
 
     def _partition(self, labels: np.ndarray) -> moving.Partition:
         """Return a partition with the sizes and volumes of communities, whose labels may change."""

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
-from glp_rapids.common.fixed_point import sums_by_group
-from glp_rapids.common.segments import segment_ids
 from glp_rapids.communities.engines import small_levels
+from glp_rapids.communities.engines.merging import ITEMS_A_BLOCK, merged
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
@@ -24,10 +23,14 @@ from glp_rapids.communities.kernels import (
     gpu_uniting,
 )
 from glp_rapids.communities.numbers import Judged, Numbered, Rest
-from glp_rapids.communities.objective import Network, loops_of
-from glp_rapids.communities.schedule import CLASSES, FEWER_CLASSES, MOST_SWEEPS
+from glp_rapids.communities.objective import Network
+from glp_rapids.communities.schedule import (
+    CLASSES,
+    FEWER_CLASSES,
+    MOST_SWEEPS,
+    REFINING_SWEEPS,
+)
 from glp_rapids.device import array_module, to_host
-from glp_rapids.graph.rows import CSR
 from glp_rapids.jit import arena
 from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch, launch_together
@@ -35,101 +38,35 @@ from glp_rapids.jit.launch import launch, launch_together
 Array = Any
 FEW_ENTRIES = 1 << 20  # whose hubs take little memory, however many there are
 LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(1024))
-ITEMS_A_BLOCK = 1 << 11  # vertices and entries: barriers of fewer blocks take less
+
+
+# Words of a stage that are told of, and others, by how many there are.
+TOLD = {
+    "swept": 1, "moved": MOST_SWEEPS * CLASSES, "judged": gpu_uniting.JUDGED, "numbered": 2,
+    "numbered_first": 2,
+}  # fmt: skip
+OTHERS = {
+    "arrived": 1, "counts": REFINING_SWEEPS * gpu_classes.LISTS,
+    "cursors": REFINING_SWEEPS * gpu_classes.LISTS,
+    "rooms": REFINING_SWEEPS * gpu_classes.ROOMS * CLASSES,
+}  # fmt: skip
 
 
 class Words:
     """Zeros that the launches of a stage share; what these tell is in front, and read at once."""
 
-    def __init__(self, xp: Any, sweeps: int, draws: int) -> None:
-        steps, lists = sweeps * CLASSES, draws * gpu_classes.LISTS
-        self._told = {
-            "swept": 1, "moved": steps, "judged": gpu_uniting.JUDGED, "numbered": 2,
-            "numbered_first": 2,
-        }  # fmt: skip
-        others = {
-            "arrived": 1, "counts": lists, "cursors": lists,
-            "rooms": draws * gpu_classes.ROOMS * CLASSES,
-        }  # fmt: skip
-        sizes = {name: (np.int64, size) for name, size in {**self._told, **others}.items()}
+    def __init__(self, xp: Any) -> None:
+        sizes = {name: (np.int64, size) for name, size in {**TOLD, **OTHERS}.items()}
         self._whole = xp.zeros(sum(size for _, size in sizes.values()), np.int64)
         self.pieces = arena.cut(self._whole, sizes, np.dtype(np.int64).itemsize)
 
     def read(self) -> dict[str, list[int]]:
         """Wait for the launches, and return what they tell."""
-        words, begin, found = to_host(self._whole[: sum(self._told.values())]).tolist(), 0, {}
-        for name, size in self._told.items():
+        words, begin, found = to_host(self._whole[: sum(TOLD.values())]).tolist(), 0, {}
+        for name, size in TOLD.items():
             found[name] = words[begin : begin + size]
             begin += size
         return found
-
-
-def merged(
-    rows: gpu_merging.Rows, vertices: gpu_merging.Vertices, number: int, *, every: bool
-) -> tuple[Array, Array, Array]:
-    """Return indptr, indices, in any order, and weights of parts; fill in their ``vertices``.
-
-    ``every``: entries inside parts and those without weight count, too; ``vertices`` is left alone.
-    """
-    xp, index_type = array_module(rows.parts), rows.indices.dtype.type
-    threads, size = gpu_merging.THREADS, rows.indices.size
-    weighing = gpu_tables.weights_of(rows.indices, rows.weights)
-    words = gpu_global_tables.words_of_slot(weighing.wide)
-    wanted = (size + rows.parts.size) // ITEMS_A_BLOCK + 1
-    long = size // (gpu_merging.LONGEST + 1) + 1
-    # the tables of all parts take no more slots
-    room = min(size + (size >> 1) + number, number * number)
-    zeros = xp.zeros(words * room + number + 4, np.int64)
-    counts = xp.empty(wanted + number + 1, np.int64)
-    entries, done = zeros[words * room :][:number], zeros[words * room + number :]
-    merging = gpu_merging.Merging(
-        entries, counts[wanted:], zeros[: words * room],
-        xp.empty(long, index_type), counts[:wanted], done,
-    )  # fmt: skip
-    kernel = gpu_merging.build_add(
-        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, weighing, every
-    )  # fmt: skip
-    launch_together(kernel, wanted, threads, rows, vertices, merging)
-    _, _, total, blocks = to_host(done).tolist()
-    indptr, indices = xp.empty(number + 1, np.int64), xp.empty(total, index_type)
-    # a caller's have 64 bits
-    weights = xp.empty(total, np.int64 if every or weighing.wide else np.int32)
-    kernel = gpu_merging.build_write(threads, gpu_merging.EACH, weighing.wide)
-    launch(kernel, blocks, threads, merging, indptr, indices, weights)
-    return indptr, indices, weights
-
-
-def quotient(rows: CSR, labels: Array, number: int, directed: bool) -> tuple[Array, Array, Array]:
-    """Add up weights, integers or none, between labels: sources, destinations and sums.
-
-    Each pair comes once, in any order. Edges inside a label count once, however often they are
-    stored.
-    """
-    xp = array_module(labels)
-    labels = labels.astype(rows.indices.dtype, copy=False)
-    none = xp.empty(0, np.int64)
-    weights = none if rows.weights is None else rows.weights.astype(np.int64, copy=False)
-    given = gpu_merging.Rows(rows.indptr, rows.indices, weights, labels)
-    vertices = gpu_merging.Vertices(
-        none, none.view(np.uint64), labels[:0], labels, labels[:0], none, none.view(np.uint64),
-        labels[:0],
-    )  # fmt: skip
-    indptr, destination, weights = merged(given, vertices, number, every=True)
-    source = segment_ids(indptr, destination.dtype, destination.size)
-    if not directed:
-        loops = loops_of(rows)
-        at = labels[rows.indices[loops]]
-        of_loops = xp.ones(loops.size, np.int64) if rows.weights is None else rows.weights[loops]
-        inside = xp.flatnonzero(source == destination)
-        weights[inside] += _sums(at, of_loops, number)[source[inside]]
-        weights[inside] >>= 1
-    return source, destination, weights
-
-
-def _sums(group: Array, values: Array, groups: int) -> Array:
-    if not values.size:
-        return array_module(group).zeros(groups, np.int64)
-    return sums_by_group(group, values, groups)
 
 
 class GpuEngine:
@@ -200,13 +137,13 @@ class GpuEngine:
             np.int64(self.network.unit), np.int64(self.constant), np.uint64(seed), np.int64(depth),
             np.int64(max_level), np.int64(refining), small_levels.LENGTHS, np.int64(0),
         )  # fmt: skip
-        return small_levels.done_together(self.network, labels, parameters)
+        return small_levels.Together(self.network, labels, parameters)
 
     def up(
         self, labels: Array, seed: int, classes: int
     ) -> tuple[Array, list[int], Numbered]:
         """Sweep until few vertices move; return labels, how many moved in each sweep, numbers."""
-        words = Words(self.xp, MOST_SWEEPS, 1)
+        words = Words(self.xp)
         labels = self._move(labels, None, seed, classes, words)
         numbers = self._number(labels, words.pieces["numbered"])
         told = words.read()
@@ -219,7 +156,7 @@ class GpuEngine:
 
         Without parts with those of this level; return what an objective is made of if asked to.
         """
-        words = Words(self.xp, MOST_SWEEPS, 1)
+        words = Words(self.xp)
         labels = self._move(labels, parts, seed, classes, words)
         numbers = self._judge(labels, self._scratch["volumes"], words) if judged else None
         told = words.read()
@@ -231,7 +168,7 @@ class GpuEngine:
     ) -> tuple[Numbered, Numbered]:
         """Split each community into well-connected parts; number these, and those, if not given."""
         network, xp, index, size = self.network, self.xp, self._index_type, self.network.size
-        words, scratch = Words(xp, sweeps, sweeps), self._scratch
+        words, scratch = Words(xp), self._scratch
         labels = labels.astype(index, copy=False)
         first = None
         if communities is None:
@@ -261,21 +198,23 @@ class GpuEngine:
             total = self.xp.zeros(self.network.size, np.uint64)  # CuPy adds no int64 at places
             self.xp.add.at(total, labels, self.network.volume.view(np.uint64))
             volumes = total.view(np.int64)
-        words = Words(self.xp, 1, 1)
+        words = Words(self.xp)
         numbers = self._judge(labels.astype(self._index_type, copy=False), volumes, words)
         return _judged(words.read(), self.network.unit, numbers)
 
-    def pieces(self, labels: Array) -> Numbered:
-        """Number what is connected inside of communities."""
-        size, threads, words = self.network.size, gpu_uniting.THREADS, Words(self.xp, 1, 1)
-        parent = self.xp.arange(size, dtype=self._index_type)
-        roots = self.xp.empty_like(parent)
+    def pieces(self, labels: Array) -> tuple[Array, Judged]:
+        """Name what is connected inside of communities; return what an objective is made of."""
+        network, index, threads = self.network, self._index_type, gpu_uniting.THREADS
+        words, size = Words(self.xp), network.size
+        parent = self.xp.arange(size, dtype=index)
+        volumes, roots = self.xp.zeros(size, np.int64), self.xp.empty_like(parent)
         build = gpu_uniting.build_unite
-        self._along_edges(build(threads, gpu_uniting.EACH, self._weights.listed, self._index_type),
+        self._along_edges(build(threads, gpu_uniting.EACH, self._weights.listed, index),
                           labels, parent)  # fmt: skip
-        launch(gpu_uniting.build_roots(threads), -(-size // threads), threads, parent, roots)
-        numbers = self._number(roots, words.pieces["numbered"])
-        return _counted(numbers, words.read()["numbered"])
+        kernel = gpu_uniting.build_roots(threads)
+        launch(kernel, -(-size // threads), threads, parent, roots, network.volume, volumes)
+        numbers = self._judge(roots, volumes, words)
+        return roots, _judged(words.read(), network.unit, numbers)
 
     def _move(
         self, labels: Array, parts: Numbered | None, seed: int, classes: int, words: Words
@@ -370,18 +309,26 @@ def _judged(told: dict[str, list[int]], unit: int, state: gpu_numbering.Numberin
 
 def _room_of_long_rows(indptr: Array, largest: int) -> int:
     """Return how many slots the tables of rows longer than that take."""
-    if array_module(indptr) is np:
+    xp = array_module(indptr)
+    if xp is np:
         degree = np.diff(indptr)
         return int(((degree + (degree >> 1) + 1) * (degree > largest)).sum())
-    return int(_adding_room()(indptr[:-1], indptr[1:], np.int64(largest)))
+    total = xp.zeros(1, np.int64)
+    _adding_room()(indptr[:-1], indptr[1:], np.int64(largest), total)
+    return int(total[0])
 
 
 @functools.cache
 def _adding_room() -> Any:
+    """Make the kernel that does so: few rows are long, and CuPy's reductions have one block."""
     import cupy
 
-    room = "end - begin > largest ? (end - begin) + ((end - begin) >> 1) + 1 : 0"
-    return cupy.ReductionKernel(
-        "int64 begin, int64 end, int64 largest", "int64 total", room, "a + b", "total = a", "0",
-        "glp_room_of_hubs",
-    )  # fmt: skip
+    room = """
+        long long degree = end - begin;
+        if (degree > largest)
+            atomicAdd((unsigned long long*)&total[0],
+                      (unsigned long long)(degree + (degree >> 1) + 1));
+    """
+    return cupy.ElementwiseKernel(
+        "int64 begin, int64 end, int64 largest", "raw int64 total", room, "glp_room_of_hubs"
+    )

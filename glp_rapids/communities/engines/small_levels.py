@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from glp_rapids.communities.kernels import (
     gpu_store,
     gpu_tables,
 )
-from glp_rapids.communities.numbers import Rest, facts_of
+from glp_rapids.communities.numbers import facts_of
 from glp_rapids.communities.objective import Network
 from glp_rapids.communities.schedule import DOWN, UP
 from glp_rapids.device import array_module, to_host
@@ -66,50 +67,54 @@ def is_small(network: Network) -> bool:
     return network.size + network.indices.size <= LARGEST
 
 
-def done_together(network: Network, labels: Array, parameters: gpu_store.Parameters) -> Rest:
-    """Do this level and all above it, and wait; where there is no room for some, in more launches.
+class Together:
+    """A level and all above it, done in one launch, or where there is no room for some in more."""
 
-    Returns the communities of this one.
-    """
-    xp, index_type = array_module(labels), network.indices.dtype.type
-    size, entries = network.size, network.indices.size
-    weights, wide = network.weights, gpu_tables.weights_of(network.indices, network.weights).wide
-    if not weights.size:
-        weights = xp.ones(entries, np.int64 if wide else np.int32)
-    given = gpu_store.Level(
-        network.indptr, network.indices, weights, network.volume, network.words,
-        labels.astype(index_type, copy=False),
-    )  # fmt: skip
-    blocks = -(-(size + entries) // ITEMS_A_BLOCK)
-    store = _store(xp, index_type, wide, size, entries, blocks)
-    kernel, arguments = gpu_small_levels.build(wide, index_type), bound((given, store))
-    launch_together(kernel, blocks, gpu_classes.THREADS, *arguments, parameters)
-    control = arena.opened(store.control)[: gpu_small_levels.SCRATCH]
-    told = to_host(control)
-    depth, first = int(told[gpu_small_levels.LEVEL]), int(parameters.first)
-    if told[gpu_small_levels.FINISHED]:
-        levels = [_facts(told, level, first, UP) for level in range(depth + 1)]
-        again = [depth] if not levels[-1]["moved"] else []
-        levels += [_facts(told, level, first, DOWN) for level in [*again, *reversed(range(depth))]]
-        return _rest(levels, store, size)
-    levels = [_facts(told, level, first, UP) for level in range(depth)]
-    above, labels = _level(store, told, depth, network.unit)
-    rest = done_together(above, labels, parameters._replace(
-        seed=parameters.seed + np.uint64(depth << 40), first=np.int64(first + depth),
-    ))  # fmt: skip
-    labels[...] = rest.labels
-    control[gpu_small_levels.ARRIVED : gpu_small_levels.ARRIVED + 1] = 0
-    launch_together(
-        kernel, blocks, gpu_classes.THREADS, *arguments, parameters._replace(above=np.int64(depth))
-    )
-    told = to_host(control)
-    levels += rest.levels + [_facts(told, level, first, DOWN) for level in reversed(range(depth))]
-    return _rest(levels, store, size)
+    def __init__(self, network: Network, labels: Array, parameters: gpu_store.Parameters) -> None:
+        xp, index_type = array_module(labels), network.indices.dtype.type
+        size, entries = network.size, network.indices.size
+        weights = network.weights
+        wide = gpu_tables.weights_of(network.indices, weights).wide
+        if not weights.size:
+            weights = xp.ones(entries, np.int64 if wide else np.int32)
+        given = gpu_store.Level(
+            network.indptr, network.indices, weights, network.volume, network.words,
+            labels.astype(index_type, copy=False),
+        )  # fmt: skip
+        blocks = -(-(size + entries) // ITEMS_A_BLOCK)
+        self._parameters = parameters
+        self._store = _store(xp, index_type, wide, size, entries, blocks)
+        self._launch = partial(
+            launch_together, gpu_small_levels.build(wide, index_type), blocks, gpu_classes.THREADS,
+            *bound((given, self._store)),
+        )  # fmt: skip
+        self._launch(parameters)
+        self.labels = arena.opened(self._store.labels)[:size]
+        self.volumes = arena.opened(self._store.volumes)[:size]  # of this level, moved last
+        self._control = arena.opened(self._store.control)[: gpu_small_levels.SCRATCH]
 
-
-def _rest(levels: list[dict], store: gpu_store.Store, size: int) -> Rest:
-    """Return what came of the first level, which was moved last."""
-    return Rest(levels, arena.opened(store.labels)[:size], arena.opened(store.volumes)[:size])
+    def wait(self) -> tuple[list[dict], bool]:
+        """Return how levels went, and whether all were done in the first launch."""
+        told = to_host(self._control)
+        depth, first = int(told[gpu_small_levels.LEVEL]), int(self._parameters.first)
+        if told[gpu_small_levels.FINISHED]:
+            levels = [_facts(told, level, first, UP) for level in range(depth + 1)]
+            again = [depth] if not levels[-1]["moved"] else []
+            down = [*again, *reversed(range(depth))]
+            return levels + [_facts(told, level, first, DOWN) for level in down], True
+        levels = [_facts(told, level, first, UP) for level in range(depth)]
+        parameters = self._parameters
+        above, labels = _level(self._store, told, depth, int(parameters.unit))
+        rest = Together(above, labels, parameters._replace(
+            seed=parameters.seed + np.uint64(depth << 40), first=np.int64(first + depth),
+        ))  # fmt: skip
+        levels += rest.wait()[0]
+        labels[...] = rest.labels
+        self._control[gpu_small_levels.ARRIVED : gpu_small_levels.ARRIVED + 1] = 0
+        self._launch(parameters._replace(above=np.int64(depth)))
+        told = to_host(self._control)
+        levels += [_facts(told, level, first, DOWN) for level in reversed(range(depth))]
+        return levels, False
 
 
 def _store(
