@@ -15,7 +15,7 @@ from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import levels, objective
-from glp_rapids.communities.engines import gpu, small_levels
+from glp_rapids.communities.engines import gpu, merging, small_levels
 from glp_rapids.communities.kernels import gpu_small_levels
 
 # Which levels are done together, of at most so many vertices and entries; how many in a launch;
@@ -65,8 +65,10 @@ def let_run(blocks):
         kernel[min(blocks, int(wanted)), threads](*arguments)
 
     simulate_blocks.let_blocks_run_together()
-    small_levels.launch_together = gpu.launch_together = launch_together
-    gpu.ITEMS_A_BLOCK, small_levels.ITEMS_A_BLOCK = 4, 8
+    for engine in (gpu, merging, small_levels):
+        engine.launch_together = launch_together
+    gpu.ITEMS_A_BLOCK = merging.ITEMS_A_BLOCK = 4
+    small_levels.ITEMS_A_BLOCK = 8
     assert simulate_multilevel.gpu_classes.THREADS == 2
 
 

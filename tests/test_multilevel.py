@@ -143,14 +143,14 @@ def test_levels_that_find_no_room_have_another_launch(monkeypatch):
     """Of a random graph a level has most of the entries of that below."""
     from glp_rapids.communities.engines import small_levels
 
-    begun, done_together = [], small_levels.done_together
+    begun, together = [], small_levels.Together
 
     def counted(network, labels, parameters):
         begun.append(int(parameters.first))
-        return done_together(network, labels, parameters)
+        return together(network, labels, parameters)
 
     monkeypatch.setattr(small_levels, "ROOM", 2)
-    monkeypatch.setattr(small_levels, "done_together", counted)
+    monkeypatch.setattr(small_levels, "Together", counted)
     pairs = graphs.random_pairs(3000, 40_000, 2)
     assert_gpu_equals_cpu(graphs.edges(pairs), {})
     assert max(begun) > 0

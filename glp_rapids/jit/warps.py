@@ -43,6 +43,31 @@ if SIMULATED:
             value = values[lane + distance]
         barrier.wait(timeout=60)
         return value
+
+    def shuffle_from(value, lane):
+        """Return the value of a lane."""
+        return _told(value)[lane]
+
+    def ballot(flag):
+        """Return a bit of every lane."""
+        return np.uint32(sum(1 << lane for lane, told in enumerate(_told(flag)) if told))
+
+    def count_bits(bits):
+        """Return how many bits are set."""
+        return int(bits).bit_count()
+
+    def first_bit(bits):
+        """Return the lowest bit that is set."""
+        return (int(bits) & -int(bits)).bit_length() - 1
+
+    def _told(value):
+        """Return what all lanes tell."""
+        barrier, values, lane = _warp()
+        values[lane] = value
+        barrier.wait(timeout=60)
+        told = list(values)
+        barrier.wait(timeout=60)
+        return told
 else:
 
     @cuda.jit(device=True)
@@ -54,3 +79,23 @@ else:
     def shuffle_down(value, distance):
         """Return a value of the lane so much further on, or where there is none one's own."""
         return cuda.shfl_down_sync(ALL, value, distance)
+
+    @cuda.jit(device=True)
+    def shuffle_from(value, lane):
+        """Return the value of a lane."""
+        return cuda.shfl_sync(ALL, value, lane)
+
+    @cuda.jit(device=True)
+    def ballot(flag):
+        """Return a bit of every lane."""
+        return np.uint32(cuda.ballot_sync(ALL, flag))
+
+    @cuda.jit(device=True)
+    def count_bits(bits):
+        """Return how many bits are set."""
+        return cuda.popc(bits)
+
+    @cuda.jit(device=True)
+    def first_bit(bits):
+        """Return the lowest bit that is set."""
+        return cuda.ffs(bits) - 1

@@ -19,10 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels import (
+    gpu_best,
+    gpu_classes,
+    gpu_rows,
+    gpu_sums,
+    gpu_visits,
+)
 from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.communities.schedule import CLASSES, FEW, MOST_SWEEPS
-from glp_rapids.jit.cuda import add_only, cuda, gpu_target, kernel
+from glp_rapids.jit.cuda import cuda, gpu_target, kernel
 
 Array = Any
 WAKING_LANES = 8
@@ -132,14 +138,17 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
     decide = gpu_rows.build(weights, index_type, rule(weights.listed))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
 
+    add_to_community, warp_size = gpu_sums.build(True), gpu_classes.WARP
+
     @cuda.jit(device=True)
-    def go(state, v, goal):
-        own, volume = np.int64(state.labels[U64(v)]), state.volume[U64(v)]
-        state.labels[U64(v)] = goal
-        add_only(state.sizes, own, np.int64(-1))
-        add_only(state.sizes, goal, np.int64(1))
-        add_only(state.volumes, own, -volume)
-        add_only(state.volumes, goal, volume)
+    def go(state, v, goal, going):
+        own = other = np.int64(gpu_best.NOBODY)
+        volume = np.int64(0)
+        if going:
+            own, other, volume = np.int64(state.labels[U64(v)]), goal, state.volume[U64(v)]
+            state.labels[U64(v)] = goal
+        add_to_community(own, np.int64(-1), -volume, state.sizes, state.volumes)
+        add_to_community(other, np.int64(1), volume, state.sizes, state.volumes)
 
     @cuda.jit(device=True)
     def wake(state, v, goal, stamp, entry, past, step):
@@ -173,10 +182,14 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
         vertices = state.indptr.size - 1
         if thread == 0:
             shared.words[gpu_best.GOING] = 0
-        for v in range(everywhere, vertices, all_threads):
-            label = np.int64(state.labels[v])
-            add_only(state.sizes, label, np.int64(1))
-            add_only(state.volumes, label, state.volume[v])
+        lane = gpu_classes.remainder(thread, warp_size)
+        start = everywhere - lane
+        while start < vertices:  # by whole warps
+            v, label, volume = start + lane, np.int64(gpu_best.NOBODY), np.int64(0)
+            if v < vertices:
+                label, volume = np.int64(state.labels[v]), state.volume[v]
+            add_to_community(label, np.int64(1), volume, state.sizes, state.volumes)
+            start += all_threads
         turn = list_classes(
             state, no_turns, 0, state.seed, 0, lists, np.int64(0), begins, work.arrived, turn
         )

@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.communities import rules
-from glp_rapids.communities.kernels import gpu_best, gpu_classes, gpu_rows, gpu_visits
+from glp_rapids.communities.kernels import (
+    gpu_best,
+    gpu_classes,
+    gpu_rows,
+    gpu_sums,
+    gpu_visits,
+)
 from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.communities.schedule import CLASSES
 from glp_rapids.jit.cuda import add_only, cuda, gpu_target, kernel
@@ -138,6 +144,7 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
     weighted, threads = weights.listed, gpu_classes.THREADS
     decide = gpu_rows.build(weights, index_type, rule(weighted))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
+    add_to_community, warp_size = gpu_sums.build(False), gpu_classes.WARP
 
     @cuda.jit(device=True)
     def inside(state, v, own, entry):
@@ -181,11 +188,13 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
             add_only(state.outward, goal, change * state.unit)
 
     @cuda.jit(device=True)
-    def pass_by(state, v, goal):
+    def pass_by(state, v, goal, going):
         pass
 
     @cuda.jit(device=True)
-    def join(state, v, goal):
+    def join(state, v, goal, going):
+        if not going:
+            return
         state.labels[v] = goal
         state.turns[v] = JOINED
         state.turns[goal] = JOINED
@@ -202,8 +211,14 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
         if cuda.threadIdx.x == 0:
             shared.words[gpu_best.GOING] = 0
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
-        for v in range(everywhere, state.indptr.size - 1, blocks * threads):
-            add_only(state.whole, np.int64(state.communities[v]), state.volume[v])
+        lane = gpu_classes.remainder(np.int64(cuda.threadIdx.x), warp_size)
+        start, vertices = everywhere - lane, state.indptr.size - 1
+        while start < vertices:  # by whole warps
+            v, label, volume = start + lane, np.int64(gpu_best.NOBODY), np.int64(0)
+            if v < vertices:
+                label, volume = np.int64(state.communities[v]), state.volume[v]
+            add_to_community(label, np.int64(1), volume, state.whole, state.whole)
+            start += blocks * threads
         for sweep in range(sweeps):
             turn = list_classes(
                 state, state.turns, JOINED, state.seed, sweep + 1, lists, sweep, begins,

@@ -96,12 +96,24 @@ def build(
         to_own = np.int64(0)
         entry, past = state.indptr[U64(v)] + lane, state.indptr[U64(v + 1)]
         while entry < past:
+            last, read = past - 1, entry + lanes
             label, weight = look(v, own, entry, state)
-            if stays and label == own:
-                to_own += weight
-            else:
-                put(which, first, slots, label, weight, shared)
-            entry += lanes
+            label1 = label2 = label3 = label
+            weight1 = weight2 = weight3 = weight
+            if lanes >= warp_size:
+                # four at a time, so that a thread waits less often; behind the end it looks again
+                read = entry + 4 * lanes
+                label1, weight1 = look(v, own, min(entry + lanes, last), state)
+                label2, weight2 = look(v, own, min(entry + 2 * lanes, last), state)
+                label3, weight3 = look(v, own, min(entry + 3 * lanes, last), state)
+            while entry < min(past, read):
+                if stays and label == own:
+                    to_own += weight
+                else:
+                    put(which, first, slots, label, weight, shared)
+                label, weight, label1, weight1 = label1, weight1, label2, weight2
+                label2, weight2 = label3, weight3
+                entry += lanes
         return to_own
 
     @cuda.jit(device=True)

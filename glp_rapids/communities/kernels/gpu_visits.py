@@ -16,10 +16,11 @@ from glp_rapids.jit.warps import sync_warp
 def build(which: int, lanes: int, arrive: Callable, along: Callable) -> Callable:
     """Make the function that visits the members of a class: ALL, or the MOVERS.
 
-    ``arrive`` is called once for each, with where it goes; ``along`` by several threads, each with
-    the entries that it goes along: the first, the end and the step. Short rows have ``lanes``
-    threads, longer ones a warp, and hubs are cut into pieces. ``dealt``: how many warps, of all,
-    have rows already; they are the last to get more. It returns this.
+    ``arrive`` is called once for each, by a lane of a warp that calls as a whole: with where it
+    goes and, last, whether there is one; ``along`` by several threads, each with the entries that
+    it goes along: the first, the end and the step. Short rows have ``lanes`` threads, longer ones a
+    warp, and hubs are cut into pieces. ``dealt``: how many warps, of all, have rows already; they
+    are the last to get more. It returns this.
     """
     threads, sizes, hubs = gpu_classes.THREADS, gpu_classes.SIZES, gpu_classes.HUBS
     warp_size, quotient = gpu_classes.WARP, gpu_classes.quotient
@@ -38,15 +39,16 @@ def build(which: int, lanes: int, arrive: Callable, along: Callable) -> Callable
         if lane == 0:
             shared.numbers[number_at] = 0
         sync_warp()
-        place = start + lane
+        place, going = start + lane, False
+        v = goal = np.int64(NOBODY)
         if place < end:
             goal = goal_at(lists, place)
             if which == ALL or goal >= 0:
-                v = np.int64(lists.members[U64(place)])
+                going, v = True, np.int64(lists.members[U64(place)])
                 at = U64(first + np.int64(cuda.atomic.add(shared.numbers, number_at, np.int32(1))))
                 shared.listed[at], shared.labels[at] = v, goal
                 ask_for(state.indices, state.indptr[U64(v)])
-                arrive(state, v, goal)
+        arrive(state, v, goal, going)
         sync_warp()
         row = quotient(lane, of_row)
         lane -= row * of_row
@@ -90,8 +92,8 @@ def build(which: int, lanes: int, arrive: Callable, along: Callable) -> Callable
             piece = piece_of_all - lists.pieces[offsets[first_hubs + group] + place - first_hub]
             piece_of_all += blocks
             if which == ALL or goal >= 0:
-                if thread == 0 and piece == 0:
-                    arrive(state, v, goal)
+                if thread < warp_size and piece == 0:
+                    arrive(state, v, goal, thread == 0)
                 entry = state.indptr[v] + lists.lengths.piece * piece
                 end = min(entry + lists.lengths.piece, state.indptr[v + 1])
                 along(state, v, goal, stamp, entry + thread, end, threads)
