@@ -143,14 +143,14 @@ def test_levels_that_find_no_room_have_another_launch(monkeypatch):
     """Of a random graph a level has most of the entries of that below."""
     from glp_rapids.communities.engines import small_levels
 
-    begun, together = [], small_levels.Together
+    begun, fused = [], small_levels.FusedLevels
 
     def counted(network, labels, parameters):
         begun.append(int(parameters.first))
-        return together(network, labels, parameters)
+        return fused(network, labels, parameters)
 
     monkeypatch.setattr(small_levels, "ROOM", 2)
-    monkeypatch.setattr(small_levels, "Together", counted)
+    monkeypatch.setattr(small_levels, "FusedLevels", counted)
     pairs = graphs.random_pairs(3000, 40_000, 2)
     assert_gpu_equals_cpu(graphs.edges(pairs), {})
     assert max(begun) > 0

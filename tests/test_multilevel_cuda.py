@@ -69,9 +69,9 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
         return ptx
     labels = np.arange(2, dtype=index_type)
     alone = Numbered(labels, labels)
-    engine.down(labels, alone, 0, 4, judged=True)
+    engine.down(labels, alone, 0, 4, terms=True)
     engine.refined(labels, 0, 1)
-    engine.pieces(labels)
+    engine.connected_parts(labels)
     engine.contract(alone, alone)
     rows = Rows(network.indptr, indices, weights, indices)
     nobody = Vertices(volume, words, indices, indices, indices, volume, words, indices)

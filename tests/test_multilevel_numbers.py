@@ -8,12 +8,10 @@ import reference_multilevel as twin
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glp_rapids import (
-    as_graph,
-)
+from glp_rapids import as_graph, multilevel_label_propagation
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.moving import exceeds, gain
-from glp_rapids.communities.objective import Objective, squares_of
+from glp_rapids.communities.objective import Objective, cpm, squares_of
 from glp_rapids.communities.schedule import iterations_for
 from glp_rapids.graph import connected
 from glp_rapids.jit.cpu import compiled
@@ -80,3 +78,19 @@ def test_pieces_are_the_twins(edges, labels):
     assert connected.connected_parts(graph, labels).tolist() == twin.pieces(
         neighbours, labels.tolist()
     )
+
+
+TRIANGLES = ([0, 1, 2, 3, 4, 5, 2], [1, 2, 0, 4, 5, 3, 3])
+
+
+def test_no_community_is_worth_a_resolution_that_floats_just_hold():
+    found = multilevel_label_propagation(TRIANGLES, objective="cpm", resolution=1e308)
+    assert found["partition"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert found.attrs["glp"]["cpm"] == 0
+
+
+def test_the_bound_for_lone_vertices_counts_nothing_but_loops():
+    rows = as_graph(([0, 1, 2, 2], [1, 2, 0, 2])).rows("out")
+    objective = cpm(rows, np.arange(3, dtype=np.uint64), 0.5)
+    assert objective.quality(objective.in_loops, 0) == 1.0
+    assert objective.quality(objective.total, squares_of(3 * objective.network.volume[:1])) == 2.5

@@ -19,7 +19,7 @@ from typing import Any
 
 from glp_rapids.communities.engines import engine_of
 from glp_rapids.communities.isolated import among_all, without_isolated
-from glp_rapids.communities.numbers import Judged, Numbered, Rest, facts_of
+from glp_rapids.communities.numbers import Numbered, PendingLevels, Terms, facts_of
 from glp_rapids.communities.objective import Objective
 from glp_rapids.communities.schedule import (
     DOWN,
@@ -54,15 +54,13 @@ class Found:
     """What a run found: a community a vertex, its quality, and what they are made of.
 
     ``value`` is the quality in the integers of the objective, which tells partitions apart that
-    have one quality in float64. ``crossing`` is the weight from one community to another, from both
-    ends. ``hierarchy``: of every vertex the part that it is in, from the finest to the communities,
-    where that was asked for; ``levels`` tells how it went.
+    have one quality in float64. ``hierarchy``: of every vertex the part that it is in, from the
+    finest to the communities, where that was asked for; ``levels`` tells how it went.
     """
 
     labels: Array
     quality: float
     value: int
-    crossing: int
     communities: Numbered
     levels: list[dict] = field(default_factory=list)
     converged: bool = False
@@ -76,7 +74,7 @@ def run(objective: Objective, device: str, options: Options, tell: Tell | None) 
     objective = replace(objective, network=network)
     if not network.size:
         labels = array_module(network.indptr).arange(size)
-        nothing = Judged(0, 0, Numbered(labels, labels))
+        nothing = Terms(0, 0, Numbered(labels, labels))
         found = replace(_found(objective, nothing, labels, []), converged=True)
         return replace(found, hierarchy=[labels] if options.hierarchy else [])
     engine = engine_of(device)(network, objective.constant)
@@ -110,7 +108,7 @@ def _iterations(
         better = enough = found is None and _beats_all_alone(objective, again.quality, options.tol)
         if not better:
             if found is None:
-                found = _found(objective, engine.judged(labels, network.volume), labels, done)
+                found = _found(objective, engine.terms(labels, network.volume), labels, done)
             better = again.value > found.value
             enough = again.quality - found.quality > options.tol * objective.unit
         if better:
@@ -125,8 +123,8 @@ def _iterations(
 def _beats_all_alone(objective: Objective, quality: float, tolerance: float) -> bool:
     """Tell whether a quality is surely above that of lone vertices, by more than a tolerance.
 
-    What the sizes of communities take off is left out: to add it up takes a GPU a millisecond or
-    two. Where the constant is a rounded small one, two qualities say less than two values.
+    What the sizes of communities take off is left out: to add it up takes a GPU three launches and
+    a read. Where the constant is a rounded small one, two qualities say less than two values.
     """
     most = objective.quality(objective.in_loops, 0)
     exact = 1 << 24 < objective.constant < 1 << 62
@@ -147,33 +145,35 @@ class _Iteration:
     def found(self, engine: Any, labels: Array, communities: Numbered | None) -> Found:
         """Iterate once on an engine of all vertices."""
         below, labels, rest = self._up(engine, labels, communities)
-        judged = None
+        terms = None
         for depth in reversed(range(len(below))):
             there, parts = below[depth]
             size, seed = there.network.size, self._seed(depth, DOWN)
             down = partial(
                 there.down, labels, parts, seed, classes_for(size, depth, False),
-                judged=depth == 0,
+                terms=depth == 0,
             )  # fmt: skip
-            labels, moved, judged = down()
+            labels, moved, terms = down()
             levels = []
-            if rest is not None:  # what it leaves was gone on with before a GPU was waited for
+            if rest is not None:  # speculative: it was gone on with before it was waited for
                 levels, complete = rest.wait()
                 if not complete:
-                    labels, moved, judged = down()
+                    labels, moved, terms = down()
             self._report(*levels, facts_of(depth, DOWN, size, moved))
             rest = None
-        volumes = None
         if rest is not None:
             self._report(*rest.wait()[0])
-            labels, volumes = rest.labels, rest.volumes
-        if judged is None:
-            judged = engine.judged(labels, volumes)
-        return _found(self.objective, judged, labels, self.told)
+            # of a copy, for these are parts of all that such levels take
+            labels, volumes = rest.labels.copy(), rest.volumes
+        elif terms is None:
+            volumes = engine.volumes
+        if terms is None:
+            terms = engine.terms(labels, volumes)
+        return _found(self.objective, terms, labels, self.told)
 
     def _up(
         self, engine: Any, labels: Array, communities: Numbered | None
-    ) -> tuple[list[tuple[Any, Numbered | None]], Array, Rest | None]:
+    ) -> tuple[list[tuple[Any, Numbered | None]], Array, PendingLevels | None]:
         """Move or refine, and contract, level by level.
 
         ``communities``: the labels' numbers, where these are known. Returns the levels to go down
@@ -222,10 +222,10 @@ class _Iteration:
 
 def _in_pieces(objective: Objective, engine: Any, found: Found) -> Found:
     """Cut communities into what is connected: one that a vertex left gains by every cut."""
-    labels, judged = engine.pieces(found.labels)
-    if judged.communities.first.size == found.communities.first.size:
+    labels, terms = engine.connected_parts(found.labels)
+    if terms.communities.first.size == found.communities.first.size:
         return found
-    pieces = _found(objective, judged, labels, found.levels)
+    pieces = _found(objective, terms, labels, found.levels)
     return replace(pieces, converged=found.converged)
 
 
@@ -247,9 +247,9 @@ def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Num
     return [*found, communities]
 
 
-def _found(objective: Objective, judged: Judged, labels: Array, levels: list[dict]) -> Found:
-    inside = objective.total - judged.crossing
+def _found(objective: Objective, terms: Terms, labels: Array, levels: list[dict]) -> Found:
+    inside = objective.total - terms.crossing
     return Found(
-        labels, objective.quality(inside, judged.squares), objective.value(inside, judged.squares),
-        judged.crossing, judged.communities, levels,
+        labels, objective.quality(inside, terms.squares), objective.value(inside, terms.squares),
+        terms.communities, levels,
     )  # fmt: skip

@@ -125,10 +125,10 @@ def multilevel_label_propagation(
 
     Gains are compared without rounding: weights are integers in 64 bits, real ones multiplied by a
     power of two, and products have 128 bits. Real weights are rounded so that all add up to 2^61,
-    times the resolution where that is below 1; so are integers that add up to more. Two classes
-    of vertices, on the way up four of more than 2,048, and eight when these move for the first
-    time, drawn anew on every level, are updated one after the other, each on the communities as
-    they stand. A vertex that gains nothing stays; of two lone vertices that want each other, the
+    times the resolution where that is below 1; so are integers that add up to more. Two classes of
+    vertices, on the way up four of more than 2,048, eight on the first level, and four where they
+    are refined, drawn anew on every level, are updated one after the other, each on the communities
+    as they stand. A vertex that gains nothing stays; of two lone vertices that want each other, the
     one with the smaller id waits. A vertex that is better alone leaves, unless a community still
     bears its name: each bears that of the vertex it began with, and on a finer level that of this
     vertex' first one.

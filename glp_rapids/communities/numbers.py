@@ -1,4 +1,4 @@
-"""Numbers of communities or parts: 0 .. k - 1, in the order of their first vertices."""
+"""What engines tell of partitions: numbers, 0 .. k - 1 by first vertices; how levels went."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Numbered(NamedTuple):
     first: Array
 
 
-class Rest(Protocol):
+class PendingLevels(Protocol):
     """A level and all above it, done together, on their way."""
 
     labels: Array  # the communities, once that is done
@@ -32,8 +32,8 @@ class Rest(Protocol):
         """
 
 
-class Judged(NamedTuple):
-    """What objectives are made of: weight between communities, from both ends, squared volumes."""
+class Terms(NamedTuple):
+    """The terms of objectives: weight between communities, from both ends, squared volumes."""
 
     crossing: int
     squares: int

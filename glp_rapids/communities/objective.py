@@ -80,7 +80,7 @@ class Objective:
         C, below 2^62.
     total, in_loops : int
         All weights and those of self-loops, from both ends, in fixed point.
-    of_network : callable
+    quality_of : callable
         Returns the quality of a partition, of the number of vertices, the weight inside and the
         sum of the squares of the volumes of communities.
     isolated : int, optional
@@ -93,13 +93,13 @@ class Objective:
     constant: int
     total: int
     in_loops: int
-    of_network: Callable[[int, int, int], float]
+    quality_of: Callable[[int, int, int], float]
     unit: float = 1.0
     isolated: int | None = None
 
     def quality(self, inside: int, squares: int) -> float:
         """Return the quality of a partition, rounded once."""
-        return self.of_network(self.network.size, inside, squares)
+        return self.quality_of(self.network.size, inside, squares)
 
     def value(self, inside: int, squares: int) -> int:
         """Return C * inside minus the squares of the volumes, which is never rounded."""
@@ -125,7 +125,7 @@ def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
     def quality(vertices: int, inside: int, squares: int) -> float:
         if not total:
             return math.nan
-        return float(Fraction(inside, total) - share * Fraction(squares, total * total))
+        return _rounded(Fraction(inside, total) - share * Fraction(squares, total * total))
 
     network = Network(rows.indptr, rows.indices, weights, unit, degree, words)
     return Objective(
@@ -145,8 +145,9 @@ def cpm(rows: CSR, words: Array, resolution: float) -> Objective:
     volume = array_module(degree).full(rows.number_of_vertices, 1 << shift, np.int64)
 
     def quality(vertices: int, inside: int, squares: int) -> float:
-        pairs = Fraction((squares >> 2 * shift) - vertices, 2)
-        return float(Fraction(inside, 2) / Fraction(2) ** exponent - share * pairs)
+        # no squares: a bound is asked for
+        pairs = Fraction(max((squares >> 2 * shift) - vertices, 0), 2)
+        return _rounded(Fraction(inside, 2) / Fraction(2) ** exponent - share * pairs)
 
     network = Network(rows.indptr, rows.indices, weights, unit, volume, words)
     weight = math.ldexp(total / 2, -exponent)
@@ -154,6 +155,13 @@ def cpm(rows: CSR, words: Array, resolution: float) -> Objective:
 
 
 OBJECTIVES = {"modularity": modularity, "cpm": cpm}
+
+
+def _rounded(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def _bits(value: Fraction) -> int:

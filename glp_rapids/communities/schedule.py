@@ -1,14 +1,14 @@
 """The schedule: who is updated together, when sweeps end, and how many iterations there may be.
 
-Eight classes when vertices move for the first time, four on higher levels, and two on levels of up
-to 2,048 vertices and on every way down. A GPU waits for its blocks twice a class: with two classes
-there, not four, a third to a half less often above level 0, while 19 graphs ended between .0007 of
-modularity lower and .0006 higher (medians of five seeds). With two on levels of up to 8,192
-vertices LFR at mu 0.5 lost .002, with one on the way down .003 to .009; with four from the first on
-email-Enron lost .002 and wiki-Vote .001. At most five sweeps, ended by one that moves at most a
-vertex in a hundred: with three graphalytics-p2p-31 ends .003 lower. Levels end where more than 95
-parts are left of 100 vertices: a tenth of the steps are saved, for .0007 on ca-CondMat and less
-elsewhere.
+Eight classes on the first level, four on higher ones and where vertices are refined, and two on
+levels of up to 2,048 vertices and on every way down. A GPU waits for its blocks twice a class: with
+two classes there, not four, a third to a half less often above level 0, while 19 graphs ended
+between .0007 of modularity lower and .0006 higher (medians of five seeds). With two on levels of up
+to 8,192 vertices LFR at mu 0.5 lost .002, with one on the way down .003 to .009; with four from the
+first on email-Enron lost .002 and wiki-Vote .001. At most five sweeps, ended by one that moves at
+most a vertex in a hundred: with three graphalytics-p2p-31 ends .003 lower. Levels end where more
+than 95 parts are left of 100 vertices: a tenth of the steps are saved, for .0007 on ca-CondMat and
+less elsewhere.
 
 The first iteration moves alone, as Louvain's method. The way down again is worth .0001 to .021 on
 nine graphs (LFR at mu 0.3), and with it one iteration ends above NetworKit's PLM but on wiki-Vote.

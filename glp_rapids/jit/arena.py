@@ -37,16 +37,6 @@ class Piece(DeviceArray):
 
         return cupy.ndarray((self._size,), self._dtype, memptr=self._whole.data + self._offset)
 
-    @property
-    def dtype(self) -> np.dtype:
-        """Of the elements."""
-        return self._dtype
-
-    @property
-    def size(self) -> int:
-        """How many elements there are."""
-        return self._size
-
 
 @functools.cache
 def _type_of_pieces(dtype: np.dtype) -> tuple[Any, str]:
@@ -80,7 +70,7 @@ def cut(
     return pieces
 
 
-def opened(piece: Any) -> Array:
+def as_array(piece: Any) -> Array:
     """Return a piece as an array of its device."""
     return piece.array if isinstance(piece, DeviceArray) else piece
 

@@ -12,7 +12,7 @@ from glp_rapids.common.segments import segment_offsets
 from glp_rapids.communities.kernels import merging, moving, refining
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.tally import tables_for
-from glp_rapids.communities.numbers import Judged, Numbered, numbered
+from glp_rapids.communities.numbers import Numbered, Terms, numbered
 from glp_rapids.communities.objective import Network, squares_of
 from glp_rapids.communities.schedule import FEWER_CLASSES, settles
 from glp_rapids.graph.connected import connected_parts
@@ -52,6 +52,7 @@ class CpuEngine:
         self._changes = np.empty(network.size, np.int64), np.empty(network.size, np.bool_)
         self._movers = np.empty((2, network.size), self._index_type)
         self._counts = np.empty(network.size // moving.CHUNK + 1, np.int64)
+        self.volumes = self._counts[:0]  # of communities by name, as `up` left them
 
     def up(
         self, labels: np.ndarray, seed: int, classes: int
@@ -59,11 +60,12 @@ class CpuEngine:
         """Sweep until few vertices move; return labels, how many moved in each sweep, numbers."""
         partition = self._partition(labels)
         moved = self._move(partition, seed, classes)
+        self.volumes = partition.volumes
         return partition.labels, moved, self._numbered(partition.labels)
 
     def down(
-        self, labels: np.ndarray, parts: Numbered | None, seed: int, classes: int, *, judged: bool
-    ) -> tuple[np.ndarray, list[int], Judged | None]:
+        self, labels: np.ndarray, parts: Numbered | None, seed: int, classes: int, *, terms: bool
+    ) -> tuple[np.ndarray, list[int], Terms | None]:
         """Sweep again, with the communities of the level above, whose vertices are the parts.
 
         Without parts with those of this level; return what an objective is made of if asked to.
@@ -73,7 +75,7 @@ class CpuEngine:
         partition = self._partition(labels)
         moved = self._move(partition, seed, classes)
         labels, volumes = partition.labels, partition.volumes
-        return labels, moved, self.judged(labels, volumes) if judged else None
+        return labels, moved, self.terms(labels, volumes) if terms else None
 
     def refined(
         self, labels: np.ndarray, seed: int, sweeps: int, communities: Numbered | None = None
@@ -84,18 +86,19 @@ class CpuEngine:
             communities = self._numbered(partition.labels)
         return self._numbered(self._refine(partition, seed, sweeps)), communities
 
-    def judged(self, labels: np.ndarray, volumes: np.ndarray | None) -> Judged:
+    def terms(self, labels: np.ndarray, volumes: np.ndarray | None) -> Terms:
         """Return what an objective is made of; ``volumes``, of communities by name, if known."""
-        totals, labels = np.zeros(self._threads, np.int64), labels.astype(self._index_type)
+        totals = np.zeros(self._threads, np.int64)
+        labels = labels.astype(self._index_type, copy=False)
         self._call(moving.add_crossing, self._threads, self._level, labels, totals)
         if volumes is None:
             volumes = sums_by_group(labels, self.network.volume, self.network.size)
-        return Judged(int(totals.sum()), squares_of(volumes), self._numbered(labels))
+        return Terms(int(totals.sum()), squares_of(volumes), self._numbered(labels))
 
-    def pieces(self, labels: np.ndarray) -> tuple[np.ndarray, Judged]:
+    def connected_parts(self, labels: np.ndarray) -> tuple[np.ndarray, Terms]:
         """Name what is connected inside of communities; return what an objective is made of."""
         roots = connected_parts(self.network.rows, labels)
-        return roots, self.judged(roots, None)
+        return roots, self.terms(roots, None)
 
     def _partition(self, labels: np.ndarray) -> moving.Partition:
         """Return a partition with the sizes and volumes of communities, whose labels may change."""

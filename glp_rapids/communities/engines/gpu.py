@@ -1,4 +1,4 @@
-"""The GPU engine: one level of a multilevel run, each of its stages a launch or two."""
+"""The GPU engine: one level of a multilevel run, each stage a few launches and one read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from glp_rapids.communities.kernels import (
     gpu_tables,
     gpu_uniting,
 )
-from glp_rapids.communities.numbers import Judged, Numbered, Rest
+from glp_rapids.communities.numbers import Numbered, PendingLevels, Terms
 from glp_rapids.communities.objective import Network
 from glp_rapids.communities.schedule import (
     CLASSES,
@@ -40,9 +40,9 @@ FEW_ENTRIES = 1 << 20  # whose hubs take little memory, however many there are
 LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(1024))
 
 
-# Words of a stage that are told of, and others, by how many there are.
+# Counters of a stage that are told of, and others, by how many there are.
 TOLD = {
-    "swept": 1, "moved": MOST_SWEEPS * CLASSES, "judged": gpu_uniting.JUDGED, "numbered": 2,
+    "swept": 1, "moved": MOST_SWEEPS * CLASSES, "terms": gpu_uniting.JUDGED, "numbered": 2,
     "numbered_first": 2,
 }  # fmt: skip
 OTHERS = {
@@ -52,13 +52,13 @@ OTHERS = {
 }  # fmt: skip
 
 
-class Words:
+class Counters:
     """Zeros that the launches of a stage share; what these tell is in front, and read at once."""
 
     def __init__(self, xp: Any) -> None:
         sizes = {name: (np.int64, size) for name, size in {**TOLD, **OTHERS}.items()}
         self._whole = xp.zeros(sum(size for _, size in sizes.values()), np.int64)
-        self.pieces = arena.cut(self._whole, sizes, np.dtype(np.int64).itemsize)
+        self.arrays = arena.cut(self._whole, sizes, np.dtype(np.int64).itemsize)
 
     def read(self) -> dict[str, list[int]]:
         """Wait for the launches, and return what they tell."""
@@ -126,7 +126,7 @@ class GpuEngine:
 
     def rest(
         self, labels: Array, seed: int, depth: int, max_level: int, refining: bool
-    ) -> Rest | None:
+    ) -> PendingLevels | None:
         """Do this level and all above it, if it is small enough; None: do one at a time.
 
         ``seed``: of this level on the way up; ``depth``: how many are below it.
@@ -137,42 +137,47 @@ class GpuEngine:
             np.int64(self.network.unit), np.int64(self.constant), np.uint64(seed), np.int64(depth),
             np.int64(max_level), np.int64(refining), small_levels.LENGTHS, np.int64(0),
         )  # fmt: skip
-        return small_levels.Together(self.network, labels, parameters)
+        return small_levels.FusedLevels(self.network, labels, parameters)
+
+    @property
+    def volumes(self) -> Any:
+        """Of communities by name, as a move left them."""
+        return self._scratch["volumes"]
 
     def up(
         self, labels: Array, seed: int, classes: int
     ) -> tuple[Array, list[int], Numbered]:
         """Sweep until few vertices move; return labels, how many moved in each sweep, numbers."""
-        words = Words(self.xp)
-        labels = self._move(labels, None, seed, classes, words)
-        numbers = self._number(labels, words.pieces["numbered"])
-        told = words.read()
-        return arena.opened(labels), _moved(told), _counted(numbers, told["numbered"])
+        counters = Counters(self.xp)
+        labels = self._move(labels, None, seed, classes, counters)
+        numbers = self._number(labels, counters.arrays["numbered"])
+        told = counters.read()
+        return arena.as_array(labels), _moved(told), _counted(numbers, told["numbered"])
 
     def down(
-        self, labels: Array, parts: Numbered | None, seed: int, classes: int, *, judged: bool
-    ) -> tuple[Array, list[int], Judged | None]:
+        self, labels: Array, parts: Numbered | None, seed: int, classes: int, *, terms: bool
+    ) -> tuple[Array, list[int], Terms | None]:
         """Sweep again, with the communities of the level above, whose vertices are the parts.
 
         Without parts with those of this level; return what an objective is made of if asked to.
         """
-        words = Words(self.xp)
-        labels = self._move(labels, parts, seed, classes, words)
-        numbers = self._judge(labels, self._scratch["volumes"], words) if judged else None
-        told = words.read()
-        found = _judged(told, self.network.unit, numbers) if judged else None
-        return arena.opened(labels), _moved(told), found
+        counters = Counters(self.xp)
+        labels = self._move(labels, parts, seed, classes, counters)
+        numbers = self._sum_terms(labels, self.volumes, counters) if terms else None
+        told = counters.read()
+        found = _terms(told, self.network.unit, numbers) if terms else None
+        return arena.as_array(labels), _moved(told), found
 
     def refined(
         self, labels: Array, seed: int, sweeps: int, communities: Numbered | None = None
     ) -> tuple[Numbered, Numbered]:
         """Split each community into well-connected parts; number these, and those, if not given."""
         network, xp, index, size = self.network, self.xp, self._index_type, self.network.size
-        words, scratch = Words(xp), self._scratch
+        counters, scratch = Counters(xp), self._scratch
         labels = labels.astype(index, copy=False)
         first = None
         if communities is None:
-            first = self._number(labels, words.pieces["numbered_first"])
+            first = self._number(labels, counters.arrays["numbered_first"])
         own = arena.carve(xp, {
             "labels": (index, size), "turns": (np.uint8, size), "volumes": (np.int64, size),
             "outward": (np.int64, size), "joined": (np.int16, size),
@@ -181,31 +186,31 @@ class GpuEngine:
             *self._rows, np.int64(network.unit), *self._vertices, np.int64(self.constant),
             labels, scratch["volumes"], *own.values(), scratch["following"], np.uint64(seed),
         )  # fmt: skip
-        lists, work = self._work(FEWER_CLASSES, words)
+        lists, work = self._work(FEWER_CLASSES, counters)
         kernel = gpu_refining.build(self._weights, index)
         launch_together(
             kernel, self._blocks, gpu_classes.THREADS, state, lists, work, np.int64(sweeps)
         )
-        parts = self._number(own["labels"], words.pieces["numbered"])
-        told = words.read()
+        parts = self._number(own["labels"], counters.arrays["numbered"])
+        told = counters.read()
         if first is not None:
             communities = _counted(first, told["numbered_first"])
         return _counted(parts, told["numbered"]), communities
 
-    def judged(self, labels: Array, volumes: Array | None) -> Judged:
+    def terms(self, labels: Array, volumes: Array | None) -> Terms:
         """Return what an objective is made of; ``volumes``, of communities by name, if known."""
         if volumes is None:
             total = self.xp.zeros(self.network.size, np.uint64)  # CuPy adds no int64 at places
             self.xp.add.at(total, labels, self.network.volume.view(np.uint64))
             volumes = total.view(np.int64)
-        words = Words(self.xp)
-        numbers = self._judge(labels.astype(self._index_type, copy=False), volumes, words)
-        return _judged(words.read(), self.network.unit, numbers)
+        counters = Counters(self.xp)
+        numbers = self._sum_terms(labels.astype(self._index_type, copy=False), volumes, counters)
+        return _terms(counters.read(), self.network.unit, numbers)
 
-    def pieces(self, labels: Array) -> tuple[Array, Judged]:
+    def connected_parts(self, labels: Array) -> tuple[Array, Terms]:
         """Name what is connected inside of communities; return what an objective is made of."""
         network, index, threads = self.network, self._index_type, gpu_uniting.THREADS
-        words, size = Words(self.xp), network.size
+        counters, size = Counters(self.xp), network.size
         parent = self.xp.arange(size, dtype=index)
         volumes, roots = self.xp.zeros(size, np.int64), self.xp.empty_like(parent)
         build = gpu_uniting.build_unite
@@ -213,11 +218,11 @@ class GpuEngine:
                           labels, parent)  # fmt: skip
         kernel = gpu_uniting.build_roots(threads)
         launch(kernel, -(-size // threads), threads, parent, roots, network.volume, volumes)
-        numbers = self._judge(roots, volumes, words)
-        return roots, _judged(words.read(), network.unit, numbers)
+        numbers = self._sum_terms(roots, volumes, counters)
+        return roots, _terms(counters.read(), network.unit, numbers)
 
     def _move(
-        self, labels: Array, parts: Numbered | None, seed: int, classes: int, words: Words
+        self, labels: Array, parts: Numbered | None, seed: int, classes: int, counters: Counters
     ) -> Any:
         """Sweep; return labels, on their way."""
         network, scratch, index = self.network, self._scratch, self._index_type
@@ -229,11 +234,11 @@ class GpuEngine:
             found, scratch["sizes"], scratch["volumes"], scratch["active"], scratch["following"],
             np.uint64(seed),
         )  # fmt: skip
-        lists, work = self._work(classes, words)
+        lists, work = self._work(classes, counters)
         kernel = gpu_moving.build(self._weights, index)
         launch_together(
             kernel, self._blocks, gpu_classes.THREADS, given, state, lists, work,
-            words.pieces["swept"],
+            counters.arrays["swept"],
         )  # fmt: skip
         return found
 
@@ -249,13 +254,13 @@ class GpuEngine:
         launch_together(gpu_numbering.build(threads), self._blocks, threads, state)
         return state
 
-    def _judge(self, labels: Any, volumes: Any, words: Words) -> gpu_numbering.Numbering:
+    def _sum_terms(self, labels: Any, volumes: Any, counters: Counters) -> gpu_numbering.Numbering:
         """Add up what an objective is made of, and number communities, both on their way."""
         kernel = gpu_uniting.build_judge(
             gpu_uniting.THREADS, gpu_uniting.EACH, self._weights.listed
         )  # fmt: skip
-        self._along_edges(kernel, labels, volumes, words.pieces["judged"])
-        return self._number(labels, words.pieces["numbered"])
+        self._along_edges(kernel, labels, volumes, counters.arrays["terms"])
+        return self._number(labels, counters.arrays["numbered"])
 
     def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, Array]:
         """Return the network whose vertices are the parts, without loops; their communities."""
@@ -278,15 +283,15 @@ class GpuEngine:
         blocks = -(-self.network.indices.size // (threads * gpu_uniting.EACH))
         launch(kernel, blocks, threads, edges, *found)
 
-    def _work(self, classes: int, words: Words) -> tuple[gpu_classes.Lists, gpu_best.Work]:
+    def _work(self, classes: int, counters: Counters) -> tuple[gpu_classes.Lists, gpu_best.Work]:
         """Return lists and what blocks share, as a launch takes them."""
         tables, of_hubs = self._hubs
-        pieces, scratch = words.pieces, self._scratch
+        arrays, scratch = counters.arrays, self._scratch
         lists = gpu_classes.Lists(
-            scratch["members"], scratch["goals"], pieces["counts"], pieces["cursors"],
-            pieces["rooms"], *of_hubs, np.int64(classes), LENGTHS,
+            scratch["members"], scratch["goals"], arrays["counts"], arrays["cursors"],
+            arrays["rooms"], *of_hubs, np.int64(classes), LENGTHS,
         )  # fmt: skip
-        return lists, gpu_best.Work(pieces["arrived"], pieces["moved"], *tables)
+        return lists, gpu_best.Work(arrays["arrived"], arrays["moved"], *tables)
 
 
 def _moved(told: dict[str, list[int]]) -> list[int]:
@@ -296,15 +301,15 @@ def _moved(told: dict[str, list[int]]) -> list[int]:
 
 
 def _counted(state: gpu_numbering.Numbering, done: list[int]) -> Numbered:
-    first = arena.opened(state.firsts)[: done[gpu_numbering.NUMBER]]
-    return Numbered(arena.opened(state.numbers), first)
+    first = arena.as_array(state.firsts)[: done[gpu_numbering.NUMBER]]
+    return Numbered(arena.as_array(state.numbers), first)
 
 
-def _judged(told: dict[str, list[int]], unit: int, state: gpu_numbering.Numbering) -> Judged:
-    judged = told["judged"]
+def _terms(told: dict[str, list[int]], unit: int, state: gpu_numbering.Numbering) -> Terms:
+    sums = told["terms"]
     communities = _counted(state, told["numbered"])
-    crossing = judged[gpu_uniting.CROSSING] * unit
-    return Judged(crossing, gpu_uniting.squares(judged), communities)
+    crossing = sums[gpu_uniting.CROSSING] * unit
+    return Terms(crossing, gpu_uniting.squares(sums), communities)
 
 
 def _room_of_long_rows(indptr: Array, largest: int) -> int:

@@ -48,7 +48,7 @@ def merged(
         threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, weighing, every
     )  # fmt: skip
     launch_together(kernel, wanted, threads, rows, vertices, merging)
-    _, _, total, blocks = to_host(arena.opened(zeros["done"])).tolist()
+    _, _, total, blocks = to_host(arena.as_array(zeros["done"])).tolist()
     indptr, indices = xp.empty(number + 1, np.int64), xp.empty(total, index_type)
     # a caller's have 64 bits
     weights = xp.empty(total, np.int64 if every or weighing.wide else np.int32)

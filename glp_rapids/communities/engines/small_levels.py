@@ -67,7 +67,7 @@ def is_small(network: Network) -> bool:
     return network.size + network.indices.size <= LARGEST
 
 
-class Together:
+class FusedLevels:
     """A level and all above it, done in one launch, or where there is no room for some in more."""
 
     def __init__(self, network: Network, labels: Array, parameters: gpu_store.Parameters) -> None:
@@ -89,9 +89,9 @@ class Together:
             *bound((given, self._store)),
         )  # fmt: skip
         self._launch(parameters)
-        self.labels = arena.opened(self._store.labels)[:size]
-        self.volumes = arena.opened(self._store.volumes)[:size]  # of this level, moved last
-        self._control = arena.opened(self._store.control)[: gpu_small_levels.SCRATCH]
+        self.labels = arena.as_array(self._store.labels)[:size]
+        self.volumes = arena.as_array(self._store.volumes)[:size]  # of this level, moved last
+        self._control = arena.as_array(self._store.control)[: gpu_small_levels.SCRATCH]
 
     def wait(self) -> tuple[list[dict], bool]:
         """Return how levels went, and whether all were done in the first launch."""
@@ -105,7 +105,7 @@ class Together:
         levels = [_facts(told, level, first, UP) for level in range(depth)]
         parameters = self._parameters
         above, labels = _level(self._store, told, depth, int(parameters.unit))
-        rest = Together(above, labels, parameters._replace(
+        rest = FusedLevels(above, labels, parameters._replace(
             seed=parameters.seed + np.uint64(depth << 40), first=np.int64(first + depth),
         ))  # fmt: skip
         levels += rest.wait()[0]
@@ -168,8 +168,8 @@ def _level(
     past, end = first + size, entry + entries
     of_vertices, of_entries = slice(first, past), slice(entry, end)
     network = Network(
-        arena.opened(store.indptr)[first : past + 1], arena.opened(store.indices)[of_entries],
-        arena.opened(store.weights)[of_entries], unit, arena.opened(store.volume)[of_vertices],
-        arena.opened(store.words)[of_vertices],
+        arena.as_array(store.indptr)[first : past + 1], arena.as_array(store.indices)[of_entries],
+        arena.as_array(store.weights)[of_entries], unit, arena.as_array(store.volume)[of_vertices],
+        arena.as_array(store.words)[of_vertices],
     )  # fmt: skip
-    return network, arena.opened(store.labels)[of_vertices]
+    return network, arena.as_array(store.labels)[of_vertices]

@@ -6,7 +6,7 @@ from it to the rest of its community is brought up to date. Where its neighbours
 ``following``, which is complete by then.
 
 Launch: cooperative, as many blocks of THREADS as there is room for. Degrees: any, as in
-`gpu_moving`. Shared memory: 32 KB, where sums take 64 bits 41 KB. Registers: 64, with 448 to 464
+`gpu_moving`. Shared memory: 32 KB, where sums take 64 bits 41 KB. Registers: 64, with 440 to 464
 bytes of a thread in memory.
 """
 

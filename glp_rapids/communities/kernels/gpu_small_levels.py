@@ -1,14 +1,14 @@
 """A level and all above it in one launch: up, moving or refining, and contracting; down, moving.
 
-A small level takes less time than what a host does for it: five launches, some forty allocations
-and fills, four reads. So the upper levels of an iteration are done here, by the functions of which
+A small level takes less time than what a host does for it: five launches, some twenty allocations
+and fills, three reads. So the upper levels of an iteration are done here, by the functions of which
 `gpu_moving`, `gpu_refining`, `gpu_numbering` and `gpu_merging` are made. All levels stay, one after
 the other in the arrays of a `Store`, since the way down goes through them once more. The host reads
 once what came out. A block alone waits for no other: its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
-memory: 32 KB, where sums take 64 bits 41 KB. Registers: 255, with 360 bytes of a thread in memory:
-a block a multiprocessor (two take as long, four a tenth longer).
+memory: 32 KB, where sums take 64 bits 41 KB, and where indices do 50 KB. Registers: 255, with 300
+to 390 bytes of a thread in memory: a block a multiprocessor (two take as long, four 10% longer).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Along the edges of a level on a GPU: what communities weigh between them, and their pieces.
+"""Along the edges of a level on a GPU: the terms of objectives, and what is connected.
 
 Threads have runs of entries, wherever rows begin, so that hubs take no longer.
 """
@@ -74,7 +74,7 @@ def build_unite(threads: int, each: int, weighted: bool, index_type: Any) -> Any
 def build_roots(threads: int) -> Any:
     """Make the kernel that names every vertex by its root, and adds up the volumes of roots.
 
-    Launch: a thread a vertex. Registers: 28.
+    Launch: a thread a vertex. Registers: 26.
     """
     add_to_community = gpu_sums.build(False)
 
