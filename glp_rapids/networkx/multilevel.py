@@ -63,7 +63,7 @@ def louvain_partitions(
     >>> from glp_rapids.networkx.backend import BackendInterface
     >>> G = BackendInterface.convert_from_nx(nx.path_graph(30))
     >>> [len(found) for found in BackendInterface.louvain_partitions(G, weight=None)]
-    [12, 7, 6]
+    [12, 6, 5]
     """
     _refuse_directed(G)
     return _dendrogram(
