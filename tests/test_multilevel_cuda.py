@@ -27,10 +27,7 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
     from numba import cuda, typeof
     from numba.cuda import dispatcher
 
-    from glp_rapids.communities.engines import gpu, merging, small_levels
-    from glp_rapids.communities.kernels.gpu_merging import Rows, Vertices
-    from glp_rapids.communities.numbers import Numbered
-    from glp_rapids.communities.objective import Network
+    from glp_rapids.cli.ship_multilevel import any_level, first_level, fused_levels, run_on_host
     from glp_rapids.jit.cuda import compiling
 
     ptx = {}
@@ -51,32 +48,22 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
 
     current = SimpleNamespace(compute_capability=capability)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
-    for engine in (gpu, merging, small_levels):
-        for name, stand_in in (
-            ("launch", compile_instead), ("launch_together", compile_instead),
-            ("to_host", lambda words: words), ("bound", lambda arrays: arrays),
-        ):  # fmt: skip
-            if hasattr(engine, name):
-                monkeypatch.setattr(engine, name, stand_in)
-    indices = np.array([1, 0], index_type)
-    weights = np.empty(0, np.int64) if weight_type is None else np.ones(2, weight_type)
-    words = np.arange(3, dtype=np.uint64)  # one more, where a part had no first vertex
-    volume = np.ones(2, np.int64)
-    network = Network(np.arange(3), indices, weights, 1, volume, words)
-    engine = gpu.GpuEngine(network, 1)
-    if together:
-        engine.rest(indices, 0, 0, 9, True)
-        return ptx
-    labels = np.arange(2, dtype=index_type)
-    alone = Numbered(labels, labels)
-    engine.down(labels, alone, 0, 4, terms=True)
-    engine.refined(labels, 0, 1)
-    engine.connected_parts(labels)
-    engine.contract(alone, alone)
-    rows = Rows(network.indptr, indices, weights, indices)
-    nobody = Vertices(volume, words, indices, indices, indices, volume, words, indices)
-    merging.merged(rows, nobody, 2, every=True)
+    stages = (fused_levels,) if together else (first_level, any_level, rows_of_a_caller)
+    run_on_host(stages, index_type, weight_type, compile_instead)
     return ptx
+
+
+def rows_of_a_caller(engine, labels):
+    from glp_rapids.communities.engines import merging
+    from glp_rapids.communities.kernels.gpu_merging import Rows, Vertices
+
+    network = engine.network
+    rows = Rows(network.indptr, network.indices, network.weights, labels)
+    nobody = Vertices(
+        network.volume, network.words, labels, labels, labels, network.volume, network.words,
+        labels,
+    )  # fmt: skip
+    merging.merged(rows, nobody, 2, every=True)
 
 
 @pytest.mark.parametrize(

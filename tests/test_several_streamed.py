@@ -2,7 +2,6 @@
 
 import copy
 from functools import partial
-from itertools import product
 
 import cuda_offline
 import graphs
@@ -69,14 +68,21 @@ def modelled(monkeypatch):
         yield model
 
 
+# From how many changes on everybody is evaluated; what stays on a GPU, and how long strips are: all
+# pairs of settings.
+SETTINGS = (
+    (1, 0.0, 400), (1, 0.2, 1 << 20), (1, 1.0, 400), (gpu_streamed.FEW, 0.0, 1 << 20),
+    (gpu_streamed.FEW, 0.2, 400), (gpu_streamed.FEW, 1.0, 1 << 20),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("ranks", [2, 3, *exhaustive(1, 5)])
 @pytest.mark.parametrize("how", RUNS, ids=str)
 def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, ranks):
     graph = planted()
     how = {"seed": 3, "tol": 0.0, "max_iter": 25, **how}
     expected = label_propagation(graph, **how)
-    # from how many changes on everybody is evaluated; what stays on a GPU, and how long strips are
-    for few, stays, size in product((1, gpu_streamed.FEW), (0.0, 0.2, 1.0), (400, 1 << 20)):
+    for few, stays, size in SETTINGS:
         made = modelled(graph, ranks)
         monkeypatch.setattr(rank_streamed, "FEW", few)
         cut_into(monkeypatch, int(stays * graph.number_of_edges), size)

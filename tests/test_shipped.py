@@ -370,3 +370,30 @@ def test_labels_are_the_same_with_what_was_shipped(folder, monkeypatch, tmp_path
         compiled.clear()
         np.testing.assert_array_equal(run(way), expected)
         assert not compiled
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("largest", [0, 1 << 20], ids=["level by level", "fused levels"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_what_multilevel_methods_launch_is_in_the_table(monkeypatch, largest, weighted):
+    from glp_rapids.communities.engines import small_levels
+    from glp_rapids.jit import launch
+
+    launched, of_launch = {}, launch._loaded
+
+    def loaded(kernel, arguments):
+        launched[kernel.py_func.__name__] = kernel, tuple(map(kernel.typeof_pyval, arguments))
+        return of_launch(kernel, arguments)
+
+    monkeypatch.setattr(small_levels, "LARGEST", largest)
+    monkeypatch.setattr(launch, "_loaded", loaded)
+    ends = np.random.default_rng(0).integers(0, 3_000, (2, 40_000))
+    weights = (np.ones(40_000, np.int64),) if weighted else ()
+    glp_rapids.multilevel_label_propagation((*ends, *weights), device="gpu")
+    table = [one for title in shipping.KERNELS if title.startswith("multilevel")
+             for one in names(shipping.launches(shipping.KERNELS[title]))]  # fmt: skip
+    with ship.oldest_gpu():
+        missing = [kernel for kernel, found in launched.items()
+                   if name_of(found[0].recipe, found[1]) not in table]  # fmt: skip
+    assert launched
+    assert missing == []

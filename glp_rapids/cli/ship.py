@@ -17,6 +17,9 @@ from unittest import mock
 
 import numpy as np
 
+from glp_rapids.cli.ship_multilevel import any_level, first_level, fused_levels, run_on_host
+
+Launch = Callable[..., None]  # kernel, blocks, threads, *arguments
 # Machine code is for the GPUs of data centres and workstations; on others PTX is assembled.
 MACHINES = ((8, 0, ""), (8, 6, ""), (8, 9, ""), (9, 0, "a"), (10, 0, "a"), (12, 0, "a"))
 
@@ -58,8 +61,27 @@ class Shipped(NamedTuple):
     weights: Any
     machines: tuple[tuple, ...] = ()
 
+    def run(self, launch: Launch) -> None:
+        """Call it on host arrays, with what stands for the launcher."""
+        _propagated(self.call, self.weights, launch)
 
-KERNELS: dict[str, Shipped] = {
+
+class ShippedStages(NamedTuple):
+    """What stages of multilevel label propagation launch is shipped, for levels with such weights.
+
+    ``weights``: None, int32 for what comes of a graph without weights, or int64.
+    """
+
+    stages: tuple[Callable[[Any, np.ndarray], None], ...]
+    weights: Any
+    machines: tuple[tuple, ...] = ()
+
+    def run(self, launch: Launch) -> None:
+        """Run them on host arrays, likewise."""
+        run_on_host(self.stages, np.int32, self.weights, launch)
+
+
+KERNELS: dict[str, Shipped | ShippedStages] = {
     "classic": Shipped(_classic, None, MACHINES),
     "classic, float64": Shipped(_classic, np.float64, MACHINES),
     "classic, int64": Shipped(_classic, np.int64),
@@ -70,6 +92,9 @@ KERNELS: dict[str, Shipped] = {
     "seeded, float64": Shipped(_seeded, np.float64),
     "layered": Shipped(_layered, None),
     "speaker-listener": Shipped(_speaker_listener, None),
+    "multilevel": ShippedStages((first_level, any_level, fused_levels), None, MACHINES),
+    "multilevel, larger": ShippedStages((any_level,), np.int32, MACHINES),
+    "multilevel, weights": ShippedStages((first_level, any_level, fused_levels), np.int64),
 }
 
 
@@ -84,25 +109,30 @@ class _Enough(Exception):
     """A run got to its last kernel."""
 
 
-def launches(shipped: Shipped) -> list[Launched]:
+def launches(shipped: Shipped | ShippedStages) -> list[Launched]:
     """Return what a call would launch on a GPU: it runs on host arrays until the last kernel."""
+    from glp_rapids.jit.ship import oldest_gpu
+
+    found: list[Launched] = []
+
+    def launch(kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
+        found.append(Launched(kernel, tuple(map(kernel.typeof_pyval, arguments))))
+
+    with oldest_gpu():  # what a kernel is made of depends on the GPU, too
+        shipped.run(launch)
+    return found
+
+
+def _propagated(call: Callable[[Any], None], weights: Any, launch: Launch) -> None:
+    """Propagate labels on host arrays until the last kernel."""
     from glp_rapids import as_graph
     from glp_rapids.jit import parallel_for
-    from glp_rapids.jit.ship import oldest_gpu
     from glp_rapids.propagation import engines
     from glp_rapids.propagation.engines import gpu, gpu_streamed, strips
     from glp_rapids.propagation.kernels.gpu import plan
 
-    found: list[Launched] = []
-
-    def note(kernel: Any, *arguments: Any) -> None:
-        found.append(Launched(kernel, tuple(map(kernel.typeof_pyval, arguments))))
-
-    def launch(kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
-        note(kernel, *arguments)
-
     def launch_together(kernel: Any, wanted: int, threads: int, *arguments: Any) -> None:
-        note(kernel, *arguments)
+        launch(kernel, wanted, threads, *arguments)
         raise _Enough
 
     def prepared_together(
@@ -111,13 +141,12 @@ def launches(shipped: Shipped) -> list[Launched]:
         launch_together(kernel, wanted, threads, *arguments, last)
 
     def each(functions: Any, scheme: str, name: str, items: int, work: Any, device: str) -> None:
-        note(parallel_for._kernel(functions, scheme, name), np.int64(items), work)
+        launch(parallel_for._kernel(functions, scheme, name), 1, 1, np.int64(items), work)
         parallel_for.each(functions, scheme, name, items, work, device)
 
     engine_of = engines.engine_of
     ends = np.array([0, 1, 2]), np.array([1, 2, 0])
-    weights = () if shipped.weights is None else (np.ones(3, shipped.weights),)
-    graph = as_graph((*ends, *weights), device="cpu")
+    graph = as_graph((*ends, *(() if weights is None else (np.ones(3, weights),))), device="cpu")
     with ExitStack() as stack:
         for module, name, instead in (
             (engines, "engine_of", lambda device, *choice: engine_of("gpu", *choice)),
@@ -129,15 +158,14 @@ def launches(shipped: Shipped) -> list[Launched]:
             (plan, "each", each),
         ):
             stack.enter_context(mock.patch.object(module, name, instead))
-        stack.enter_context(oldest_gpu())  # what a kernel is made of depends on the GPU, too
         try:
-            shipped.call(graph)
+            call(graph)
         except _Enough:
-            return found
+            return
     raise RuntimeError("the call launched no last kernel")
 
 
-def ship_all(kernels: dict[str, Shipped], say: Callable[[str], Any]) -> list[Path]:
+def ship_all(kernels: dict[str, Shipped | ShippedStages], say: Callable[[str], Any]) -> list[Path]:
     """Compile what is not there yet, and remove what is stale."""
     from glp_rapids.jit.ship import forget_others, ship
     from glp_rapids.jit.shipped_kernels import name_of
