@@ -29,8 +29,8 @@ class Objective:
     """
 
     def __init__(self, edges, n, name, resolution):
-        gamma, self.name = Fraction(resolution), name
-        self.resolution = gamma
+        gamma = self.resolution = Fraction(resolution)
+        self.name = name
         total = sum((2 * Fraction(weight) for _, _, weight in edges), Fraction(0))
         room = max(Fraction(1), 1 / gamma) if name == "modularity" else Fraction(1)
         self.exponent = 61 - bits(Fraction(float(total)) * room)

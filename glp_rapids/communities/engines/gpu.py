@@ -38,8 +38,6 @@ from glp_rapids.jit.launch import launch, launch_together
 Array = Any
 FEW_ENTRIES = 1 << 20  # whose hubs take little memory, however many there are
 LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(1024))
-
-
 # Counters of a stage that are told of, and others, by how many there are.
 TOLD = {
     "swept": 1, "moved": MOST_SWEEPS * CLASSES, "terms": gpu_uniting.JUDGED, "numbered": 2,
@@ -62,9 +60,9 @@ class Counters:
 
     def read(self) -> dict[str, list[int]]:
         """Wait for the launches, and return what they tell."""
-        words, begin, found = to_host(self._whole[: sum(TOLD.values())]).tolist(), 0, {}
+        numbers, begin, found = to_host(self._whole[: sum(TOLD.values())]).tolist(), 0, {}
         for name, size in TOLD.items():
-            found[name] = words[begin : begin + size]
+            found[name] = numbers[begin : begin + size]
             begin += size
         return found
 

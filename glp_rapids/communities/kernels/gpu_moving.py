@@ -137,7 +137,6 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
     threads = gpu_classes.THREADS
     decide = gpu_rows.build(weights, index_type, rule(weights.listed))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
-
     add_to_community, warp_size = gpu_sums.build(True), gpu_classes.WARP
 
     @cuda.jit(device=True)
