@@ -12,8 +12,7 @@ from numba.core import config
 
 from glp_rapids import as_graph
 from glp_rapids.communities import contraction, levels, objective
-from glp_rapids.communities.engines import gpu, small_levels
-from glp_rapids.communities.engines.merging import quotient
+from glp_rapids.communities.engines import gpu, merging, small_levels
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
@@ -33,8 +32,7 @@ gpu_classes.WARP = warps.SIMULATED_WARP
 gpu_classes.LARGEST, gpu_classes.LANES = (1, 2), (1, 1, 2)
 gpu.LENGTHS = small_levels.LENGTHS = gpu_classes.Lengths(np.int64(3), np.int64(4), np.int64(3))
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
-gpu_merging.THREADS, gpu_merging.LANES, gpu_merging.LONGEST = 4, 2, 4
-gpu_merging.PIECE, gpu_merging.EACH = 4, 2
+gpu_merging.THREADS, gpu_merging.EACH = 4, 2
 gpu_pair_cache.SLOTS = 4
 gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.EACH = 4, 4, 2
 
@@ -85,7 +83,8 @@ def main():
             compared += len(expected)
             differing += sum(one != other for one, other in zip(found, expected, strict=True))
         compared += 1
-        differing += quotients(graph, contraction.PAIRS["cpu"]) != quotients(graph, quotient)
+        of_host, of_device = contraction.PAIRS["cpu"], merging.quotient
+        differing += quotients(graph, of_host) != quotients(graph, of_device)
     print(f"{differing} of {compared} differ")
 
 

@@ -55,7 +55,8 @@ def compiled(monkeypatch, capability, index_type, weight_type, *, together=False
 
 def rows_of_a_caller(engine, labels):
     from glp_rapids.communities.engines import merging
-    from glp_rapids.communities.kernels.gpu_merging import Rows, Vertices
+    from glp_rapids.communities.kernels.gpu_merging import Vertices
+    from glp_rapids.communities.kernels.gpu_windows import Rows
 
     network = engine.network
     rows = Rows(network.indptr, network.indices, network.weights, labels)

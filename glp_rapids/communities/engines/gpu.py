@@ -21,6 +21,7 @@ from glp_rapids.communities.kernels import (
     gpu_store,
     gpu_tables,
     gpu_uniting,
+    gpu_windows,
 )
 from glp_rapids.communities.numbers import Numbered, PendingLevels, Terms
 from glp_rapids.communities.objective import Network
@@ -268,9 +269,7 @@ class GpuEngine:
             xp.zeros(number, np.int64), xp.empty(number, np.uint64),
             xp.empty(number, self._index_type),
         )  # fmt: skip
-        given = gpu_merging.Rows(
-            old.indptr, old.indices, old.weights, parts.numbers
-        )
+        given = gpu_windows.Rows(old.indptr, old.indices, old.weights, parts.numbers)
         rows = merged(given, vertices, number, every=False)
         network = Network(*rows, old.unit, vertices.volumes, vertices.words_of_parts)
         return network, vertices.labels

@@ -8,7 +8,12 @@ import numpy as np
 
 from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.common.segments import segment_ids
-from glp_rapids.communities.kernels import gpu_global_tables, gpu_merging, gpu_tables
+from glp_rapids.communities.kernels import (
+    gpu_global_tables,
+    gpu_merging,
+    gpu_tables,
+    gpu_windows,
+)
 from glp_rapids.communities.objective import loops_of
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
@@ -20,7 +25,7 @@ ITEMS_A_BLOCK = 1 << 11  # vertices and entries: barriers of fewer blocks take l
 
 
 def merged(
-    rows: gpu_merging.Rows, vertices: gpu_merging.Vertices, number: int, *, every: bool
+    rows: gpu_windows.Rows, vertices: gpu_merging.Vertices, number: int, *, every: bool
 ) -> tuple[Array, Array, Array]:
     """Return indptr, indices, in any order, and weights of parts; fill in their ``vertices``.
 
@@ -33,22 +38,18 @@ def merged(
     # the tables of all parts take no more slots
     room = min(size + (size >> 1) + number, number * number)
     zeros = arena.carve(xp, {
-        "done": (np.int64, 4), "entries": (np.int64, number),
+        "done": (np.int64, 3), "entries": (np.int64, number),
         "table": (np.int64, gpu_global_tables.words_of_slot(weighing.wide) * room),
     }, zeros=True)  # fmt: skip
     others = arena.carve(xp, {
         "offsets": (np.int64, number + 1), "counts": (np.int64, wanted),
-        "listed": (index_type, size // (gpu_merging.LONGEST + 1) + 1),
     })  # fmt: skip
     merging = gpu_merging.Merging(
-        zeros["entries"], others["offsets"], zeros["table"], others["listed"], others["counts"],
-        zeros["done"],
+        zeros["entries"], others["offsets"], zeros["table"], others["counts"], zeros["done"],
     )  # fmt: skip
-    kernel = gpu_merging.build_add(
-        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, weighing, every
-    )  # fmt: skip
+    kernel = gpu_merging.build_add(threads, weighing, every)
     launch_together(kernel, wanted, threads, rows, vertices, merging)
-    _, _, total, blocks = to_host(arena.as_array(zeros["done"])).tolist()
+    _, total, blocks = to_host(arena.as_array(zeros["done"])).tolist()
     indptr, indices = xp.empty(number + 1, np.int64), xp.empty(total, index_type)
     # a caller's have 64 bits
     weights = xp.empty(total, np.int64 if every or weighing.wide else np.int32)
@@ -67,7 +68,7 @@ def quotient(rows: CSR, labels: Array, number: int, directed: bool) -> tuple[Arr
     labels = labels.astype(rows.indices.dtype, copy=False)
     none = xp.empty(0, np.int64)
     weights = none if rows.weights is None else rows.weights.astype(np.int64, copy=False)
-    given = gpu_merging.Rows(rows.indptr, rows.indices, weights, labels)
+    given = gpu_windows.Rows(rows.indptr, rows.indices, weights, labels)
     vertices = gpu_merging.Vertices(
         none, none.view(np.uint64), labels[:0], labels, labels[:0], none, none.view(np.uint64),
         labels[:0],

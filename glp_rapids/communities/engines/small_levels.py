@@ -10,7 +10,6 @@ import numpy as np
 from glp_rapids.communities.kernels import (
     gpu_classes,
     gpu_global_tables,
-    gpu_merging,
     gpu_small_levels,
     gpu_store,
     gpu_tables,
@@ -40,7 +39,7 @@ WORDS = ("words", "gains_low")
 NARROW = (
     "indices", "labels", "names", "first_of_parts", "following", "parts", "joined",
     "parts_following", "members", "goals", "first", "number_of", "of_communities",
-    "first_of_communities", "used", "long", "owners",
+    "first_of_communities", "used", "owners",
 )  # fmt: skip
 FLAGS = ("active", "turns")
 # Of hubs there are blocks enough for small pieces. Where shorter rows were hubs', too, an H200 took
@@ -131,7 +130,6 @@ def _store(
         **dict.fromkeys(("bases", "pieces", "found", "own"), hubs),
         **dict.fromkeys(("piece_labels", "gains_high", "gains_low", "owners"), pieces),
         "hub_table": words * room, "used": room, "table": words * table, "control": control,
-        "long": entries // (gpu_merging.LONGEST + 1) + 1,
     }  # fmt: skip
 
     def sized(dtype: Any, fields: tuple[str, ...]) -> dict[str, tuple[Any, int]]:

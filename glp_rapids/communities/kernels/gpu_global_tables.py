@@ -27,6 +27,12 @@ def words_of_slot(wide: bool) -> int:
 class Functions(NamedTuple):
     """What `build` makes, compiled for the GPU; ``base`` is where a table begins."""
 
+    # To add is three steps, for who adds several at a time: what is in a slot, table, base, slot;
+    # take it if it is empty, table, base, slot, label, weight, found -> what is there, 0 if taken;
+    # add, there or further on, table, base, slots, slot, label, weight, found -> as `add`.
+    peek: Any
+    claim: Any
+    finish: Any
     # table, base, slots, slot to begin with, label, weight -> the slot if it was taken for this,
     # or NOT_TAKEN
     add: Any
@@ -46,42 +52,42 @@ def slot_of(label, slots):
 @functools.cache
 def build(wide: bool) -> Functions:
     """Make the functions of tables whose sums take 64 bits, or 31, as labels do then."""
+    words = words_of_slot(wide)
 
     @cuda.jit(device=True)
-    def add_wide(table, base, slots, slot, label, weight):
-        name, taken = np.int64(label) + 1, np.int64(NOT_TAKEN)
-        while True:
-            place = 2 * (base + slot)
-            found = table[U64(place)]
-            if found == 0:
-                found = cuda.atomic.cas(table, place, np.int64(0), name)
-                if found == 0:
-                    found, taken = name, slot
-            if found == name:
-                add_only(table, place + 1, weight)
-                return taken
-            slot += 1
-            if slot == slots:
-                slot = np.int64(0)
+    def peek(table, base, slot):
+        return table[U64(words * (base + slot))]
 
     @cuda.jit(device=True)
-    def add_narrow(table, base, slots, slot, label, weight):
+    def claim(table, base, slot, label, weight, found):
+        if found == 0:
+            taken = np.int64(label) + 1
+            if not wide:
+                taken = (taken << HALF) | weight
+            found = cuda.atomic.cas(table, words * (base + slot), np.int64(0), taken)
+        return found
+
+    @cuda.jit(device=True)
+    def finish(table, base, slots, slot, label, weight, found):
         name = np.int64(label) + 1
         while True:
-            place = base + slot
-            found = table[U64(place)]
-            if found == 0:
-                found = cuda.atomic.cas(table, place, np.int64(0), (name << HALF) | weight)
-                if found == 0:
-                    return slot
-            if found >> HALF == name:
-                add_only(table, place, weight)
+            taken = found == 0
+            here = found == name if wide else found >> HALF == name
+            if here or (wide and taken):
+                add_only(table, words * (base + slot) + words - 1, weight)
+            if taken:
+                return slot
+            if here:
                 return np.int64(NOT_TAKEN)
             slot += 1
             if slot == slots:
                 slot = np.int64(0)
+            found = claim(table, base, slot, label, weight, peek(table, base, slot))
 
-    words = words_of_slot(wide)
+    @cuda.jit(device=True)
+    def add(table, base, slots, slot, label, weight):
+        found = claim(table, base, slot, label, weight, peek(table, base, slot))
+        return finish(table, base, slots, slot, label, weight, found)
 
     @cuda.jit(device=True)
     def ask(table, base, slot):
@@ -107,4 +113,4 @@ def build(wide: bool) -> Functions:
         else:
             table[U64(slot)] = 0
 
-    return Functions(add_wide if wide else add_narrow, label, ask, amount, empty)
+    return Functions(peek, claim, finish, add, label, ask, amount, empty)

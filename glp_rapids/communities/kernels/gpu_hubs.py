@@ -35,7 +35,9 @@ def build(
     first_hubs, first_pieces = gpu_classes.FIRST_HUB, gpu_classes.FIRST_PIECE
     room_for, pieces_of = gpu_classes.room_for, gpu_classes.pieces_of
     add, amount, _ = gpu_tables.build(weights, index_type)
-    add_to_table, label_at, ask, amount_at, empty_slot = gpu_global_tables.build(weights.wide)
+    _, _, _, add_to_table, label_at, ask, amount_at, empty_slot = gpu_global_tables.build(
+        weights.wide
+    )
     slot_of, sums = gpu_global_tables.slot_of, gpu_tables.sum_type(weights)
     wanted, seen, _, own_of, stays, score, _, goal_of, _ = rule
     better, settle, look, clear, _, sum_of_lanes, _, best_of_block = gpu_best.build(

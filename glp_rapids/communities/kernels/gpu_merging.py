@@ -3,6 +3,11 @@
 The tables lie side by side in global memory, as large as the entries of a part can need; where that
 is as many slots as there are parts, a part is its own slot. Then they are moved together. The order
 of a row's entries is whatever it is; nothing that follows depends on it.
+
+A thread has four entries at once, and waits for memory as often as for one. An H100 adds 9 to 14
+billion a second: as many as its cache takes atomics of a table that is no part of it. With rows in
+the order of their parts, so that a table is there as long as it is added to, it took as long, and
+with three to five blocks a multiprocessor.
 """
 
 from __future__ import annotations
@@ -18,28 +23,19 @@ from glp_rapids.communities.kernels import (
     gpu_global_tables,
     gpu_pair_cache,
     gpu_scans,
+    gpu_sums,
+    gpu_windows,
 )
 from glp_rapids.communities.kernels.gpu_tables import U64, Weights
-from glp_rapids.jit.cuda import add_only, cuda, kernel, load_fresh
+from glp_rapids.jit.cuda import cuda, kernel
 from glp_rapids.jit.primitives import lower_bound
 
 Array = Any
 THREADS = 256
-LANES = 8  # of a row of up to LONGEST entries; of a longer one blocks have pieces
-LONGEST = 256
+TOGETHER = 4  # entries that a thread has at once
 EACH = 8  # slots that a thread looks at
-PIECE = 2048  # entries of a longer one that a block takes at a time
-TOGETHER = {False: 5, True: 4}  # blocks on a multiprocessor, by `every`
-ARRIVED, LISTED, USED, BLOCKS = range(4)  # of `Merging.done`
-
-
-class Rows(NamedTuple):
-    """The rows that are merged, and which part each is in."""
-
-    indptr: Array
-    indices: Array
-    weights: Array  # in any unit; empty where each weighs one
-    parts: Array
+BLOCKS = {False: 4, True: 4}  # on a multiprocessor, by `every`
+ARRIVED, USED, BLOCKS_OF_ALL = range(3)  # of `Merging.done`
 
 
 class Merging(NamedTuple):
@@ -48,9 +44,8 @@ class Merging(NamedTuple):
     entries: Array  # int64: of each part
     offsets: Array  # int64: where its table begins, and the end
     table: Array  # int64, see `gpu_global_tables`
-    listed: Array  # rows of more than LONGEST entries
     counts: Array  # int64, one a block
-    done: Array  # int64: for the barrier, long rows, slots in use, blocks
+    done: Array  # int64: for the barrier, slots in use, blocks
 
 
 class Vertices(NamedTuple):
@@ -73,111 +68,73 @@ class Adding(NamedTuple):
     """What `build_add_all` makes, compiled for the GPU."""
 
     lay_out: Any  # -> a cache of pairs in shared memory
-    add_all: Any  # rows, vertices, merging, sums, chosen, count, cache, arrived, turn -> the turn
+    add_all: Any  # rows, vertices, merging, sums, window, cache, arrived, turn -> the turn
 
 
 @functools.cache
-def build_add_all(
-    threads: int, lanes: int, longest: int, piece_size: int, weights: Weights, every: bool
-) -> Adding:  # fmt: skip
+def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
     """Make the function that adds the entries of all rows to the tables of their parts.
 
     All threads call it. ``every``: entries inside parts and those without weight are added, too.
-    Else what the parts are as vertices is found as well. ``sums``, ``chosen``, one a thread, and
-    ``count``, int32, are in shared memory.
+    Else what the parts are as vertices is found as well. ``sums``, int64, one a thread, and the
+    ``window`` are in shared memory.
     """
-    barrier, first_piece = gpu_classes.barrier, gpu_classes.first_piece
+    barrier = gpu_classes.barrier
     announce, base_of, ranked, own_range = gpu_scans.build(threads)
     weighted, wide = weights
-    add_to_table, label_at, _, _, _ = gpu_global_tables.build(wide)
-    slot_of = gpu_global_tables.slot_of
+    peek, claim, finish, add_to_table, label_at, _, _, _ = gpu_global_tables.build(wide)
+    slot_of, warp_size = gpu_global_tables.slot_of, gpu_classes.WARP
+    add_to_total = gpu_sums.build(gpu_sums.to_total)
+    _, fill, find = gpu_windows.build(threads)
+    tile = threads * TOGETHER
 
     @cuda.jit(device=True)
-    def add_between(base, slots, other, weight, merging):
-        """Add to the table of a part, which begins at ``base``."""
-        slot = np.int64(other)
-        if slots < merging.offsets.size - 1:
-            slot = slot_of(other, slots)
-        add_to_table(merging.table, base, slots, slot, other, weight)
+    def first_slot(other, slots, parts):
+        """Return where in a table to begin; one with room for all parts has them in order."""
+        if slots < parts:
+            return slot_of(other, slots)
+        return np.int64(other)
 
     @cuda.jit(device=True)
     def add(part, other, weight, merging):
         base = merging.offsets[part]
-        add_between(base, merging.offsets[part + 1] - base, other, weight, merging)
+        slots = merging.offsets[part + 1] - base
+        slot = first_slot(other, slots, merging.entries.size)
+        add_to_table(merging.table, base, slots, slot, other, weight)
 
     lay_out, add_to_cache, flush = gpu_pair_cache.build(
         threads, gpu_pair_cache.SLOTS if every else 1, wide, add
     )
 
     @cuda.jit(device=True)
-    def add_row(rows, part, entry, past, step, merging, cache):
-        """Add entries; return the weight inside the part, and the number of such entries."""
-        weight, inside, number = np.int64(1), np.int64(0), np.int64(0)
-        base = merging.offsets[part]
-        slots = merging.offsets[part + 1] - base
-        following = part
-        if entry < past:
-            following = rows.parts[U64(rows.indices[U64(entry)])]
-        while entry < past:
-            other, after = following, entry + step
-            if after < past:  # on its way while this one is added
-                following = rows.parts[U64(rows.indices[U64(after)])]
-            if weighted:
-                weight = np.int64(rows.weights[U64(entry)])
-            if other == part:
-                inside += weight
-                number += 1
-            elif every:
-                if not add_to_cache(part, other, weight, merging.entries.size, cache):
-                    add_between(base, slots, other, weight, merging)
-            elif weight > 0:
-                add_between(base, slots, other, weight, merging)
-            entry = after
-        return inside, number
+    def add_to_pair(part, other, weight, merging, cache):
+        if not add_to_cache(part, other, weight, merging.entries.size, cache):
+            add(part, other, weight, merging)
 
     @cuda.jit(device=True)
-    def add_inside(part, inside, merging, cache):
-        """Add what was found inside of a part; of few parts many threads find some."""
-        if not add_to_cache(part, part, inside, merging.entries.size, cache):
-            add(part, part, inside, merging)
+    def add_inside(part, number, inside, into):
+        merging, cache = into
+        add_to_pair(part, part, inside, merging, cache)
+
+    add_inside_by_warp = gpu_sums.build(add_inside)
 
     @cuda.jit(device=True)
-    def add_own(part, inside, number, merging, sums, cache):
-        """Add what all threads of a block found inside of a part, in so many entries."""
-        _, number = ranked(number, sums)
-        if number > 0:
-            _, inside = ranked(inside, sums)
-            if cuda.threadIdx.x == 0:
-                add_inside(part, inside, merging, cache)
-
-    @cuda.jit(device=True)
-    def count_entries(rows, vertices, merging, sums):
-        """Count the entries of parts, add up their volumes, and list long rows."""
+    def count_entries(rows, vertices, merging):
+        """Count the entries of parts, and add up their volumes."""
         thread, size = np.int64(cuda.threadIdx.x), np.int64(rows.parts.size)
-        begin, past = own_range(
-            size, np.int64(cuda.blockIdx.x), np.int64(cuda.gridDim.x), np.int64(threads)
-        )
-        # what many of the block's vertices are in: one address takes few sums at once
-        common = rows.parts[min(begin + (past - begin) // 2, size - 1)]
-        own_entries, own_volume = np.int64(0), np.int64(0)
-        for v in range(begin + thread, past, threads):
-            part, degree = rows.parts[v], rows.indptr[v + 1] - rows.indptr[v]
-            if degree > longest:
-                merging.listed[cuda.atomic.add(merging.done, LISTED, np.int64(1))] = v
-            if part == common:
-                own_entries += degree
+        lane = gpu_classes.remainder(thread, warp_size)
+        start = np.int64(cuda.blockIdx.x) * threads + thread - lane
+        while start < size:
+            v = start + lane
+            part, degree, volume = np.int64(-1), np.int64(0), np.int64(0)
+            if v < size:
+                part, degree = np.int64(rows.parts[v]), rows.indptr[v + 1] - rows.indptr[v]
                 if not every:
-                    own_volume += vertices.volume[v]
-            else:
-                add_only(merging.entries, np.int64(part), degree)
-                if not every:
-                    add_only(vertices.volumes, np.int64(part), vertices.volume[v])
-        _, own_entries = ranked(own_entries, sums)
-        _, own_volume = ranked(own_volume, sums)
-        if thread == 0 and begin < past:
-            add_only(merging.entries, np.int64(common), own_entries)
+                    volume = vertices.volume[v]
+            add_to_total(part, degree, merging.entries)
             if not every:
-                add_only(vertices.volumes, np.int64(common), own_volume)
+                add_to_total(part, volume, vertices.volumes)
+            start += np.int64(cuda.gridDim.x) * threads
 
     @cuda.jit(device=True)
     def name_vertices(vertices, parts):
@@ -222,72 +179,124 @@ def build_add_all(
         return turn
 
     @cuda.jit(device=True)
-    def add_short_rows(rows, merging, sums, cache):
-        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
-        blocks, vertices = np.int64(cuda.gridDim.x), np.int64(rows.parts.size)
-        at_once = np.int64(threads // lanes)
-        tile = at_once * max(min(vertices // (4 * blocks * at_once), np.int64(8)), np.int64(1))
-        for begin in range(block * tile, vertices, blocks * tile):
-            past = min(begin + tile, vertices)
-            common = rows.parts[begin + (past - begin) // 2]
-            own, number = np.int64(0), np.int64(0)
-            for v in range(begin + thread // lanes, past, at_once):
-                entry, end = rows.indptr[v] + thread % lanes, rows.indptr[v + 1]
-                if end - rows.indptr[v] <= longest:
-                    part = rows.parts[v]
-                    inside, entries = add_row(rows, part, entry, end, lanes, merging, cache)
-                    if part == common:
-                        own += inside
-                        number += entries
-                    elif every and entries > 0:
-                        add_inside(part, inside, merging, cache)
+    def row_from(window, number, row, entry):
+        """Return the row of an entry, from an earlier one's on."""
+        while row + 1 < number and window.begins[row + 1] <= entry:
+            row += 1
+        return row
+
+    @cuda.jit(device=True)
+    def weight_at(rows, entry):
+        if weighted:
+            return np.int64(rows.weights[U64(entry)])
+        return np.int64(1)
+
+    @cuda.jit(device=True)
+    def look(window, row, other, merging):
+        """Return the slot to begin with, and what is there."""
+        slot = first_slot(other, np.int64(window.slots[row]), merging.entries.size)
+        return slot, peek(merging.table, np.int64(window.bases[row]), slot)
+
+    @cuda.jit(device=True)
+    def take(window, row, slot, other, weight, found, merging):
+        """Take the slot if it is empty, and the entry is added; return what is there."""
+        if weight > 0 and other != window.parts[row]:
+            base = np.int64(window.bases[row])
+            found = claim(merging.table, base, slot, other, weight, found)
+        return found
+
+    @cuda.jit(device=True)
+    def add_between(rows, window, number, entry, end, merging):
+        """Add some entries of a thread, if they lie between parts."""
+        row, last = find(window, number, entry), end - 1
+        entry1, entry2, entry3 = min(entry + 1, last), min(entry + 2, last), min(entry + 3, last)
+        row1 = row_from(window, number, row, entry1)
+        row2 = row_from(window, number, row1, entry2)
+        row3 = row_from(window, number, row2, entry3)
+        u, u1 = U64(rows.indices[U64(entry)]), U64(rows.indices[U64(entry1)])
+        u2, u3 = U64(rows.indices[U64(entry2)]), U64(rows.indices[U64(entry3)])
+        weight, weight1 = weight_at(rows, entry), weight_at(rows, entry1)
+        weight2, weight3 = weight_at(rows, entry2), weight_at(rows, entry3)
+        other, other1 = rows.parts[u], rows.parts[u1]
+        other2, other3 = rows.parts[u2], rows.parts[u3]
+        slot, found = look(window, row, other, merging)
+        slot1, found1 = look(window, row1, other1, merging)
+        slot2, found2 = look(window, row2, other2, merging)
+        slot3, found3 = look(window, row3, other3, merging)
+        # behind the end an entry came before
+        if entry + 1 > last:
+            weight1 = np.int64(0)
+        if entry + 2 > last:
+            weight2 = np.int64(0)
+        if entry + 3 > last:
+            weight3 = np.int64(0)
+        found = take(window, row, slot, other, weight, found, merging)
+        found1 = take(window, row1, slot1, other1, weight1, found1, merging)
+        found2 = take(window, row2, slot2, other2, weight2, found2, merging)
+        found3 = take(window, row3, slot3, other3, weight3, found3, merging)
+        for _ in range(TOGETHER):
+            if weight > 0 and other != window.parts[row]:
+                base, slots = np.int64(window.bases[row]), np.int64(window.slots[row])
+                finish(merging.table, base, slots, slot, other, weight, found)
+            row, slot, other, weight, found = row1, slot1, other1, weight1, found1
+            row1, slot1, other1, weight1, found1 = row2, slot2, other2, weight2, found2
+            row2, slot2, other2, weight2, found2 = row3, slot3, other3, weight3, found3
+
+    @cuda.jit(device=True)
+    def add_each(rows, window, number, entry, end, merging, cache):
+        """Add some entries of a thread, wherever they lie; the whole warp calls."""
+        part, inside, row = np.int64(-1), np.int64(0), np.int64(0)
+        if entry < end:
+            row = find(window, number, entry)
+        for following in range(entry, min(entry + TOGETHER, end)):
+            row = row_from(window, number, row, following)
+            weight = weight_at(rows, following)
+            other = np.int64(rows.parts[U64(rows.indices[U64(following)])])
+            if window.parts[row] != part:
+                if part >= 0:
+                    add_to_pair(part, part, inside, merging, cache)
+                part = np.int64(-1)
+            if window.parts[row] != other:
+                add_to_pair(window.parts[row], other, weight, merging, cache)
+            elif part == other:
+                inside += weight
+            else:
+                part, inside = other, weight
+        # of few parts many threads find some
+        add_inside_by_warp(part, inside, (merging, cache))
+
+    @cuda.jit(device=True)
+    def add_rows(rows, merging, window, cache):
+        """Add what is the block's own run of entries."""
+        thread, size = np.int64(cuda.threadIdx.x), np.int64(rows.parts.size)
+        begin, past = own_range(
+            rows.indptr[size], np.int64(cuda.blockIdx.x), np.int64(cuda.gridDim.x),
+            np.int64(warp_size),
+        )  # fmt: skip
+        first = lower_bound(rows.indptr, 0, size, begin + 1) - 1
+        while begin < past:
+            number, end = fill(rows, merging.offsets, first, window)
+            end = min(begin + tile, past, end)
+            entry = begin + thread * TOGETHER
             if every:
-                add_own(common, own, number, merging, sums, cache)
-
-    @cuda.jit(device=True)
-    def add_long_rows(rows, merging, sums, chosen, count, cache):
-        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
-        blocks, number = np.int64(cuda.gridDim.x), load_fresh(merging.done, np.int64(LISTED))
-        for start in range(0, number, threads):
-            if thread == 0:
-                count[0] = 0
-            cuda.syncthreads()
-            if start + thread < number:
-                v = merging.listed[start + thread]
-                first = first_piece(start + thread, block, blocks)
-                if first * piece_size < rows.indptr[v + 1] - rows.indptr[v]:
-                    chosen[cuda.atomic.add(count, 0, np.int32(1))] = start + thread
-            cuda.syncthreads()
-            for item in range(count[0]):
-                v = merging.listed[chosen[item]]
-                part, end = rows.parts[v], rows.indptr[v + 1]
-                first = first_piece(chosen[item], block, blocks)
-                entry = rows.indptr[v] + first * piece_size
-                own, inside_all = np.int64(0), np.int64(0)
-                while entry < end:
-                    past = min(entry + piece_size, end)
-                    inside, entries = add_row(
-                        rows, part, entry + thread, past, threads, merging, cache
-                    )
-                    own += inside
-                    inside_all += entries
-                    entry += piece_size * blocks
-                if every:
-                    add_own(part, own, inside_all, merging, sums, cache)
+                add_each(rows, window, number, entry, end, merging, cache)
+            elif entry < end:
+                add_between(rows, window, number, entry, end, merging)
+            first += find(window, number, end)
+            begin = end
             cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def add_all(rows, vertices, merging, sums, chosen, count, cache, arrived, turn):
+    def add_all(rows, vertices, merging, sums, window, cache, arrived, turn):
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
         blocks = np.int64(cuda.gridDim.x)
-        count_entries(rows, vertices, merging, sums)
+        count_entries(rows, vertices, merging)
         if not every:
             name_vertices(vertices, rows.parts)
         turn += 1
         barrier(arrived, turn * blocks)
         turn = lay_tables(merging, sums, arrived, turn)
-        add_short_rows(rows, merging, sums, cache)
-        add_long_rows(rows, merging, sums, chosen, count, cache)
+        add_rows(rows, merging, window, cache)
         if every:
             cuda.syncthreads()
             flush(cache, merging)
@@ -304,34 +313,33 @@ def build_add_all(
             merging.counts[block] = whole
             cuda.atomic.add(merging.done, USED, whole)
             if block == 0:
-                merging.done[BLOCKS] = blocks
+                merging.done[BLOCKS_OF_ALL] = blocks
         return turn
 
     return Adding(lay_out, add_all)
 
 
 @functools.cache
-def build_add(
-    threads: int, lanes: int, longest: int, piece_size: int, weights: Weights, every: bool
-) -> Any:  # fmt: skip
+def build_add(threads: int, weights: Weights, every: bool) -> Any:
     """Make the kernel that does so.
 
-    Launch: cooperative, any number of blocks. LANES threads have a row; rows that are too long are
-    listed, and blocks have some of their pieces. Degrees: any. Shared memory: 4 KB, with ``every``
-    16 KB, where sums take 64 bits 20. Registers: 48, as TOGETHER leaves, with ``every`` 64, with 16
-    to 40 bytes of a thread in memory.
+    Launch: cooperative, any number of blocks. Degrees: any. Shared memory: 12 KB, with ``every``
+    24 KB, where sums take 64 bits 28. Registers: ?
     """
-    lay_out, add_all = build_add_all(threads, lanes, longest, piece_size, weights, every)
+    lay_out, add_all = build_add_all(threads, weights, every)
+    lay_out_window = gpu_windows.build(threads).lay_out
 
     def add_rows(rows, vertices, merging):
         cuda.cg.this_grid()
         sums = cuda.shared.array(threads, np.int64)
-        chosen = cuda.shared.array(threads, np.int64)
-        count = cuda.shared.array(1, np.int32)
-        add_all(rows, vertices, merging, sums, chosen, count, lay_out(), merging.done, np.int64(0))
+        add_all(
+            rows, vertices, merging, sums, lay_out_window(), lay_out(), merging.done, np.int64(0)
+        )
 
-    digest = f"{threads} {lanes} {longest} {piece_size} {weights} {every}"
-    return kernel(add_rows, digest, launch_bounds=(threads, TOGETHER[every]))
+    return kernel(
+        add_rows, f"{threads} {TOGETHER} {weights} {every}",
+        launch_bounds=(threads, BLOCKS[every]),
+    )  # fmt: skip
 
 
 @functools.cache
@@ -343,7 +351,7 @@ def build_write_all(threads: int, each: int, wide: bool, empties: bool) -> Calla
     are in shared memory.
     """
     slots = threads * each
-    _, label_at, _, amount_at, empty_slot = gpu_global_tables.build(wide)
+    *_, label_at, _, amount_at, empty_slot = gpu_global_tables.build(wide)
     _, base_of, ranked, own_range = gpu_scans.build(threads)
 
     @cuda.jit(device=True)

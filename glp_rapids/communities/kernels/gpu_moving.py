@@ -134,10 +134,10 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
     ``swept`` is a word for the number of sweeps. It returns the next barrier's turn.
     """
-    threads = gpu_classes.THREADS
     decide = gpu_rows.build(weights, index_type, rule(weights.listed))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
-    add_to_community, warp_size = gpu_sums.build(True), gpu_classes.WARP
+    add_to_community = gpu_sums.build(gpu_sums.to_community)
+    add_all = gpu_sums.build_all(gpu_sums.to_community)
 
     @cuda.jit(device=True)
     def go(state, v, goal, going):
@@ -146,8 +146,8 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
         if going:
             own, other, volume = np.int64(state.labels[U64(v)]), goal, state.volume[U64(v)]
             state.labels[U64(v)] = goal
-        add_to_community(own, np.int64(-1), -volume, state.sizes, state.volumes)
-        add_to_community(other, np.int64(1), volume, state.sizes, state.volumes)
+        add_to_community(own, -volume, (np.int64(-1), state.sizes, state.volumes))
+        add_to_community(other, volume, (np.int64(1), state.sizes, state.volumes))
 
     @cuda.jit(device=True)
     def wake(state, v, goal, stamp, entry, past, step):
@@ -176,19 +176,10 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
     def move(state, lists, work, swept, shared, begins, turn):
         offsets, no_turns = begins.offsets, state.active[:0]
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
-        blocks = np.int64(cuda.gridDim.x)
-        everywhere, all_threads = block * threads + thread, blocks * threads
-        vertices = state.indptr.size - 1
+        blocks, vertices = np.int64(cuda.gridDim.x), state.indptr.size - 1
         if thread == 0:
             shared.words[gpu_best.GOING] = 0
-        lane = gpu_classes.remainder(thread, warp_size)
-        start = everywhere - lane
-        while start < vertices:  # by whole warps
-            v, label, volume = start + lane, np.int64(gpu_best.NOBODY), np.int64(0)
-            if v < vertices:
-                label, volume = np.int64(state.labels[v]), state.volume[v]
-            add_to_community(label, np.int64(1), volume, state.sizes, state.volumes)
-            start += all_threads
+        add_all(state.labels, state.volume, (np.int64(1), state.sizes, state.volumes))
         turn = list_classes(
             state, no_turns, 0, state.seed, 0, lists, np.int64(0), begins, work.arrived, turn
         )

@@ -141,10 +141,10 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
     ``labels`` and ``following`` begin as the vertices themselves, ``volumes`` as ``volume``,
     ``outward`` and ``joined`` as zeros. It returns the next barrier's turn.
     """
-    weighted, threads = weights.listed, gpu_classes.THREADS
+    weighted = weights.listed
     decide = gpu_rows.build(weights, index_type, rule(weighted))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
-    add_to_community, warp_size = gpu_sums.build(False), gpu_classes.WARP
+    add_all = gpu_sums.build_all(gpu_sums.to_total)
 
     @cuda.jit(device=True)
     def inside(state, v, own, entry):
@@ -210,15 +210,7 @@ def build_refine(weights: Weights, index_type: Any) -> Callable:
         offsets, blocks = begins.offsets, np.int64(cuda.gridDim.x)
         if cuda.threadIdx.x == 0:
             shared.words[gpu_best.GOING] = 0
-        everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
-        lane = gpu_classes.remainder(np.int64(cuda.threadIdx.x), warp_size)
-        start, vertices = everywhere - lane, state.indptr.size - 1
-        while start < vertices:  # by whole warps
-            v, label, volume = start + lane, np.int64(gpu_best.NOBODY), np.int64(0)
-            if v < vertices:
-                label, volume = np.int64(state.communities[v]), state.volume[v]
-            add_to_community(label, np.int64(1), volume, state.whole, state.whole)
-            start += blocks * threads
+        add_all(state.communities, state.volume, state.whole)
         for sweep in range(sweeps):
             turn = list_classes(
                 state, state.turns, JOINED, state.seed, sweep + 1, lists, sweep, begins,

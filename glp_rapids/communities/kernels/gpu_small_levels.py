@@ -27,6 +27,7 @@ from glp_rapids.communities.kernels import (
     gpu_numbering,
     gpu_refining,
     gpu_store,
+    gpu_windows,
 )
 from glp_rapids.communities.kernels.gpu_tables import Weights
 from glp_rapids.communities.schedule import CLASSES, FEWER_CLASSES, MOST_SWEEPS, REFINING_SWEEPS
@@ -39,7 +40,7 @@ MOST_LEVELS = 32
 FINISHED, LEVEL, CLOCK = range(3)
 NUMBERED = 10  # two words, of `Numbering.done`
 ARRIVED = 12
-MERGED = 16  # four words, `Merging.done`
+MERGED = 16  # three words, `Merging.done`
 SWEPT = 20
 RECORDS = 24  # of each level:
 VERTICES, ENTRIES, FIRST, FIRST_ENTRY, PARTS = range(5)
@@ -73,9 +74,7 @@ def build(wide: bool, index_type: Any) -> Any:
     move = gpu_moving.build_move(weighted, index_type)
     refine = gpu_refining.build_refine(weighted, index_type)
     number_all = gpu_numbering.build_number(threads)
-    lay_out_cache, add_all = gpu_merging.build_add_all(
-        threads, gpu_merging.LANES, gpu_merging.LONGEST, gpu_merging.PIECE, weighted, False
-    )
+    lay_out_cache, add_all = gpu_merging.build_add_all(threads, weighted, False)
     write_all = gpu_merging.build_write_all(threads, slots // threads, wide, True)
 
     @cuda.jit(device=True)
@@ -112,7 +111,7 @@ def build(wide: bool, index_type: Any) -> Any:
         all_threads = np.int64(cuda.gridDim.x) * threads
         for place in range(everywhere, scratch, all_threads):
             store.control[SCRATCH + place] = 0
-        for word in range(everywhere, 4, all_threads):
+        for word in range(everywhere, 3, all_threads):
             store.control[MERGED + word] = 0
         for v in range(everywhere, level.labels.size, all_threads):
             if from_above:
@@ -156,19 +155,22 @@ def build(wide: bool, index_type: Any) -> Any:
     def contract(level, then, parts, first, communities, first_of_all, store, shared, turn):
         """Make the next level of the parts; return the turn."""
         number, arrived = then.labels.size, store.control[ARRIVED : ARRIVED + 1]
-        rows = gpu_merging.Rows(level.indptr, level.indices, level.weights, parts)
+        rows = gpu_windows.Rows(level.indptr, level.indices, level.weights, parts)
         vertices = gpu_merging.Vertices(
             level.volume, level.words, first, communities, first_of_all, then.volume, then.words,
             then.labels,
         )  # fmt: skip
         merging = gpu_merging.Merging(
-            store.totals[:number], store.offsets[: number + 1], store.table, store.long,
-            store.counts, store.control[MERGED : MERGED + 4],
+            store.totals[:number], store.offsets[: number + 1], store.table, store.counts,
+            store.control[MERGED : MERGED + 3],
         )  # fmt: skip
+        # what evaluating rows takes is empty then
+        window = gpu_windows.Window(
+            shared.labels, shared.own, shared.gains_high, shared.counts
+        )
         turn = add_all(
-            rows, vertices, merging, shared.listed, shared.labels, shared.words, lay_out_cache(),
-            arrived, turn,
-        )  # fmt: skip
+            rows, vertices, merging, shared.listed, window, lay_out_cache(), arrived, turn
+        )
         turn += 1
         barrier(arrived, turn * np.int64(cuda.gridDim.x))
         write_all(merging, then.indptr, then.indices, then.weights, shared.listed, shared.used)

@@ -66,7 +66,6 @@ class Store(NamedTuple):
     gains_high: Array
     gains_low: Array
     table: Array  # of the parts, zeros
-    long: Array  # rows
     control: Array  # zeros
 
 

@@ -76,7 +76,7 @@ def build_roots(threads: int) -> Any:
 
     Launch: a thread a vertex. Registers: 26.
     """
-    add_to_community = gpu_sums.build(False)
+    add_to_total = gpu_sums.build(gpu_sums.to_total)
 
     def find_roots(parent, roots, volume, volumes):
         v = np.int64(cuda.blockIdx.x) * threads + cuda.threadIdx.x
@@ -84,7 +84,7 @@ def build_roots(threads: int) -> Any:
         if v < roots.size:
             root, own = np.int64(find_root(parent, v)), volume[v]
             roots[v] = root
-        add_to_community(root, np.int64(1), own, volumes, volumes)
+        add_to_total(root, own, volumes)
 
     return kernel(find_roots, str(threads))
 
